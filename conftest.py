@@ -17,7 +17,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "ci", max_examples=20, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "ci",
+    max_examples=20,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dev" if os.environ.get("SORDINO_EXPLORE") else "ci")
@@ -39,7 +43,9 @@ MISSING = {"NoServer": "PostgreSQL server", "NoBrowser": "browser", "NoSpark": "
 def pytest_exception_interact(node, call):
     missing = MISSING.get(type(call.excinfo.value).__name__)
     if missing is not None:
-        node.session.shouldfail = f"there is no {missing} to test with; the failure above says what to do"
+        node.session.shouldfail = (
+            f"there is no {missing} to test with; the failure above says what to do"
+        )
 
 
 def pytest_addoption(parser):
@@ -115,7 +121,8 @@ def pytest_collection_modifyitems(config, items):
         left_out = {
             item
             for item in items
-            if item.get_closest_marker("slow") and zlib.crc32(item.nodeid.encode()) % parts != place % parts
+            if item.get_closest_marker("slow")
+            and zlib.crc32(item.nodeid.encode()) % parts != place % parts
         }
         # In place, because the list is pytest's.
         items[:] = [item for item in items if item not in left_out]

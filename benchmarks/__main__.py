@@ -40,9 +40,7 @@ JOBS = (
     "report",
     "spark_overhead",
 )
-_JOB = (
-    "import importlib, sys; print(*importlib.import_module(f'benchmarks.{sys.argv[1]}').report(), sep='\\n')"
-)
+_JOB = "import importlib, sys; print(*importlib.import_module(f'benchmarks.{sys.argv[1]}').report(), sep='\\n')"
 RESULTS = Path(__file__).with_name("results.md")
 
 
@@ -51,7 +49,9 @@ def written():
     if not RESULTS.exists():
         return {}
     _, *sections = RESULTS.read_text(encoding="utf-8").split("<!-- job ")
-    return {name: text.strip() for name, text in (section.split(" -->\n", 1) for section in sections)}
+    return {
+        name: text.strip() for name, text in (section.split(" -->\n", 1) for section in sections)
+    }
 
 
 def main() -> None:

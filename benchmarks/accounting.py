@@ -101,7 +101,9 @@ def speed():
         ("1,000 different costs: compose alone", fresh, None),
         (
             "20 oriented searches: epsilon(1e-6)",
-            lambda: cost.compose(*[UP] * 20, cost.Pure(epsilon=1 + next(deltas) / 1000)).epsilon(DELTA),
+            lambda: cost.compose(*[UP] * 20, cost.Pure(epsilon=1 + next(deltas) / 1000)).epsilon(
+                DELTA
+            ),
             None,
         ),
     )

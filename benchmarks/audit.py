@@ -13,7 +13,13 @@ from sordino_audit.controls.enumerated import CONTROLS
 
 EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CASES = (
-    ("k=2, n=3, counts, epsilon 1", NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING), (0, 0, 0), (0, 0, 1), 2),
+    (
+        "k=2, n=3, counts, epsilon 1",
+        NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING),
+        (0, 0, 0),
+        (0, 0, 1),
+        2,
+    ),
     (
         "k=2, n=3, replace-one, epsilon 1",
         NoisyTopK(k=2, epsilon=1, sensitivity=EITHER_WAY),
@@ -54,16 +60,25 @@ def report():
         assert found.complete
         assert abs(found.epsilon_at_least - float(mechanism.epsilon)) < 1e-9, "the loss is attained"
         seconds = statistics.median(
-            spent(lambda m=mechanism, a=a, b=b: audit.exact(m, answers_a=a, answers_b=b)) for _ in range(3)
+            spent(lambda m=mechanism, a=a, b=b: audit.exact(m, answers_a=a, answers_b=b))
+            for _ in range(3)
         )
         limits = (f"{target} s", verdict(seconds < target)) if target else ("none", "")
-        rows.append((f"NoisyTopK({name}), all gaps", f"{found.vectors:,}", f"{seconds:.2f}", *limits))
+        rows.append(
+            (f"NoisyTopK({name}), all gaps", f"{found.vectors:,}", f"{seconds:.2f}", *limits)
+        )
     seconds = spent(claims)
     rows.append(("all claims, once", "", f"{seconds:.2f}", "600 s", verdict(seconds < 600)))
     controls = (*CONTROLS, *CONTINUOUS)
     slowest = max(spent(lambda control=control: judged(control)) for control in controls)
     rows.append(
-        (f"slowest of {len(controls)} controls, once", "", f"{slowest:.2f}", "60 s", verdict(slowest < 60))
+        (
+            f"slowest of {len(controls)} controls, once",
+            "",
+            f"{slowest:.2f}",
+            "60 s",
+            verdict(slowest < 60),
+        )
     )
     return [
         "## Exact audits",

@@ -27,7 +27,14 @@ def ours():
             audit.black_box(kind(epsilon=1, sensitivity=COUNTING, **more), scores, batch=10_000)
             for scores in SCORES
         ]
-        yield "sordino", f"{kind.__name__}(epsilon=1)", "scores 0, 0, 0 and 0, 1, 1", boxes, 1, 10_000
+        yield (
+            "sordino",
+            f"{kind.__name__}(epsilon=1)",
+            "scores 0, 0, 0 and 0, 1, 1",
+            boxes,
+            1,
+            10_000,
+        )
 
 
 def opendp():
@@ -46,7 +53,10 @@ def opendp():
             laplace.map(values[1]),
             None,
         )
-    space = dp.vector_domain(dp.atom_domain(T="i32"), size=3), dp.linf_distance(T="i32", monotonic=True)
+    space = (
+        dp.vector_domain(dp.atom_domain(T="i32"), size=3),
+        dp.linf_distance(T="i32", monotonic=True),
+    )
     for name, made in (
         ("make_noisy_max, scale 1", dp.m.make_noisy_max(*space, dp.max_divergence(), scale=1.0)),
         (
@@ -68,7 +78,14 @@ def opendp():
     )
     response = dp.m.make_randomized_response_bool(prob=0.75)
     boxes = [audit.black_box(response, value) for value in (False, True)]
-    yield "opendp", "make_randomized_response_bool, prob 0.75", "False and True", boxes, response.map(1), None
+    yield (
+        "opendp",
+        "make_randomized_response_bool, prob 0.75",
+        "False and True",
+        boxes,
+        response.map(1),
+        None,
+    )
 
 
 def diffprivlib():
@@ -97,7 +114,9 @@ def diffprivlib():
         yield "diffprivlib", name, f"{values[0]} and {values[1]}", boxes, 1, None
     for name, kind in (("Exponential", m.Exponential), ("PermuteAndFlip", m.PermuteAndFlip)):
         boxes = [
-            kind(epsilon=1, sensitivity=1, utility=list(map(float, scores)), monotonic=True).randomise
+            kind(
+                epsilon=1, sensitivity=1, utility=list(map(float, scores)), monotonic=True
+            ).randomise
             for scores in SCORES
         ]
         yield (
@@ -132,7 +151,15 @@ def report():
             taken = time.process_time() - started
             said = "**more than claimed**" if found.broken else "not broken"
             rows.append(
-                (who, name, inputs, words(claimed), f"{found.epsilon_at_least:.3f}", said, f"{taken:.0f}")
+                (
+                    who,
+                    name,
+                    inputs,
+                    words(claimed),
+                    f"{found.epsilon_at_least:.3f}",
+                    said,
+                    f"{taken:.0f}",
+                )
             )
             if found.broken:
                 notes.append(f"- {who} {name}, {inputs}: event `{found.witness}`.")

@@ -89,7 +89,13 @@ TIGHT = (
         [1, 1],
         MANY,
     ),
-    ("NoisyTopK k=1, n=3, counts, epsilon 1", NoisyTopK(k=1, **known(1)), [0, 0, 0], [0, 1, 1], MANY),
+    (
+        "NoisyTopK k=1, n=3, counts, epsilon 1",
+        NoisyTopK(k=1, **known(1)),
+        [0, 0, 0],
+        [0, 1, 1],
+        MANY,
+    ),
     (
         "NoisyTopK k=2, n=3, replace-one, epsilon 1",
         NoisyTopK(k=2, **known(1, EITHER_WAY)),
@@ -112,11 +118,23 @@ TIGHT = (
         MANY,
     ),
     ("ExponentialMechanism with the lead, epsilon 2", Leading(LEAD), [0, 0], [1, -1], FEWER),
-    ("PermuteAndFlip, epsilon 2", PermuteAndFlip(**known(2, EITHER_WAY)), [0, 2, 2], [1, 1, 1], MANY),
+    (
+        "PermuteAndFlip, epsilon 2",
+        PermuteAndFlip(**known(2, EITHER_WAY)),
+        [0, 2, 2],
+        [1, 1, 1],
+        MANY,
+    ),
     ("RandomizedResponse, epsilon 1", RandomizedResponse(epsilon=1), [5, 0, 0], [0, 0, 9], MANY),
     ("SparseVector, one positive, epsilon 2", SPARSE, [0, 0], [1, -1], FEWER),
     ("the same, as a stream", Streamed(SPARSE), [0, 0], [1, -1], FEWER),
-    ("HybridTopK k=1, epsilon 2", HybridTopK(k=1, threshold=0, **known(2, EITHER_WAY)), [0, 0], [1, 1], MANY),
+    (
+        "HybridTopK k=1, epsilon 2",
+        HybridTopK(k=1, threshold=0, **known(2, EITHER_WAY)),
+        [0, 0],
+        [1, 1],
+        MANY,
+    ),
     (
         "HybridSparseVector k=1, epsilon 2",
         HybridSparseVector(k=1, threshold=0, **known(2, EITHER_WAY)),
@@ -142,7 +160,9 @@ NOT_TIGHT = (
     ),
     (
         "GaussianSparseVector, rho 1/2",
-        GaussianSparseVector(threshold=1, positives=1, rho=0.5, questions=2, sensitivity=EITHER_WAY),
+        GaussianSparseVector(
+            threshold=1, positives=1, rho=0.5, questions=2, sensitivity=EITHER_WAY
+        ),
         [1, 0],
         [0, 1],
         FEWER,
@@ -161,14 +181,21 @@ def audited(subject, pair, samples, claimed, seed, cost_of=None):
         boxes.append(box)
     started = time.process_time()
     found = audit.statistical(
-        *boxes, samples=samples, confidence=CONFIDENCE, claimed=claimed, batch=batch, cost_of=cost_of
+        *boxes,
+        samples=samples,
+        confidence=CONFIDENCE,
+        claimed=claimed,
+        batch=batch,
+        cost_of=cost_of,
     )
     return found, time.process_time() - started
 
 
 def truth(subject, a, b):
     """The loss between the two lists, for certain."""
-    return audit.exact(getattr(subject, "mechanism", subject), answers_a=a, answers_b=b).epsilon_at_least
+    return audit.exact(
+        getattr(subject, "mechanism", subject), answers_a=a, answers_b=b
+    ).epsilon_at_least
 
 
 def seen():
@@ -233,7 +260,10 @@ def report():
         "",
         f"Confidence {CONFIDENCE}; half of the runs are for learning. The loss is what the exact audit finds between the two lists.",
         "",
-        *table(("tight mechanism", "runs a side", "loss seen", "share", "CPU seconds", "target", ""), seen()),
+        *table(
+            ("tight mechanism", "runs a side", "loss seen", "share", "CPU seconds", "target", ""),
+            seen(),
+        ),
         "",
     ]
     rows, wrong = controls()

@@ -65,8 +65,12 @@ def releases():
     rows = []
     for (name, one), taken in zip(made.items(), seconds, strict=True):
         off = one.reports(values, entropy=SYSTEM).values.mean() - values.mean()
-        assert abs(off) < 6 * one.grid.standard_error / N**0.5, "reports have the mean of the values"
-        rows.append((name, f"{taken * 1e3:.0f}", f"{taken / floats:.1f}x", "250 ms", verdict(taken < 0.25)))
+        assert abs(off) < 6 * one.grid.standard_error / N**0.5, (
+            "reports have the mean of the values"
+        )
+        rows.append(
+            (name, f"{taken * 1e3:.0f}", f"{taken / floats:.1f}x", "250 ms", verdict(taken < 0.25))
+        )
     return [
         "## Local release of 1e6 values",
         "",
@@ -84,9 +88,13 @@ def construction():
         return one.release(37, entropy=SYSTEM), one.cost
 
     one_step = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-    makers = {name: lambda kind=kind: CompositeMechanism(**ENDS, **kind) for name, kind in KINDS.items()}
+    makers = {
+        name: lambda kind=kind: CompositeMechanism(**ENDS, **kind) for name, kind in KINDS.items()
+    }
     makers["folded count"] = lambda: FoldedMechanism(**ENDS, sensitivity=one_step)
-    makers["folded staircase"] = lambda: FoldedMechanism(**ENDS, sensitivity=one_step, noise="staircase")
+    makers["folded staircase"] = lambda: FoldedMechanism(
+        **ENDS, sensitivity=one_step, noise="staircase"
+    )
     alone, whole = (
         processor(*jobs)
         for jobs in (makers.values(), [lambda make=make: first(make) for make in makers.values()])

@@ -58,10 +58,15 @@ def report():
             width = f"SELECT floor({y} / {float(GRID.edges[-1]) / GRID.size}) AS g, count(*) AS n FROM rows GROUP BY g"
             groups = len(scan.ask(width)["g"]), int((questions["x"].run()[0].counts > 0).sum())
             base, buckets, repaired = medians(
-                lambda: scan.ask(width), lambda: scan.ask(*quick), lambda: scan.ask(*slow), rounds=ROUNDS
+                lambda: scan.ask(width),
+                lambda: scan.ask(*quick),
+                lambda: scan.ask(*slow),
+                rounds=ROUNDS,
             )
         whole, sums = medians(
-            questions["x"].run, lambda: questions["x"].totals([StepRange(0, 1 << 32, Fraction(1))]), rounds=5
+            questions["x"].run,
+            lambda: questions["x"].totals([StepRange(0, 1 << 32, Fraction(1))]),
+            rounds=5,
         )
         small, large = (
             process(sys.executable, "-c", CHILD, str(file))[2] for file in (made(folder, FEW), path)

@@ -22,7 +22,9 @@ def write(folder):
 
     generator = np.random.default_rng(1)
     weights = 1 / np.arange(1, ITEMS + 1) ** 1.05
-    item = generator.permutation(ITEMS)[generator.choice(ITEMS, size=ROWS, p=weights / weights.sum())]
+    item = generator.permutation(ITEMS)[
+        generator.choice(ITEMS, size=ROWS, p=weights / weights.sum())
+    ]
     user = generator.integers(0, USERS, size=ROWS)
     source, domain = folder / "orders.csv", folder / "items.csv"
     connection = duckdb.connect()
@@ -59,7 +61,9 @@ def list_commands(source, domain, folder):
     """Return what is timed: our command with a list and without one, each beside its own, and the engine."""
     command = Path(sys.executable).with_name("sordino")
     pure = create_account(command, source, folder, "pure")
-    failing = create_account(command, source, folder, "failing", "--delta", "1e-3", "--failures", "5e-4")
+    failing = create_account(
+        command, source, folder, "failing", "--delta", "1e-3", "--failures", "5e-4"
+    )
     top = [str(command), "top", str(source), "--item", "item", "--user", "user", "-k", str(K)]
     top += ["--epsilon", "1", "--format", "json"]
     listed, unlisted = ["--domain", str(domain)], ["--unlisted", "--delta", "1e-6"]

@@ -77,7 +77,9 @@ def kinds():
         found = release.mechanism
         return found if isinstance(found, tuple) else (found,)
 
-    above = used(session().above("product", threshold=100, positives=10, epsilon=NIGHT, domain=LABELS))
+    above = used(
+        session().above("product", threshold=100, positives=10, epsilon=NIGHT, domain=LABELS)
+    )
     # A threshold with its questions costs twice what one question moves its noise by.
     rates = 2 * 10 * above[0].positive_epsilon
     measured = LaplaceMechanism(epsilon=NIGHT / 2, sensitivity=COUNTING.over(10))
@@ -102,7 +104,9 @@ def kinds():
         "mean (a sum costs the same)": used(
             session(max_rows=1).mean("price", epsilon=NIGHT, lower=0, cap=1e6)
         ),
-        "exponential mechanism": (ExponentialMechanism(epsilon=NIGHT, sensitivity=COUNTING, gap=False),),
+        "exponential mechanism": (
+            ExponentialMechanism(epsilon=NIGHT, sensitivity=COUNTING, gap=False),
+        ),
         "the histogram with Gaussian noise": (gaussian_like(counted, 3),),
     }
 
@@ -197,7 +201,9 @@ def rdp_epsilon(mechanisms, count):
     made = {
         "Laplace": dp.LaplaceDpEvent,
         "Gaussian": dp.GaussianDpEvent,
-        "randomized response": lambda e: dp.dp_event.RandomizedResponseDpEvent(2 / (1 + math.exp(e)), 2),
+        "randomized response": lambda e: dp.dp_event.RandomizedResponseDpEvent(
+            2 / (1 + math.exp(e)), 2
+        ),
     }
     events = []
     for part, times in parts_of(mechanisms):
@@ -235,11 +241,15 @@ def opendp_rho(part):
     dp.enable_features("contrib")
     number = dp.atom_domain(T="i32")
     if isinstance(part, cost.ZCDP):
-        return dp.m.make_gaussian(number, dp.absolute_distance(T="i32"), scale=law_of(part)[1]).map(1)
+        return dp.m.make_gaussian(number, dp.absolute_distance(T="i32"), scale=law_of(part)[1]).map(
+            1
+        )
     epsilon = float(part.pure())
     if isinstance(part, cost.BoundedRange):
         space = dp.vector_domain(number), dp.linf_distance(T="i32", monotonic=True)
-        return dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=1 / epsilon).map(1)
+        return dp.m.make_noisy_max(
+            *space, dp.zero_concentrated_divergence(), scale=1 / epsilon
+        ).map(1)
     pure = dp.m.make_laplace(number, dp.absolute_distance(T="i32"), scale=1 / epsilon)
     return dp.c.make_pureDP_to_zCDP(pure).map(1)
 
@@ -319,7 +329,9 @@ def charges():
 
 
 def top_10_at(epsilon):
-    return top_10(Session(purchases(), unit=PrivacyUnit("customer"), entropy=Seeded(7)), epsilon).mechanism
+    return top_10(
+        Session(purchases(), unit=PrivacyUnit("customer"), entropy=Seeded(7)), epsilon
+    ).mechanism
 
 
 def smallest_budget(mechanisms, count):
@@ -347,7 +359,9 @@ def by_epsilon():
     rows = []
     for epsilon in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1):
         counts = [fitting(budget, top_10_at(epsilon)) for budget in BUDGETS.values()]
-        rows.append((epsilon, *(f"{number:,}" for number in counts), f"{counts[2] / counts[0]:.1f}"))
+        rows.append(
+            (epsilon, *(f"{number:,}" for number in counts), f"{counts[2] / counts[0]:.1f}")
+        )
     return rows
 
 

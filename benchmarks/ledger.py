@@ -27,7 +27,12 @@ BUDGETS = {"a": Budget(epsilon=10**6), "delta": Budget(epsilon=10**6, delta=1e-6
 def make_accounts(url):
     for name, budget in BUDGETS.items():
         Ledger.create(
-            url, account=name, budget=budget, adjacency="add-remove", unit="user", source="name:benchmark"
+            url,
+            account=name,
+            budget=budget,
+            adjacency="add-remove",
+            unit="user",
+            source="name:benchmark",
         )
 
 
@@ -94,7 +99,8 @@ def bare_sqlite(path, charges, mode, safety):
                     "UPDATE bare_budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_"
                 )
                 connection.execute(
-                    "INSERT INTO bare_charge VALUES (?, 'a', 5, 'benchmark')", (os.urandom(16).hex(),)
+                    "INSERT INTO bare_charge VALUES (?, 'a', 5, 'benchmark')",
+                    (os.urandom(16).hex(),),
                 )
                 connection.execute("COMMIT")
 
@@ -116,7 +122,8 @@ def bare_postgres(url, charges):
                         "UPDATE bare_budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_"
                     )
                     connection.execute(
-                        "INSERT INTO bare_charge VALUES (%s, 'a', 5, 'benchmark')", (os.urandom(16).hex(),)
+                        "INSERT INTO bare_charge VALUES (%s, 'a', 5, 'benchmark')",
+                        (os.urandom(16).hex(),),
                     )
 
         return work
@@ -141,7 +148,11 @@ def compared(name, writers, each, bare, url, in_file=None):
         taken["reserve"].append(together(writers, ours(url, each)))
         taken["whole"].append(together(writers, ours(url, each, whole=True)))
         taken["delta"].append(together(writers, ours(url, each, account="delta")))
-    rate = {job: writers * each / statistics.median(seconds) for job, seconds in taken.items() if seconds}
+    rate = {
+        job: writers * each / statistics.median(seconds)
+        for job, seconds in taken.items()
+        if seconds
+    }
     ratio = rate["reserve"] / rate["bare"]
     return (
         name,
@@ -193,12 +204,18 @@ def postgres_rows():
         make_accounts(cluster.address)
         rows = [
             compared(
-                "PostgreSQL", writers, each, lambda n: bare_postgres(cluster.address, n), cluster.address
+                "PostgreSQL",
+                writers,
+                each,
+                lambda n: bare_postgres(cluster.address, n),
+                cluster.address,
             )
             for writers, each in ((32, 63), (1, 300))
         ]
         Ledger.open(cluster.address, account="a").verify().raise_if_broken()
-        looked = long_history(cluster.address, server.execute, "sordino.", "generate_series(2, {0}) AS s(n)")
+        looked = long_history(
+            cluster.address, server.execute, "sordino.", "generate_series(2, {0}) AS s(n)"
+        )
     return rows, looked
 
 
@@ -268,6 +285,7 @@ def report():
         f"`remaining` beside {ROWS:,} events of the account:",
         "",
         *table(
-            ("database", "ms", "target 2 ms"), [(name, f"{ms:.2f}", verdict(ms < 2)) for name, ms in looked]
+            ("database", "ms", "target 2 ms"),
+            [(name, f"{ms:.2f}", verdict(ms < 2)) for name, ms in looked],
         ),
     ]

@@ -21,7 +21,9 @@ def machine():
     cpu = platform.processor() or platform.machine()
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as info:
-            cpu = next(line.split(":", 1)[1].strip() for line in info if line.startswith("model name"))
+            cpu = next(
+                line.split(":", 1)[1].strip() for line in info if line.startswith("model name")
+            )
     except (OSError, StopIteration):
         pass
     versions = []
@@ -75,7 +77,11 @@ def process(*command):
                 f"{command} ended with {done.returncode}: {done.stderr.decode(errors='replace')}"
             )
         seconds, peak = report.read().split()
-    return done.stdout.decode(), float(seconds), int(peak) * (1 if sys.platform == "darwin" else 1024)
+    return (
+        done.stdout.decode(),
+        float(seconds),
+        int(peak) * (1 if sys.platform == "darwin" else 1024),
+    )
 
 
 def compile_package():
@@ -104,4 +110,13 @@ def write_section(page, job, lines):
     page.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
 
 
-__all__ = ["ROUNDS", "compile_package", "machine", "medians", "process", "table", "verdict", "write_section"]
+__all__ = [
+    "ROUNDS",
+    "compile_package",
+    "machine",
+    "medians",
+    "process",
+    "table",
+    "verdict",
+    "write_section",
+]

@@ -79,7 +79,10 @@ def opendp(folder, task, trusted=False):
         found = query.release().collect()
         if task == "top":
             found = found.sort("figure", descending=True).head(K)
-        yield found.select(by, "figure").rows(), lambda query=query: query.summarize()["scale"].to_list()
+        yield (
+            found.select(by, "figure").rows(),
+            lambda query=query: query.summarize()["scale"].to_list(),
+        )
 
 
 def tumult(folder, task):
@@ -108,10 +111,16 @@ def tumult(folder, task):
         )
         query = ta.QueryBuilder("rows")
         if task == "top":
-            query = query.enforce(ta.MaxGroupsPerID("item", M)).enforce(ta.MaxRowsPerGroupPerID("item", 1))
+            query = query.enforce(ta.MaxGroupsPerID("item", M)).enforce(
+                ta.MaxRowsPerGroupPerID("item", 1)
+            )
             query = query.groupby(keys).count(name="figure")
         else:
-            query = query.enforce(ta.MaxRowsPerID(M)).groupby(keys).average("pay", 0, HIGHEST, name="figure")
+            query = (
+                query.enforce(ta.MaxRowsPerID(M))
+                .groupby(keys)
+                .average("pay", 0, HIGHEST, name="figure")
+            )
         frame = session.evaluate(query, budget)
         if task == "top":
             frame = frame.orderBy("figure", ascending=False).limit(K)

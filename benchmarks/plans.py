@@ -12,7 +12,9 @@ from benchmarks.measuring import compile_package, medians, process, table
 from sordino import Domain, PrivacyUnit, Session
 
 LABELS = 10**6
-ROWS = pl.DataFrame({"u": ["a", "b"], "item": ["l0000001", "l0000002"], "n": [1, 2], "x": [1.0, 2.0]})
+ROWS = pl.DataFrame(
+    {"u": ["a", "b"], "item": ["l0000001", "l0000002"], "n": [1, 2], "x": [1.0, 2.0]}
+)
 Q = [place / 10 for place in range(1, 10)]
 COLUMN = {"lower": 0, "cap": 10**6}
 SPREAD = {"like": "normal:40,9", "lower": 0, "cap": 1000}
@@ -32,7 +34,11 @@ def jobs():
             0.3,
             lambda: user.top_k("item", k=50, epsilon=1, domain=listed),
         ),
-        ("plan: top 50 of a range of 10^6", 0.3, lambda: user.top_k("n", k=50, epsilon=1, domain=whole)),
+        (
+            "plan: top 50 of a range of 10^6",
+            0.3,
+            lambda: user.top_k("n", k=50, epsilon=1, domain=whole),
+        ),
         (
             "plan: top 50 of that range, each row a unit",
             0.3,
@@ -85,18 +91,34 @@ def commands(folder):
     # Two markers are enough: a dry run is told how many there are.
     path.write_text("SNP,T,U\na,5,6\nb,7,8\n", encoding="utf-8")
     command = str(Path(sys.executable).with_name("sordino"))
-    asked = ("select", str(path), "--label", "SNP", "--statistic", "tdt", "--families", "150", "--dry-run")
+    asked = (
+        "select",
+        str(path),
+        "--label",
+        "SNP",
+        "--statistic",
+        "tdt",
+        "--families",
+        "150",
+        "--dry-run",
+    )
     goal = ("--goal", "right with 90 %", "--yes-i-mean-it")
 
     def select(markers, k, *more):
-        return lambda: process(command, *asked, *goal, "--like-rows", str(markers), "-k", str(k), *more)
+        return lambda: process(
+            command, *asked, *goal, "--like-rows", str(markers), "-k", str(k), *more
+        )
 
     heavy = "--allow-approximate"
     return [
         ("command with a goal: 32 of 200 markers", 2, select(200, 32)),
         ("command with a goal: 64 of 200 markers", 2, select(200, 64)),
         ("command with a goal: 32 of 500,000 markers", 2, select(500_000, 32)),
-        ("command with a goal: 32 of 200 markers, also with a heavy tail", 2, select(200, 32, heavy)),
+        (
+            "command with a goal: 32 of 200 markers, also with a heavy tail",
+            2,
+            select(200, 32, heavy),
+        ),
     ]
 
 

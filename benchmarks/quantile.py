@@ -71,14 +71,16 @@ def report():
         lambda: [one(values) for one in nine_theirs],
     )
     assert all(
-        abs(value / right - 1) < 0.02 for value, right in zip(nine_from_one_count(), truth, strict=True)
+        abs(value / right - 1) < 0.02
+        for value, right in zip(nine_from_one_count(), truth, strict=True)
     ), "right to 2%"
     assert all(
-        abs(found.value / right - 1) < 0.05 for found, right in zip(many.release(values), truth, strict=True)
+        abs(found.value / right - 1) < 0.05
+        for found, right in zip(many.release(values), truth, strict=True)
     ), "right to 5%"
-    assert all(abs(one(values) - right) < 200 for one, right in zip(nine_theirs, truth, strict=True)), (
-        "theirs too, to two candidates"
-    )
+    assert all(
+        abs(one(values) - right) < 200 for one, right in zip(nine_theirs, truth, strict=True)
+    ), "theirs too, to two candidates"
     rows = [
         row("median, permute-and-flip", ours, opendp_median, 4),
         row("median, above-threshold (no size hint)", ours_searched, opendp_median, 4),

@@ -85,7 +85,9 @@ def report():
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        whole, texts, lines = (folder / one for one in ("whole.parquet", "texts.parquet", "five.csv"))
+        whole, texts, lines = (
+            folder / one for one in ("whole.parquet", "texts.parquet", "five.csv")
+        )
         duckdb.sql(
             f"COPY (SELECT (i * 7919) % {ROWS // 10} AS usr, {AMOUNT} AS amount FROM range({ROWS}) t(i)) TO '{whole}'"
         )
@@ -112,7 +114,9 @@ def report():
                 )
             )
         with Session(lines, unit=UNIT, ledger=None) as session:
-            [top] = medians(lambda: session.top_k("item", k=10, epsilon=1, domain=range(100)), rounds=ROUNDS)
+            [top] = medians(
+                lambda: session.top_k("item", k=10, epsilon=1, domain=range(100)), rounds=ROUNDS
+            )
         groups = list(list_groups(folder))
     return [
         "## One reading for sums and means",

@@ -98,12 +98,17 @@ def report():
         for releases, each in ((1, 10), (20, 10), (20, 200)):
             documents = [make_document(place, each) for place in range(releases)]
             told.write_text(json.dumps([documents, make_account(100)]), encoding="utf-8")
-            ran = [process(sys.executable, "-c", _PAGE, str(told), str(page))[:2] for _ in range(ROUNDS)]
+            ran = [
+                process(sys.executable, "-c", _PAGE, str(told), str(page))[:2]
+                for _ in range(ROUNDS)
+            ]
             taken, size = statistics.median(seconds for _, seconds in ran), page.stat().st_size
             # Of the processor alone: on a busy machine the other figure says how busy it is.
             worked = statistics.median(float(printed) for printed, _ in ran)
             reached = verdict(taken < MOST_SECONDS and size < MOST_BYTES)
-            rows.append((releases, each, f"{taken:.2f}", f"{worked:.2f}", f"{size / 1e3:,.0f}", reached))
+            rows.append(
+                (releases, each, f"{taken:.2f}", f"{worked:.2f}", f"{size / 1e3:,.0f}", reached)
+            )
     return [
         "## Reports",
         "",

@@ -25,7 +25,9 @@ def geometric():
     for text in ("1/2", "1/50", "1/10000", "1/1000000000"):
         rate = Fraction(text)
         p = -np.expm1(-float(rate))
-        ours, theirs = medians(lambda: Geometric(rate).sample(N, SYSTEM), lambda: generator.geometric(p, N))
+        ours, theirs = medians(
+            lambda: Geometric(rate).sample(N, SYSTEM), lambda: generator.geometric(p, N)
+        )
         draws = Geometric(rate).sample(N, SYSTEM)
         law = Geometric(rate)
         assert abs(draws.mean() - law.mean) < 6 * (law.variance / N) ** 0.5, (
@@ -54,7 +56,17 @@ def geometric():
         "NumPy's `Generator.geometric` (PCG64, floats, not exact) against ours (AES-256, exact). Target: within 4x at the first three rates, no cliff at the last.",
         "",
         *table(
-            ("rate", "ours ms", "NumPy ms", "ratio", "target", "bytes a draw at peak", "target", ""), rows
+            (
+                "rate",
+                "ours ms",
+                "NumPy ms",
+                "ratio",
+                "target",
+                "bytes a draw at peak",
+                "target",
+                "",
+            ),
+            rows,
         ),
     ]
 
@@ -71,7 +83,9 @@ def laplace():
     (theirs_seconds,) = medians(lambda: theirs(zeros), rounds=5)
     for draws in (law.sample(N, SYSTEM), np.asarray(theirs(zeros))):
         assert draws.size == N
-        assert abs(draws.var() / law.variance - 1) < 0.02, "both draw the discrete Laplace law of scale 50"
+        assert abs(draws.var() / law.variance - 1) < 0.02, (
+            "both draw the discrete Laplace law of scale 50"
+        )
     ratio = theirs_seconds / ours_seconds
     return [
         "## Discrete Laplace, 1e6 draws, scale 50",
@@ -96,7 +110,11 @@ def laplace():
 def gaussian():
     law = DiscreteGaussian(Fraction(1, 5000))
     (seconds,) = medians(lambda: law.sample(N, SYSTEM))
-    return ["## Discrete Gaussian, 1e6 draws, sigma 50", "", f"Ours: {seconds * 1e3:.0f} ms (no target)."]
+    return [
+        "## Discrete Gaussian, 1e6 draws, sigma 50",
+        "",
+        f"Ours: {seconds * 1e3:.0f} ms (no target).",
+    ]
 
 
 def firsts():

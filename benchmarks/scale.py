@@ -139,7 +139,14 @@ def measure(folder, kind, *, m=M, k=10, items=ITEMS, rounds=3):
     for _ in range(rounds):
         for name, (code, *arguments) in commands.items():
             with Spill() as spill:
-                command = ("/usr/bin/env", f"TMPDIR={spill.top}", sys.executable, "-c", code, *arguments)
+                command = (
+                    "/usr/bin/env",
+                    f"TMPDIR={spill.top}",
+                    sys.executable,
+                    "-c",
+                    code,
+                    *arguments,
+                )
                 try:
                     _, seconds, peak = process(*command)
                 except RuntimeError as error:
@@ -200,7 +207,17 @@ def report(sizes):
         for kind, one in found.items():
             rows.append([f"{size:,}", f"{stored / 1e9:.2f} GB", kind, *_compare(**one), rounds])
             print(rows[-1], file=sys.stderr, flush=True)
-    header = ["rows", "files", "release", "seconds", "engine", "ratio", "peak memory", "spilled", "runs"]
+    header = [
+        "rows",
+        "files",
+        "release",
+        "seconds",
+        "engine",
+        "ratio",
+        "peak memory",
+        "spilled",
+        "runs",
+    ]
     return [*lines, *table(header, rows)]
 
 
@@ -208,5 +225,9 @@ if __name__ == "__main__":
     wanted = [int(one) for one in sys.argv[1:]] or ROWS
     # Of tables that take many minutes there is one run.
     print(
-        "\n".join(report([(rows, 5 if rows <= SLICE else 3 if rows <= 10 * SLICE else 1) for rows in wanted]))
+        "\n".join(
+            report(
+                [(rows, 5 if rows <= SLICE else 3 if rows <= 10 * SLICE else 1) for rows in wanted]
+            )
+        )
     )

@@ -103,7 +103,10 @@ def end_session(process):
 def ask(tool, folder, task, runs=1):
     """Return what one process of a tool tells, with its seconds, processor seconds and peak, or how it failed."""
     python = str(PYTHONS[tool])
-    with tempfile.TemporaryDirectory(prefix="scale-peers-") as work, tempfile.TemporaryFile() as printed:
+    with (
+        tempfile.TemporaryDirectory(prefix="scale-peers-") as work,
+        tempfile.TemporaryFile() as printed,
+    ):
         started = time.monotonic()
         process = subprocess.Popen(
             [python, "-W", "ignore", _QUERIES, tool, str(folder), task, str(runs)],
@@ -153,7 +156,8 @@ def time_tools(sizes):
                     rows.append([f"{size:,}", task, tool, *figures])
                     print(rows[-1], file=sys.stderr, flush=True)
     return table(
-        ["rows", "task", "tool", "start", "release", "whole process", "processor", "peak memory"], rows
+        ["rows", "task", "tool", "start", "release", "whole process", "processor", "peak memory"],
+        rows,
     )
 
 
@@ -169,9 +173,13 @@ def read_truth(folder, task):
 def measure_error(truth, task, answers):
     """Return (mean absolute error, share of the true best that were found) over all answers."""
     best = sorted(truth, key=lambda label: truth[label][0], reverse=True)[:K]
-    right = {label: count if task == "top" else total / count for label, (count, total) in truth.items()}
+    right = {
+        label: count if task == "top" else total / count for label, (count, total) in truth.items()
+    }
     errors = [abs(value - right.get(label, 0)) for answer in answers for label, value in answer]
-    found = statistics.mean(len(set(best) & {label for label, _ in answer}) / K for answer in answers)
+    found = statistics.mean(
+        len(set(best) & {label for label, _ in answer}) / K for answer in answers
+    )
     return statistics.mean(errors), found
 
 
@@ -193,7 +201,8 @@ def draw_answers(truth, task, scales, middle):
                 [
                     (
                         label,
-                        (total - middle * count + noise(scales[0])) / max(1, count + noise(scales[1]))
+                        (total - middle * count + noise(scales[0]))
+                        / max(1, count + noise(scales[1]))
                         + middle,
                     )
                     for label, (count, total) in truth.items()
@@ -221,8 +230,14 @@ def compare_errors():
                 else:
                     answers = draw_answers(truth, task, laws, middle)
                 error, found = measure_error(truth, task, answers)
-                how = f"{RUNS} releases" if laws is None else f"laws, scales {', '.join(map(str, laws))}"
-                rows.append([task, tool, f"{error:.3g}", f"{found:.0%}" if task == "top" else "-", how])
+                how = (
+                    f"{RUNS} releases"
+                    if laws is None
+                    else f"laws, scales {', '.join(map(str, laws))}"
+                )
+                rows.append(
+                    [task, tool, f"{error:.3g}", f"{found:.0%}" if task == "top" else "-", how]
+                )
                 print(rows[-1], file=sys.stderr, flush=True)
     return table(["task", "tool", "mean absolute error", "of the true ten found", "by"], rows)
 
@@ -237,7 +252,9 @@ def versions():
     ):
         if PYTHONS[name] is not None:
             code = f"from importlib.metadata import version; print(version('{module}'))"
-            done = subprocess.run([PYTHONS[name], "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+            done = subprocess.run(
+                [PYTHONS[name], "-c", code], stdout=subprocess.PIPE, text=True, check=True
+            )
             found.append(f"{module} {done.stdout.strip()}")
     return ", ".join(found)
 

@@ -50,7 +50,10 @@ def theirs(items):
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i32"), size=items), dp.linf_distance(T="i32", monotonic=True)
+    space = (
+        dp.vector_domain(dp.atom_domain(T="i32"), size=items),
+        dp.linf_distance(T="i32", monotonic=True),
+    )
     pure, concentrated = dp.max_divergence(), dp.zero_concentrated_divergence()
     flip = dp.m.make_noisy_max(*space, pure, scale=1 / EPSILON)
     gumbel = dp.m.make_noisy_max(*space, concentrated, scale=1 / EPSILON)

@@ -11,7 +11,13 @@ from sordino import COUNTING, JointTopK, NoisyTopK, Seeded
 from sordino.plan import choose_top_k
 
 # k, how many counts, how they fall.
-SHAPES = ((10, 3000, 1.0), (100, 3000, 0.8), (25, 3000, 0.5), (25, 100_000, 0.5), (100, 100_000, 0.3))
+SHAPES = (
+    (10, 3000, 1.0),
+    (100, 3000, 0.8),
+    (25, 3000, 0.5),
+    (25, 100_000, 0.5),
+    (100, 100_000, 0.3),
+)
 UNITS = (16, 8, 4, 2, 1)
 RUNS = 100
 
@@ -20,7 +26,10 @@ def recall(mechanism, counts):
     """Return which share of the k largest is found in the mean; whatever is as large as the last of them counts."""
     entropy, least = Seeded(3), counts[mechanism.k - 1]
     return np.mean(
-        [(counts[mechanism.release(counts, entropy=entropy).indices] >= least).mean() for _ in range(RUNS)]
+        [
+            (counts[mechanism.release(counts, entropy=entropy).indices] >= least).mean()
+            for _ in range(RUNS)
+        ]
     )
 
 
@@ -40,5 +49,8 @@ def report():
         "",
         f"Recall of `JointTopK` / `NoisyTopK` with the same epsilon, means of {RUNS} seeded releases. The k-th count is so many times k/epsilon; from `needed` on `plan.choose_top_k` takes the set.",
         "",
-        *table(("k of m counts, which fall as", "needed", *(f"{units} k/epsilon" for units in UNITS)), rows),
+        *table(
+            ("k of m counts, which fall as", "needed", *(f"{units} k/epsilon" for units in UNITS)),
+            rows,
+        ),
     ]

@@ -42,7 +42,9 @@ def counts(markers):
 def selections(markers, rounds=ROUNDS):
     b, c = counts(markers)
     jobs = [
-        lambda method=method: most_significant(b=b, c=c, families=FAMILIES, epsilon=EPSILON, method=method)
+        lambda method=method: most_significant(
+            b=b, c=c, families=FAMILIES, epsilon=EPSILON, method=method
+        )
         for method in METHODS
     ]
     default = lambda: most_significant(b=b, c=c, families=FAMILIES, epsilon=EPSILON)  # noqa: E731
@@ -69,7 +71,8 @@ def cold(job, *caches, rounds=5):
 
 def report():
     rows = [
-        (f"{markers:,}", *(f"{1e3 * s:.2f}" for s in selections(markers))) for markers in (20, 1_000, MILLION)
+        (f"{markers:,}", *(f"{1e3 * s:.2f}" for s in selections(markers)))
+        for markers in (20, 1_000, MILLION)
     ]
     memory = []
     for method in ("damped", "smooth-step", "heavy-tail"):
@@ -78,7 +81,8 @@ def report():
         memory.append((method, f"{peak / 1e6:.0f}", f"{(peak - held) / 1e6:.0f}"))
     law = GeneralizedCauchy(Fraction(4))
     alpha = cold(
-        lambda: largest_selection_alpha(1.0, 0.05, 1000, law, "one", "tight"), largest_selection_alpha
+        lambda: largest_selection_alpha(1.0, 0.05, 1000, law, "one", "tight"),
+        largest_selection_alpha,
     )
     stars = {
         families: cold(
@@ -89,12 +93,16 @@ def report():
     }
     rules = {
         markers: cold(
-            lambda markers=markers: choose_method(markers=markers, families=FAMILIES, epsilon=EPSILON),
+            lambda markers=markers: choose_method(
+                markers=markers, families=FAMILIES, epsilon=EPSILON
+            ),
             _choose_likeliest_method,
         )
         for markers in (20, 1_000, MILLION)
     }
-    kept = [(f"smallest bounds of all tables, {n:,} families", f"{s:.3f}") for n, s in stars.items()]
+    kept = [
+        (f"smallest bounds of all tables, {n:,} families", f"{s:.3f}") for n, s in stars.items()
+    ]
     kept += [("alpha of the heavy tail, 1,000 candidates", f"{alpha:.4f}")]
     kept += [(f"choice of a method, {n:,} markers", f"{s:.3f}") for n, s in rules.items()]
     return [

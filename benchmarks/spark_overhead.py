@@ -48,7 +48,9 @@ def sums(column, unit):
 
 def _sum_query(column, unit):
     rows = "rows" if unit is EACH else BOUNDED.format(order=column)
-    return f"SELECT sum(least(greatest({column}, 0), 1000000)) AS s, count({column}) AS n FROM {rows}"
+    return (
+        f"SELECT sum(least(greatest({column}, 0), 1000000)) AS s, count({column}) AS n FROM {rows}"
+    )
 
 
 # Some 285 buckets, as a release has of which a clip is found: by a logarithm that nothing checks, and in sums that may fail.
@@ -122,7 +124,9 @@ class Told:
             self.rows += answer.num_rows
             self.bytes += answer.nbytes
             for node in frame.executionInfo.metrics._metrics:  # noqa: SLF001 - the rest draws trees
-                self.sent += sum(one.value for one in node.metrics if one.name == "shuffleBytesWritten")
+                self.sent += sum(
+                    one.value for one in node.metrics if one.name == "shuffleBytesWritten"
+                )
             return answer
 
         self._frames.toArrow = ask
@@ -160,10 +164,17 @@ def report(rows=ROWS, rounds=ROUNDS):
         try:
             for name, (ours, theirs), told in measure(session, folder, rounds):
                 reached = verdict(ours / theirs <= TARGET)
-                timed.append((name, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", reached))
+                timed.append(
+                    (name, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", reached)
+                )
                 # What a release sends is the same, whatever stands beside it.
                 if not name.endswith(BESIDE):
-                    sent = (told.queries, f"{told.sent / rows:.2f}", f"{told.rows:,}", f"{told.bytes:,}")
+                    sent = (
+                        told.queries,
+                        f"{told.sent / rows:.2f}",
+                        f"{told.rows:,}",
+                        f"{told.bytes:,}",
+                    )
                     moved.append((name, *sent))
         finally:
             # While there is a server: later the client would try for minutes.
@@ -180,7 +191,10 @@ def report(rows=ROWS, rounds=ROUNDS):
         "",
         "What one release had Spark send between its tasks, by its own metrics, and what left it, rehearsals included.",
         "",
-        *table(("release", "queries", "bytes sent for a row", "rows that left", "bytes that left"), moved),
+        *table(
+            ("release", "queries", "bytes sent for a row", "rows that left", "bytes that left"),
+            moved,
+        ),
     ]
 
 

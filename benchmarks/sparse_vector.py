@@ -40,12 +40,16 @@ def report():
     q = np.random.default_rng(1).integers(0, 50, N)
     m = SparseVector(threshold=100_000, positives=C, epsilon=EPSILON, sensitivity=COUNTING)
     assert m.release(q).indices.size == 0
-    adaptive = AdaptiveSparseVector(threshold=100_000, at_least=C, epsilon=EPSILON, sensitivity=COUNTING)
+    adaptive = AdaptiveSparseVector(
+        threshold=100_000, at_least=C, epsilon=EPSILON, sensitivity=COUNTING
+    )
     assert adaptive.release(q).indices.size == 0
     ours, branched, noise = medians(
         lambda: m.release(q), lambda: adaptive.release(q), lambda: m.noise.sample(N, SYSTEM)
     )
-    again = SparseVector(threshold=100_000, positives=C, epsilon=EPSILON, sensitivity=COUNTING, resample=True)
+    again = SparseVector(
+        threshold=100_000, positives=C, epsilon=EPSILON, sensitivity=COUNTING, resample=True
+    )
     q[:: N // C] = 10**6
     assert again.release(q).indices.size == C
     (resampled,) = medians(lambda: again.release(q))
@@ -57,9 +61,12 @@ def report():
     )
     (domain,) = medians(lambda: wide.release(q, positions=positions))
     top, listed = (
-        NoisyTopK(k=C, epsilon=EPSILON, sensitivity=COUNTING, domain_size=size) for size in (DOMAIN, None)
+        NoisyTopK(k=C, epsilon=EPSILON, sensitivity=COUNTING, domain_size=size)
+        for size in (DOMAIN, None)
     )
-    with_zeros, without = medians(lambda: top.release(q, positions=positions), lambda: listed.release(q))
+    with_zeros, without = medians(
+        lambda: top.release(q, positions=positions), lambda: listed.release(q)
+    )
     closed, general = medians(
         lambda: best_correction(200, 0.0, ("exponential", 55.0), ("laplace", 14.0)),
         lambda: best_correction(200, 3.0, ("laplace", 55.0), ("laplace", 14.0)),
@@ -77,7 +84,12 @@ def report():
             "500x",
             verdict(theirs >= 500 * ours),
         ),
-        (f"list, {C} found, a new threshold after each: times one draw", f"{resampled / noise:.2f}x", "", ""),
+        (
+            f"list, {C} found, a new threshold after each: times one draw",
+            f"{resampled / noise:.2f}x",
+            "",
+            "",
+        ),
         ("stream: answers a second", f"{rate:,.0f}", "100,000", verdict(rate >= 100_000)),
         (
             f"adaptive, two branches, none of {N:,} above: times the list with one",
@@ -91,7 +103,12 @@ def report():
             "100,000",
             verdict(branched_rate >= 100_000),
         ),
-        (f"{N:,} items listed of a domain of 10^12: times the list", f"{domain / ours:.2f}x", "", ""),
+        (
+            f"{N:,} items listed of a domain of 10^12: times the list",
+            f"{domain / ours:.2f}x",
+            "",
+            "",
+        ),
         (
             f"top {C} of the same domain: times without the zeros",
             f"{with_zeros / without:.2f}x",

@@ -30,7 +30,10 @@ def asked(source: Any):
     items = [f"item{place}" for place in range(1000)]
     top = prepare_counts(source, PrivacyUnit("usr"), kind="items", item="item", domain=items)
     where = prepare_counts(
-        source, PrivacyUnit.row(), kind="rows", where="a * 2 > 10 AND x < 900 OR item IN ('item1', 'item2')"
+        source,
+        PrivacyUnit.row(),
+        kind="rows",
+        where="a * 2 > 10 AND x < 900 OR item IN ('item1', 'item2')",
     )
     plain = prepare_counts(source, PrivacyUnit.row(), kind="rows", where="a > 5")
     mean = prepare_numbers(source, PrivacyUnit.row(), column="x", grid=GRID)
@@ -69,7 +72,9 @@ def report():
                 lambda stream=stream, sql=sql, labels=labels: stream.ask(sql, labels),
                 rounds=ROUNDS,
             )
-            rows.append((name, f"{before * 1e3:.0f} ms", f"{after * 1e3:.0f} ms", f"{after / before:.2f}"))
+            rows.append(
+                (name, f"{before * 1e3:.0f} ms", f"{after * 1e3:.0f} ms", f"{after / before:.2f}")
+            )
     return [
         "## Rows as a stream",
         "",

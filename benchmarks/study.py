@@ -19,7 +19,11 @@ from benchmarks.measuring import table
 ROWS = 5_000_000
 TARGET = 2.5
 """The study takes at most so many times its longest release."""
-PRODUCTS, SHOPS, STATES = [f"p{i}" for i in range(50)], [f"s{i}" for i in range(8)], ["NY", "CA", "TX"]
+PRODUCTS, SHOPS, STATES = (
+    [f"p{i}" for i in range(50)],
+    [f"s{i}" for i in range(8)],
+    ["NY", "CA", "TX"],
+)
 FIGURE = {"lower": 0, "cap": 1e6}
 # Twenty figures as an office would ask for them: of items, of two columns of numbers, of parts of the table.
 RELEASES = [
@@ -44,7 +48,10 @@ RELEASES = [
     ("mean", {"column": "age", "lower": 0, "cap": 200}),
     ("variance", {"column": "age", "lower": 0, "cap": 200}),
 ]
-UNITS = {"each row": sd.PrivacyUnit.row(), "customer, 5 rows": sd.PrivacyUnit("customer", max_rows=5)}
+UNITS = {
+    "each row": sd.PrivacyUnit.row(),
+    "customer, 5 rows": sd.PrivacyUnit("customer", max_rows=5),
+}
 
 
 def write_orders(path, rows):
@@ -85,7 +92,8 @@ def measure(path, unit):
                     ask(session, kind, said, unit)
 
         alone = [
-            timed(lambda kind=kind, said=said: ask(session, kind, said, unit)) for kind, said in RELEASES
+            timed(lambda kind=kind, said=said: ask(session, kind, said, unit))
+            for kind, said in RELEASES
         ]
         return np.array(alone), timed(ask_all)
 
@@ -100,7 +108,12 @@ def report(rows=ROWS):
             for which, all_of_them, longest, study in zip(
                 ("clock", "processor"), alone.sum(axis=0), alone.max(axis=0), together, strict=True
             ):
-                figures = (f"{all_of_them:.1f}", f"{longest:.1f}", f"{study:.1f}", f"{study / longest:.2f}")
+                figures = (
+                    f"{all_of_them:.1f}",
+                    f"{longest:.1f}",
+                    f"{study:.1f}",
+                    f"{study / longest:.2f}",
+                )
                 lines.append((name, which, *figures))
     head = (
         "unit",

@@ -41,7 +41,9 @@ def write_files(folder: Path) -> None:
         written = f"{amount:,.2f}".translate(str.maketrans(",.", ".,"))
         product = PRODUCTS[min(39, int(rng.expovariate(0.15)))]
         customer = rng.randrange(4000)
-        lines.append(f"K{customer};{product};{written};{18 + customer * 7 % 70};{rng.choice(SHOPS)}")
+        lines.append(
+            f"K{customer};{product};{written};{18 + customer * 7 % 70};{rng.choice(SHOPS)}"
+        )
     (folder / "umsatz.csv").write_text("\n".join(lines) + "\n", encoding="cp1252")
     (folder / "produkte.csv").write_text("Produkt\n" + "\n".join(PRODUCTS) + "\n", encoding="utf-8")
     (folder / "filialen.csv").write_text("Filiale\n" + "\n".join(SHOPS) + "\n", encoding="utf-8")
@@ -93,7 +95,9 @@ TASKS = (
     Task(
         "office",
         "sum of amounts of both signs",
-        (f"sordino sum umsatz.csv --column Betrag --lower none --cap 100000 {PERSON} {PAYS} {SHEET}",),
+        (
+            f"sordino sum umsatz.csv --column Betrag --lower none --cap 100000 {PERSON} {PAYS} {SHEET}",
+        ),
         lambda text: 900_000 < float(str(_row(text)["estimate"])) < 1_800_000,
     ),
     Task(
@@ -132,12 +136,16 @@ TASKS = (
             "--adjacency replace-one --epsilon 2 --no-ledger > reports.csv",
             "python mean.py",
         ),
-        lambda text: float(text.split(",")[0].strip("( ")) < 6 < float(text.split(",")[1].strip(") \n")),
+        lambda text: (
+            float(text.split(",")[0].strip("( ")) < 6 < float(text.split(",")[1].strip(") \n"))
+        ),
     ),
     Task(
         "genome researcher",
         "the most significant of 500 markers",
-        ("sordino select markers.csv --statistic tdt --label SNP --families 6000 --epsilon 6 --no-ledger",),
+        (
+            "sordino select markers.csv --statistic tdt --label SNP --families 6000 --epsilon 6 --no-ledger",
+        ),
         lambda text: "rs99" in str(_row(text).values()),
     ),
 )
@@ -242,12 +250,15 @@ def write_small_files(folder: Path) -> None:
     )
     (folder / "groups.csv").write_text("g\na\nb\nempty\n", encoding="utf-8")
     (folder / "signs.csv").write_text(
-        "id,x\n" + "".join(f"{i},{(-1) ** i * (i % 50) - 5}\n" for i in range(3000)), encoding="utf-8"
+        "id,x\n" + "".join(f"{i},{(-1) ** i * (i % 50) - 5}\n" for i in range(3000)),
+        encoding="utf-8",
     )
     (folder / "cells.csv").write_text(
         "id,cell\n" + "".join(f"{i % 400},c{i * i % 75}\n" for i in range(6000)), encoding="utf-8"
     )
-    (folder / "cell.csv").write_text("cell\n" + "".join(f"c{i}\n" for i in range(75)), encoding="utf-8")
+    (folder / "cell.csv").write_text(
+        "cell\n" + "".join(f"c{i}\n" for i in range(75)), encoding="utf-8"
+    )
     (folder / "latin.csv").write_text("id,x\n" + "Jürgen,5\nAnn,7\n" * 800, encoding="latin-1")
     ages = (folder / "ages.csv").read_bytes()
     (folder / "ages.csv.gz").write_bytes(gzip.compress(ages))
@@ -255,7 +266,8 @@ def write_small_files(folder: Path) -> None:
     for part in "ab":
         (folder / "parts" / f"{part}.csv").write_bytes(ages)
     (folder / "ages.jsonl").write_text(
-        "".join(json.dumps({"id": i, "age": 18 + i * 7 % 70}) + "\n" for i in range(3000)), encoding="utf-8"
+        "".join(json.dumps({"id": i, "age": 18 + i * 7 % 70}) + "\n" for i in range(3000)),
+        encoding="utf-8",
     )
     rows = (
         f"   1   rs{i}   {1000 + i}    A    G    {100 + i % 7}    {90 + i % 5}   1.1   1.2   0.3 \n"
@@ -308,12 +320,19 @@ def report() -> list[str]:
         write_files(folder)
         write_small_files(folder)
         told = [
-            [each.what, f"`{each.typed.replace(' ' + RELEASE, ' ...')}`", each.before, tell(each, folder)]
+            [
+                each.what,
+                f"`{each.typed.replace(' ' + RELEASE, ' ...')}`",
+                each.before,
+                tell(each, folder),
+            ]
             for each in FRICTIONS
         ]
         for task in TASKS:
             answered = task.holds(run(task, folder))
-            about_the_sheet = len(shlex.split(SHEET)) // 2 * sum(SHEET in line for line in task.typed)
+            about_the_sheet = (
+                len(shlex.split(SHEET)) // 2 * sum(SHEET in line for line in task.typed)
+            )
             rows.append(
                 [
                     task.who,
@@ -330,7 +349,15 @@ def report() -> list[str]:
         f"A CSV file of {ROWS} rows as a spreadsheet in Switzerland saves it (semicolons, decimal commas, cp1252), a stream and markers; each task is run as it is typed, in a new folder.",
         "",
         *table(
-            ["who", "task", "commands", "options", "of which say how the file is written", "answered"], rows
+            [
+                "who",
+                "task",
+                "commands",
+                "options",
+                "of which say how the file is written",
+                "answered",
+            ],
+            rows,
         ),
         "",
         "### What was in their way",

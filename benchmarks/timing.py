@@ -30,7 +30,9 @@ FLIPS = 2000  # re-labellings of the randomization test: its smallest p-value is
 N, LONG = 1000, 200_000
 FLAT, ONE = np.zeros(N, dtype=np.int64), np.eye(1, N, N - 1, dtype=np.int64)[0]
 STEEP = np.arange(N)[::-1].copy()
-HERMIT = np.where(np.arange(N) == 7, 6, 0)  # one far enough ahead that most tries of the others miss
+HERMIT = np.where(
+    np.arange(N) == 7, 6, 0
+)  # one far enough ahead that most tries of the others miss
 NEXT_HERMIT = HERMIT + (np.arange(N) == 7)
 
 
@@ -243,8 +245,15 @@ def sparse_vectors():
         300,
         "yes",
     )
-    domain = SparseVector(threshold=100, positives=3, epsilon=1, sensitivity=COUNTING, domain_size=100_000)
-    yield "sparse vector over 100,000: 20 and 21 that are not 0", *listed(domain, 20, 21), 1000, "yes"
+    domain = SparseVector(
+        threshold=100, positives=3, epsilon=1, sensitivity=COUNTING, domain_size=100_000
+    )
+    yield (
+        "sparse vector over 100,000: 20 and 21 that are not 0",
+        *listed(domain, 20, 21),
+        1000,
+        "yes",
+    )
 
 
 def listed(mechanism, *sizes):
@@ -261,17 +270,27 @@ def tables(folder):
         path.write_text("user,item\n" + "".join(rows), encoding="utf-8")
 
         def count(_, path=path):
-            with Session(str(path), unit=PrivacyUnit("user", adjacency="add-remove"), ledger=None) as session:
+            with Session(
+                str(path), unit=PrivacyUnit("user", adjacency="add-remove"), ledger=None
+            ) as session:
                 return session.count_distinct_units(epsilon=1)
 
         def top(_, path=path):
-            with Session(str(path), unit=PrivacyUnit("user", adjacency="add-remove"), ledger=None) as session:
+            with Session(
+                str(path), unit=PrivacyUnit("user", adjacency="add-remove"), ledger=None
+            ) as session:
                 return session.top_k("item", k=1, epsilon=1, domain=["tea", "milk", "rum"])
 
         jobs[name] = (nothing, count), (nothing, top)
     yield "count of units in a file, 2000 and 1999 rows", jobs["a"][0], jobs["b"][0], 300, "yes"
     yield "count of units in a file, 2000 and 100,000 rows", jobs["a"][0], jobs["c"][0], 100, "no"
-    yield "top 1 of three items in a file, 2000 and 1999 rows", jobs["a"][1], jobs["b"][1], 300, "yes"
+    yield (
+        "top 1 of three items in a file, 2000 and 1999 rows",
+        jobs["a"][1],
+        jobs["b"][1],
+        300,
+        "yes",
+    )
 
 
 def report():

@@ -36,7 +36,9 @@ def hybrids(q):
     )
     assert not low.release(q).crossed
     assert halfway.release(q).crossed
-    base, *others = medians(*(lambda m=m: m.release(q) for m in (plain, low, halfway, sparse)), rounds=31)
+    base, *others = medians(
+        *(lambda m=m: m.release(q) for m in (plain, low, halfway, sparse)), rounds=31
+    )
     names = (
         "HybridTopK, threshold far below",
         "HybridTopK, threshold at the 25th",
@@ -59,16 +61,24 @@ def domains():
     known = {"k": K, "epsilon": EPSILON, "sensitivity": COUNTING}
     pairs: list[tuple[str, Any, Any]] = [
         ("NoisyTopK", NoisyTopK(**known, domain_size=DOMAIN), NoisyTopK(**known)),
-        ("HybridTopK", *(HybridTopK(threshold=1000, **known, domain_size=size) for size in (DOMAIN, None))),
+        (
+            "HybridTopK",
+            *(HybridTopK(threshold=1000, **known, domain_size=size) for size in (DOMAIN, None)),
+        ),
         (
             "HybridSparseVector",
-            *(HybridSparseVector(threshold=1000, **known, domain_size=size) for size in (DOMAIN, None)),
+            *(
+                HybridSparseVector(threshold=1000, **known, domain_size=size)
+                for size in (DOMAIN, None)
+            ),
         ),
     ]
     rows = []
     for name, wide, listed in pairs:
         zeros, without = medians(
-            lambda m=wide: m.release(q, positions=positions), lambda m=listed: m.release(q), rounds=9
+            lambda m=wide: m.release(q, positions=positions),
+            lambda m=listed: m.release(q),
+            rounds=9,
         )
         rows.append(
             (
@@ -80,9 +90,13 @@ def domains():
         )
     mixed, at = q[order], positions[order]
     zeros, without = medians(
-        lambda: pairs[0][1].release(mixed, positions=at), lambda: pairs[0][2].release(mixed), rounds=9
+        lambda: pairs[0][1].release(mixed, positions=at),
+        lambda: pairs[0][2].release(mixed),
+        rounds=9,
     )
-    rows.append(("NoisyTopK over a domain, positions in no order", f"{zeros / without:.2f}x", "", ""))
+    rows.append(
+        ("NoisyTopK over a domain, positions in no order", f"{zeros / without:.2f}x", "", "")
+    )
     return rows
 
 
@@ -117,7 +131,10 @@ def sets():
     return [
         f"The set of the {SET} largest: mean recall over 20 releases, median ms of 15; the target is 20 ms for {ITEMS:,} counts.{said}",
         "",
-        *table(("counts", "recall JointTopK", "recall NoisyTopK", "JointTopK ms", "NoisyTopK ms", ""), rows),
+        *table(
+            ("counts", "recall JointTopK", "recall NoisyTopK", "JointTopK ms", "NoisyTopK ms", ""),
+            rows,
+        ),
     ]
 
 
@@ -127,7 +144,10 @@ def report():
     dp.enable_features("contrib")
     q = counts()
     ours = NoisyTopK(k=K, epsilon=EPSILON, sensitivity=COUNTING)
-    space = dp.vector_domain(dp.atom_domain(T="i32"), size=ITEMS), dp.linf_distance(T="i32", monotonic=True)
+    space = (
+        dp.vector_domain(dp.atom_domain(T="i32"), size=ITEMS),
+        dp.linf_distance(T="i32", monotonic=True),
+    )
     scale = K / EPSILON
     theirs = dp.m.make_noisy_top_k(*space, dp.max_divergence(), k=K, scale=scale)
     assert theirs.map(1) <= EPSILON * (1 + 1e-9), "the same privacy loss"

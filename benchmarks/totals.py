@@ -17,7 +17,10 @@ KINDS = {
     "sum, replace-one": (ClippedSum, {"adjacency": "replace-one"}),
     "mean, add-remove": (ClippedMean, {"adjacency": "add-remove"}),
     "mean, replace-one": (ClippedMean, {"adjacency": "replace-one"}),
-    "mean, replace-one, 5 records a unit": (ClippedMean, {"adjacency": "replace-one", "rows_per_unit": 5}),
+    "mean, replace-one, 5 records a unit": (
+        ClippedMean,
+        {"adjacency": "replace-one", "rows_per_unit": 5},
+    ),
 }
 
 
@@ -36,7 +39,9 @@ def half(kind, subject):
     away = round(RECORDS * PLACE * width)
     exact = (away,) if noise.totals == 1 else (away, RECORDS * width - away)
     known = RECORDS if kind.startswith("mean") and noise.totals == 1 else None
-    low, high = clipped_ends(clip, noise, tuple(total >> noise.shift for total in exact), known, WRONG)
+    low, high = clipped_ends(
+        clip, noise, tuple(total >> noise.shift for total in exact), known, WRONG
+    )
     return float((high - low) / 2 / (width * clip.step))
 
 
@@ -51,7 +56,14 @@ def same_rho():
             assert gaussian.cost.zcdp() == laplace.cost.zcdp()
             one, other = half(kind, laplace), half(kind, gaussian)
             rows.append(
-                (kind, epsilon, f"{float(rho):.4g}", f"{one:.4g}", f"{other:.4g}", f"{other / one:.2f}")
+                (
+                    kind,
+                    epsilon,
+                    f"{float(rho):.4g}",
+                    f"{one:.4g}",
+                    f"{other:.4g}",
+                    f"{other / one:.2f}",
+                )
             )
     return rows
 
@@ -76,7 +88,9 @@ def same_epsilon():
                 laplace = made(kind, epsilon)
                 rho, limit = matching_rho(laplace, kind, epsilon, releases)
                 one, other = half(kind, laplace), half(kind, made(kind, epsilon, rho))
-                rows.append((kind, epsilon, releases, f"{limit:.3f}", f"{rho:.4g}", f"{other / one:.2f}"))
+                rows.append(
+                    (kind, epsilon, releases, f"{limit:.3f}", f"{rho:.4g}", f"{other / one:.2f}")
+                )
     return rows
 
 
@@ -95,7 +109,14 @@ def report():
         "The same ratio where so many releases, clips included, cost the same epsilon at delta 1e-6 together: a single release is better off with Laplace noise, many are with Gaussian noise.",
         "",
         *table(
-            ("figure", "epsilon each", "releases", "epsilon at delta", "rho of the totals", "ratio"),
+            (
+                "figure",
+                "epsilon each",
+                "releases",
+                "epsilon at delta",
+                "rho of the totals",
+                "ratio",
+            ),
             same_epsilon(),
         ),
     ]

@@ -95,7 +95,9 @@ def ours(counts, k, epsilon, most, hint, rng):
     present = np.flatnonzero(counts)
     labels = [f"{item:09d}" for item in present]
     mechanism = choose_ours(k, epsilon, most, hint)
-    top = mechanism.release(counts[present], labels=labels, entropy=Seeded(int(rng.integers(1 << 30))))
+    top = mechanism.release(
+        counts[present], labels=labels, entropy=Seeded(int(rng.integers(1 << 30)))
+    )
     return [int(label) for label in top.labels]
 
 
@@ -142,7 +144,9 @@ def unlisted_rows():
             found.append(np.mean(shares))
         theirs = tumult(pairs, k, epsilon, advised)
         last = (
-            "not run" if theirs is None else f"{np.mean([share_found(truth, k, one) for one in theirs]):.3f}"
+            "not run"
+            if theirs is None
+            else f"{np.mean([share_found(truth, k, one) for one in theirs]):.3f}"
         )
         yield (
             f"{name}, k {k}, epsilon {epsilon}",
@@ -163,7 +167,9 @@ def listed_rows():
         k, n = 100, counts.size
         kinds: dict[str, Any] = {
             "list, half of epsilon": NoisyTopK(k=k, epsilon=0.5, sensitivity=COUNTING),
-            "histogram, one item a unit": HistogramTopK(k=k, epsilon=1, sensitivity=statement(1).over(n)),
+            "histogram, one item a unit": HistogramTopK(
+                k=k, epsilon=1, sensitivity=statement(1).over(n)
+            ),
         }
         recalls = {
             name: np.mean(
@@ -176,7 +182,9 @@ def listed_rows():
         }
         top = kinds["histogram, one item a unit"].release(counts, entropy=Seeded(5))
         said = estimate_histogram_rows(top, size=n, confidence=0.95)
-        today = 2 * -LaplaceMechanism(epsilon=0.5, sensitivity=statement(1).over(k)).noise.quantile(0.025)
+        today = 2 * -LaplaceMechanism(epsilon=0.5, sensitivity=statement(1).over(k)).noise.quantile(
+            0.025
+        )
         ratio = float(np.median(said.high - said.low)) / today
         for name, recall in recalls.items():
             yield (

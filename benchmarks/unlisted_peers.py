@@ -41,14 +41,18 @@ def build_threshold(epsilon, most):
     low, high = 1, _MOST_THRESHOLD
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if build(scale, middle).map(unit)[1] <= DELTA else (middle + 1, high)
+        low, high = (
+            (low, middle) if build(scale, middle).map(unit)[1] <= DELTA else (middle + 1, high)
+        )
     return build(scale, low)
 
 
 def opendp(counts, k, epsilon, most, _hint, _rng):
     """All noisy counts above the threshold (`make_laplace_threshold`), of which the best are taken."""
     present = np.flatnonzero(counts)
-    found = build_threshold(epsilon, most)(dict(zip(present.tolist(), counts[present].tolist(), strict=True)))
+    found = build_threshold(epsilon, most)(
+        dict(zip(present.tolist(), counts[present].tolist(), strict=True))
+    )
     return sorted(found, key=found.__getitem__, reverse=True)[:k]
 
 

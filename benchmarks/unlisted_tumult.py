@@ -43,12 +43,18 @@ def release(frame, k, epsilon, delta, most):
         protected_change=AddRowsWithID(id_column="user"),
     )
     capped = (
-        QueryBuilder("visits").enforce(MaxGroupsPerID("item", most)).enforce(MaxRowsPerGroupPerID("item", 1))
+        QueryBuilder("visits")
+        .enforce(MaxGroupsPerID("item", most))
+        .enforce(MaxRowsPerGroupPerID("item", 1))
     )
     session.create_view(capped, "capped", cache=True)
-    found = session.evaluate(QueryBuilder("capped").get_groups(["item"]), ApproxDPBudget(epsilon / 2, delta))
+    found = session.evaluate(
+        QueryBuilder("capped").get_groups(["item"]), ApproxDPBudget(epsilon / 2, delta)
+    )
     keys = KeySet.from_dataframe(found)
-    counted = session.evaluate(QueryBuilder("capped").groupby(keys).count(), ApproxDPBudget(epsilon / 2, 0))
+    counted = session.evaluate(
+        QueryBuilder("capped").groupby(keys).count(), ApproxDPBudget(epsilon / 2, 0)
+    )
     best = counted.toPandas().sort_values("count", ascending=False)
     return [int(item) for item in best["item"][:k]]
 
@@ -59,8 +65,14 @@ def main():
 
     path, k, epsilon, delta, most, runs = sys.argv[1:]
     pairs = np.load(path)
-    frame = start().createDataFrame(pd.DataFrame({"user": pairs["user"], "item": pairs["item"]})).cache()
-    found = [release(frame, int(k), float(epsilon), float(delta), int(most)) for _ in range(int(runs))]
+    frame = (
+        start()
+        .createDataFrame(pd.DataFrame({"user": pairs["user"], "item": pairs["item"]}))
+        .cache()
+    )
+    found = [
+        release(frame, int(k), float(epsilon), float(delta), int(most)) for _ in range(int(runs))
+    ]
     print(json.dumps(found))
 
 

@@ -61,7 +61,9 @@ def row(claim: ClaimReport) -> str:
 def page() -> str:
     """Return the page."""
     reports = sorted(run_claims(), key=lambda report: report.claim.name)
-    assert all(math.isfinite(found.epsilon_at_least) for report in reports for found in report.reports)
+    assert all(
+        math.isfinite(found.epsilon_at_least) for report in reports for found in report.reports
+    )
     return HEAD + "".join(row(report) for report in reports)
 
 
@@ -69,7 +71,11 @@ def theorems() -> str:
     """Return what a report says of each claim, by the name of its mechanism, as JSON."""
     listed: dict[str, list[dict[str, object]]] = {}
     for claim in claims():
-        said = {"statement": claim.statement, "references": list(claim.references), "proof": claim.proof}
+        said = {
+            "statement": claim.statement,
+            "references": list(claim.references),
+            "proof": claim.proof,
+        }
         listed.setdefault(claim.name, []).append(said)
     return json.dumps(dict(sorted(listed.items())), indent=2, ensure_ascii=False) + "\n"
 

@@ -18,7 +18,13 @@ author = "The sordino authors"
 copyright = "The sordino authors"
 version = release = sordino.__version__
 
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton"]
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+]
 exclude_patterns = ["_build"]
 nitpicky = False
 
@@ -87,10 +93,13 @@ CODE = re.compile(r"<pre>.*?</pre>", re.DOTALL)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
-def keep_options_whole(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+def keep_options_whole(
+    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: Any
+) -> None:
     """Mark the options of commands in code: a browser would end a line behind their first hyphens."""
     context["body"] = CODE.sub(
-        lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code[0]), context.get("body", "")
+        lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code[0]),
+        context.get("body", ""),
     )
 
 

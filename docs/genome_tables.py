@@ -40,7 +40,11 @@ def least_epsilon() -> list[str]:
     """Return the table of the least epsilon, in tenths, that is not refused, and that makes success .9."""
     written = iter(written_cells("least epsilon"))
     rows = [
-        [f"{families:,}", noise, *(cell(markers, families, exact, next(written, "")) for markers in MARKERS)]
+        [
+            f"{families:,}",
+            noise,
+            *(cell(markers, families, exact, next(written, "")) for markers in MARKERS),
+        ]
         for families in FAMILIES
         for noise, exact in (("exact", True), ("any", False))
     ]
@@ -79,7 +83,11 @@ def least_tenths(markers: int, families: int, exact: bool, goal: float, guess: i
 def strong_effects() -> list[str]:
     """Return the table of success where one marker leads, with exact noise, in 2,000 families."""
     rows = [
-        [f"{markers:,}", f"{epsilon}", *(chance(with_lead(markers, 2_000, epsilon, lead)) for lead in LEADS)]
+        [
+            f"{markers:,}",
+            f"{epsilon}",
+            *(chance(with_lead(markers, 2_000, epsilon, lead)) for lead in LEADS),
+        ]
         for markers in (1_000, 500_000)
         for epsilon in (1, 3, 6)
     ]
@@ -110,7 +118,13 @@ def choose(markers: int, families: int, epsilon: float, exact: bool = True):
 
 def chance(probability: float) -> str:
     """Return a probability with two digits after the point."""
-    return "> .99" if probability >= 0.995 else "< .01" if probability < 0.005 else f"{probability:.2f}"[1:]
+    return (
+        "> .99"
+        if probability >= 0.995
+        else "< .01"
+        if probability < 0.005
+        else f"{probability:.2f}"[1:]
+    )
 
 
 def draw(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

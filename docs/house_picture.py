@@ -32,7 +32,9 @@ def layers() -> list[list[str]]:
     The auditor is a package of its own, and nothing imports it.
     """
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    [contract] = [one for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
+    [contract] = [
+        one for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"
+    ]
     known = {room_of(module) for module in library()}
     rows = [[name.strip(" ()") for name in layer.split("|")] for layer in contract["layers"]]
     drawn = [[name for name in row if name in known and not name.startswith("_")] for row in rows]

@@ -184,7 +184,9 @@ def put_programs(folder: Path) -> Path:
     programs.mkdir()
     for name, code in (("sordino", "-c 'from sordino.cli import main; main()'"), ("python", "")):
         script = programs / name
-        script.write_text(f'#!/bin/sh\nexec {quote(sys.executable)} {code} "$@"\n', encoding="utf-8")
+        script.write_text(
+            f'#!/bin/sh\nexec {quote(sys.executable)} {code} "$@"\n', encoding="utf-8"
+        )
         script.chmod(0o755)
     return programs
 
@@ -194,7 +196,8 @@ def run_shell(typed: list[str], folder: Path, programs: Path) -> tuple[str, tupl
     codes = folder / ".codes"
     # The code is kept for a command such as `echo $?` that comes next.
     script = "".join(
-        f"{command}\nkept=$?; echo $kept >> {quote(str(codes))}; (exit $kept)\n" for command in typed
+        f"{command}\nkept=$?; echo $kept >> {quote(str(codes))}; (exit $kept)\n"
+        for command in typed
     )
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", script],
@@ -224,7 +227,9 @@ def run_python(body: str, names: dict[str, Any], folder: Path) -> str:
             exec(compile(body, "<page>", "exec"), names)
         return printed.getvalue()
     test = doctest.DocTest(examples, names, "page", None, None, None)
-    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    runner = doctest.DocTestRunner(
+        verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
     with chdir(folder), redirect_stdout(io.StringIO()) as kept:
         runner.run(test, clear_globs=False)
     names.update(test.globs)
@@ -273,7 +278,9 @@ def write_outputs(page: str) -> None:
 
 
 if __name__ == "__main__":
-    asked = [page for page in PAGES if not sys.argv[1:] or any(part in page for part in sys.argv[1:])]
+    asked = [
+        page for page in PAGES if not sys.argv[1:] or any(part in page for part in sys.argv[1:])
+    ]
     for page in asked:
         write_outputs(page)
         print(page)

@@ -16,7 +16,9 @@ from release_picture import BORROWED
 
 PICTURE = Path(__file__).with_name("report.png")
 WIDTH, HEIGHT = 1000, 1045
-ABOUT = "Which kinds of books people borrow from a library, and for how long. The library is made up."
+ABOUT = (
+    "Which kinds of books people borrow from a library, and for how long. The library is made up."
+)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from sordino.cli import run  # noqa: E402
@@ -32,7 +34,8 @@ def write_report(folder: Path) -> Path:
         lines.writerow(["reader", "kind", "days"])
         for kind, readers in BORROWED.items():
             lines.writerows(
-                [f"r{n}", kind, min(60, round(rng.lognormvariate(2.6, 0.6)))] for n in range(3 * readers)
+                [f"r{n}", kind, min(60, round(rng.lognormvariate(2.6, 0.6)))]
+                for n in range(3 * readers)
             )
     kinds.write_text("\n".join(["kind", *BORROWED]) + "\n", encoding="utf-8")
     pays = ["--ledger", "budget.db", "--account", "library"]

@@ -48,7 +48,11 @@ class Definition(NamedTuple):
 def canonical(node: object) -> str:
     """Return the syntax tree as text: no positions, no docstrings, no empty fields, the same for every version of Python."""
     if isinstance(node, ast.AST):
-        fields = ((name, value) for name, value in ast.iter_fields(node) if value is not None and value != [])
+        fields = (
+            (name, value)
+            for name, value in ast.iter_fields(node)
+            if value is not None and value != []
+        )
         return f"{type(node).__name__}({','.join(f'{name}={canonical(value)}' for name, value in fields)})"
     if isinstance(node, list):
         return f"[{','.join(canonical(item) for item in node if not _is_text(item))}]"
@@ -80,7 +84,9 @@ def _names(statement: ast.stmt) -> list[str]:
         targets = statement.targets
     elif isinstance(statement, ast.AnnAssign):
         targets = [statement.target]
-    return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+    return [
+        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+    ]
 
 
 @cache
@@ -122,20 +128,29 @@ def sign(page: str, root: Path = ROOT) -> str:
     known = definitions(root)
     # Where several files define a name, the one is meant that holds something else of this page.
     homes = {
-        one.path for name, written in signed(page) for one in known.get(name, ()) if one.digest == written
+        one.path
+        for name, written in signed(page)
+        for one in known.get(name, ())
+        if one.digest == written
     }
     homes |= {known[name][0].path for name, _ in signed(page) if len(known.get(name, ())) == 1}
-    pairs = [f"{name}={_chosen(name, written, known, homes).digest}" for name, written in signed(page)]
+    pairs = [
+        f"{name}={_chosen(name, written, known, homes).digest}" for name, written in signed(page)
+    ]
     return page[: block.start(1)] + packed(pairs) + page[block.end(1) :]
 
 
 def packed(pairs: list[str]) -> str:
     """Return the pairs in as few lines as possible."""
-    lines = textwrap.wrap(" ".join(pairs), width=110, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(
+        " ".join(pairs), width=110, break_long_words=False, break_on_hyphens=False
+    )
     return "\n".join(lines) + "\n"
 
 
-def _chosen(name: str, written: str, known: dict[str, list[Definition]], homes: set[str]) -> Definition:
+def _chosen(
+    name: str, written: str, known: dict[str, list[Definition]], homes: set[str]
+) -> Definition:
     """Return the definition that a pair means."""
     candidates = known.get(name, [])
     for meant in (
@@ -146,16 +161,24 @@ def _chosen(name: str, written: str, known: dict[str, list[Definition]], homes: 
         if len({one.digest for one in meant}) == 1:
             return meant[0]
     if not candidates:
-        raise SystemExit(f"nothing is called {name} any more: take it from the page, or write its new name.")
+        raise SystemExit(
+            f"nothing is called {name} any more: take it from the page, or write its new name."
+        )
     places = ", ".join(one.path for one in candidates)
-    raise SystemExit(f"several files define {name} ({places}): write the file that is meant behind the name.")
+    raise SystemExit(
+        f"several files define {name} ({places}): write the file that is meant behind the name."
+    )
 
 
 def table(folder: Path = PROOFS) -> str:
     """Return the digests of all signed pages, as the package has them: over the pairs, with a space between two of them."""
-    pages = {page.name: signed(page.read_text(encoding="utf-8")) for page in sorted(folder.glob("*.md"))}
+    pages = {
+        page.name: signed(page.read_text(encoding="utf-8")) for page in sorted(folder.glob("*.md"))
+    }
     digests_of = {
-        name: hashlib.sha256(" ".join(f"{one}={digest}" for one, digest in pairs).encode()).hexdigest()
+        name: hashlib.sha256(
+            " ".join(f"{one}={digest}" for one, digest in pairs).encode()
+        ).hexdigest()
         for name, pairs in pages.items()
         if pairs
     }
@@ -166,9 +189,14 @@ def main() -> int:
     """Check all pages, or sign the ones that are named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "--sign", nargs="+", metavar="PAGE", help="pages of docs/proofs that were read again against the code"
+        "--sign",
+        nargs="+",
+        metavar="PAGE",
+        help="pages of docs/proofs that were read again against the code",
     )
-    parser.add_argument("--table", action="store_true", help="write the digests for the package anew")
+    parser.add_argument(
+        "--table", action="store_true", help="write the digests for the package anew"
+    )
     asked = parser.parse_args()
     pages = asked.sign
     for name in pages or ():

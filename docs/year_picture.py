@@ -95,7 +95,9 @@ def picture() -> str:
         )
     for epsilon in range(EPSILON + 1):
         _, y = place(0, epsilon)
-        lines.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#555">{epsilon}</text>')
+        lines.append(
+            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#555">{epsilon}</text>'
+        )
     lines += [
         f'<text x="{right}" y="{bottom + 40}" text-anchor="end" fill="#222">nights</text>',
         f'<text x="16" y="{TOP - 4}" fill="#222">epsilon</text>',

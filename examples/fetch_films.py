@@ -26,7 +26,9 @@ def main(folder: str) -> None:
     except PackageNotFoundError:
         raise SystemExit(f"{PACKAGE} must be installed first: pip install {PACKAGE}") from None
     if not found:
-        raise SystemExit(f"{PACKAGE} must hold {TABLE}, but this installation does not; install it again.")
+        raise SystemExit(
+            f"{PACKAGE} must hold {TABLE}, but this installation does not; install it again."
+        )
     ratings = pd.read_pickle(Path(str(found[0].locate())), compression="xz")
     target = Path(folder) / "ratings.csv"
     partial = target.with_suffix(".partial")

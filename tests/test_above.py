@@ -45,13 +45,19 @@ def numbers():
 def account(path, **budget):
     budget = sd.Budget(**({"epsilon": 10} | budget))
     return sd.Ledger.create(
-        path, account="shop", budget=budget, adjacency="add-remove", unit="customer", source="name:orders"
+        path,
+        account="shop",
+        budget=budget,
+        adjacency="add-remove",
+        unit="customer",
+        source="name:orders",
     )
 
 
 def session(orders, ledger=None, **changes):
     return sd.Session(
-        orders, **({"unit": sd.PrivacyUnit("customer"), "ledger": ledger, "name": "orders"} | changes)
+        orders,
+        **({"unit": sd.PrivacyUnit("customer"), "ledger": ledger, "name": "orders"} | changes),
     )
 
 
@@ -106,7 +112,9 @@ def test_lower_bounds_are_valid_after_selection(orders):
     Were such a bound left out, of those that are said for an item just below the threshold every one would be wrong.
     """
     with session(orders, entropy=sd.Seeded(1)) as s:
-        found = above(s, domain=[f"nobody {i}" for i in range(200)], threshold=0, positives=20, epsilon=20)
+        found = above(
+            s, domain=[f"nobody {i}" for i in range(200)], threshold=0, positives=20, epsilon=20
+        )
     scale = 1 / float(found.mechanism[0].noise.rate)
     near = [row for row in found if row.gap < scale]
     assert len(near) > 5
@@ -156,7 +164,9 @@ def test_the_adaptive_one_finds_more_for_the_same(orders, tmp_path):
     with session(orders, ledger) as s:
         found = above(s, positives=2, adaptive=True, threshold=20)
     assert type(found.mechanism[0]).__name__ == "AdaptiveSparseVector"
-    assert [row.item for row in found] == ["flour", "rice", "tea"], "cheap tests left room for a third one"
+    assert [row.item for row in found] == ["flour", "rice", "tea"], (
+        "cheap tests left room for a third one"
+    )
     assert {row.branch for row in found} == {0}
     assert [row.low for row in found] == [None] * 3, (
         "no bound that is valid after selection is proved for several tests"
@@ -265,7 +275,8 @@ def test_a_range_gives_the_counts_of_the_list(numbers):
     listed, ranged = sd.Domain.of(range(-10, 50)), sd.Domain.range(-10, 50)
     with session(numbers, entropy=sd.Seeded(3), unit=sd.PrivacyUnit("customer", max_rows=2)) as s:
         rows = {
-            domain.kind: s.histogram("product", epsilon=50, domain=domain).rows for domain in (listed, ranged)
+            domain.kind: s.histogram("product", epsilon=50, domain=domain).rows
+            for domain in (listed, ranged)
         }
         assert [row.item for row in rows["range"]] == [str(i) for i in range(-10, 50)]
         for row in rows["range"]:
@@ -280,9 +291,16 @@ def test_a_range_gives_the_counts_of_the_list(numbers):
         for k in (2**20 + 1, 10**12):
             for limit in (None, 5):
                 with pytest.raises(
-                    sd.InvalidParameter, match=r"top_k\.k must be at most 1048576 where the domain is a range"
+                    sd.InvalidParameter,
+                    match=r"top_k\.k must be at most 1048576 where the domain is a range",
                 ):
-                    s.top_k("product", k=k, epsilon=1, threshold=limit, domain=sd.Domain.range(0, 10**12))
+                    s.top_k(
+                        "product",
+                        k=k,
+                        epsilon=1,
+                        threshold=limit,
+                        domain=sd.Domain.range(0, 10**12),
+                    )
             with pytest.raises(
                 sd.InvalidParameter,
                 match=r"above\.positives must be at most 1048576 where the domain is a range",
@@ -294,7 +312,9 @@ def test_a_range_gives_the_counts_of_the_list(numbers):
 
 
 def top(s, **changes):
-    return s.top_k("product", **({"k": 4, "epsilon": 4, "domain": DOMAIN, "threshold": 100} | changes))
+    return s.top_k(
+        "product", **({"k": 4, "epsilon": 4, "domain": DOMAIN, "threshold": 100} | changes)
+    )
 
 
 def test_the_top_above_a_threshold_ends_there(orders, tmp_path):

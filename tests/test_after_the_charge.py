@@ -67,19 +67,43 @@ def test_a_rate_that_is_kept_says_nothing_of_a_larger_one():
 CLIPPED = [
     (
         sd.ClippedVariance,
-        {"epsilon": Fraction(237, 10**10), "cap": 8, "lower": 0, "growth": 2, "adjacency": "replace-one"},
+        {
+            "epsilon": Fraction(237, 10**10),
+            "cap": 8,
+            "lower": 0,
+            "growth": 2,
+            "adjacency": "replace-one",
+        },
     ),
     (
         sd.ClippedMean,
-        {"epsilon": Fraction(483, 10**11), "cap": 1000, "lower": 0, "growth": 2, "adjacency": "add-remove"},
+        {
+            "epsilon": Fraction(483, 10**11),
+            "cap": 1000,
+            "lower": 0,
+            "growth": 2,
+            "adjacency": "add-remove",
+        },
     ),
     (
         sd.ClippedSum,
-        {"epsilon": Fraction(337, 10**11), "cap": 100, "lower": 0, "growth": 1.2, "adjacency": "add-remove"},
+        {
+            "epsilon": Fraction(337, 10**11),
+            "cap": 100,
+            "lower": 0,
+            "growth": 1.2,
+            "adjacency": "add-remove",
+        },
     ),
     (
         sd.ClippedSum,
-        {"epsilon": Fraction(2051, 10**12), "cap": 8, "lower": 0, "growth": 1.5, "adjacency": "add-remove"},
+        {
+            "epsilon": Fraction(2051, 10**12),
+            "cap": 8,
+            "lower": 0,
+            "growth": 1.5,
+            "adjacency": "add-remove",
+        },
     ),
 ]
 
@@ -100,7 +124,11 @@ def test_where_an_estimator_is_made_each_clip_has_noise(kind, adjacency, lower):
         for part in (5, 6, 7):
             try:
                 estimator = kind(
-                    epsilon=Fraction(part, 1 << power), cap=50, growth=1.7, lower=lower, adjacency=adjacency
+                    epsilon=Fraction(part, 1 << power),
+                    cap=50,
+                    growth=1.7,
+                    lower=lower,
+                    adjacency=adjacency,
                 )
             except sd.InvalidParameter:
                 continue

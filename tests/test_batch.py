@@ -25,7 +25,12 @@ def orders():
 def account(path, **budget):
     budget = sd.Budget(**budget)
     return sd.Ledger.create(
-        path, account="shop", budget=budget, adjacency="add-remove", unit="customer", source="name:orders"
+        path,
+        account="shop",
+        budget=budget,
+        adjacency="add-remove",
+        unit="customer",
+        source="name:orders",
     )
 
 

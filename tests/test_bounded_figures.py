@@ -29,7 +29,14 @@ CANARY = 86753099173.25
 
 
 def total(**changes):
-    given = {"kind": "sum", "epsilon": 1, "adjacency": "add-remove", "lower": 0, "cap": 4, "bounds": (0, 100)}
+    given = {
+        "kind": "sum",
+        "epsilon": 1,
+        "adjacency": "add-remove",
+        "lower": 0,
+        "cap": 4,
+        "bounds": (0, 100),
+    }
     return BoundedTotal(**given | changes)
 
 
@@ -37,7 +44,9 @@ def added(estimator, values):
     """Return the sum of records in the unit of the values: the arrays' twin of what the engine adds up."""
     ends = estimator.records
     return (
-        clipped_steps(np.array(values, dtype=float), ends.low, ends.high, ends.step, missing=max(0, ends.low))
+        clipped_steps(
+            np.array(values, dtype=float), ends.low, ends.high, ends.step, missing=max(0, ends.low)
+        )
         * ends.step
     )
 
@@ -59,7 +68,9 @@ def test_the_sum_moves_by_what_is_stated_and_does_so(changes):
     estimator = total(**changes)
     rows = estimator.rows_per_unit
     kinds = [-9.0, -2.0, -0.3, 0.0, 1.7, 4.0, 9.0, math.nan, math.inf]
-    units = [unit for n in range(rows + 1) for unit in itertools.combinations_with_replacement(kinds, n)]
+    units = [
+        unit for n in range(rows + 1) for unit in itertools.combinations_with_replacement(kinds, n)
+    ]
     sums = [added(estimator, unit) for unit in units]
     if estimator.adjacency == "add-remove":
         moves = [abs(one) for one in sums]
@@ -67,14 +78,18 @@ def test_the_sum_moves_by_what_is_stated_and_does_so(changes):
         moves = [abs(a - b) for a, b in itertools.product(sums, repeat=2)]
     assert max(moves) == estimator.apart, "attained"
     if estimator.adjacency == "replace-one" and estimator.lower:
-        assert max(moves) > rows * max(-estimator.lower, estimator.cap), "the rule of add-remove is convicted"
+        assert max(moves) > rows * max(-estimator.lower, estimator.cap), (
+            "the rule of add-remove is convicted"
+        )
 
 
 @pytest.mark.parametrize("records", [1, 2, 5])
 @pytest.mark.parametrize(("lower", "cap"), [(0, 4), (-2, 4), (3, 4)])
 @pytest.mark.each_value
 def test_a_mean_moves_by_one_record_for_another(records, lower, cap):
-    estimator = total(kind="mean", adjacency="replace-one", lower=lower, cap=cap, bounds=(lower, cap))
+    estimator = total(
+        kind="mean", adjacency="replace-one", lower=lower, cap=cap, bounds=(lower, cap)
+    )
     kinds = [-9.0, 0.5, 3.2, 4.0, 9.0]
     moves = [
         abs(added(estimator, [a]) - added(estimator, [b])) / records
@@ -92,7 +107,9 @@ def test_a_mean_moves_by_one_record_for_another(records, lower, cap):
     epsilon=st.sampled_from([1e-5, 0.001, 0.1, 1, 30, 10**6]),
     lower=st.sampled_from([0, -1, -1e6, -1e-200, 5, 1e12]),
     width=st.sampled_from([1, 0.1, 1e-3, 1e9, 1e200]),
-    bounds=st.sampled_from([(0, 1), (0, 1e9), (-5, 1e300), (1e9, 1e9 + 100), (1e-9, 2e-9), (-0.1, 0.1)]),
+    bounds=st.sampled_from(
+        [(0, 1), (0, 1e9), (-5, 1e300), (1e9, 1e9 + 100), (1e-9, 2e-9), (-0.1, 0.1)]
+    ),
     records=st.integers(0, 1 << 62),
     place=st.floats(allow_nan=False, allow_infinity=False),
 )
@@ -127,7 +144,11 @@ def test_unbiased_wherever_the_figure_lies_in_the_range(figure):
     """Mean of 600 releases; off by more than 6.2 standard errors with a probability below 1e-9. The ends as they are: convicted."""
     estimator = total(bounds=(0, 40), cap=8)
     ends = estimator.records
-    place, runs, noise = BoundedFigure(Total(round(figure / ends.step), 9, 0), None), 600, sd.Seeded(5)
+    place, runs, noise = (
+        BoundedFigure(Total(round(figure / ends.step), 9, 0), None),
+        600,
+        sd.Seeded(5),
+    )
     found = np.array([estimator.release(place, entropy=noise).value for _ in range(runs)])
     wanted = min(40, max(0, figure))
     error = 6.2 * estimator.release(place, entropy=noise).standard_error / math.sqrt(runs)
@@ -143,7 +164,9 @@ def test_a_coarse_grid_is_rounded_to_at_random():
     )
     records = 3 * 10**9
     mechanism = estimator.noise(records)
-    figure = BoundedFigure(Total(round(Fraction(records, 3) / estimator.records.step), records, 0), records)
+    figure = BoundedFigure(
+        Total(round(Fraction(records, 3) / estimator.records.step), records, 0), records
+    )
     noise = sd.Seeded(3)
     released = [estimator.release(figure, entropy=noise) for _ in range(400)]
     found, step = [one.value for one in released], float(mechanism.step)
@@ -155,10 +178,14 @@ def test_a_coarse_grid_is_rounded_to_at_random():
     assert all(one.standard_error >= step / 2 for one in released)
     for place in (0, 2**20):
         end = estimator.release(
-            BoundedFigure(Total(round(place * records / estimator.records.step), records, 0), records),
+            BoundedFigure(
+                Total(round(place * records / estimator.records.step), records, 0), records
+            ),
             entropy=noise,
         )
-        assert 0 <= end.interval[0] <= place <= end.interval[1] <= 2**20, "within the declared range"
+        assert 0 <= end.interval[0] <= place <= end.interval[1] <= 2**20, (
+            "within the declared range"
+        )
 
 
 def test_ends_between_two_steps_are_moved_outwards_and_a_narrow_range_bounds_the_move():
@@ -166,7 +193,9 @@ def test_ends_between_two_steps_are_moved_outwards_and_a_narrow_range_bounds_the
     for records in (1, 2, 1000):
         mechanism = estimator.noise(records)
         assert mechanism.lower <= Fraction(1, 10) < Fraction(33, 10) <= mechanism.upper
-        assert mechanism.lower < Fraction(1, 10) < Fraction(33, 10) < mechanism.upper, "no step is there"
+        assert mechanism.lower < Fraction(1, 10) < Fraction(33, 10) < mechanism.upper, (
+            "no step is there"
+        )
         assert (
             min(Fraction(100, records), Fraction(32, 10))
             <= mechanism.sensitivity.bound
@@ -199,12 +228,16 @@ def test_counts(frame):
         assert rows.mechanism.sensitivity.bound == bound
         assert rows.mechanism.sensitivity.adjacency == unit.adjacency
         assert rows.output_range == rows.mechanism.output_range
-        assert -10 < rows.output_range[0] < 0 <= rows.low <= rows.high <= 1000 < rows.output_range[1]
+        assert (
+            -10 < rows.output_range[0] < 0 <= rows.low <= rows.high <= 1000 < rows.output_range[1]
+        )
         assert rows.standard_error < session(frame, unit).count(epsilon=1).standard_error + 1e-9
         assert rows.cost.pure() == 1
     units = session(frame, USER).count_distinct_units(epsilon=1, bounds=(0, 1000))
     assert 80 < units.estimate < 120
-    beyond = [session(frame, seed=seed).count(epsilon=1, bounds=(0, 50)).estimate for seed in range(4)]
+    beyond = [
+        session(frame, seed=seed).count(epsilon=1, bounds=(0, 50)).estimate for seed in range(4)
+    ]
     assert max(beyond) == pytest.approx(50 + 1 / (math.e - 1)), (
         "600 rows count as 50, and half of all noise is folded there"
     )
@@ -241,7 +274,9 @@ def test_sums(frame, tmp_path):
     bounded = session(frame, USER).sum("x", epsilon=500, lower=0, cap=30, bounds=(0, 20_000))
     assert bounded.mechanism.sensitivity.bound == 60
     assert bounded.value < 200 * 30
-    kept = session(frame).sum("x", epsilon=500, cap=30, lower=None, bounds=(-20_000, 20_000), where="x < 10")
+    kept = session(frame).sum(
+        "x", epsilon=500, cap=30, lower=None, bounds=(-20_000, 20_000), where="x < 10"
+    )
     assert kept.clip == (-30, 30)
     assert kept.value == pytest.approx(frame.filter(pl.col("x") < 10)["x"].sum(), abs=2)
     exact = session(frame).sum("x", epsilon=10**6, lower=0, cap=49, bounds=(0, 2**30))
@@ -250,7 +285,14 @@ def test_sums(frame, tmp_path):
 
 def test_sums_of_groups(frame):
     found = session(frame, USER).sum(
-        "x", epsilon=1000, lower=0, cap=30, bounds=(0, 20_000), by="g", domain=["a", "z"], groups_per_unit=2
+        "x",
+        epsilon=1000,
+        lower=0,
+        cap=30,
+        bounds=(0, 20_000),
+        by="g",
+        domain=["a", "z"],
+        groups_per_unit=2,
     )
     assert isinstance(found, Groups)
     assert found.cost.pure() == 1000
@@ -294,10 +336,14 @@ def test_means_of_a_public_number_of_rows(stored):
 
 def test_0_keeps_the_place_of_a_record_that_was_declared_to_have_a_number():
     """Privacy does not rest on the declaration: the number of all rows divides, and each adds a number between the ends."""
-    total = BoundedTotal(kind="mean", epsilon=500, adjacency="replace-one", lower=20, cap=30, bounds=(0, 30))
+    total = BoundedTotal(
+        kind="mean", epsilon=500, adjacency="replace-one", lower=20, cap=30, bounds=(0, 30)
+    )
     steps = total.records
     figure = BoundedFigure(Total(steps=steps.high * 3, known=3, missing=1), 4)
-    assert total.release(figure, entropy=sd.Seeded(1)).value == pytest.approx((90 + 20) / 4, abs=0.5)
+    assert total.release(figure, entropy=sd.Seeded(1)).value == pytest.approx(
+        (90 + 20) / 4, abs=0.5
+    )
 
 
 def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path, stored):
@@ -313,7 +359,12 @@ def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path, stored
         (duckdb.sql("SELECT i AS x FROM range(9) t(i) WHERE i < 5"), REPLACED, {}, "a relation"),
         (seen, REPLACED, {}, "a view"),
         (frame, REPLACED, {}, "a row may be without a number"),
-        (stored([1], name="nullable", declared="INTEGER"), REPLACED, {}, "a row may be without a number"),
+        (
+            stored([1], name="nullable", declared="INTEGER"),
+            REPLACED,
+            {},
+            "a row may be without a number",
+        ),
         (
             stored([1], name="double", declared="DOUBLE NOT NULL"),
             REPLACED,
@@ -333,14 +384,26 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
     ledger = sd.Ledger.create(tmp_path / "b.db", account="t", budget=sd.Budget(epsilon=3), **about)
     s = sd.Session(frame, unit=USER, ledger=ledger, name="t")
     refused = [
-        (sd.InvalidParameter, "count.bounds must be two numbers", lambda: s.count(epsilon=1, bounds=5)),
-        (sd.InvalidParameter, "count.bounds must be two numbers", lambda: s.count(epsilon=1, bounds=(5, 5))),
+        (
+            sd.InvalidParameter,
+            "count.bounds must be two numbers",
+            lambda: s.count(epsilon=1, bounds=5),
+        ),
+        (
+            sd.InvalidParameter,
+            "count.bounds must be two numbers",
+            lambda: s.count(epsilon=1, bounds=(5, 5)),
+        ),
         (
             sd.InvalidParameter,
             "count.bounds must be a finite",
             lambda: s.count(epsilon=1, bounds=(0, math.inf)),
         ),
-        (sd.InvalidParameter, "one unit can move a count, 2", lambda: s.count(epsilon=1, bounds=(0, 1))),
+        (
+            sd.InvalidParameter,
+            "one unit can move a count, 2",
+            lambda: s.count(epsilon=1, bounds=(0, 1)),
+        ),
         (
             sd.InvalidParameter,
             "one unit can move a count",
@@ -379,7 +442,9 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
         (
             sd.UnboundedContribution,
             "max-rows",
-            lambda: session(frame, sd.PrivacyUnit("u")).sum("x", epsilon=1, lower=0, cap=9, bounds=(0, 99)),
+            lambda: session(frame, sd.PrivacyUnit("u")).sum(
+                "x", epsilon=1, lower=0, cap=9, bounds=(0, 99)
+            ),
         ),
         (
             sd.BudgetExceeded,

@@ -196,7 +196,9 @@ def test_a_refusal_leaves_no_remnants(bad):
             mechanism.release(BAD[bad])
         clean(caught.value)
     for refuse in (
-        lambda: sd.BucketCounts(grid=sd.BucketGrid.geometric(lower=0, cap=100, growth=2), counts=[SECRET]),
+        lambda: sd.BucketCounts(
+            grid=sd.BucketGrid.geometric(lower=0, cap=100, growth=2), counts=[SECRET]
+        ),
         lambda: sd.BucketCounts.of(
             np.array([[SECRET]]), grid=sd.BucketGrid.geometric(lower=0, cap=100, growth=2)
         ),
@@ -270,7 +272,9 @@ def test_a_question_that_fails_leaves_no_remnants(ledger):
     mechanism = sd.SparseVector(threshold=10**9, positives=2, epsilon=0.01, sensitivity=sd.COUNTING)
     for stream in (mechanism.open(), ledger.reserve(mechanism).__enter__().open(mechanism)):
         stream.ask(3)
-        error = leaving(lambda stream=stream: stream.ask(len(range(SECRET)), threshold=float("nan")))
+        error = leaving(
+            lambda stream=stream: stream.ask(len(range(SECRET)), threshold=float("nan"))
+        )
         assert isinstance(error, sd.InvalidParameter)
         clean(error)
         stream.close()

@@ -76,7 +76,9 @@ def counts(session):
 
 
 def check_counts(waiting, tmp_path, what, tail):
-    report = audited(waiting, tmp_path, [DiscreteLaplace(RATE)] * 2, 2 * RATE, counts, ONE_UNIT[what], tail)
+    report = audited(
+        waiting, tmp_path, [DiscreteLaplace(RATE)] * 2, 2 * RATE, counts, ONE_UNIT[what], tail
+    )
     report.raise_if_broken()
     assert report.epsilon_at_least <= 2 * RATE
     return report
@@ -109,7 +111,13 @@ def test_a_top_one_in_a_batch_is_paid_for_with_the_rest(waiting, tmp_path):
 
 def test_a_batch_that_is_hardly_paid_for_would_be_seen(waiting, tmp_path):
     report = audited(
-        waiting, tmp_path, [DiscreteLaplace(RATE)] * 2, Fraction(1, 2), counts, ONE_UNIT["one row"], 0.3
+        waiting,
+        tmp_path,
+        [DiscreteLaplace(RATE)] * 2,
+        Fraction(1, 2),
+        counts,
+        ONE_UNIT["one row"],
+        0.3,
     )
     assert report.broken
     assert report.vectors < 10

@@ -50,7 +50,9 @@ FIGURES = {
         "above", "g", _ITEMS | {"threshold": 5, "positives": 1}, ("epsilon", "threshold", "measure_share", "correction", "positives"),
     ),
 }  # fmt: skip
-CASES = [(name, changed, value) for name in FIGURES for changed in FIGURES[name][3] for value in EXTREMES]
+CASES = [
+    (name, changed, value) for name in FIGURES for changed in FIGURES[name][3] for value in EXTREMES
+]
 
 
 def change(asked, changed, value):
@@ -60,7 +62,11 @@ def change(asked, changed, value):
         if one == "bounds":
             changes[one] = (min(0, value), abs(value))
         elif one == "ends":
-            changes |= {"lower": -abs(value), "cap": abs(value), "bounds": (-abs(value), abs(value))}
+            changes |= {
+                "lower": -abs(value),
+                "cap": abs(value),
+                "bounds": (-abs(value), abs(value)),
+            }
         else:
             changes[one] = value
     return asked | changes
@@ -98,7 +104,10 @@ def test_an_account_is_not_charged_for_nothing(tmp_path, name, value):
     session = sd.Session(ROWS, unit=unit, ledger=ledger, name="rows")
     try:
         ask(
-            session, name, "bounds" if name == "count" else "cap bounds" if "within" in name else "cap", value
+            session,
+            name,
+            "bounds" if name == "count" else "cap bounds" if "within" in name else "cap",
+            value,
         )
     except sd.InvalidParameter:
         assert ledger.statement().spent == 0
@@ -121,7 +130,9 @@ def test_the_error_of_a_bounded_sum_has_its_unit(unit):
 
 @pytest.fixture
 def figure():
-    return sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING).release(520, entropy=sd.Seeded(7))
+    return sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING).release(
+        520, entropy=sd.Seeded(7)
+    )
 
 
 @pytest.mark.parametrize("number", [1e308, -1e308, 10**400, Fraction(10**400, 3)], ids="abcd")
@@ -162,7 +173,9 @@ def test_copies_of_a_seed_repeat_the_noise_as_its_words_say():
     seed = sd.Seeded(7)
     first = seed.words(3).tolist()
     assert (
-        pickle.loads(pickle.dumps(seed)).words(3).tolist() == copy.deepcopy(seed).words(3).tolist() == first
+        pickle.loads(pickle.dumps(seed)).words(3).tolist()
+        == copy.deepcopy(seed).words(3).tolist()
+        == first
     )
     assert "repeat the same noise" in sd.Seeded.__doc__
 
@@ -172,7 +185,8 @@ def test_copies_of_a_seed_repeat_the_noise_as_its_words_say():
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize(
-    ("answer", "side"), [(math.nan, -1), (-math.inf, -1), (None, -1), (math.inf, 1), (1e308, 1), (10**400, 1)]
+    ("answer", "side"),
+    [(math.nan, -1), (-math.inf, -1), (None, -1), (math.inf, 1), (1e308, 1), (10**400, 1)],
 )
 @pytest.mark.each_value
 def test_answers_that_are_no_numbers_go_where_the_words_say(mechanism, answer, side):
@@ -188,7 +202,9 @@ def test_answers_that_are_no_numbers_go_where_the_words_say(mechanism, answer, s
     assert "-2^52 steps" in m.release.__doc__
 
 
-@pytest.mark.parametrize("rows", [1 << 63, 10**308, 10**400, 10**5000], ids=["64 bits", "308", "400", "5000"])
+@pytest.mark.parametrize(
+    "rows", [1 << 63, 10**308, 10**400, 10**5000], ids=["64 bits", "308", "400", "5000"]
+)
 def test_a_bound_on_rows_that_no_table_reaches_is_refused_in_words(rows):
     """Twin: it met floats, and texts of whole numbers, that there are none of."""
     with pytest.raises(sd.InvalidParameter, match="max_rows must be at most 9223372036854775807"):
@@ -197,10 +213,14 @@ def test_a_bound_on_rows_that_no_table_reaches_is_refused_in_words(rows):
 
 @pytest.mark.parametrize("method", ["auto", "gaps", "histogram"])
 def test_the_largest_bound_on_rows_is_taken_or_refused_before_the_charge(method):
-    session = sd.Session(ROWS, unit=sd.PrivacyUnit("u", max_rows=(1 << 63) - 1), entropy=sd.Seeded(1))
+    session = sd.Session(
+        ROWS, unit=sd.PrivacyUnit("u", max_rows=(1 << 63) - 1), entropy=sd.Seeded(1)
+    )
     for asked in (
         lambda: session.top_k("g", k=1, epsilon=1, domain=["a", "b"], method=method),
-        lambda: session.above("g", threshold=5, positives=1, epsilon=1, domain=["a", "b"], method=method),
+        lambda: session.above(
+            "g", threshold=5, positives=1, epsilon=1, domain=["a", "b"], method=method
+        ),
         lambda: session.count(epsilon=1),
         lambda: session.count(epsilon=10**12),
         lambda: session.histogram("g", epsilon=1, domain=["a", "b"]),

@@ -37,7 +37,9 @@ def made_by(release, folder, budget):
         unit="customer",
         source="name:purchases",
     )
-    session = Session(fitting.purchases(), unit=PrivacyUnit("customer"), ledger=ledger, name="purchases")
+    session = Session(
+        fitting.purchases(), unit=PrivacyUnit("customer"), ledger=ledger, name="purchases"
+    )
     for made in range(100):
         try:
             release(session)
@@ -54,7 +56,9 @@ def test_there_are_ten_kinds(ten):
 @pytest.mark.parametrize("name", [fitting.COUNT, fitting.TOP])
 @pytest.mark.each_value
 def test_what_is_counted_is_what_a_ledger_takes_on(ten, name, account):
-    assert fitting.charged(SMALL[account], ten[name]) == fitting.fitting(SMALL[account], ten[name]) > 2
+    assert (
+        fitting.charged(SMALL[account], ten[name]) == fitting.fitting(SMALL[account], ten[name]) > 2
+    )
 
 
 def test_the_small_accounts_tell_the_two_sums_apart(ten):
@@ -82,13 +86,16 @@ def test_a_pure_account_holds_nothing_without_an_epsilon(ten):
 
 def test_an_account_with_a_delta_never_holds_fewer(ten):
     for name, mechanisms in ten.items():
-        pure, zcdp, both = (fitting.fitting(budget, mechanisms) for budget in fitting.BUDGETS.values())
+        pure, zcdp, both = (
+            fitting.fitting(budget, mechanisms) for budget in fitting.BUDGETS.values()
+        )
         assert both >= max(pure, zcdp), name
 
 
 def test_a_year_of_top_10_is_four_times_that_of_a_pure_account(ten):
     pure, both = (
-        fitting.fitting(fitting.BUDGETS[name], ten[fitting.TOP]) for name in ("pure", "(epsilon, delta)")
+        fitting.fitting(fitting.BUDGETS[name], ten[fitting.TOP])
+        for name in ("pure", "(epsilon, delta)")
     )
     assert pure == 150
     assert both >= max(4 * pure, fitting.NIGHTS)
@@ -98,7 +105,9 @@ def test_the_figures_on_the_page_and_in_the_results_are_these(ten):
     page = (ROOT / "docs" / "how-to" / "a-year-of-nightly-releases.md").read_text(encoding="utf-8")
     results = (ROOT / "benchmarks" / "results.md").read_text(encoding="utf-8")
     accounts = tuple(fitting.BUDGETS.values())
-    both = {name: f"{fitting.fitting(accounts[2], mechanisms):,}" for name, mechanisms in ten.items()}
+    both = {
+        name: f"{fitting.fitting(accounts[2], mechanisms):,}" for name, mechanisms in ten.items()
+    }
     medians, selections, counts = (
         both[name] for name in ("median with its interval", "exponential mechanism", fitting.COUNT)
     )

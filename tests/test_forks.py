@@ -17,7 +17,9 @@ from sordino.entropy import System
 from sordino.process import Process
 
 UNIT = sd.PrivacyUnit.row(adjacency="replace-one")
-COUNTED = sd.GaussianSparseVector(threshold=10, positives=2, questions=9, rho=0.5, sensitivity=sd.COUNTING)
+COUNTED = sd.GaussianSparseVector(
+    threshold=10, positives=2, questions=9, rho=0.5, sensitivity=sd.COUNTING
+)
 PLAIN = sd.SparseVector(threshold=10, positives=2, epsilon=1, sensitivity=sd.COUNTING)
 
 
@@ -90,10 +92,14 @@ def ledger(tmp_path, rows):
 
 def test_of_a_charge_that_is_forked_while_it_releases_one_process_gets_the_release(ledger, forks):
     mechanism = sd.LaplaceMechanism(
-        epsilon=1, sensitivity=sd.Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+        epsilon=1,
+        sensitivity=sd.Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1),
     )
     with ledger.reserve(mechanism, label="x", adjacency="replace-one") as charge:
-        assert in_both(lambda: charge.release(mechanism, 7), forks) == ("released", "LedgerConflict")
+        assert in_both(lambda: charge.release(mechanism, 7), forks) == (
+            "released",
+            "LedgerConflict",
+        )
     assert ledger.remaining == 8
 
 

@@ -75,13 +75,18 @@ def test_figures_are_those_of_the_rows_that_count(tmp_path, kind, adjacency):
         # In the order of the bytes. What a unit has in groups of its own takes none of its two places.
         assert [row.item for row in found] == sorted(TRUE)
         for row in found:
-            assert row.release.estimate == pytest.approx(find(TRUE[row.item]), rel=0.01), (name, row.item)
+            assert row.release.estimate == pytest.approx(find(TRUE[row.item]), rel=0.01), (
+                name,
+                row.item,
+            )
         assert found.label_threshold == 2
 
 
 def test_each_unit_counts_once_where_it_may_count_in_one_group():
     """Whichever group it counts in: the values of its rows are alike in both, so that the sums of all groups are those of all units."""
-    rows = [(unit, group, 1.0 + unit % 3) for unit in range(30) for group in ("a", "b", f"own {unit}")]
+    rows = [
+        (unit, group, 1.0 + unit % 3) for unit in range(30) for group in ("a", "b", f"own {unit}")
+    ]
     found = opened(frame(rows), rows=1).sum("x", groups_per_unit=1, most_groups=9, **SEARCH)
     assert [row.item for row in found] == ["a", "b"]
     each = [row.release.estimate for row in found]
@@ -94,7 +99,9 @@ def test_at_most_so_many_groups_are_found_those_of_the_most_units():
     found = opened(frame(rows)).sum("x", groups_per_unit=6, most_groups=3, **SEARCH)
     assert [row.item for row in found] == ["g3", "g4", "g5"]
     least = replace(HIDDEN, least=14, origin="least 14")
-    few = opened(frame(rows)).sum("x", groups_per_unit=6, most_groups=9, **SEARCH | {"domain": least})
+    few = opened(frame(rows)).sum(
+        "x", groups_per_unit=6, most_groups=9, **SEARCH | {"domain": least}
+    )
     # The threshold lies one above the least count that takes part.
     assert [row.item for row in few] == ["g5"]
     assert few.label_threshold == 15
@@ -108,15 +115,23 @@ def test_sums_within_a_declared_range_are_those_of_the_rows_that_count(adjacency
     assert [row.item for row in found] == sorted(TRUE)
     for row in found:
         assert row.release.estimate == pytest.approx(sum(TRUE[row.item]), rel=1e-3)
-    assert [type(part).__name__ for part in found.mechanism] == ["UnlistedHistogram", "BoundedTotal"]
+    assert [type(part).__name__ for part in found.mechanism] == [
+        "UnlistedHistogram",
+        "BoundedTotal",
+    ]
     assert opened(frame(ROWS[:1])).sum("x", **asked).rows == ()
 
 
 def test_a_predicate_is_of_both_stages():
     rows = [
-        (unit, group, float(unit)) for unit in range(20) for group in ("a", "b") if group == "a" or unit < 4
+        (unit, group, float(unit))
+        for unit in range(20)
+        for group in ("a", "b")
+        if group == "a" or unit < 4
     ]
-    found = opened(frame(rows)).mean("x", groups_per_unit=2, most_groups=9, where="x >= 3", **SEARCH)
+    found = opened(frame(rows)).mean(
+        "x", groups_per_unit=2, most_groups=9, where="x >= 3", **SEARCH
+    )
     assert [(row.item, round(row.release.estimate)) for row in found] == [("a", 11)]
 
 
@@ -127,7 +142,10 @@ def test_each_row_may_be_a_unit():
     for adjacency in ("add-remove", "replace-one"):
         session = sd.Session(frame(rows), unit=sd.PrivacyUnit.row(adjacency), entropy=sd.Seeded(1))
         found = session.sum("x", most_groups=2, **SEARCH)
-        assert {row.item: round(row.release.estimate / 200, 2) for row in found} == {"a": 4.5, "b": 4.5}
+        assert {row.item: round(row.release.estimate / 200, 2) for row in found} == {
+            "a": 4.5,
+            "b": 4.5,
+        }
         # A missing number adds nothing, also where the number of rows is public: that of a group is not.
         means = session.mean("x", most_groups=2, **SEARCH)
         assert [round(row.release.estimate, 2) for row in means] == [4.5, 4.5]
@@ -146,7 +164,9 @@ def test_a_group_without_rows_that_count_is_released_as_one_of_a_list(monkeypatc
     def with_a_ghost(self, answers, **more):
         found = release(self, answers, **more)
         return replace(
-            found, labels=(*found.labels, "ghost"), values=np.append(found.values, float(self.threshold))
+            found,
+            labels=(*found.labels, "ghost"),
+            values=np.append(found.values, float(self.threshold)),
         )
 
     monkeypatch.setattr(sd.UnlistedHistogram, "release", with_a_ghost)
@@ -183,7 +203,9 @@ NAMES += ["x" * LONGEST_LABEL, "\u202e"]
 NO_NAMES = [None, "", "x" * (LONGEST_LABEL + 1)]
 # Of every name another sum; what is no label is not read as one that is alike.
 NAMED = [
-    (unit, name, float(1 + place)) for place, name in enumerate([*NAMES, *NO_NAMES]) for unit in range(12)
+    (unit, name, float(1 + place))
+    for place, name in enumerate([*NAMES, *NO_NAMES])
+    for unit in range(12)
 ]
 
 
@@ -197,7 +219,9 @@ def sums_of(source, **more):
 @pytest.mark.parametrize("kind", ["parquet", "polars", "duckdb", "postgres"])
 @pytest.mark.sample(4)
 def test_labels_are_told_apart_by_their_bytes_in_both_stages(tmp_path, kind):
-    source = server_table(NAMED) if kind == "postgres" else made(tmp_path, kind, frame(NAMED).to_arrow())
+    source = (
+        server_table(NAMED) if kind == "postgres" else made(tmp_path, kind, frame(NAMED).to_arrow())
+    )
     found = sums_of(source)
     assert list(found) == sorted(NAMES)
     for place, name in enumerate(NAMES):
@@ -241,7 +265,11 @@ def test_padding_is_no_part_of_a_label():
 def test_names_that_are_no_text_are_no_groups_of_a_csv_file(tmp_path):
     path = tmp_path / "t.csv"
     odd = [b"good", b"b\xff\xfed", b"", b"n\0l", b"none"]
-    lines = [b"%d,%s,%d" % (unit, name, 2 + place) for place, name in enumerate(odd) for unit in range(12)]
+    lines = [
+        b"%d,%s,%d" % (unit, name, 2 + place)
+        for place, name in enumerate(odd)
+        for unit in range(12)
+    ]
     path.write_bytes(b"u,g,x\n" + b"\n".join(lines) + b"\n")
     found = sums_of(path, csv=CsvFormat(null="none"))
     assert {name: round(total) for name, total in found.items()} == {"good": 24}
@@ -264,7 +292,10 @@ def test_neither_questions_nor_costs_follow_from_how_large_groups_are(monkeypatc
     seen = []
     for many in (4, 400):
         rows = [
-            (unit, group, 5.0) for unit in range(many) for group in ("a", "b") if group == "a" or unit < 3
+            (unit, group, 5.0)
+            for unit in range(many)
+            for group in ("a", "b")
+            if group == "a" or unit < 3
         ]
         found = opened(frame(rows)).sum("x", groups_per_unit=2, most_groups=5, **SEARCH)
         said = found.to_dict()

@@ -40,7 +40,9 @@ def open_session(rows: pl.DataFrame = ROWS, adjacency: Any = "add-remove") -> An
 @pytest.mark.sample(2)
 def test_groups_are_found_and_cost_what_is_stated(kind: str, adjacency: str) -> None:
     own = {"q": 0.5} if kind == "quantile" else {}
-    release = getattr(open_session(adjacency=adjacency), kind)("spent", groups_per_unit=2, **SEARCH, **own)
+    release = getattr(open_session(adjacency=adjacency), kind)(
+        "spent", groups_per_unit=2, **SEARCH, **own
+    )
     assert {row.item for row in release} == {"x", "y"}
     assert release.label_threshold > 1
     failure, rest = release.cost.split_failure()
@@ -56,7 +58,8 @@ def test_no_groups_leave_no_rows() -> None:
 
 def test_a_group_of_one_unit_changes_nothing_else() -> None:
     one, none = (
-        open_session(rows).sum("spent", groups_per_unit=2, **SEARCH) for rows in (ROWS, ROWS.head(7000))
+        open_session(rows).sum("spent", groups_per_unit=2, **SEARCH)
+        for rows in (ROWS, ROWS.head(7000))
     )
     assert {row.item for row in one} == {row.item for row in none}
     assert (one.label_threshold, one.cost.to_dict()) == (none.label_threshold, none.cost.to_dict())

@@ -22,7 +22,9 @@ RELEASES = {
     "top_k of none": lambda s: s.top_k("item", k=2, epsilon=1, domain=ITEMS, threshold=10**6),
     "above": lambda s: s.above("item", threshold=-99, positives=2, epsilon=1, domain=ITEMS),
     "histogram": lambda s: s.histogram("item", epsilon=1, domain=ITEMS),
-    "histogram within bounds": lambda s: s.histogram("item", epsilon=1, domain=ITEMS, bounds=(0, 50)),
+    "histogram within bounds": lambda s: s.histogram(
+        "item", epsilon=1, domain=ITEMS, bounds=(0, 50)
+    ),
     "count": lambda s: s.count(epsilon=1),
     "count_distinct_units": lambda s: s.count_distinct_units(epsilon=1),
     "quantile": lambda s: s.quantile("x", q=0.5, lower=0, **COLUMN),
@@ -31,7 +33,9 @@ RELEASES = {
     "sum within bounds": lambda s: s.sum("x", lower=0, bounds=(0, 5000), **COLUMN),
     "mean": lambda s: s.mean("x", lower=0, **COLUMN),
     "variance": lambda s: s.variance("x", lower=None, **COLUMN),
-    "sum by group": lambda s: s.sum("x", lower=0, by="item", domain=ITEMS, groups_per_unit=1, **COLUMN),
+    "sum by group": lambda s: s.sum(
+        "x", lower=0, by="item", domain=ITEMS, groups_per_unit=1, **COLUMN
+    ),
     "quantiles by group": lambda s: s.quantile(
         "x", q=(0.2, 0.8), lower=0, by="item", domain=ITEMS, groups_per_unit=1, **COLUMN
     ),
@@ -52,7 +56,9 @@ def orders():
 @pytest.fixture
 def ledger(tmp_path):
     about = {"adjacency": "add-remove", "unit": sd.PrivacyUnit("u"), "source": "name:orders"}
-    return sd.Ledger.create(tmp_path / "budget.db", account="orders", budget=sd.Budget(epsilon=90), **about)
+    return sd.Ledger.create(
+        tmp_path / "budget.db", account="orders", budget=sd.Budget(epsilon=90), **about
+    )
 
 
 @pytest.fixture
@@ -62,7 +68,17 @@ def session(orders, ledger):
 
 def printed(ledger, key, capsys, form):
     capsys.readouterr()
-    line = ["ledger", "release", key, "--ledger", ledger.url, "--account", "orders", "--format", form]
+    line = [
+        "ledger",
+        "release",
+        key,
+        "--ledger",
+        ledger.url,
+        "--account",
+        "orders",
+        "--format",
+        form,
+    ]
     assert run(line) == 0
     return capsys.readouterr().out
 
@@ -78,7 +94,11 @@ def test_what_is_kept_says_what_the_release_says(session, ledger, capsys, name):
     assert (facts["id"], facts["account"], facts["time"]) == tuple(
         told["receipt"][n] for n in ("id", "account", "time")
     )
-    assert (facts["cost"], facts["simulated"], facts["mechanism"]) == (told["cost"], False, told["mechanism"])
+    assert (facts["cost"], facts["simulated"], facts["mechanism"]) == (
+        told["cost"],
+        False,
+        told["mechanism"],
+    )
     assert (facts["unit"], facts["adjacency"], facts["max_rows"]) == ("column u", "add-remove", 1)
     assert json.loads(printed(ledger, release.receipt.id, capsys, "json"))["rows"] == again.rows
     lines = printed(ledger, release.receipt.id, capsys, "csv").splitlines()
@@ -87,7 +107,9 @@ def test_what_is_kept_says_what_the_release_says(session, ledger, capsys, name):
     assert f"Charge: {release.receipt.id} of account orders" in table
     if "rows" in told and "group" not in name:
         assert len(again.rows) == len(told["rows"])
-        assert all(row.items() <= own.items() for row, own in zip(again.rows, told["rows"], strict=True))
+        assert all(
+            row.items() <= own.items() for row, own in zip(again.rows, told["rows"], strict=True)
+        )
     elif "group" not in name:
         ones = release if isinstance(release, sd.QuantileValues) else (release,)
         assert [row["estimate"] for row in again.rows] == [one.estimate for one in ones]
@@ -95,13 +117,17 @@ def test_what_is_kept_says_what_the_release_says(session, ledger, capsys, name):
         flat = [
             (row.item, one.estimate)
             for row in release
-            for one in (row.release if isinstance(row.release, sd.QuantileValues) else (row.release,))
+            for one in (
+                row.release if isinstance(row.release, sd.QuantileValues) else (row.release,)
+            )
         ]
         assert [(row["item"], row["estimate"]) for row in again.rows] == flat
     assert all(list(row) == again.columns for row in again.rows)
 
 
-@pytest.mark.parametrize("name", ["quantile", "quantiles", "sum", "sum within bounds", "sum by group"])
+@pytest.mark.parametrize(
+    "name", ["quantile", "quantiles", "sum", "sum within bounds", "sum by group"]
+)
 @pytest.mark.sample(4)
 def test_the_share_of_numbers_is_kept_by_the_names_that_the_command_has(
     session, ledger, capsys, monkeypatch, name
@@ -144,7 +170,11 @@ def test_releases_of_a_batch_are_parts_of_one_charge(session, ledger, capsys):
 def test_a_sheet_of_ones_own_is_kept_as_it_is(session, ledger):
     release = session.count(epsilon=1)
     record = Record(
-        facts={"release": "count"}, columns=["n"], rows=[{"n": release.estimate}], notes=[], hidden=[]
+        facts={"release": "count"},
+        columns=["n"],
+        rows=[{"n": release.estimate}],
+        notes=[],
+        hidden=[],
     )
     session.keep(release, record)
     assert ledger.read_release(release.receipt.id) == record
@@ -166,7 +196,9 @@ def test_only_the_session_that_made_a_release_keeps_it(session, ledger, orders):
         (session, release.receipt),
         (session, {"receipt": release.receipt}),
     ):
-        with pytest.raises(InvalidParameter, match=r"Session\.keep (takes a release that|does not take)"):
+        with pytest.raises(
+            InvalidParameter, match=r"Session\.keep (takes a release that|does not take)"
+        ):
             who.keep(what)
     # A copy of the release is as good as itself.
     session.keep(pickle.loads(pickle.dumps(release)))
@@ -176,7 +208,9 @@ def test_only_the_session_that_made_a_release_keeps_it(session, ledger, orders):
 def test_reports_of_rows_are_not_kept(tmp_path, orders):
     unit = sd.PrivacyUnit("u", adjacency="replace-one", max_rows=1)
     about = {"adjacency": "replace-one", "unit": unit, "source": "name:orders"}
-    ledger = sd.Ledger.create(tmp_path / "other.db", account="orders", budget=sd.Budget(epsilon=9), **about)
+    ledger = sd.Ledger.create(
+        tmp_path / "other.db", account="orders", budget=sd.Budget(epsilon=9), **about
+    )
     session = sd.Session(orders, unit=unit, ledger=ledger, name="orders")
     for write in (None, lambda block: None):
         reports = session.randomize("x", lower=0, upper=12, epsilon=1, write=write)

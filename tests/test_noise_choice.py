@@ -25,14 +25,21 @@ from sordino.session.noise_choice import choose_rho, match_rho
 from sordino.session.selection_noise import _match_budget, match_finder, match_gumbel
 from sordino.session.top_k import find_share_of_rho
 
-PRICES = [RHO, *(Price(Meter("renyi", Fraction(order))) for order in ("1.5", "4.42", "8.92606", "34.86"))]
+PRICES = [
+    RHO,
+    *(Price(Meter("renyi", Fraction(order))) for order in ("1.5", "4.42", "8.92606", "34.86")),
+]
 EPSILONS = [Fraction(1, 1000), Fraction(1, 50), Fraction(1, 4), Fraction(1), Fraction(5)]
 DOMAIN = [f"x{place}" for place in range(1, 41)]
 
 
 @pytest.fixture(scope="module")
 def visits():
-    rows = [(f"g{guest}", f"x{place}", place) for place in range(1, 41) for guest in range(0, 2000, place)]
+    rows = [
+        (f"g{guest}", f"x{place}", place)
+        for place in range(1, 41)
+        for guest in range(0, 2000, place)
+    ]
     return pl.DataFrame(rows, schema=["guest", "item", "number"], orient="row")
 
 
@@ -67,7 +74,8 @@ def test_what_is_matched_never_costs_more_and_hardly_less(price, epsilon):
     for count in (1, 10, 400):
         pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING.over(count))
         gaussian = sd.GaussianMechanism(
-            rho=match_rho(price, price.find_worth(pure.cost)), sensitivity=sd.COUNTING.over(count, "l2")
+            rho=match_rho(price, price.find_worth(pure.cost)),
+            sensitivity=sd.COUNTING.over(count, "l2"),
         )
         limit = price.find(pure.cost)
         assert limit * Fraction(999, 1000) < price.find(gaussian.cost) <= limit
@@ -88,7 +96,9 @@ def test_what_is_matched_never_costs_more_and_hardly_less(price, epsilon):
 def test_a_finder_never_costs_more(price, monotone):
     moves = sd.Sensitivity(bound=1, monotone=monotone, adjacency="add-remove", step=1)
     for epsilon, positives in ((Fraction(1, 10), 1), (Fraction(1), 5)):
-        pure = sd.SparseVector(threshold=10, positives=positives, epsilon=epsilon, sensitivity=moves)
+        pure = sd.SparseVector(
+            threshold=10, positives=positives, epsilon=epsilon, sensitivity=moves
+        )
         limit = price.find(pure.cost)
         assert limit * Fraction(99, 100) < price.find(match_finder(price, pure).cost) <= limit
 
@@ -176,7 +186,9 @@ def take_batches(budget, batches, after=Price.after):
     return len(batches)
 
 
-shares = st.lists(st.tuples(st.integers(1, 100), st.sampled_from([1, 10, 200])), min_size=1, max_size=12)
+shares = st.lists(
+    st.tuples(st.integers(1, 100), st.sampled_from([1, 10, 200])), min_size=1, max_size=12
+)
 
 
 @given(shares, st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(3), Fraction(8)]))
@@ -184,14 +196,24 @@ def test_every_list_that_a_pure_account_takes_is_taken(shares, epsilon):
     budget = sd.Budget(epsilon=epsilon, delta=1e-6)
     whole = sum(share for share, _ in shares)
     # In whole billionths, so that a pure account takes all of them, to the last one.
-    asked = [(Fraction(math.floor(epsilon * share / whole * 10**9), 10**9), count) for share, count in shares]
+    asked = [
+        (Fraction(math.floor(epsilon * share / whole * 10**9), 10**9), count)
+        for share, count in shares
+    ]
     assert take_all(budget, asked) == len(asked)
 
 
-@given(shares, st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(3), Fraction(8)]), st.integers(1, 6))
+@given(
+    shares,
+    st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(3), Fraction(8)]),
+    st.integers(1, 6),
+)
 def test_every_list_of_batches_that_a_pure_account_takes_is_taken(shares, epsilon, size):
     budget, whole = sd.Budget(epsilon=epsilon, delta=1e-6), sum(share for share, _ in shares)
-    asked = [(Fraction(math.floor(epsilon * share / whole * 10**9), 10**9), count) for share, count in shares]
+    asked = [
+        (Fraction(math.floor(epsilon * share / whole * 10**9), 10**9), count)
+        for share, count in shares
+    ]
     batches = [asked[first : first + size] for first in range(0, len(asked), size)]
     assert take_batches(budget, batches) == len(batches)
 
@@ -218,7 +240,10 @@ def test_a_mixed_batch_fits_where_a_pure_account_takes_it(tmp_path, visits):
         one = asked.histogram("item", epsilon=0.02, domain=DOMAIN)
         other = asked.count_distinct_units(epsilon=0.02)
     assert [made.mechanism.noise.name for made in (one, other)] == ["gaussian", "gaussian"]
-    assert ledger.statement().spent <= 2 * Fraction(1, 50) * ledger.find_price().limits.main / 3 / 10**9
+    assert (
+        ledger.statement().spent
+        <= 2 * Fraction(1, 50) * ledger.find_price().limits.main / 3 / 10**9
+    )
 
 
 def test_a_rule_that_leaves_epsilons_behind_at_once_is_convicted():
@@ -227,7 +252,10 @@ def test_a_rule_that_leaves_epsilons_behind_at_once_is_convicted():
     def hasty(name, price, whole, *, forced):
         return noise_choice.Terms(price, open=True)
 
-    budget, asked = sd.Budget(epsilon=3, delta=1e-6), [(Fraction(1, 2), 1)] * 3 + [(Fraction(1, 2), 40)] * 3
+    budget, asked = (
+        sd.Budget(epsilon=3, delta=1e-6),
+        [(Fraction(1, 2), 1)] * 3 + [(Fraction(1, 2), 40)] * 3,
+    )
     assert take_all(budget, asked) == 6
     assert take_all(budget, asked, hasty) < 6
 
@@ -249,13 +277,17 @@ def test_gaussian_noise_is_chosen_where_its_interval_is_shorter():
             pure = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING)
             terms = noise_choice.Terms(price)
             rho = choose_rho(terms, None, pure, sd.COUNTING, paid=pure.cost, confidence=0.95)
-            forced = choose_rho(terms, "gaussian", pure, sd.COUNTING, paid=pure.cost, confidence=0.95)
+            forced = choose_rho(
+                terms, "gaussian", pure, sd.COUNTING, paid=pure.cost, confidence=0.95
+            )
             gaussian = sd.GaussianMechanism(rho=forced, sensitivity=sd.COUNTING)
             shorter = find_reach(gaussian, Fraction(19, 20)) < find_reach(pure, Fraction(19, 20))
             assert rho == (forced if shorter else None)
 
 
-@pytest.mark.parametrize(("epsilon", "each"), [(1, "0.1"), (1, "0.05"), (3, "0.2"), (8, "0.5"), (3, "3")])
+@pytest.mark.parametrize(
+    ("epsilon", "each"), [(1, "0.1"), (1, "0.05"), (3, "0.2"), (8, "0.5"), (3, "3")]
+)
 @pytest.mark.sample(6)
 def test_an_account_with_a_delta_takes_as_many_as_a_pure_one(tmp_path, visits, epsilon, each):
     """As many releases of one kind, whatever noise is chosen for them."""
@@ -268,7 +300,9 @@ def test_an_account_with_a_delta_takes_as_many_as_a_pure_one(tmp_path, visits, e
 
 
 KINDS = {
-    "histogram": lambda asked, noise: asked.histogram("item", epsilon=0.25, domain=DOMAIN, noise=noise),
+    "histogram": lambda asked, noise: asked.histogram(
+        "item", epsilon=0.25, domain=DOMAIN, noise=noise
+    ),
     "top": lambda asked, noise: asked.top_k(
         "item",
         k=2,
@@ -280,7 +314,9 @@ KINDS = {
     "mean of groups": lambda asked, noise: asked.mean(
         "number", epsilon=0.25, lower=0, cap=100, by="item", domain=DOMAIN[:3], noise=noise
     ),
-    "above": lambda asked, _: asked.above("item", threshold=3, positives=2, epsilon=0.25, domain=DOMAIN),
+    "above": lambda asked, _: asked.above(
+        "item", threshold=3, positives=2, epsilon=0.25, domain=DOMAIN
+    ),
 }
 
 
@@ -297,7 +333,9 @@ def how_many_fit(ledger, visits, kind, noise=None):
 
 def documented():
     """Return how many of four fit, as the page says it."""
-    page = (Path(__file__).parents[1] / "docs" / "how-to" / "share-one-ledger.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "share-one-ledger.md").read_text(
+        encoding="utf-8"
+    )
     table = page.partition("| of four |\n|---|---|\n")[2].partition("\n\n")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
     return {kind: int(number) for kinds, number in rows for kind in kinds.split(", ")}
@@ -310,13 +348,19 @@ def test_what_fits_after_gaussian_noise_is_what_the_page_says(tmp_path, visits, 
     taken = how_many_fit(account(tmp_path / "l.db", epsilon=1, delta=1e-6), visits, kind)
     assert documented()[kind] == taken
     assert (taken == 4) == (kind in {"histogram", "top"})
-    assert how_many_fit(account(tmp_path / "p.db", epsilon=1, delta=1e-6), visits, kind, "laplace") == 4
+    assert (
+        how_many_fit(account(tmp_path / "p.db", epsilon=1, delta=1e-6), visits, kind, "laplace")
+        == 4
+    )
     assert how_many_fit(account(tmp_path / "q.db", epsilon=1), visits, kind) == 4
 
 
 def test_an_account_of_rhos_takes_fewer_large_ones():
     """As the page says: 4 of epsilon .1 in (1, 1e-6)."""
-    budget, each = sd.Budget(epsilon=1, delta=1e-6, meter="zcdp"), sd.cost.Pure(epsilon=Fraction(1, 10))
+    budget, each = (
+        sd.Budget(epsilon=1, delta=1e-6, meter="zcdp"),
+        sd.cost.Pure(epsilon=Fraction(1, 10)),
+    )
     asked = exact_amounts(each, Meter("zcdp")).rounded_up()
     assert budget.limits.count_more(Sums(), asked) == 4
 
@@ -336,7 +380,9 @@ def test_top_k_fits_far_more_often(tmp_path, visits, meter):
 
 
 @pytest.mark.parametrize("parent", [True, False])
-def test_an_account_of_rhos_that_keeps_deltas_chooses_as_one_that_does_not(tmp_path, visits, parent):
+def test_an_account_of_rhos_that_keeps_deltas_chooses_as_one_that_does_not(
+    tmp_path, visits, parent
+):
     """Deltas stand beside the rhos, and nothing that is chosen depends on them."""
     ledger = account(tmp_path / "l.db", epsilon=3, delta=1e-6, meter="zcdp", failures=5e-7)
     ledger = ledger if parent else ledger.grant("team", 0.05, failures=1e-7)
@@ -344,11 +390,16 @@ def test_an_account_of_rhos_that_keeps_deltas_chooses_as_one_that_does_not(tmp_p
         price = ledger.find_price()
         assert (price.meter.name, price.order, price.is_pure) == ("zcdp", RHO.order, False)
         for epsilon in EPSILONS:
-            for cost in (sd.cost.Pure(epsilon=epsilon), sd.cost.Range(low=epsilon, high=2 * epsilon)):
+            for cost in (
+                sd.cost.Pure(epsilon=epsilon),
+                sd.cost.Range(low=epsilon, high=2 * epsilon),
+            ):
                 assert price.find(cost) == RHO.find(cost)
                 assert price.find_worth(cost) == RHO.find_worth(cost)
                 assert price.find_stance(cost) == RHO.find_stance(cost) == "free"
-                assert match_rho(price, price.find_worth(cost)) == match_rho(RHO, RHO.find_worth(cost))
+                assert match_rho(price, price.find_worth(cost)) == match_rho(
+                    RHO, RHO.find_worth(cost)
+                )
         ledger.reserve(sd.cost.ApproximateZCDP(rho=0.01, delta=1e-8))
     with session(visits, account(tmp_path / "m.db", **BUDGETS["zcdp"], failures=5e-7)) as asked:
         top = asked.top_k("item", k=10, epsilon=0.02, domain=DOMAIN)
@@ -413,7 +464,9 @@ def test_counts_of_a_unit_move_at_most_by_the_stated_length(visits, most):
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 def test_what_lies_above_is_measured_by_the_cheaper_noise(tmp_path, visits, budget):
     with session(visits, account(tmp_path / "l.db", **budget)) as asked:
-        found = asked.above("item", threshold=300, positives=4, epsilon=0.4, measure_share=0.5, domain=DOMAIN)
+        found = asked.above(
+            "item", threshold=300, positives=4, epsilon=0.4, measure_share=0.5, domain=DOMAIN
+        )
         assert [part.noise.name for part in found.mechanism] == ["gumbel", "gaussian"]
         assert {row.gap for row in found} == {None}
         assert all(row.low <= row.estimate <= row.high for row in found)
@@ -426,7 +479,14 @@ NUMBERS = {
     "sum": lambda s, **more: s.sum("number", epsilon=0.3, cap=1000, lower=0, **more),
     "mean": lambda s, **more: s.mean("number", epsilon=0.3, cap=1000, lower=0, **more),
     "sum by group": lambda s, **more: s.sum(
-        "number", epsilon=0.3, cap=1000, lower=0, by="item", domain=DOMAIN, groups_per_unit=2, **more
+        "number",
+        epsilon=0.3,
+        cap=1000,
+        lower=0,
+        by="item",
+        domain=DOMAIN,
+        groups_per_unit=2,
+        **more,
     ),
 }
 
@@ -435,7 +495,9 @@ NUMBERS = {
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.sample(12)
-def test_sums_and_means_cost_no_more_with_gaussian_totals(tmp_path, visits, name, budget, adjacency):
+def test_sums_and_means_cost_no_more_with_gaussian_totals(
+    tmp_path, visits, name, budget, adjacency
+):
     def release(at, **more):
         ledger = sd.Ledger.create(
             tmp_path / at,
@@ -459,7 +521,9 @@ def test_sums_and_means_cost_no_more_with_gaussian_totals(tmp_path, visits, name
     worth = price.find_worth(pure.cost)
     assert worth * Fraction(99, 100) < found <= worth
     assert found <= spent <= found + Fraction(1, 10**9)
-    one, other = (given.rows[0].release if name.endswith("group") else given for given in (made, pure))
+    one, other = (
+        given.rows[0].release if name.endswith("group") else given for given in (made, pure)
+    )
     # For the same clip the interval is shorter; of a mean of few rows it may be the whole clip.
     assert one.noise.mechanism.noise.name == "gaussian"
     assert other.noise.mechanism.noise.name == "laplace"
@@ -520,13 +584,21 @@ EVERY = {
         "item", threshold=5, positives=3, epsilon=e, domain=DOMAIN, measure_share=0.5
     ),
     "above, gumbel": lambda s, e: s.above(
-        "item", threshold=5, positives=3, epsilon=e, domain=DOMAIN, measure_share=0.5, noise="gumbel"
+        "item",
+        threshold=5,
+        positives=3,
+        epsilon=e,
+        domain=DOMAIN,
+        measure_share=0.5,
+        noise="gumbel",
     ),
     "sum": lambda s, e: s.sum("number", epsilon=e, cap=100, lower=0),
 }
 
 
-@pytest.mark.parametrize("spent", [None, sd.cost.Pure(epsilon=Fraction(1, 10**6)), sd.cost.ZCDP(rho=0)])
+@pytest.mark.parametrize(
+    "spent", [None, sd.cost.Pure(epsilon=Fraction(1, 10**6)), sd.cost.ZCDP(rho=0)]
+)
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.sample(12)
 def test_whatever_an_epsilon_is_worth_it_is_released_or_refused(tmp_path, visits, name, spent):
@@ -550,9 +622,17 @@ FORCED = {
     "count": lambda s: s.count_distinct_units(epsilon=0.1, noise="gaussian"),
     "histogram": lambda s: s.histogram("item", epsilon=0.1, domain=DOMAIN, noise="gaussian"),
     "top_k": lambda s: s.top_k("item", k=2, epsilon=0.1, domain=DOMAIN, noise="gumbel"),
-    "top_k, measured": lambda s: s.top_k("item", k=2, epsilon=0.1, domain=DOMAIN, measure_noise="gaussian"),
+    "top_k, measured": lambda s: s.top_k(
+        "item", k=2, epsilon=0.1, domain=DOMAIN, measure_noise="gaussian"
+    ),
     "above": lambda s: s.above(
-        "item", threshold=9, positives=2, epsilon=0.1, domain=DOMAIN, measure_share=0.5, noise="gumbel"
+        "item",
+        threshold=9,
+        positives=2,
+        epsilon=0.1,
+        domain=DOMAIN,
+        measure_share=0.5,
+        noise="gumbel",
     ),
 }
 
@@ -597,7 +677,9 @@ def test_pure_noise_can_be_asked_for(tmp_path, visits, name):
         lambda s: s.mean("number", epsilon=0.1, cap=9, lower=0, noise="gumbel"),
         lambda s: s.top_k("item", k=2, epsilon=0.1, domain=DOMAIN, noise="gumbel", threshold=5),
         lambda s: s.top_k("number", k=2, epsilon=0.1, domain=sd.Domain.range(1, 9), noise="gumbel"),
-        lambda s: s.above("item", threshold=9, positives=2, epsilon=1, domain=DOMAIN, noise="gumbel"),
+        lambda s: s.above(
+            "item", threshold=9, positives=2, epsilon=1, domain=DOMAIN, noise="gumbel"
+        ),
         lambda s: s.above(
             "item", threshold=9, positives=2, epsilon=1, domain=DOMAIN, measure_noise="gaussian"
         ),
@@ -649,7 +731,18 @@ def test_the_choice_is_printed_and_kept(tmp_path, visits, capsys):
     assert kept.facts["noise"] == "gaussian"
     assert run([*asked, "--noise", "laplace", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["noise"] == "laplace"
-    total = ["sum", str(path), "--column", "number", "--lower", "0", "--cap", "100", "--max-rows", "2"]
+    total = [
+        "sum",
+        str(path),
+        "--column",
+        "number",
+        "--lower",
+        "0",
+        "--cap",
+        "100",
+        "--max-rows",
+        "2",
+    ]
     total += [
         "--epsilon",
         "0.02",
@@ -672,7 +765,9 @@ def test_the_choice_is_printed_and_kept(tmp_path, visits, capsys):
 def test_a_rho_grows_with_the_square_of_epsilon_and_none_is_for_nothing():
     """What a selection with half of the epsilon has, and a price beyond all floats."""
     terms = noise_choice.Terms(RHO)
-    whole, half = (terms.find_rho(sd.cost.Pure(epsilon=x)) for x in (Fraction(1, 10), Fraction(1, 20)))
+    whole, half = (
+        terms.find_rho(sd.cost.Pure(epsilon=x)) for x in (Fraction(1, 10), Fraction(1, 20))
+    )
     assert float(half / whole) == pytest.approx(0.25, rel=0.01)
     assert find_share_of_rho(terms, Fraction(1, 10), Fraction(1, 2)) == float(half / whole)
     nothing = Fraction(1, 10**200)

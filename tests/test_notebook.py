@@ -45,7 +45,9 @@ def test_cells_run_in_order_and_return_the_same_each_time(path):
     first = run(path)
     assert first == run(path)
     assert len(first) >= 6
-    assert not re.search(r"0x[0-9a-f]{6,}|\d{4}-\d\d-\d\d", " ".join(first)), "an address, or a date"
+    assert not re.search(r"0x[0-9a-f]{6,}|\d{4}-\d\d-\d\d", " ".join(first)), (
+        "an address, or a date"
+    )
 
 
 # What the engine takes for a notebook: a program without a file, in which IPython says that its kernel runs.
@@ -69,7 +71,11 @@ print(session.count_distinct_units(epsilon=8, progress=told.append).estimate, to
 
 def test_a_notebook_without_pictures_of_progress_is_no_obstacle():
     done = subprocess.run(
-        [sys.executable, "-c", IN_A_KERNEL], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", IN_A_KERNEL],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.stdout.split() == ["refused", "50.0", "100.0"], done.stderr
     assert done.stderr == ""

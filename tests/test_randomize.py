@@ -24,7 +24,9 @@ CANARY = 86753099173.25
 
 
 def read(source, unit=ROW, column="x"):
-    return np.concatenate([np.zeros(0), *prepare_records(open_source(source), unit, column=column).run()])
+    return np.concatenate(
+        [np.zeros(0), *prepare_records(open_source(source), unit, column=column).run()]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +90,9 @@ def test_progress_over_several_files_never_falls(tmp_path):
     for name in "abc":
         (tmp_path / f"{name}.csv").write_text("x\n1\n2\n", encoding="utf-8")
     told = []
-    list(prepare_records(open_source(tmp_path / "*.csv"), ROW, column="x").run(progress=told.append))
+    list(
+        prepare_records(open_source(tmp_path / "*.csv"), ROW, column="x").run(progress=told.append)
+    )
     assert told == sorted(told)
     assert told == pytest.approx([100 / 3, 200 / 3, 100, 100])
 
@@ -125,7 +129,11 @@ def test_reports_are_those_of_the_mechanism_about_numbers_moved_to_the_middle(fr
     assert set(released.values.tolist()) <= set(mechanism.grid.outputs.tolist()), (
         "nothing but the public list"
     )
-    assert (released.mechanism, released.cost, released.simulated) == (mechanism, mechanism.cost, True)
+    assert (released.mechanism, released.cost, released.simulated) == (
+        mechanism,
+        mechanism.cost,
+        True,
+    )
     assert released.standard_error == wanted.standard_error
     json.dumps(released.to_dict(), allow_nan=False)
 
@@ -174,7 +182,9 @@ def test_the_charge_is_what_changing_all_rows_of_a_unit_can_show():
 
 def account(path, unit="u", source="name:t", adjacency="replace-one", epsilon=5):
     budget = sd.Budget(epsilon=epsilon)
-    return sd.Ledger.create(path, account="t", budget=budget, adjacency=adjacency, unit=unit, source=source)
+    return sd.Ledger.create(
+        path, account="t", budget=budget, adjacency=adjacency, unit=unit, source=source
+    )
 
 
 def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
@@ -187,18 +197,44 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
             "adjacency 'replace-one'",
             lambda: session(frame, sd.PrivacyUnit.row()).randomize("x", **RANGE),
         ),
-        (sd.InvalidParameter, "number of rows is public", lambda: session(relation).randomize("x", **RANGE)),
+        (
+            sd.InvalidParameter,
+            "number of rows is public",
+            lambda: session(relation).randomize("x", **RANGE),
+        ),
         (
             sd.UnboundedContribution,
             "max-rows",
-            lambda: session(frame, sd.PrivacyUnit("u", adjacency="replace-one")).randomize("x", **RANGE),
+            lambda: session(frame, sd.PrivacyUnit("u", adjacency="replace-one")).randomize(
+                "x", **RANGE
+            ),
         ),
-        (sd.InvalidParameter, "must be a column of whole numbers", lambda: s.randomize("text", **RANGE)),
+        (
+            sd.InvalidParameter,
+            "must be a column of whole numbers",
+            lambda: s.randomize("text", **RANGE),
+        ),
         (sd.InvalidParameter, "must be a column of", lambda: s.randomize("none", **RANGE)),
-        (sd.InvalidParameter, "upper must be above", lambda: s.randomize("x", lower=5, upper=5, epsilon=1)),
-        (sd.InvalidParameter, "epsilon must be", lambda: s.randomize("x", lower=0, upper=5, epsilon=0)),
-        (sd.InvalidParameter, "activation must be", lambda: s.randomize("x", **RANGE, activation="square")),
-        (sd.BudgetExceeded, "Nothing was read", lambda: s.randomize("x", lower=0, upper=5, epsilon=3)),
+        (
+            sd.InvalidParameter,
+            "upper must be above",
+            lambda: s.randomize("x", lower=5, upper=5, epsilon=1),
+        ),
+        (
+            sd.InvalidParameter,
+            "epsilon must be",
+            lambda: s.randomize("x", lower=0, upper=5, epsilon=0),
+        ),
+        (
+            sd.InvalidParameter,
+            "activation must be",
+            lambda: s.randomize("x", **RANGE, activation="square"),
+        ),
+        (
+            sd.BudgetExceeded,
+            "Nothing was read",
+            lambda: s.randomize("x", lower=0, upper=5, epsilon=3),
+        ),
     ]
     for error, words, call in refused:
         with pytest.raises(error, match=words):

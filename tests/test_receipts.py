@@ -34,7 +34,9 @@ ASKED = {
 
 @pytest.fixture
 def table():
-    return pl.DataFrame({"user": ["a", "b", "c"], "item": ["tea", "tea", "rice"], "x": [1.0, 2.0, 3.0]})
+    return pl.DataFrame(
+        {"user": ["a", "b", "c"], "item": ["tea", "tea", "rice"], "x": [1.0, 2.0, 3.0]}
+    )
 
 
 @pytest.fixture
@@ -105,6 +107,8 @@ def test_reports_have_one_as_well(table):
 
 
 def test_a_mechanism_alone_has_none():
-    release = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING).release(3, entropy=sd.Seeded(1))
+    release = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING).release(
+        3, entropy=sd.Seeded(1)
+    )
     assert release.receipt is None
     assert "receipt" not in release.to_dict()

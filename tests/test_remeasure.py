@@ -18,7 +18,9 @@ ITEMS = ["coffee", "rice", "tea"]
 UNIT = sd.PrivacyUnit("u", max_rows=1)
 LOOKS = {
     "count": lambda s, e, **more: s.count(epsilon=e, **more),
-    "count_distinct_units": lambda s, e, **more: s.count_distinct_units(epsilon=e, where="x > 0", **more),
+    "count_distinct_units": lambda s, e, **more: s.count_distinct_units(
+        epsilon=e, where="x > 0", **more
+    ),
     "histogram": lambda s, e, **more: s.histogram("item", epsilon=e, domain=ITEMS, **more),
     # Measured by noise of its own.
     "top_k": lambda s, e: s.top_k("item", k=2, epsilon=2 * e, domain=ITEMS, method="gaps"),
@@ -27,7 +29,11 @@ LOOKS = {
 
 def orders(n=600):
     return pl.DataFrame(
-        {"u": [f"u{i}" for i in range(n)], "item": [ITEMS[i % 7 % 3] for i in range(n)], "x": [1.0] * n}
+        {
+            "u": [f"u{i}" for i in range(n)],
+            "item": [ITEMS[i % 7 % 3] for i in range(n)],
+            "x": [1.0] * n,
+        }
     )
 
 
@@ -38,7 +44,9 @@ def seeded(seed=7, **more):
 @pytest.fixture
 def ledger(tmp_path):
     about = {"adjacency": "add-remove", "unit": UNIT, "source": "name:orders"}
-    return sd.Ledger.create(tmp_path / "a.db", account="orders", budget=sd.Budget(epsilon=20), **about)
+    return sd.Ledger.create(
+        tmp_path / "a.db", account="orders", budget=sd.Budget(epsilon=20), **about
+    )
 
 
 @pytest.fixture
@@ -108,7 +116,9 @@ def test_who_looks_again_because_of_what_was_seen_needs_the_interval_of_the_new_
     """By all noise of two looks, of which the second is made where the first is far off: the twin misses too often."""
     made = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)
     first, second = (
-        sd.Value(value=float(number), standard_error=1.0, mechanism=made, cost=made.cost, simulated=False)
+        sd.Value(
+            value=float(number), standard_error=1.0, mechanism=made, cost=made.cost, simulated=False
+        )
         for number in range(2)
     )
     terms = [next(iter(read_terms(one, "test").values())) for one in (first, second)]
@@ -153,7 +163,9 @@ def test_names_of_positions_are_no_labels_of_the_column():
     again = session.remeasure(session.histogram("n", epsilon=1, domain=named), epsilon=1)
     assert all(abs(row.measured - 60) < 15 for row in again)
     with pytest.raises(sd.InvalidParameter, match="remeasure"):
-        session.remeasure(session.top_k("n", k=2, epsilon=4, domain=named, method="gaps"), epsilon=1)
+        session.remeasure(
+            session.top_k("n", k=2, epsilon=4, domain=named, method="gaps"), epsilon=1
+        )
 
 
 def test_in_a_batch(session):
@@ -173,7 +185,9 @@ REFUSED = {
     "of another session": lambda s: seeded().count(epsilon=1),
     "within bounds": lambda s: s.count(epsilon=1, bounds=(0, 1000)),
     "of a quantile": lambda s: s.quantile("x", q=0.5, epsilon=1, lower=0, cap=10),
-    "of a noisy histogram": lambda s: s.top_k("item", k=1, epsilon=1, domain=ITEMS, method="histogram"),
+    "of a noisy histogram": lambda s: s.top_k(
+        "item", k=1, epsilon=1, domain=ITEMS, method="histogram"
+    ),
 }
 
 

@@ -24,7 +24,9 @@ LOOKS = {
     "sum of groups": lambda s, e, **more: s.sum("x", epsilon=e, **ENDS, **GROUPS, **more),
     "sum of both signs": lambda s, e, **more: s.sum("y", epsilon=e, lower=None, cap=1e6, **more),
     "mean": lambda s, e, **more: s.mean("x", epsilon=e, where="x > 1", **ENDS, **more),
-    "mean of groups": lambda s, e, **more: s.mean("y", epsilon=e, lower=None, cap=1e6, **GROUPS, **more),
+    "mean of groups": lambda s, e, **more: s.mean(
+        "y", epsilon=e, lower=None, cap=1e6, **GROUPS, **more
+    ),
     "variance": lambda s, e: s.variance("x", epsilon=e, **ENDS),
     "variance of groups": lambda s, e: s.variance("x", epsilon=e, **ENDS, **GROUPS),
 }
@@ -51,14 +53,20 @@ def seeded(frame, unit=UNIT, seed=3, **more):
 @pytest.fixture
 def session(frame, tmp_path):
     about = {"adjacency": "add-remove", "unit": UNIT, "source": "name:rows"}
-    ledger = sd.Ledger.create(tmp_path / "a.db", account="rows", budget=sd.Budget(epsilon=40), **about)
+    ledger = sd.Ledger.create(
+        tmp_path / "a.db", account="rows", budget=sd.Budget(epsilon=40), **about
+    )
     return sd.Session(frame, unit=UNIT, ledger=ledger, name="rows")
 
 
 def listed(release):
     """Return the figures of a release by their labels."""
     found = getattr(release, "rows", None)
-    return {None: release} if found is None else {row.item: getattr(row, "release", row) for row in found}
+    return (
+        {None: release}
+        if found is None
+        else {row.item: getattr(row, "release", row) for row in found}
+    )
 
 
 @every
@@ -72,7 +80,10 @@ def test_the_clip_stays_and_all_of_the_budget_is_that_of_the_totals(session, kin
     assert ledger.statement().spent == spent + Fraction(3, 2)
     assert (again.cost.pure(), third.total.pure()) == (Fraction(1, 2), spent + Fraction(3, 2))
     [*_, one, two] = ledger.statement().charges
-    assert [line.detail["remeasures"] for line in (one, two)] == [rough.receipt.id, again.receipt.id]
+    assert [line.detail["remeasures"] for line in (one, two)] == [
+        rough.receipt.id,
+        again.receipt.id,
+    ]
     assert one.detail["column"] in {"x", "y"}
     assert ledger.verify().sound
     assert len(third.looks) == 3
@@ -99,16 +110,23 @@ def test_estimates_weigh_the_looks_and_lie_in_the_interval_of_the_new_one(frame,
     for row, (name, fresh) in zip(again.rows, listed(again.looks[1]).items(), strict=True):
         joined = Joined.of([look[name or 0] for look in reads])
         assert sum(joined.weights) == 1
-        assert joined.weights[1] > 0.9, "2 of a budget against 0.65 of one: nine times the precision"
+        assert joined.weights[1] > 0.9, (
+            "2 of a budget against 0.65 of one: nine times the precision"
+        )
         assert (row.low, row.high, row.measured) == (fresh.low, fresh.high, fresh.estimate)
         assert row.low <= row.estimate <= row.high
         first = listed(rough)[name]
         if kind.startswith("sum"):
-            mean = joined.weights[0] * Fraction(first.estimate) + joined.weights[1] * Fraction(fresh.estimate)
+            mean = joined.weights[0] * Fraction(first.estimate) + joined.weights[1] * Fraction(
+                fresh.estimate
+            )
             assert row.estimate == min(max(float(mean), row.low), row.high)
         elif row.low < row.estimate < row.high:
             # Of many records it is nearly the mean of both figures.
-            near = float(joined.weights[0]) * first.estimate + float(joined.weights[1]) * fresh.estimate
+            near = (
+                float(joined.weights[0]) * first.estimate
+                + float(joined.weights[1]) * fresh.estimate
+            )
             assert row.estimate == pytest.approx(near, abs=row.standard_error)
         assert row.standard_error < min(first.standard_error, fresh.standard_error)
 
@@ -150,7 +168,9 @@ def test_a_public_number_of_records(tmp_path):
     assert again.looks[1].records == 3000
     [row] = again.rows
     joined = Joined.of([read_look(look)[0] for look in again.looks])
-    mean = sum(weight * row.terms[0].value for weight, row in zip(joined.weights, joined.rows, strict=True))
+    mean = sum(
+        weight * row.terms[0].value for weight, row in zip(joined.weights, joined.rows, strict=True)
+    )
     assert row.estimate == pytest.approx(float(mean), rel=1e-9)
     assert row.true_low == row.low
     assert row.true_high == math.inf
@@ -216,7 +236,10 @@ def test_gaussian_totals(frame, tmp_path):
     # On an account of rhos the rule takes the noise that is smaller.
     about = {"adjacency": "add-remove", "unit": UNIT, "source": "name:rows"}
     ledger = sd.Ledger.create(
-        tmp_path / "z.db", account="rows", budget=sd.Budget(epsilon=6, delta=1e-6, meter="zcdp"), **about
+        tmp_path / "z.db",
+        account="rows",
+        budget=sd.Budget(epsilon=6, delta=1e-6, meter="zcdp"),
+        **about,
     )
     paid = sd.Session(frame, unit=UNIT, ledger=ledger, name="rows")
     again = paid.remeasure(LOOKS["sum"](paid, 1), epsilon=1)

@@ -94,7 +94,9 @@ def test_what_was_kept_is_measured_again_as_it_would_be_in_its_session(ledger, t
     wanted = read_look(release)
     for name, row in read_look(kept).items():
         told = [(term.value, term.law, term.step, term.rounded) for term in row.terms]
-        assert told == [(term.value, term.law, term.step, term.rounded) for term in wanted[name].terms]
+        assert told == [
+            (term.value, term.law, term.step, term.rounded) for term in wanted[name].terms
+        ]
         assert row.records == wanted[name].records
     assert list(read_look(kept)) == list(wanted)
     # Of groups each has a clip of its own.
@@ -237,12 +239,17 @@ def test_another_unit_source_type_or_account_is_refused_before_the_charge(ledger
         sd.PrivacyUnit.row(),
     ):
         refused(
-            ledger, lambda unit=unit: opened(ledger, table, unit).remeasure(key, epsilon=1), "unit of this"
+            ledger,
+            lambda unit=unit: opened(ledger, table, unit).remeasure(key, epsilon=1),
+            "unit of this",
         )
     other = tmp_path / "other.parquet"
     rows().write_parquet(other)
     refused(
-        ledger, lambda: opened(ledger, other).remeasure(key, epsilon=1), "is for source", sd.LedgerConflict
+        ledger,
+        lambda: opened(ledger, other).remeasure(key, epsilon=1),
+        "is for source",
+        sd.LedgerConflict,
     )
     # The same file with another type, and without the column.
     shape = tmp_path / "shape.parquet"
@@ -255,8 +262,15 @@ def test_another_unit_source_type_or_account_is_refused_before_the_charge(ledger
     refused(own, lambda: opened(own, shape).remeasure(mine, epsilon=1), "types that they have now")
     # An id of another account is none of this one, and one of nobody neither.
     refused(own, lambda: opened(own, shape).remeasure(key, epsilon=1), "no charge", sd.LedgerError)
-    refused(ledger, lambda: opened(ledger, table).remeasure("0" * 32, epsilon=1), "no charge", sd.LedgerError)
-    refused(ledger, lambda: opened(ledger, table).remeasure(key, epsilon=500), None, sd.BudgetExceeded)
+    refused(
+        ledger,
+        lambda: opened(ledger, table).remeasure("0" * 32, epsilon=1),
+        "no charge",
+        sd.LedgerError,
+    )
+    refused(
+        ledger, lambda: opened(ledger, table).remeasure(key, epsilon=500), None, sd.BudgetExceeded
+    )
 
 
 def test_a_session_without_a_ledger_knows_none(ledger, table):
@@ -274,11 +288,20 @@ def test_how_texts_are_written_must_be_the_same(tmp_path):
     session = opened(ledger, path, csv=form)
     release = session.sum("x", epsilon=1, **ENDS)
     session.keep(release)
-    assert opened(ledger, path, csv=form).remeasure(release.receipt.id, epsilon=1).rows[0].measured > 10_000
-    for other in (replace(form, null="7"), replace(form, types={"x": "double"}), replace(form, types={})):
+    assert (
+        opened(ledger, path, csv=form).remeasure(release.receipt.id, epsilon=1).rows[0].measured
+        > 10_000
+    )
+    for other in (
+        replace(form, null="7"),
+        replace(form, types={"x": "double"}),
+        replace(form, types={}),
+    ):
         refused(
             ledger,
-            lambda other=other: opened(ledger, path, csv=other).remeasure(release.receipt.id, epsilon=1),
+            lambda other=other: opened(ledger, path, csv=other).remeasure(
+                release.receipt.id, epsilon=1
+            ),
             "CsvFormat",
         )
 
@@ -290,7 +313,9 @@ def test_a_view_in_the_place_of_a_table_is_no_longer_of_public_size(tmp_path):
     unit = sd.PrivacyUnit.row(adjacency="replace-one")
     file = tmp_path / "rows.duckdb"
     with duckdb.connect(str(file)) as made:
-        made.execute("CREATE TABLE kept (x BIGINT NOT NULL); INSERT INTO kept SELECT range FROM range(900)")
+        made.execute(
+            "CREATE TABLE kept (x BIGINT NOT NULL); INSERT INTO kept SELECT range FROM range(900)"
+        )
     source = f"duckdb:{file}#kept"
     ledger = make(tmp_path, source, unit=unit)
     session = opened(ledger, source, unit)
@@ -298,7 +323,9 @@ def test_a_view_in_the_place_of_a_table_is_no_longer_of_public_size(tmp_path):
     assert release.mechanism.size_is_public
     session.keep(release)
     with duckdb.connect(str(file)) as made:
-        made.execute("ALTER TABLE kept RENAME TO whole; CREATE VIEW kept AS SELECT * FROM whole WHERE x > 3")
+        made.execute(
+            "ALTER TABLE kept RENAME TO whole; CREATE VIEW kept AS SELECT * FROM whole WHERE x > 3"
+        )
     refused(
         ledger,
         lambda: opened(ledger, source, unit).remeasure(release.receipt.id, epsilon=1),
@@ -316,7 +343,11 @@ def test_what_was_kept_without_is_refused_in_a_sentence(ledger, table):
     with ledger.reserve(sd.cost.Pure(epsilon=1), label="old") as charge:
         charge.draw(sd.cost.Pure(epsilon=1))
     charge.keep(Record(facts={"release": "sum"}, columns=("estimate",), rows=[{"estimate": 1}]))
-    refused(ledger, lambda: opened(ledger, table).remeasure(charge.id, epsilon=1), "kept with what measures")
+    refused(
+        ledger,
+        lambda: opened(ledger, table).remeasure(charge.id, epsilon=1),
+        "kept with what measures",
+    )
     assert list(ledger.history())[-1].detail["form"] == 1
 
 
@@ -325,7 +356,9 @@ def test_a_release_whose_labels_would_not_fit_is_kept_without(ledger, table, mon
 
     session = opened(ledger, table)
     release = LOOKS["histogram"](session, 1)
-    least = len(session._executor._add_again(release, Record(facts={}, columns=(), rows=[])).to_text())
+    least = len(
+        session._executor._add_again(release, Record(facts={}, columns=(), rows=[])).to_text()
+    )
     monkeypatch.setattr(record_module, "MOST_CHARACTERS", least - 1)
     session.keep(release, Record(facts={}, columns=(), rows=[]))
     refused(
@@ -359,18 +392,22 @@ def forge(ledger, charge, change):
         change(said["again"])
         text = json.dumps(said)
         # Nothing but `verify` compares it with the history.
-        for (trigger,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        for (trigger,) in file.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
             file.execute(f"DROP TRIGGER {trigger}")
-        file.execute("UPDATE kept SET sheet = ?, digest = ? WHERE charge = ?", (text, chained(text), charge))
+        file.execute(
+            "UPDATE kept SET sheet = ?, digest = ? WHERE charge = ?", (text, chained(text), charge)
+        )
     file.close()
 
 
 def test_a_sheet_that_was_changed_is_not_believed(ledger, table):
     release = keep(ledger, table, "sum")
     forge(ledger, release.receipt.id, lambda again: again["looks"][0]["rows"][0].__setitem__(1, 7))
-    assert json.loads(ledger.read_release(release.receipt.id).to_text())["again"]["looks"][0]["rows"] == [
-        [0, 7]
-    ]
+    assert json.loads(ledger.read_release(release.receipt.id).to_text())["again"]["looks"][0][
+        "rows"
+    ] == [[0, 7]]
     refused(
         ledger,
         lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1),
@@ -404,7 +441,9 @@ FORGED = {
     "a number as a predicate": lambda again: again["request"].update(where=7),
     "another column": lambda again: again["request"].update(column="u"),
     "text that is no number": lambda again: again["clips"]["parameters"].update(cap="1e9"),
-    "a number that fills the memory": lambda again: again["clips"]["parameters"].update(cap="9" * 5000),
+    "a number that fills the memory": lambda again: again["clips"]["parameters"].update(
+        cap="9" * 5000
+    ),
     "tests beyond the grid": lambda again: again["clips"].update(tests=[[10**6]]),
     "tests below it": lambda again: again["clips"].update(tests=[[0]]),
     "tests of two searches": lambda again: again["clips"].update(tests=[[3, 3]]),
@@ -475,7 +514,11 @@ def test_the_twin_that_believes_a_sheet_is_convicted(ledger, table, monkeypatch)
     about = {"adjacency": "add-remove", "unit": unit, "source": str(table)}
     other = sd.Ledger.create(ledger.url, account="three", budget=sd.Budget(epsilon=60), **about)
     release = keep(other, table, "sum", unit)
-    forge(other, release.receipt.id, lambda again: again["clips"]["parameters"].update(rows_per_unit=1))
+    forge(
+        other,
+        release.receipt.id,
+        lambda again: again["clips"]["parameters"].update(rows_per_unit=1),
+    )
     trust(monkeypatch)
     ask = lambda: opened(other, table, unit).remeasure(release.receipt.id, epsilon=1)  # noqa: E731
     refused(other, ask, "rows_per_unit is 1, and here it is 3")
@@ -490,7 +533,17 @@ def test_everything_that_is_read_was_written_by_this_version(ledger, table):
     """Each name that is written is one that is read: nothing is kept that nobody needs."""
     release = keep(ledger, table, "mean of groups")
     said = ledger.read_release(release.receipt.id).again
-    assert set(said) == {"form", "unit", "text", "types", "request", "labels", "clips", "looks", "total"}
+    assert set(said) == {
+        "form",
+        "unit",
+        "text",
+        "types",
+        "request",
+        "labels",
+        "clips",
+        "looks",
+        "total",
+    }
     assert said["form"] == kept_again.FORM
     assert said["labels"] == ["a", "b"]
     assert said["request"] == {

@@ -63,40 +63,55 @@ def asked(mechanism, answer=90):
 
 UNLISTED = sd.Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1, l1=2)
 MADE = {
-    "AboveItems": lambda: opened().above("what", threshold=50, positives=2, epsilon=2, domain=LABELS),
+    "AboveItems": lambda: opened().above(
+        "what", threshold=50, positives=2, epsilon=2, domain=LABELS
+    ),
     "BoundedValue": lambda: opened().sum("x", bounds=(0, 50_000), **COLUMN),
     "Choice": lambda: drawn(sd.ExponentialMechanism(epsilon=1, sensitivity=sd.COUNTING)),
     "ClippedValue": lambda: opened().sum("x", **COLUMN),
     "Count": lambda: opened().count(epsilon=1),
     "DerivedValue": lambda: laplace() + laplace(9),
-    "DerivedValues": lambda: sd.derive_all({"sum": laplace() + laplace(9), "share": laplace() / laplace(90)}),
+    "DerivedValues": lambda: sd.derive_all(
+        {"sum": laplace() + laplace(9), "share": laplace() / laplace(90)}
+    ),
     "Estimates": lambda: sd.combine_gaps(
         drawn(sd.NoisyTopK(k=2, epsilon=2, sensitivity=sd.COUNTING)),
         drawn(sd.LaplaceMechanism(epsilon=2, sensitivity=sd.COUNTING.over(2)), [90, 50]),
     ),
-    "FirstAbove": lambda: drawn(sd.AboveThreshold(threshold=60, epsilon=2, sensitivity=sd.COUNTING)),
+    "FirstAbove": lambda: drawn(
+        sd.AboveThreshold(threshold=60, epsilon=2, sensitivity=sd.COUNTING)
+    ),
     "Groups": lambda: opened().mean("x", by="what", domain=LABELS, groups_per_unit=1, **COLUMN),
     "Histogram": lambda: opened().histogram("what", epsilon=2, domain=LABELS),
-    "HistogramTop": lambda: drawn(sd.HistogramTopK(k=2, epsilon=2, sensitivity=sd.COUNTING.over(3))),
-    "HybridTop": lambda: drawn(sd.HybridTopK(k=2, threshold=20, epsilon=3, sensitivity=sd.COUNTING)),
+    "HistogramTop": lambda: drawn(
+        sd.HistogramTopK(k=2, epsilon=2, sensitivity=sd.COUNTING.over(3))
+    ),
+    "HybridTop": lambda: drawn(
+        sd.HybridTopK(k=2, threshold=20, epsilon=3, sensitivity=sd.COUNTING)
+    ),
     "KeptLook": lambda: KeptLook.of(read_look(opened().sum("x", **COLUMN)), "0" * 32),
     "NumbersShare": lambda: opened().sum("x", numbers_share=0.1, **COLUMN).numbers_share,
     "Plan": lambda: opened().plan.count(epsilon=1),
     "Positives": lambda: drawn(sd.SparseVector(threshold=20, **BOTH)),
     "QuantileEnds": lambda: drawn(
-        sd.QuantileInterval(q=0.5, epsilon=8, adjacency="add-remove", lower=0, cap=1000), list(range(200))
+        sd.QuantileInterval(q=0.5, epsilon=8, adjacency="add-remove", lower=0, cap=1000),
+        list(range(200)),
     ),
     "QuantileValue": lambda: opened().quantile("x", q=0.5, **COLUMN),
     "QuantileValues": lambda: opened().quantile("x", q=(0.25, 0.5), **COLUMN),
     "Remeasured": lambda: opened().remeasure(opened().sum("x", **COLUMN), epsilon=2),
-    "Reported": lambda: LocalReports(mechanism=sd.CompositeMechanism(lower=0, upper=100, epsilon=1)).release(
-        iter([np.array([3.0, 5.0])]), entropy=sd.Seeded(7), write=lambda block: None
-    ),
+    "Reported": lambda: LocalReports(
+        mechanism=sd.CompositeMechanism(lower=0, upper=100, epsilon=1)
+    ).release(iter([np.array([3.0, 5.0])]), entropy=sd.Seeded(7), write=lambda block: None),
     "ReportsMean": lambda: sd.mean_of_reports(
-        sd.CompositeMechanism(lower=0, upper=100, epsilon=2).reports([30] * 500, entropy=sd.Seeded(7))
+        sd.CompositeMechanism(lower=0, upper=100, epsilon=2).reports(
+            [30] * 500, entropy=sd.Seeded(7)
+        )
     ),
     "SmoothValue": lambda: drawn(
-        sd.SmoothMechanism(epsilon=1, beta=0.1, ceiling=8, floor=0.125, law="quartic"), 4.5, smooth_bound=0.5
+        sd.SmoothMechanism(epsilon=1, beta=0.1, ceiling=8, floor=0.125, law="quartic"),
+        4.5,
+        smooth_bound=0.5,
     ),
     "TopItems": lambda: opened().top_k("what", k=2, epsilon=2, domain=LABELS),
     "TopK": lambda: drawn(sd.NoisyTopK(k=2, epsilon=2, sensitivity=sd.COUNTING)),
@@ -109,7 +124,9 @@ MADE = {
         sd.UnlistedTopK(k=2, epsilon=2, delta=1e-3, sensitivity=UNLISTED), labels=["a", "b", "c"]
     ),
     "Value": laplace,
-    "Values": lambda: drawn(sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2)), [50, 7]),
+    "Values": lambda: drawn(
+        sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2)), [50, 7]
+    ),
     "VarianceValue": lambda: opened().variance("x", **COLUMN),
     "Verdict": lambda: asked(sd.SparseVector(threshold=20, **BOTH)),
 }
@@ -136,13 +153,24 @@ def test_every_result_is_in_the_list():
 def test_what_looks_like_a_result_is_one():
     """Public names that hold a figure with its error or its ends, and are no rows of anything."""
     packages = [sd, sessions, sd.genomics]
-    public = {getattr(package, name) for package in packages for name in dir(package) if name[0].isupper()}
+    public = {
+        getattr(package, name) for package in packages for name in dir(package) if name[0].isupper()
+    }
     looks = {
         one.__name__
         for one in public
         if isinstance(one, type)
         and dataclasses.is_dataclass(one)
-        and {"value", "values", "estimate", "standard_error", "interval", "rows", "simulated", "worst"}
+        and {
+            "value",
+            "values",
+            "estimate",
+            "standard_error",
+            "interval",
+            "rows",
+            "simulated",
+            "worst",
+        }
         & {field.name for field in dataclasses.fields(one)}
         and not issubclass(one, Tabular)
     }

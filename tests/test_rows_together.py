@@ -33,7 +33,9 @@ def ask(kind, unit=UNIT, source=TABLE, **more):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.each_value
-def test_the_whole_costs_epsilon_and_each_group_has_the_noise_of_all_rows_of_a_unit(kind, adjacency):
+def test_the_whole_costs_epsilon_and_each_group_has_the_noise_of_all_rows_of_a_unit(
+    kind, adjacency
+):
     unit = sd.PrivacyUnit("u", max_rows=5, adjacency=adjacency)
     release = ask(kind, unit)
     parts = 5 if adjacency == "add-remove" else 10
@@ -94,20 +96,25 @@ def test_the_same_is_measured_again_within_its_clips():
 def test_a_charge_says_that_rows_are_bounded_in_all_groups():
     whole = {"adjacency": "add-remove", "labels": ("a", "b"), "groups_per_unit": 5}
     estimator = sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=9)
-    assert "groups=2, rows_in_all=5" in repr(TableNumbers(estimator=estimator, together=True, **whole))
+    assert "groups=2, rows_in_all=5" in repr(
+        TableNumbers(estimator=estimator, together=True, **whole)
+    )
     assert "groups=2, groups_per_unit=5" in repr(TableNumbers(estimator=estimator, **whole))
 
 
 def test_figures_of_scattered_rows_are_closer_than_those_of_divided_groups():
     labels = [f"g{place}" for place in range(8)]
     rows = [(place // 8, labels[place % 8], float(place * 37 % 91)) for place in range(40_000)]
-    frame = pl.DataFrame(rows, schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64}, orient="row")
+    frame = pl.DataFrame(
+        rows, schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64}, orient="row"
+    )
     asked = {"epsilon": 1, "cap": 100, "lower": 0, "by": "g", "domain": labels}
     unit = sd.PrivacyUnit("u", max_rows=8)
     with sd.Session(frame, unit=unit, ledger=None, entropy=sd.Seeded(1)) as session:
         errors = {
             groups: max(
-                row.release.standard_error for row in session.sum("x", groups_per_unit=groups, **asked)
+                row.release.standard_error
+                for row in session.sum("x", groups_per_unit=groups, **asked)
             )
             for groups in (None, 8)
         }

@@ -40,13 +40,16 @@ TABLE = pa.table(
 def with_nan(table=TABLE):
     """The same table, where every second missing number is NaN."""
     numbers = [
-        NAN if value is None and place % 2 else value for place, value in enumerate(table["v"].to_pylist())
+        NAN if value is None and place % 2 else value
+        for place, value in enumerate(table["v"].to_pylist())
     ]
     return table.set_column(2, "v", pa.array(numbers, pa.float64()))
 
 
 def of_excel(folder, table):
-    write_table(folder / "t.xlsx", [table.column_names, *(row.values() for row in table.to_pylist())])
+    write_table(
+        folder / "t.xlsx", [table.column_names, *(row.values() for row in table.to_pylist())]
+    )
     return f"excel:{folder / 't.xlsx'}#S", None
 
 
@@ -64,7 +67,10 @@ def of_server(_folder, table):
                 "who", '"user"'
             )
         )
-        with server.cursor() as cursor, cursor.copy("COPY public.without_number FROM STDIN") as copy:
+        with (
+            server.cursor() as cursor,
+            cursor.copy("COPY public.without_number FROM STDIN") as copy,
+        ):
             for row in table.to_pylist():
                 copy.write_row(tuple(row.values()))
     return f"{database()}#without_number", None
@@ -133,7 +139,9 @@ def test_so_it_is_of_units_in_groups_and_beside_a_predicate(tmp_path, kind, adja
     more = {"by": "half", "domain": ["a", "b"]}
     for name in ("mean", "sum"):
         for row in getattr(session, name)("v", **EXACTLY, **more):
-            assert row.release.value == pytest.approx(7 if name == "mean" else 7 * KNOWN / 2, rel=0.05)
+            assert row.release.value == pytest.approx(
+                7 if name == "mean" else 7 * KNOWN / 2, rel=0.05
+            )
     for q in (0.5, (0.3, 0.6)):
         for row in session.quantile("v", q=q, **EXACTLY, **more):
             for one in row.release if isinstance(q, tuple) else [row.release]:
@@ -172,7 +180,9 @@ def test_the_old_rules_are_convicted(monkeypatch):
     with pytest.raises(AssertionError):
         are_those_of_the_numbers(found)
     values = np.array([NAN if value is None else value for value in NUMBERS])
-    twin = sd.ClippedMean(epsilon=400, adjacency="replace-one", lower=0, cap=1000, size_is_public=True)
+    twin = sd.ClippedMean(
+        epsilon=400, adjacency="replace-one", lower=0, cap=1000, size_is_public=True
+    )
     assert twin.release(values, entropy=Seeded(9)).value == pytest.approx(0.636, abs=0.01)
     assert sd.ClippedMean(epsilon=400, adjacency="replace-one", lower=0, cap=1000).release(
         values, entropy=Seeded(9)
@@ -183,7 +193,8 @@ ARRAYS = {
     "NaN": np.array([NAN if value is None else value for value in NUMBERS]),
     "float32": np.array([NAN if value is None else value for value in NUMBERS], dtype=np.float32),
     "-NaN": np.copysign(
-        np.array([NAN if value is None else value for value in NUMBERS]), [1] * KNOWN + [-1] * UNKNOWN
+        np.array([NAN if value is None else value for value in NUMBERS]),
+        [1] * KNOWN + [-1] * UNKNOWN,
     ),
     "a list": NUMBERS,
     "a masked array": np.ma.array([7] * len(NUMBERS), mask=[value is None for value in NUMBERS]),
@@ -205,7 +216,9 @@ def test_arrays_are_columns_like_any_other(name, adjacency):
         {
             "mean": sd.ClippedMean(**options).release(values, entropy=Seeded(1)).value,
             "sum": sd.ClippedSum(**options).release(values, entropy=Seeded(1)).value,
-            "deviation": sd.ClippedVariance(**options).release(values, entropy=Seeded(1)).standard_deviation,
+            "deviation": sd.ClippedVariance(**options)
+            .release(values, entropy=Seeded(1))
+            .standard_deviation,
             "median": sd.Quantile(q=0.5, **options).release(values, entropy=Seeded(1)).value,
             **{f"quantile {place}": one.value for place, one in enumerate(several)},
         }
@@ -221,7 +234,10 @@ def test_of_no_number_at_all_nothing_is_said(missing, adjacency):
     asked = {"epsilon": 5, "lower": 0, "cap": 1000}
     for seed in range(5):
         session = Session(table, unit=PrivacyUnit.row(adjacency=adjacency), entropy=Seeded(seed))
-        assert (session.quantile("v", q=0.5, **asked).low, session.quantile("v", q=0.5, **asked).high) == (
+        assert (
+            session.quantile("v", q=0.5, **asked).low,
+            session.quantile("v", q=0.5, **asked).high,
+        ) == (
             0,
             math.inf,
         )
@@ -261,7 +277,9 @@ def stored(folder, kind, declared, rows=400):
     ],
 )
 @pytest.mark.each_value
-def test_a_number_of_rows_is_public_only_where_none_can_be_without_a_number(tmp_path, kind, declared, public):
+def test_a_number_of_rows_is_public_only_where_none_can_be_without_a_number(
+    tmp_path, kind, declared, public
+):
     rows = 1 if "KEY" in declared else 400
     source = stored(tmp_path, kind, declared, rows)
     session = Session(source, unit=PrivacyUnit.row(adjacency="replace-one"), entropy=Seeded(3))
@@ -274,7 +292,8 @@ def test_a_number_of_rows_is_public_only_where_none_can_be_without_a_number(tmp_
         )
         return
     with pytest.raises(
-        InvalidParameter, match="but a row may be without a number in 'v'. Ask for the sum with bounds"
+        InvalidParameter,
+        match="but a row may be without a number in 'v'. Ask for the sum with bounds",
     ):
         session.mean("v", bounds=(0, 20), **asked)
 
@@ -286,7 +305,9 @@ def test_what_rows_hold_decides_of_no_file_and_no_frame(tmp_path, kind, whole):
     """Neither that none lacks a number nor the type that follows from it: that would tell, for free, whether one does."""
     table = TABLE.slice(0, 20) if whole else TABLE.slice(KNOWN - 10, 20)
     source, form = MADE[kind](tmp_path, table)
-    session = Session(source, unit=PrivacyUnit.row(adjacency="replace-one"), csv=form, entropy=Seeded(3))
+    session = Session(
+        source, unit=PrivacyUnit.row(adjacency="replace-one"), csv=form, entropy=Seeded(3)
+    )
     assert not session.mean("v", **EXACTLY).mechanism.size_is_public
     with pytest.raises(InvalidParameter, match="public number of rows"):
         session.mean("v", bounds=(0, 20), **EXACTLY)

@@ -67,17 +67,25 @@ KINDS = {
     "histogram": Kind("histogram", {"item": "what", "domain": LISTED, "where": WHERE}, doubts=TRUE),
     "unlisted histogram": Kind("histogram", {"item": "what", "domain": UNLISTED}, doubts=TRUE),
     "top": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "where": WHERE}, doubts=TRUE),
-    "top by gaps": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "method": "gaps"}, doubts=TRUE),
+    "top by gaps": Kind(
+        "top_k", {"item": "what", "domain": LISTED, "k": 2, "method": "gaps"}, doubts=TRUE
+    ),
     "set": Kind("top_set", {"item": "what", "domain": LISTED, "k": 2}, doubts=TRUE),
     "names": Kind("top_set", {"item": "what", "domain": LISTED, "k": 2, "selection_share": 1}),
-    "unlisted top": Kind("top_k", {"item": "what", "domain": UNLISTED, "k": 2, "where": WHERE}, doubts=TRUE),
+    "unlisted top": Kind(
+        "top_k", {"item": "what", "domain": UNLISTED, "k": 2, "where": WHERE}, doubts=TRUE
+    ),
     "above": Kind(
         "above",
         {"item": "what", "domain": LISTED, "threshold": 20, "positives": 1, "where": WHERE},
         doubts=TRUE,
     ),
-    "quantile": Kind("quantile", FIGURE | {"q": 0.5, "where": WHERE}, doubts=TRUE | {"too_few", "capped"}),
-    "ranks": Kind("quantile", FIGURE | {"q": 0.5, "interval_share": None}, doubts=frozenset({"capped"})),
+    "quantile": Kind(
+        "quantile", FIGURE | {"q": 0.5, "where": WHERE}, doubts=TRUE | {"too_few", "capped"}
+    ),
+    "ranks": Kind(
+        "quantile", FIGURE | {"q": 0.5, "interval_share": None}, doubts=frozenset({"capped"})
+    ),
     "quantiles": Kind("quantile", FIGURE | {"q": (0.2, 0.5)}, doubts=TRUE | {"too_few", "capped"}),
     "quantiles by": Kind("quantile", groups(q=(0.2, 0.5)), doubts=TRUE | {"too_few", "capped"}),
     "sum": Kind("sum", FIGURE | {"where": WHERE}, doubts=OF_CLIPS),
@@ -85,14 +93,22 @@ KINDS = {
     "mean of all": Kind("mean", FIGURE, max_rows=None, bounded=False, doubts=OF_CLIPS),
     "variance": Kind("variance", FIGURE | {"where": WHERE}, doubts=OF_CLIPS),
     "sum within bounds": Kind(
-        "sum", FIGURE | {"bounds": (0, 9000), "where": WHERE}, doubts=frozenset({"clip_low", "clip_high"})
+        "sum",
+        FIGURE | {"bounds": (0, 9000), "where": WHERE},
+        doubts=frozenset({"clip_low", "clip_high"}),
     ),
     "sum by": Kind("sum", groups(), doubts=OF_CLIPS),
     "mean by": Kind("mean", groups(groups_per_unit=1), doubts=OF_CLIPS),
     "variance by": Kind("variance", groups(groups_per_unit=2), doubts=OF_CLIPS),
-    "unlisted sum": Kind("sum", groups(domain=UNLISTED, groups_per_unit=1, most_groups=5), doubts=OF_CLIPS),
+    "unlisted sum": Kind(
+        "sum", groups(domain=UNLISTED, groups_per_unit=1, most_groups=5), doubts=OF_CLIPS
+    ),
 }
-COMMANDS = {"count_distinct_units": ("count", "--units"), "top_k": ("top",), "top_set": ("top", "--set")}
+COMMANDS = {
+    "count_distinct_units": ("count", "--units"),
+    "top_k": ("top",),
+    "top_set": ("top", "--set"),
+}
 FLAGS_OF_COMMANDS = {"bounds": "--bounded", "positives": "-c", "k": "-k", "by": "--by"}
 
 
@@ -123,7 +139,9 @@ class Shop:
         return self.folder / "t.csv"
 
     def open(self, kind):
-        unit = sd.PrivacyUnit("who", max_rows=kind.max_rows) if kind.max_rows else sd.PrivacyUnit.row()
+        unit = (
+            sd.PrivacyUnit("who", max_rows=kind.max_rows) if kind.max_rows else sd.PrivacyUnit.row()
+        )
         return sd.Session(self.table, unit=unit, ledger=self.ledger(kind))
 
     def account(self, kind):
@@ -153,14 +171,21 @@ class Shop:
                 flags += (flag, ",".join(map(str, value))) if name == "q" else (flag, *value)
             else:
                 flags += (flag, "none" if value is None else value)
-        whom = ("--user", "who", "--max-rows", kind.max_rows) if kind.max_rows else ("--row-is-unit",)
+        whom = (
+            ("--user", "who", "--max-rows", kind.max_rows) if kind.max_rows else ("--row-is-unit",)
+        )
         return (*COMMANDS.get(kind.method, (kind.method,)), *flags, *whom)
 
     def command(self, kind, capfd, *more):
         name, *flags = self.flags(kind)
         pays = ("--ledger", self.folder / "budget.db", "--account", self.account(kind))
         capfd.readouterr()
-        code = run([str(one) for one in (name, self.table, *flags, "--epsilon", 5, "--quiet", *pays, *more)])
+        code = run(
+            [
+                str(one)
+                for one in (name, self.table, *flags, "--epsilon", 5, "--quiet", *pays, *more)
+            ]
+        )
         out, err = capfd.readouterr()
         assert code == 0, err
         return out
@@ -233,7 +258,9 @@ def test_every_document_tells_the_same(shop, capfd, name):
     # Programs find the same names in what the command has printed and in what a session has kept.
     assert set(kept) ^ set(told) <= {"kept", "warning", "mechanism"}
     assert {fact: kept.get(fact) for fact in FACTS} == {fact: told.get(fact) for fact in FACTS}
-    assert all(kept.get(fact) == told.get(fact) for fact in ("domain", "confidence", "release", "figure"))
+    assert all(
+        kept.get(fact) == told.get(fact) for fact in ("domain", "confidence", "release", "figure")
+    )
     assert [list(row) for row in kept["rows"]][:1] == [list(row) for row in told["rows"]][:1]
 
 
@@ -263,7 +290,11 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
     assert where == (WHERE.replace(">", "&gt;") in shown)
     assert some == ("at most 2" in shown)
     assert "quote out of place" in shown
-    for frame in (release.to_pandas(), release.to_polars().to_pandas(), release.to_arrow().to_pandas()):
+    for frame in (
+        release.to_pandas(),
+        release.to_polars().to_pandas(),
+        release.to_arrow().to_pandas(),
+    ):
         assert kind.doubts <= set(frame.columns)
         assert ("where" in frame.columns, "max_rows" in frame.columns) == (where, some)
         assert not where or set(frame["where"]) == {WHERE}
@@ -334,13 +365,17 @@ epsilon = 10
 """
     (shop.folder / "study.toml").write_text(text, encoding="utf-8")
     done = sd.Study.load(shop.folder / "study.toml").run(output=shop.folder / "results")
-    adults, means, people = json.loads((done.folder / "results.json").read_text(encoding="utf-8"))["releases"]
+    adults, means, people = json.loads((done.folder / "results.json").read_text(encoding="utf-8"))[
+        "releases"
+    ]
     assert_told(adults, KINDS["count"])
     assert_told(means, KINDS["mean by"])
     assert_told(people, Kind("count_distinct_units", {}, bounded=False))
     assert [one["rows"][0].get("count") for one in (adults, people)] == ["rows", "units"]
     for name, fact in (("adults", WHERE), ("means", WHERE)):
-        [line, *_] = csv.DictReader(io.StringIO((done.folder / f"{name}.csv").read_text(encoding="utf-8")))
+        [line, *_] = csv.DictReader(
+            io.StringIO((done.folder / f"{name}.csv").read_text(encoding="utf-8"))
+        )
         assert (line["where"], line["max_rows"]) == (fact, "2")
     page = assert_whole((done.folder / "report.html").read_text(encoding="utf-8")).text
     summary = page[: page.index("Results1.")]
@@ -358,13 +393,26 @@ epsilon = 10
 def test_an_older_file_is_not_taken_for_one_of_all_rows():
     """It does not say whether a filter chose the rows: the page says that, and promises nothing of all."""
     row = {"estimate": 199.0, "low": 196.0, "high": 202.0, "true_low": 197.0, "true_high": None}
-    kept = {"release": "Count", "max_rows": 1, "unit": "column who", "confidence": 0.95, "rows": [row]}
+    kept = {
+        "release": "Count",
+        "max_rows": 1,
+        "unit": "column who",
+        "confidence": 0.95,
+        "rows": [row],
+    }
     page = assert_whole(make_report([kept])).text
     assert "does not say whether a filter chose the rows" in page
     assert "true figure with" not in page
     assert "at least 197 in all" in page
     total = {"release": "sum", "column": "x", "max_rows": 1, "left_out": [], "confidence": 0.95}
-    ends = {"figure": "sum", "estimate": 50.0, "low": 40.0, "high": 60.0, "clip_low": 0.0, "clip_high": 9.0}
+    ends = {
+        "figure": "sum",
+        "estimate": 50.0,
+        "low": 40.0,
+        "high": 60.0,
+        "clip_low": 0.0,
+        "clip_high": 9.0,
+    }
     page = assert_whole(make_report([total | {"rows": [ends]}])).text
     assert "all numbers give" not in page
     assert "the rows that count give" in page
@@ -460,7 +508,10 @@ def test_a_variance_of_many_is_told():
     for method in ("variance", "mean", "sum"):
         assert not getattr(session, method)("x", epsilon=5, lower=0, cap=1000).too_few
     assert not session.quantile("x", q=0.5, epsilon=5, lower=0, cap=1000).too_few
-    assert session.quantile("x", q=0.5, epsilon=5, lower=0, cap=1000, interval_share=None).too_few is None
+    assert (
+        session.quantile("x", q=0.5, epsilon=5, lower=0, cap=1000, interval_share=None).too_few
+        is None
+    )
 
 
 def test_the_best_of_a_histogram_hold_on_average(shop, capfd):
@@ -532,7 +583,9 @@ def test_what_is_public_about_the_rows_is_all_that_is_told():
         frame = pl.DataFrame(
             {"who": [f"u{i}" for i in range(number)], "x": [float(i) for i in range(number)]}
         )
-        session = sd.Session(frame, unit=sd.PrivacyUnit("who", max_rows=1), entropy=sd.Seeded(number))
+        session = sd.Session(
+            frame, unit=sd.PrivacyUnit("who", max_rows=1), entropy=sd.Seeded(number)
+        )
         told.add(session.sum("x", epsilon=1, lower=0, cap=9, where="x > 1").population)
     [one] = told
     assert isinstance(one, Population)

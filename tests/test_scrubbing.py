@@ -25,7 +25,8 @@ SECRET = 1009
 ROWS = {
     "user": [f"u{i}" for i in range(SECRET)],
     "item": ["tea"] * SECRET,
-    "amount": [4] * SECRET,  # a power of two: on every grid their sum has the odd part of the secret
+    "amount": [4]
+    * SECRET,  # a power of two: on every grid their sum has the odd part of the secret
     "told": [SECRET] * SECRET,
 }
 FEW = {"epsilon": 1e-4, "domain": ["rice", "tea", "salt"]}
@@ -41,7 +42,9 @@ def path(tmp_path_factory):
 
 
 def watched(session, progress):
-    with session.watch(threshold=10**6, positives=1, epsilon=1e-4, sensitivity=sd.COUNTING) as stream:
+    with session.watch(
+        threshold=10**6, positives=1, epsilon=1e-4, sensitivity=sd.COUNTING
+    ) as stream:
         ask(stream)
 
 
@@ -61,7 +64,9 @@ KINDS = {
     "top_k": lambda s, p: s.top_k("item", k=2, progress=p, **FEW),
     "top_k, set": lambda s, p: s.top_set("item", k=2, progress=p, **FEW),
     "top_k, threshold": lambda s, p: s.top_k("item", k=2, threshold=5, progress=p, **FEW),
-    "above": lambda s, p: s.above("item", threshold=5, positives=2, measure_share=0.5, progress=p, **FEW),
+    "above": lambda s, p: s.above(
+        "item", threshold=5, positives=2, measure_share=0.5, progress=p, **FEW
+    ),
     "histogram": lambda s, p: s.histogram("item", progress=p, **FEW),
     "histogram, bounded": lambda s, p: s.histogram("item", bounds=(0, 10**6), progress=p, **FEW),
     "count": lambda s, p: s.count(epsilon=1e-4, progress=p),
@@ -70,7 +75,13 @@ KINDS = {
     "quantiles": lambda s, p: s.quantile("amount", q=[0.25, 0.75], lower=0, progress=p, **COLUMN),
     "sum": lambda s, p: s.sum("amount", progress=p, lower=0, **COLUMN),
     "sum, by": lambda s, p: s.sum(
-        "amount", by="item", domain=["tea", "rice"], groups_per_unit=1, progress=p, lower=0, **COLUMN
+        "amount",
+        by="item",
+        domain=["tea", "rice"],
+        groups_per_unit=1,
+        progress=p,
+        lower=0,
+        **COLUMN,
     ),
     # The group is found more often than not, and its noisy count is hardly ever the exact one.
     "sum, found": lambda s, p: s.sum(
@@ -100,7 +111,9 @@ BUDGETS = {"sum, found": sd.Budget(epsilon=9, delta=0.9, failures=0.8)}
 
 def some(names, default):
     """Return parameters of which only some are for the default run."""
-    return [name if name in default else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    return [
+        name if name in default else pytest.param(name, marks=pytest.mark.slow) for name in names
+    ]
 
 
 SEVERAL = some(KINDS, {"top_k", "sum", "randomize", "batch", "watch"})
@@ -115,11 +128,15 @@ def run(tmp_path, path):
     def use(kind, progress=None):
         adjacency = "replace-one" if kind in LOCAL else "add-remove"
         unit = (
-            sd.PrivacyUnit.row(adjacency=adjacency) if kind in LOCAL else sd.PrivacyUnit("user", max_rows=1)
+            sd.PrivacyUnit.row(adjacency=adjacency)
+            if kind in LOCAL
+            else sd.PrivacyUnit("user", max_rows=1)
         )
         file = tmp_path / f"{next(made)}.db"
         names = {"adjacency": adjacency, "unit": unit, "source": str(path)}
-        ledger = sd.Ledger.create(file, account="a", budget=BUDGETS.get(kind, sd.Budget(epsilon=9)), **names)
+        ledger = sd.Ledger.create(
+            file, account="a", budget=BUDGETS.get(kind, sd.Budget(epsilon=9)), **names
+        )
         use.file = file
         with sd.Session(path, unit=unit, ledger=ledger) as session:
             KINDS[kind](session, progress)
@@ -149,7 +166,11 @@ def test_a_release_without_a_fault_ends(run, kind):
     run(kind)
 
 
-POINTS = {"draw": "UPDATE charge SET state = 'drawn'", "history": "INSERT INTO event", "commit": "COMMIT"}
+POINTS = {
+    "draw": "UPDATE charge SET state = 'drawn'",
+    "history": "INSERT INTO event",
+    "commit": "COMMIT",
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,7 +192,8 @@ def test_a_ledger_that_fails_after_the_reservation(run, monkeypatch, kind, point
 
 
 @pytest.mark.parametrize(
-    "kind", some([kind for kind in KINDS if kind not in LOCAL | {"watch"}], {"top_k", "sum", "batch"})
+    "kind",
+    some([kind for kind in KINDS if kind not in LOCAL | {"watch"}], {"top_k", "sum", "batch"}),
 )
 @pytest.mark.sample(4)
 def test_a_ledger_that_vanishes_while_rows_are_read(run, kind):
@@ -191,7 +213,9 @@ class Enough(Exception):
 
 
 @pytest.mark.parametrize("kind", READING)
-@pytest.mark.parametrize("kind_of_error", some([Enough, KeyboardInterrupt, SystemExit, OSError], {Enough}))
+@pytest.mark.parametrize(
+    "kind_of_error", some([Enough, KeyboardInterrupt, SystemExit, OSError], {Enough})
+)
 def test_an_error_of_the_callers_own_function_is_what_it_was(run, kind, kind_of_error):
     raised = kind_of_error("mine")
 
@@ -211,7 +235,9 @@ def test_an_error_of_the_callers_writer_is_what_it_was(path):
         raise raised
 
     session = sd.Session(path, unit=sd.PrivacyUnit.row(adjacency="replace-one"), ledger=None)
-    error = leaving(lambda: session.randomize("told", lower=0, upper=4096, epsilon=0.1, write=write))
+    error = leaving(
+        lambda: session.randomize("told", lower=0, upper=4096, epsilon=0.1, write=write)
+    )
     assert error is raised
     clean(error)
 
@@ -250,7 +276,9 @@ def struck(run, kind, monkeypatch, make):
 
 @pytest.mark.parametrize("kind", SEVERAL)
 @pytest.mark.parametrize(
-    "make", some([KeyboardInterrupt, lambda: SystemExit(3)], {KeyboardInterrupt}), ids=["interrupt", "exit"]
+    "make",
+    some([KeyboardInterrupt, lambda: SystemExit(3)], {KeyboardInterrupt}),
+    ids=["interrupt", "exit"],
 )
 @pytest.mark.sample(4)
 def test_an_interrupt_inside_a_mechanism_is_what_it_was(run, monkeypatch, kind, make):
@@ -296,7 +324,8 @@ DEFECTS = {
 
 
 @pytest.mark.parametrize(
-    "kind", some([kind for kind in KINDS if kind != "watch"], {"top_k", "quantiles", "sum", "batch"})
+    "kind",
+    some([kind for kind in KINDS if kind != "watch"], {"top_k", "quantiles", "sum", "batch"}),
 )
 @pytest.mark.parametrize("name", some(DEFECTS, {"a defect"}))
 @pytest.mark.sample(4)
@@ -314,9 +343,9 @@ def test_rows_that_stand_in_memory_are_not_printed(tmp_path):
     relation = duckdb.connect().from_arrow(frame.to_arrow())
     unit = sd.PrivacyUnit("user")
     for source in (frame, frame.to_pandas(), frame.to_arrow(), frame.lazy(), relation):
-        assert str(SECRET) in repr(frame.to_arrow() if isinstance(source, pl.LazyFrame) else source), (
-            "or the test says nothing"
-        )
+        assert str(SECRET) in repr(
+            frame.to_arrow() if isinstance(source, pl.LazyFrame) else source
+        ), "or the test says nothing"
         session = sd.Session(source, unit=unit, ledger=None)
         assert str(SECRET) not in repr(session._executor.source.backend)
         for refused in (

@@ -25,11 +25,27 @@ from sordino.constraints import (
     WHOLE,
     exact,
 )
-from sordino.grid import CLAMP, KEPT, add, bound_in_steps, fit_rate, from_steps, largest, step_for, to_steps
+from sordino.grid import (
+    CLAMP,
+    KEPT,
+    add,
+    bound_in_steps,
+    fit_rate,
+    from_steps,
+    largest,
+    step_for,
+    to_steps,
+)
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 anything = st.one_of(
-    st.floats(), st.integers(), st.booleans(), st.none(), st.text(max_size=3), st.decimals(), st.fractions()
+    st.floats(),
+    st.integers(),
+    st.booleans(),
+    st.none(),
+    st.text(max_size=3),
+    st.decimals(),
+    st.fractions(),
 )
 steps = st.sampled_from(
     [
@@ -200,10 +216,22 @@ def test_named_values_of_the_clamp():
 
 @pytest.mark.parametrize(
     "answers",
-    [[], np.zeros((2, 2)), 1j, "12", np.array(["2020"], dtype="M8[Y]"), np.array(["a"]), {}, {1}, print],
+    [
+        [],
+        np.zeros((2, 2)),
+        1j,
+        "12",
+        np.array(["2020"], dtype="M8[Y]"),
+        np.array(["a"]),
+        {},
+        {1},
+        print,
+    ],
 )
 def test_other_shapes_are_refused_without_a_word_about_values(answers):
-    with pytest.raises(InvalidParameter, match=r"^X\.release needs a number or a one-dimensional array"):
+    with pytest.raises(
+        InvalidParameter, match=r"^X\.release needs a number or a one-dimensional array"
+    ):
         to_steps(answers, Fraction(1), "X")
 
 
@@ -314,7 +342,9 @@ SAME = {
 @pytest.mark.parametrize("step", [Fraction(1), Fraction(4), Fraction(1, 4)])
 @pytest.mark.each_value
 def test_a_rule_of_each_value_alone(answers, meant, step):
-    assert to_steps(answers, step, "X").tolist() == [int(to_steps([value], step, "X")[0]) for value in meant]
+    assert to_steps(answers, step, "X").tolist() == [
+        int(to_steps([value], step, "X")[0]) for value in meant
+    ]
 
 
 @given(st.lists(anything, min_size=1, max_size=6), steps)
@@ -331,7 +361,10 @@ def test_a_signaling_float_is_silent():
 
 def test_pandas_and_polars_columns():
     assert to_steps(pd.Series([1, None], dtype="Int64"), Fraction(1), "X").tolist() == [1, -CLAMP]
-    assert to_steps(pd.Series([np.int64(5), None], dtype=object), Fraction(1), "X").tolist() == [5, -CLAMP]
+    assert to_steps(pd.Series([np.int64(5), None], dtype=object), Fraction(1), "X").tolist() == [
+        5,
+        -CLAMP,
+    ]
     assert to_steps(pl.Series([1, 2]), Fraction(1), "X").tolist() == [1, 2]
 
 

@@ -37,7 +37,8 @@ def ledger(tmp_path):
 
 def session(orders, account, **changes):
     return sd.Session(
-        orders, **({"unit": sd.PrivacyUnit("customer"), "ledger": account, "name": "orders"} | changes)
+        orders,
+        **({"unit": sd.PrivacyUnit("customer"), "ledger": account, "name": "orders"} | changes),
     )
 
 

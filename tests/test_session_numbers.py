@@ -41,7 +41,9 @@ def session(frame, unit=ROW, seed=7, **options):
 
 def ask(s, kind, **options):
     given = (
-        {"epsilon": 1, **RANGE} | ({"q": 0.5, "interval_share": None} if kind == "quantile" else {}) | options
+        {"epsilon": 1, **RANGE}
+        | ({"q": 0.5, "interval_share": None} if kind == "quantile" else {})
+        | options
     )
     return getattr(s, kind)("x", **given)
 
@@ -55,7 +57,9 @@ def test_a_release_is_that_of_the_estimator_over_the_column(frame, kind, unit):
     entropy.words(4)  # the salt
     makers = {"quantile": sd.Quantile, "sum": sd.ClippedSum, "mean": sd.ClippedMean}
     make = (makers | {"variance": sd.ClippedVariance})[kind]
-    alone = make(epsilon=1, adjacency=unit.adjacency, **RANGE, **({"q": 0.5} if kind == "quantile" else {}))
+    alone = make(
+        epsilon=1, adjacency=unit.adjacency, **RANGE, **({"q": 0.5} if kind == "quantile" else {})
+    )
     told = released.to_dict()
     # A mechanism alone knows of no rows.
     assert told.pop("population")["column"] == "x"
@@ -69,7 +73,9 @@ def test_several_quantiles(frame):
     found = session(frame).quantile("x", q=[0.1, 0.5, 0.9], epsilon=3, interval_share=None, **RANGE)
     assert len(found) == 3
     assert found[0].value < found[1].value < found[2].value
-    assert found.mechanism == sd.Quantiles(q=(0.1, 0.5, 0.9), epsilon=3, adjacency="add-remove", **RANGE)
+    assert found.mechanism == sd.Quantiles(
+        q=(0.1, 0.5, 0.9), epsilon=3, adjacency="add-remove", **RANGE
+    )
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -77,7 +83,9 @@ def test_several_quantiles(frame):
 def test_rows_of_units_are_bounded_and_paid_for(frame, adjacency):
     unit = sd.PrivacyUnit("u", adjacency=adjacency, max_rows=3)
     total = ask(session(frame, unit), "sum", epsilon=200, where="x < 89")
-    counted = session(frame.with_columns(x=pl.lit(1.0)), unit).sum("x", epsilon=200, lower=0, cap=10)
+    counted = session(frame.with_columns(x=pl.lit(1.0)), unit).sum(
+        "x", epsilon=200, lower=0, cap=10
+    )
     assert 250 < counted.value < 330, "100 units with 9 rows each count 3 of them"
     assert counted.mechanism.rows_per_unit == 3
     assert counted.mechanism.adjacency == adjacency
@@ -97,7 +105,9 @@ def test_rows_of_units_are_bounded_and_paid_for(frame, adjacency):
 @pytest.mark.sample(4)
 def test_groups_share_the_budgets_of_those_that_one_unit_is_in(frame, unit, groups, budgets):
     for kind in ("quantile", "sum", "variance"):
-        released = ask(session(frame, unit), kind, by="g", domain=["c", "a", "none"], groups_per_unit=groups)
+        released = ask(
+            session(frame, unit), kind, by="g", domain=["c", "a", "none"], groups_per_unit=groups
+        )
         assert isinstance(released, Groups)
         assert [row.item for row in released] == ["a", "c", "none"]
         assert released.budgets == budgets
@@ -147,7 +157,10 @@ def test_when_the_number_of_rows_is_public(frame, tmp_path):
         con.execute("CREATE TABLE t (x INTEGER NOT NULL, u INTEGER, g VARCHAR)")
         con.execute("INSERT INTO t SELECT i % 9, i, 'a' FROM range(90) t(i)")
     stored, clip = f"duckdb:{tmp_path / 'x.duckdb'}#t", {"epsilon": 1, "lower": 0, "cap": 100}
-    public = [session(stored, REPLACED).mean("x", **clip), session(stored, REPLACED).variance("x", **clip)]
+    public = [
+        session(stored, REPLACED).mean("x", **clip),
+        session(stored, REPLACED).variance("x", **clip),
+    ]
     private = [
         session(stored).mean("x", **clip),
         session(stored, REPLACED).mean("u", **clip),
@@ -157,10 +170,14 @@ def test_when_the_number_of_rows_is_public(frame, tmp_path):
         session(frame, REPLACED).mean("x", **clip),
         session(tmp_path / "x.csv", REPLACED).mean("x", **clip),
     ]
-    assert [released.mechanism.size_is_public for released in public + private] == [True] * 2 + [False] * 7
+    assert [released.mechanism.size_is_public for released in public + private] == [True] * 2 + [
+        False
+    ] * 7
 
 
-@pytest.mark.parametrize("values", [[], [None] * 300, [float("nan"), float("inf"), -float("inf")] * 100])
+@pytest.mark.parametrize(
+    "values", [[], [None] * 300, [float("nan"), float("inf"), -float("inf")] * 100]
+)
 @pytest.mark.sample(4)
 def test_nothing_and_nothing_but_odd_numbers(values):
     table = pl.DataFrame({"x": values}, schema={"x": pl.Float64})
@@ -172,7 +189,9 @@ def test_nothing_and_nothing_but_odd_numbers(values):
     ):
         found = ask(session(table, unit), kind, **q)
         for released in found if isinstance(found, tuple) else (found,):
-            assert np.isfinite([one for one in released.to_dict().values() if isinstance(one, float)]).all()
+            assert np.isfinite(
+                [one for one in released.to_dict().values() if isinstance(one, float)]
+            ).all()
 
 
 def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
@@ -181,8 +200,16 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
     ledger = sd.Ledger.create(tmp_path / "b.db", account="t", budget=budget, **about)
     s = sd.Session(frame, unit=USER, ledger=ledger, name="t")
     refused = [
-        (sd.InvalidParameter, "Quantile.q must be", lambda: s.quantile("x", q=1.5, epsilon=1, **RANGE)),
-        (sd.InvalidParameter, "strictly rising", lambda: s.quantile("x", q=[0.5, 0.5], epsilon=1, **RANGE)),
+        (
+            sd.InvalidParameter,
+            "Quantile.q must be",
+            lambda: s.quantile("x", q=1.5, epsilon=1, **RANGE),
+        ),
+        (
+            sd.InvalidParameter,
+            "strictly rising",
+            lambda: s.quantile("x", q=[0.5, 0.5], epsilon=1, **RANGE),
+        ),
         (
             sd.InvalidParameter,
             "Quantile.growth must be",
@@ -193,7 +220,11 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
             "Quantile.cap must be above",
             lambda: s.quantile("x", q=0.5, epsilon=1, lower=5, cap=5),
         ),
-        (sd.InvalidParameter, "quantile.epsilon must be", lambda: s.quantile("x", q=0.5, epsilon=0, **RANGE)),
+        (
+            sd.InvalidParameter,
+            "quantile.epsilon must be",
+            lambda: s.quantile("x", q=0.5, epsilon=0, **RANGE),
+        ),
         (
             sd.InvalidParameter,
             "column must be a column of whole numbers",
@@ -232,7 +263,11 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
             "public domain",
             lambda: s.sum("x", epsilon=1, lower=0, cap=9, by="g", groups_per_unit=1),
         ),
-        (sd.UnsafePredicate, "function", lambda: s.sum("x", epsilon=1, lower=0, cap=9, where="error(x)")),
+        (
+            sd.UnsafePredicate,
+            "function",
+            lambda: s.sum("x", epsilon=1, lower=0, cap=9, where="error(x)"),
+        ),
         (sd.BudgetExceeded, "Nothing was read", lambda: s.sum("x", epsilon=4, lower=0, cap=9)),
     ]
     for error, words, call in refused:
@@ -246,7 +281,9 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
     s.quantile("x", q=[0.1, 0.9], epsilon=1, interval_share=None, **RANGE)
     with s.batch() as batch:
         total = s.sum("x", epsilon=0.5, lower=0, cap=1e6)
-        means = s.mean("x", epsilon=1, lower=0, cap=1e6, by="g", domain=["a", "b"], groups_per_unit=1)
+        means = s.mean(
+            "x", epsilon=1, lower=0, cap=1e6, by="g", domain=["a", "b"], groups_per_unit=1
+        )
         assert 1.49 < batch.cost.pure() <= 1.5
     assert total.value != 0
     assert len(means) == 2
@@ -273,7 +310,9 @@ def test_a_failure_after_the_charge_says_nothing(tmp_path):
 
 
 def test_the_variance_of_each_group_is_that_of_its_own_rows(frame):
-    released = session(frame).variance("x", epsilon=500, by="g", domain=["a", "b"], lower=0, cap=1e12)
+    released = session(frame).variance(
+        "x", epsilon=500, by="g", domain=["a", "b"], lower=0, cap=1e12
+    )
     for row in released:
         clipped = frame.filter(pl.col("g") == row.item)["x"].clip(0, row.release.clip[1])
         assert row.release.value == pytest.approx(clipped.var(ddof=0), rel=0.02)

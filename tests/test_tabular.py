@@ -46,7 +46,14 @@ RELEASES = {
     "grouped quantiles": lambda s: s.quantile("x", q=(0.25, 0.5), **COLUMN, **GROUPS),
     "looked again": lambda s: s.count(epsilon=1),
 }
-LENGTHS = {"top": 2, "set": 2, "histogram": 3, "quantiles": 2, "grouped mean": 3, "grouped quantiles": 6}
+LENGTHS = {
+    "top": 2,
+    "set": 2,
+    "histogram": 3,
+    "quantiles": 2,
+    "grouped mean": 3,
+    "grouped quantiles": 6,
+}
 
 
 def figures_of(release):
@@ -55,7 +62,9 @@ def figures_of(release):
         return [one.estimate for one in release]
     if hasattr(release, "rows"):
         rows = [getattr(row, "release", row) for row in release.rows]
-        parts = [part for row in rows for part in (row if isinstance(row, sd.QuantileValues) else (row,))]
+        parts = [
+            part for row in rows for part in (row if isinstance(row, sd.QuantileValues) else (row,))
+        ]
         return [part.estimate for part in parts]
     return [release.estimate]
 
@@ -144,7 +153,9 @@ def test_what_a_mechanism_releases_is_a_frame_too(mechanism, answers, columns):
 
 def test_a_notebook_shows_labels_as_texts_and_says_what_was_spent():
     wild = "<b>\x1b[31m&'\""
-    session = sd.Session(pl.DataFrame({"what": [wild] * 50}), unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    session = sd.Session(
+        pl.DataFrame({"what": [wild] * 50}), unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7)
+    )
     shown = session.histogram("what", epsilon=3, domain=[wild, "b"])._repr_html_()
     assert wild not in shown
     assert "<b>" not in shown
@@ -193,7 +204,10 @@ def test_a_notebook_says_what_the_interval_of_clipped_numbers_is_about(kind):
         assert "moved between the two ends" in shown
         assert "may lie outside" in shown
     assert "may lie outside" not in session.count(epsilon=1)._repr_html_()
-    assert "may lie outside" not in session.quantile("x", q=0.5, epsilon=1, lower=0, cap=9)._repr_html_()
+    assert (
+        "may lie outside"
+        not in session.quantile("x", q=0.5, epsilon=1, lower=0, cap=9)._repr_html_()
+    )
 
 
 def test_several_quantiles_are_a_frame_for_whoever_takes_arrow():
@@ -204,7 +218,9 @@ def test_several_quantiles_are_a_frame_for_whoever_takes_arrow():
     assert pl.DataFrame(found)["q"].to_list() == pa.table(found)["q"].to_pylist() == [0.2, 0.5]
     low, middle = found
     assert (
-        [one.value for one in found] == [low.value, middle.value] == pl.DataFrame(found)["estimate"].to_list()
+        [one.value for one in found]
+        == [low.value, middle.value]
+        == pl.DataFrame(found)["estimate"].to_list()
     )
     assert (len(found), found[1], found[-1]) == (2, middle, middle)
     assert pickle.loads(pickle.dumps(found))[0].value == low.value

@@ -30,7 +30,9 @@ def table(seed=1, *, units=20_000, rows=1):
     """Units with so many rows each, whose items follow Zipf's law."""
     chances = 1 / np.arange(1, len(LABELS) + 1) ** 0.8
     drawn = np.random.default_rng(seed).choice(len(LABELS), units * rows, p=chances / chances.sum())
-    return pl.DataFrame({"user": np.repeat(np.arange(units), rows), "item": np.array(LABELS)[drawn]})
+    return pl.DataFrame(
+        {"user": np.repeat(np.arange(units), rows), "item": np.array(LABELS)[drawn]}
+    )
 
 
 def session(frame=None, *, most=1, adjacency="add-remove", **options):
@@ -39,7 +41,9 @@ def session(frame=None, *, most=1, adjacency="add-remove", **options):
 
 
 def best(frame, k):
-    counted = frame.group_by("item").agg(pl.col("user").n_unique().alias("n")).sort("n", descending=True)
+    counted = (
+        frame.group_by("item").agg(pl.col("user").n_unique().alias("n")).sort("n", descending=True)
+    )
     return dict(counted.head(k).iter_rows())
 
 
@@ -93,7 +97,9 @@ def accounts(tmp_path, *, meter=None, epsilon=3, adjacency="add-remove"):
     return sd.Ledger.create(
         tmp_path / f"{meter}.db",
         account="a",
-        budget=sd.Budget(epsilon=epsilon, delta=1e-6, **({} if meter is None else {"meter": meter})),
+        budget=sd.Budget(
+            epsilon=epsilon, delta=1e-6, **({} if meter is None else {"meter": meter})
+        ),
         adjacency=adjacency,
         unit=sd.PrivacyUnit("user"),
         source="name:t",
@@ -102,7 +108,13 @@ def accounts(tmp_path, *, meter=None, epsilon=3, adjacency="add-remove"):
 
 @pytest.mark.parametrize(
     ("k", "most", "expected"),
-    [(10, 1, "histogram"), (1, 1, "histogram"), (10, 10, "histogram"), (10, 20, "gaps"), (10, None, "gaps")],
+    [
+        (10, 1, "histogram"),
+        (1, 1, "histogram"),
+        (10, 10, "histogram"),
+        (10, 20, "gaps"),
+        (10, None, "gaps"),
+    ],
 )
 def test_a_session_follows_the_rule(k, most, expected):
     release = session(most=most).top_k("item", k=k, epsilon=1, domain=LABELS)
@@ -126,8 +138,14 @@ def test_what_was_asked_for_by_name_is_taken():
     [
         ({"noise": "laplace"}, "top_k.noise must not be given with method 'histogram'"),
         ({"method": "list"}, "top_k.method must be"),
-        ({"domain": sd.Domain.assume_public(), "most": None}, "top_k.method must be 'gaps' where neither"),
-        ({"domain": sd.Domain.range(0, 99), "measure_noise": "gaussian"}, "must be laplace for the best of"),
+        (
+            {"domain": sd.Domain.assume_public(), "most": None},
+            "top_k.method must be 'gaps' where neither",
+        ),
+        (
+            {"domain": sd.Domain.range(0, 99), "measure_noise": "gaussian"},
+            "must be laplace for the best of",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_the_charge(tmp_path, options, message):
@@ -143,7 +161,9 @@ def test_what_cannot_be_is_refused_before_the_charge(tmp_path, options, message)
     )
     asked = session(frame, most=options.pop("most", 1), ledger=ledger, name="t")
     with pytest.raises(sd.InvalidParameter, match=message):
-        asked.top_k(item, **{"k": 3, "epsilon": 1, "domain": LABELS, "method": "histogram"} | options)
+        asked.top_k(
+            item, **{"k": 3, "epsilon": 1, "domain": LABELS, "method": "histogram"} | options
+        )
     assert len(list(ledger.history())) == 1, "the account was made, and nothing else"
 
 
@@ -236,7 +256,9 @@ def test_an_account_with_a_delta_gets_gaussian_noise_where_that_is_smaller(tmp_p
     release = few.top_k("item", k=60, epsilon=0.1, domain=LABELS)
     assert release.method == "histogram"
     assert release.mechanism[0].rho is not None
-    forced = few.top_k("item", k=60, epsilon=0.1, domain=LABELS, measure_noise="laplace", method="histogram")
+    forced = few.top_k(
+        "item", k=60, epsilon=0.1, domain=LABELS, measure_noise="laplace", method="histogram"
+    )
     assert forced.mechanism[0].epsilon == Fraction(1, 10)
     assert ledger.verify().raise_if_broken() is None
 
@@ -283,11 +305,15 @@ def test_the_rule_for_thresholds_turns_at_the_noise_of_a_gumbel_test(replaced):
     """Ten found by Gumbel noise of a fourth of the rho, measured with the rest: the mechanisms themselves tell."""
     epsilon, share, moves = Fraction(1, 100), Fraction(1, 2), 2 if replaced else 1
     statement = sd.Sensitivity(
-        bound=1, monotone=not replaced, adjacency="replace-one" if replaced else "add-remove", step=1
+        bound=1,
+        monotone=not replaced,
+        adjacency="replace-one" if replaced else "add-remove",
+        step=1,
     )
     rho = epsilon**2 / 2
     finder = match_finder(
-        RHO, sd.SparseVector(threshold=5, positives=10, epsilon=share * epsilon, sensitivity=statement)
+        RHO,
+        sd.SparseVector(threshold=5, positives=10, epsilon=share * epsilon, sensitivity=statement),
     )
     found = finder.cost.zcdp()
     test = 2 * finder.noise.variance * float(finder.step) ** 2
@@ -296,9 +322,9 @@ def test_the_rule_for_thresholds_turns_at_the_noise_of_a_gumbel_test(replaced):
         mechanism = sd.HistogramTopK(
             k=9,
             rho=rho,
-            sensitivity=dataclasses.replace(statement, l1=moves * most, l2=math.sqrt(moves * most)).over(
-                9999, "l2"
-            ),
+            sensitivity=dataclasses.replace(
+                statement, l1=moves * most, l2=math.sqrt(moves * most)
+            ).over(9999, "l2"),
         )
         return mechanism.noise.variance * float(mechanism.step) ** 2
 
@@ -325,10 +351,19 @@ def test_on_accounts_with_gaussian_noise_thresholds_get_the_smaller_noise(
     noise, taken = {}, None
     for method in (None, "gaps", "histogram"):
         release = asked.above(
-            "item", threshold=150, positives=positives, epsilon=0.02, domain=LABELS, method=method, **options
+            "item",
+            threshold=150,
+            positives=positives,
+            epsilon=0.02,
+            domain=LABELS,
+            method=method,
+            **options,
         )
         mechanism = release.mechanism[0]
-        draws = [mechanism.noise, *([] if release.method == "histogram" else [mechanism.threshold_noise])]
+        draws = [
+            mechanism.noise,
+            *([] if release.method == "histogram" else [mechanism.threshold_noise]),
+        ]
         deviation = math.sqrt(sum(law.variance for law in draws)) * float(mechanism.step)
         if method is None:
             taken = release.method
@@ -338,7 +373,9 @@ def test_on_accounts_with_gaussian_noise_thresholds_get_the_smaller_noise(
 
 def test_where_there_is_no_histogram_the_rule_takes_none(tmp_path):
     """Without a method, an error about the histogram's noise ended releases that selections were there for."""
-    frame = table(units=500).with_columns(pl.col("item").str.slice(5).cast(pl.Int64).alias("number"))
+    frame = table(units=500).with_columns(
+        pl.col("item").str.slice(5).cast(pl.Int64).alias("number")
+    )
     ledger = accounts(tmp_path)
     few = session(frame, ledger=ledger, name="t")
     options = {"k": 3, "epsilon": 1, "domain": sd.Domain.range(0, 999), "measure_noise": "gaussian"}
@@ -348,7 +385,9 @@ def test_where_there_is_no_histogram_the_rule_takes_none(tmp_path):
     many = session(frame, most=10**8, ledger=ledger, name="t")
     domain = sd.Domain.assume_public()
     assert many.top_k("item", k=1, epsilon=0.01, domain=domain).method == "gaps"
-    assert many.above("item", threshold=5, positives=1, epsilon=0.01, domain=domain).method == "gaps"
+    assert (
+        many.above("item", threshold=5, positives=1, epsilon=0.01, domain=domain).method == "gaps"
+    )
 
 
 @pytest.mark.sample(2)
@@ -362,13 +401,17 @@ def test_gaussian_noise_is_for_as_many_items_as_a_unit_has(tmp_path, meter, adja
         asked = session(frame, most=most, adjacency=adjacency, ledger=ledger, name="t")
         released = [
             asked.top_k("item", k=60, epsilon=0.01, domain=LABELS).mechanism[0],
-            asked.above("item", threshold=50, positives=60, epsilon=0.01, domain=LABELS).mechanism[0],
+            asked.above("item", threshold=50, positives=60, epsilon=0.01, domain=LABELS).mechanism[
+                0
+            ],
             asked.histogram("item", epsilon=0.01, domain=LABELS).mechanism,
         ]
         moving = most if adjacency == "add-remove" else 2 * most
         for mechanism in released:
             assert mechanism.noise.name == "gaussian"
-            assert float(mechanism.noise.rate) == pytest.approx(float(mechanism.rho) / moving, rel=1e-6)
+            assert float(mechanism.noise.rate) == pytest.approx(
+                float(mechanism.rho) / moving, rel=1e-6
+            )
         # A root that is not whole is rounded up, so the rho may be smaller by that.
         assert len({round(float(mechanism.cost.zcdp()), 9) for mechanism in released}) == 1
         (tmp_path / f"{meter}.db").unlink()
@@ -380,7 +423,9 @@ def test_a_histogram_for_thresholds_takes_gaussian_noise_where_an_account_pays_f
     options = {"threshold": 150, "positives": 10, "epsilon": 0.1, "domain": LABELS}
     assert asked.above("item", **options).mechanism[0].rho is not None
     # Pure noise at M is too much.
-    assert asked.above("item", measure_share=0.5, measure_noise="laplace", **options).method == "gaps"
+    assert (
+        asked.above("item", measure_share=0.5, measure_noise="laplace", **options).method == "gaps"
+    )
     assert session(most=30).above("item", **options).method == "gaps"
 
 
@@ -430,7 +475,10 @@ def test_thresholds_by_name(options, expected):
     [
         ({"adaptive": True}, "above.adaptive must not be given with method 'histogram'"),
         ({"noise": "laplace"}, "above.noise must not be given"),
-        ({"domain": sd.Domain.range(0, 9)}, "above.method must be 'gaps' for the labels of a range"),
+        (
+            {"domain": sd.Domain.range(0, 9)},
+            "above.method must be 'gaps' for the labels of a range",
+        ),
     ],
 )
 def test_histograms_that_cannot_be_are_refused(options, message):
@@ -438,7 +486,13 @@ def test_histograms_that_cannot_be_are_refused(options, message):
     with pytest.raises(sd.InvalidParameter, match=message):
         session(frame).above(
             "number" if "domain" in options else "item",
-            **{"threshold": 150, "positives": 3, "epsilon": 2, "domain": LABELS, "method": "histogram"}
+            **{
+                "threshold": 150,
+                "positives": 3,
+                "epsilon": 2,
+                "domain": LABELS,
+                "method": "histogram",
+            }
             | options,
         )
 

@@ -24,7 +24,11 @@ PRICES = [RHO, *(Price(Meter("renyi", Fraction(order))) for order in ("1.5", "8.
 
 @pytest.fixture(scope="module")
 def visits():
-    rows = [(f"g{guest}", item) for item, count in zip(DOMAIN, COUNTS, strict=True) for guest in range(count)]
+    rows = [
+        (f"g{guest}", item)
+        for item, count in zip(DOMAIN, COUNTS, strict=True)
+        for guest in range(count)
+    ]
     return pl.DataFrame(rows, schema=["guest", "item"], orient="row")
 
 
@@ -56,7 +60,9 @@ def top_set(visits, ledger=None, *, unit=None, **changes):
 
 def test_the_rows_stand_in_the_order_of_the_domain_and_have_no_rank(visits):
     found = top_set(visits)
-    assert [row.item for row in found] == BEST, "clear of all others, and in the order of their labels"
+    assert [row.item for row in found] == BEST, (
+        "clear of all others, and in the order of their labels"
+    )
     assert not {"rank", "gap", "order_unclear", "crossed"} & {*vars(found.rows[0]), *vars(found)}
     for row in found:
         assert row.low <= row.estimate <= row.high
@@ -121,8 +127,14 @@ def test_the_price_is_that_of_the_neighbors(visits, adjacency):
         ({"k": 4097}, "top_set.k must be at most 4096; got 4097."),
         ({"selection_share": 0}, "top_set.selection_share must be a number in (0, 1]; got 0."),
         ({"selection_share": 1.5}, "top_set.selection_share must be a number in (0, 1]; got 1.5."),
-        ({"selection_share": 1, "simultaneous": True}, "top_set.selection_share must be below 1 with"),
-        ({"selection_share": 1, "measure_noise": "laplace"}, "top_set.selection_share must be below 1 with"),
+        (
+            {"selection_share": 1, "simultaneous": True},
+            "top_set.selection_share must be below 1 with",
+        ),
+        (
+            {"selection_share": 1, "measure_noise": "laplace"},
+            "top_set.selection_share must be below 1 with",
+        ),
         ({"measure_noise": "gaussian"}, "top_set.measure_noise must be noise with a pure epsilon"),
     ],
 )
@@ -137,7 +149,9 @@ def test_what_a_set_has_not_is_refused_before_the_charge(visits, account, change
 def test_of_too_few_labels_all_are_the_set(visits, account):
     ledger = account(epsilon=9)
     found = top_set(visits, ledger, domain=sd.Domain.assume_public(), k=99)
-    assert len(found) == len(top_set(visits, None, domain=sd.Domain.assume_public(), k=len(found))) > 1
+    assert (
+        len(found) == len(top_set(visits, None, domain=sd.Domain.assume_public(), k=len(found))) > 1
+    )
     assert ledger.remaining == 5
 
 
@@ -158,7 +172,9 @@ def test_what_is_matched_never_costs_more_than_what_was_said(price):
         assert chosen.cost.pure() > pure.cost.pure()
     # Small epsilons: an interval of length e has the rho of pure noise of half of it.
     assert (
-        choose_set(Terms(RHO), Pure(epsilon=Fraction(1, 100)), of_epsilon(Fraction(1, 100)), of_epsilon).rate
+        choose_set(
+            Terms(RHO), Pure(epsilon=Fraction(1, 100)), of_epsilon(Fraction(1, 100)), of_epsilon
+        ).rate
         > 1.99 / 100
     )
 
@@ -190,7 +206,9 @@ def test_on_a_zcdp_account_a_set_gets_twice_the_epsilon_for_its_price(visits, ac
 def test_an_account_with_a_delta_keeps_its_epsilons_where_nothing_is_measured(visits, account):
     """What has a pure epsilon leaves none behind: with a larger one than was said the account would lose."""
     ledger = account(epsilon=3, delta=1e-6)
-    assert top_set(visits, ledger, epsilon=0.1, selection_share=1).mechanism[0].rate == Fraction(1, 10)
+    assert top_set(visits, ledger, epsilon=0.1, selection_share=1).mechanism[0].rate == Fraction(
+        1, 10
+    )
     choose, measured = top_set(visits, ledger, epsilon=0.1).mechanism
     assert measured.noise.name == "gaussian"
     assert choose.rate > Fraction(1, 20)

@@ -58,7 +58,24 @@ FORMS = {
     "no header, other place": csv(header=False, columns=("g", "who", "x")),
 }
 LINES = (
-    *("7", "07", " 7", "7.0", "7.00", "7,0", "+7", "1'000", "1000", "1e3", "NA", "n/a", "", "true", "t", "1"),
+    *(
+        "7",
+        "07",
+        " 7",
+        "7.0",
+        "7.00",
+        "7,0",
+        "+7",
+        "1'000",
+        "1000",
+        "1e3",
+        "NA",
+        "n/a",
+        "",
+        "true",
+        "t",
+        "1",
+    ),
     *("2024-02-01", "01.02.2024", "'7'", '"7"', "\u00e4", "\u20ac", "7;a", "a'b"),
 )
 
@@ -66,7 +83,9 @@ LINES = (
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "people.csv"
-    path.write_bytes("".join(f"{line}\n" for line in ("who,g,x", *(f"{who},g,1" for who in LINES))).encode())
+    path.write_bytes(
+        "".join(f"{line}\n" for line in ("who,g,x", *(f"{who},g,1" for who in LINES))).encode()
+    )
     return path
 
 
@@ -156,7 +175,9 @@ def test_declared_types_that_write_the_same_texts_are_one(tmp_path, said):
     for kind in ARROW[said]:
         value = VALUES.get(said, Decimal(7) if "decimal" in said else 7)
         pq.write_table(
-            pa.table({"who": pa.array([value], pa.string() if pa.types.is_dictionary(kind) else kind)}),
+            pa.table(
+                {"who": pa.array([value], pa.string() if pa.types.is_dictionary(kind) else kind)}
+            ),
             tmp_path / "t.parquet",
         )
         assert describe_unit_reading(open_source(tmp_path / "t.parquet"), UNIT, PLAIN) == said
@@ -204,7 +225,9 @@ RELEASES = {
     "top": lambda s: s.top_k("g", k=1, epsilon=1, domain=["g"]),
     "sum": lambda s: s.sum("x", epsilon=1, lower=0, cap=10),
     "plan": lambda s: s.plan.count(epsilon=1),
-    "stream": lambda s: s.watch(threshold=1, positives=1, epsilon=1, sensitivity=sd.COUNTING).__enter__(),
+    "stream": lambda s: s.watch(
+        threshold=1, positives=1, epsilon=1, sensitivity=sd.COUNTING
+    ).__enter__(),
 }
 
 
@@ -228,7 +251,9 @@ def test_text_and_integer_on_one_account_are_refused_before_the_charge(account, 
         ask(typed)
     assert account.remaining == 8
     # Declared as before, whatever is declared beside it.
-    ask(sd.Session(table, unit=UNIT, ledger=account, csv=csv(types={"who": "text", "x": "integer"})))
+    ask(
+        sd.Session(table, unit=UNIT, ledger=account, csv=csv(types={"who": "text", "x": "integer"}))
+    )
 
 
 def test_the_broken_twin_admits_both(account, table, monkeypatch):
@@ -240,16 +265,28 @@ def test_the_broken_twin_admits_both(account, table, monkeypatch):
 
 
 def test_a_frame_may_change_its_dtype_from_night_to_night(tmp_path):
-    about = {"budget": sd.Budget(epsilon=9), "adjacency": "add-remove", "unit": UNIT, "source": "name:people"}
+    about = {
+        "budget": sd.Budget(epsilon=9),
+        "adjacency": "add-remove",
+        "unit": UNIT,
+        "source": "name:people",
+    }
     ledger = sd.Ledger.create(tmp_path / "b.db", account="a", **about)
     for column in ([7, 8], [7, None], [7, "07"]):
-        sd.Session(pd.DataFrame({"who": column}), unit=UNIT, ledger=ledger, name="people").count(epsilon=1)
+        sd.Session(pd.DataFrame({"who": column}), unit=UNIT, ledger=ledger, name="people").count(
+            epsilon=1
+        )
     assert ledger.remaining == 6
 
 
 def test_the_types_of_a_relation_refuse_nothing(tmp_path):
     """Rows of a CSV file may have decided the types of a table that was made of it."""
-    about = {"budget": sd.Budget(epsilon=9), "adjacency": "add-remove", "unit": UNIT, "source": "name:people"}
+    about = {
+        "budget": sd.Budget(epsilon=9),
+        "adjacency": "add-remove",
+        "unit": UNIT,
+        "source": "name:people",
+    }
     ledger = sd.Ledger.create(tmp_path / "b.db", account="a", **about)
     connection = duckdb.connect()
     kinds = []
@@ -266,7 +303,12 @@ def test_the_types_of_a_relation_refuse_nothing(tmp_path):
 
 def test_a_file_whose_declared_type_changed_is_refused(tmp_path):
     path = tmp_path / "people.parquet"
-    about = {"budget": sd.Budget(epsilon=9), "adjacency": "add-remove", "unit": UNIT, "source": str(path)}
+    about = {
+        "budget": sd.Budget(epsilon=9),
+        "adjacency": "add-remove",
+        "unit": UNIT,
+        "source": str(path),
+    }
     ledger = sd.Ledger.create(tmp_path / "b.db", account="a", **about)
     for kind in (pa.int32(), pa.int64()):
         pq.write_table(pa.table({"who": pa.array([7], kind)}), path)
@@ -280,12 +322,18 @@ def test_a_file_whose_declared_type_changed_is_refused(tmp_path):
 
 def test_of_an_account_of_rows_the_lines_are_kept(tmp_path, table):
     row = sd.PrivacyUnit.row()
-    about = {"budget": sd.Budget(epsilon=9), "adjacency": "add-remove", "unit": row, "source": str(table)}
+    about = {
+        "budget": sd.Budget(epsilon=9),
+        "adjacency": "add-remove",
+        "unit": row,
+        "source": str(table),
+    }
     ledger = sd.Ledger.create(tmp_path / "b.db", account="a", **about)
     for form in (PLAIN, csv(types={"who": "integer"}), csv(null="NA", quote="")):
         sd.Session(table, unit=row, ledger=ledger, csv=form).count(epsilon=1)
     wide = csv(encoding="utf-16-le", header=False, columns=("who",))
     with pytest.raises(
-        sd.LedgerConflict, match="utf-8, but this release reads it as rows of csv, encoding utf-16-le"
+        sd.LedgerConflict,
+        match="utf-8, but this release reads it as rows of csv, encoding utf-16-le",
     ):
         sd.Session(table, unit=row, ledger=ledger, csv=wide).count(epsilon=1)

@@ -93,7 +93,12 @@ def test_the_threshold_is_public_and_the_one_that_was_derived():
     )
     assert few.label_threshold < many.label_threshold
     edge = session(table(SIZES)).top_k(
-        "item", k=5, epsilon=1, domain=Domain.unlisted(delta=1e-6, least=50), selection_share=1, method="gaps"
+        "item",
+        k=5,
+        epsilon=1,
+        domain=Domain.unlisted(delta=1e-6, least=50),
+        selection_share=1,
+        method="gaps",
     )
     assert edge.label_threshold == few.label_threshold + 49
 
@@ -117,7 +122,14 @@ def test_an_account_pays_the_delta_whatever_is_found_and_gets_epsilon_back(tmp_p
     frame = table({"a": 2, "b": 900})
     asked = session(frame, ledger=ledger, name="t")
     asked.top_k("item", k=5, epsilon=1, domain=UNLISTED, method="gaps")
-    asked.top_k("item", k=5, epsilon=1, domain=Domain.unlisted(delta=2e-6), where="item = 'a'", method="gaps")
+    asked.top_k(
+        "item",
+        k=5,
+        epsilon=1,
+        domain=Domain.unlisted(delta=2e-6),
+        where="item = 'a'",
+        method="gaps",
+    )
     told = json.loads("[" + ",".join(ledger.export()) + "]")
     assert ledger.verify().raise_if_broken() is None
     statement = ledger.statement()
@@ -144,7 +156,9 @@ def test_an_account_of_rhos_pays_a_rho_and_a_delta(tmp_path):
     for number, ask in enumerate(
         (
             lambda: asked.top_k("item", k=5, epsilon=0.5, domain=UNLISTED, method="gaps"),
-            lambda: asked.top_k("item", k=5, epsilon=0.5, domain=UNLISTED, where="item = 'a'", method="gaps"),
+            lambda: asked.top_k(
+                "item", k=5, epsilon=0.5, domain=UNLISTED, where="item = 'a'", method="gaps"
+            ),
             lambda: asked.top_k("item", k=5, epsilon=0.5, domain=UNLISTED, method="histogram"),
             lambda: asked.histogram("item", epsilon=0.5, domain=UNLISTED),
             lambda: asked.above("item", threshold=100, positives=3, epsilon=0.5, domain=UNLISTED),
@@ -156,7 +170,11 @@ def test_an_account_of_rhos_pays_a_rho_and_a_delta(tmp_path):
         # Of what was drawn the rho of what holds unless it fails.
         for part in drawn:
             paid += (
-                sum(n * getattr(one, "firm", one).zcdp() for one, n in sd.cost.repeat(part.cost, 2).parts) / 2
+                sum(
+                    n * getattr(one, "firm", one).zcdp()
+                    for one, n in sd.cost.repeat(part.cost, 2).parts
+                )
+                / 2
             )
         statement = ledger.statement()
         assert statement.failures.spent == Fraction(number, 10**6)
@@ -185,8 +203,16 @@ def test_accounts_without_a_delta_for_labels_refuse(tmp_path, budget):
     ("options", "most", "message"),
     [
         ({"noise": "gumbel"}, 1, "top_k.noise must not be 'gumbel'"),
-        ({"threshold": 5}, None, "top_k.threshold must not be given where nobody listed the labels and"),
-        ({"method": "histogram"}, None, "top_k.method must not be given where nobody listed the labels and"),
+        (
+            {"threshold": 5},
+            None,
+            "top_k.threshold must not be given where nobody listed the labels and",
+        ),
+        (
+            {"method": "histogram"},
+            None,
+            "top_k.method must not be given where nobody listed the labels and",
+        ),
         ({"method": "histogram", "noise": "laplace"}, 1, "top_k.noise must not be 'laplace'"),
         ({"selection_share": 0}, 1, "top_k.selection_share must be"),
         ({"selection_share": 1, "simultaneous": True}, 1, "top_k.selection_share must be below 1"),
@@ -195,13 +221,19 @@ def test_accounts_without_a_delta_for_labels_refuse(tmp_path, budget):
         ({"k": 2**31, "epsilon": 1e12}, None, r"top_k.k must be at most 1048576"),
         ({"threshold": -(10**300)}, 1, r"above must be at least -2\^52"),
         ({"method": "gaps", "measure_noise": "gaussian"}, 1, "top_k.measure_noise must be laplace"),
-        ({"noise": "laplace", "measure_noise": "gaussian"}, 1, "top_k.measure_noise must be laplace"),
+        (
+            {"noise": "laplace", "measure_noise": "gaussian"},
+            1,
+            "top_k.measure_noise must be laplace",
+        ),
         ({"measure_noise": "gaussian"}, None, "top_k.measure_noise must be laplace"),
     ],
 )
 def test_bad_requests_are_refused_before_the_charge(options, most, message):
     with pytest.raises((sd.InvalidParameter, sd.UnboundedContribution), match=message):
-        session(table(SIZES), most=most).top_k("item", **{"k": 5, "epsilon": 1, "domain": UNLISTED} | options)
+        session(table(SIZES), most=most).top_k(
+            "item", **{"k": 5, "epsilon": 1, "domain": UNLISTED} | options
+        )
 
 
 def test_labels_that_were_found_are_a_list_of_known_size(tmp_path):
@@ -231,7 +263,10 @@ def test_noise_that_is_asked_for_by_name_is_what_measures(tmp_path):
 def test_units_with_many_labels_count_for_so_many_of_them():
     rng = np.random.default_rng(2)
     frame = pl.DataFrame(
-        {"user": np.repeat(np.arange(500), 40), "item": [f"i{n}" for n in rng.integers(0, 60, 20_000)]}
+        {
+            "user": np.repeat(np.arange(500), 40),
+            "item": [f"i{n}" for n in rng.integers(0, 60, 20_000)],
+        }
     )
     release = session(frame, most=40).top_k(
         "item", k=5, epsilon=3, domain=UNLISTED, selection_share=1, method="gaps"
@@ -292,8 +327,16 @@ def test_an_account_with_a_delta_gets_gaussian_noise_where_that_is_smaller(tmp_p
 @pytest.mark.parametrize(
     ("hint", "method", "said"),
     [
-        (None, "histogram", "Gaussian noise on all counts of a unit finds labels .* without a guess"),
-        (400, "gaps", "One-sided noise for k selections finds .* of what finds a count of 400 it disturbs"),
+        (
+            None,
+            "histogram",
+            "Gaussian noise on all counts of a unit finds labels .* without a guess",
+        ),
+        (
+            400,
+            "gaps",
+            "One-sided noise for k selections finds .* of what finds a count of 400 it disturbs",
+        ),
         (
             3,
             "histogram",
@@ -329,7 +372,9 @@ def test_a_guess_of_the_kth_count_decides_the_way_and_is_told(tmp_path, hint, me
     ],
 )
 def test_a_way_that_was_asked_for_says_so(options, most, why):
-    release = session(table(SIZES), most=most).top_k("item", k=3, epsilon=1, domain=UNLISTED, **options)
+    release = session(table(SIZES), most=most).top_k(
+        "item", k=3, epsilon=1, domain=UNLISTED, **options
+    )
     assert release.why == why
 
 
@@ -339,7 +384,9 @@ def test_a_way_that_was_asked_for_says_so(options, most, why):
 def test_gaussian_noise_that_was_asked_for_by_name_is_taken(method, adjacency):
     # At this epsilon Laplace noise would have the lower threshold, and selections the least noise.
     asked = session(table(SIZES), adjacency=adjacency)
-    release = asked.top_k("item", k=1, epsilon=12, domain=UNLISTED, measure_noise="gaussian", method=method)
+    release = asked.top_k(
+        "item", k=1, epsilon=12, domain=UNLISTED, measure_noise="gaussian", method=method
+    )
     assert release.method == "histogram"
     assert release.mechanism[0].rho is not None
 
@@ -358,7 +405,9 @@ def test_gaussian_noise_that_was_asked_for_by_name_is_taken(method, adjacency):
 def test_a_guess_that_decides_nothing_is_refused(options, most):
     asked = session(table(SIZES), most=most)
     with pytest.raises(sd.InvalidParameter, match=r"top_k.kth_count (must not|belongs to)"):
-        asked.top_k("item", **{"k": 2, "epsilon": 1, "domain": UNLISTED, "kth_count": 100} | options)
+        asked.top_k(
+            "item", **{"k": 2, "epsilon": 1, "domain": UNLISTED, "kth_count": 100} | options
+        )
 
 
 @pytest.mark.parametrize("guess", [-1, math.nan, "many"])
@@ -371,7 +420,9 @@ def test_a_guess_is_a_count(guess):
     ("options", "most"), [({"method": "gaps"}, 1), ({"noise": "laplace"}, 1), ({}, None)]
 )
 def test_gaussian_noise_is_refused_where_labels_are_selected(options, most):
-    with pytest.raises(sd.InvalidParameter, match="top_k.measure_noise must be laplace where nobody listed"):
+    with pytest.raises(
+        sd.InvalidParameter, match="top_k.measure_noise must be laplace where nobody listed"
+    ):
         session(table(SIZES), most=most).top_k(
             "item", k=2, epsilon=1, domain=UNLISTED, measure_noise="gaussian", **options
         )
@@ -386,10 +437,19 @@ def test_intervals_hold_as_often_as_promised_given_that_a_label_was_found(simult
     for seed in range(60):
         asked = session(frame, entropy=sd.Seeded(seed))
         release = asked.top_k(
-            "item", k=20, epsilon=0.5, domain=UNLISTED, simultaneous=simultaneous, method="histogram"
+            "item",
+            k=20,
+            epsilon=0.5,
+            domain=UNLISTED,
+            simultaneous=simultaneous,
+            method="histogram",
         )
         missed = [not row.low <= sizes[row.item] <= row.high for row in release]
-        wrong, found, all_hold = wrong + sum(missed), found + len(missed), all_hold + (not any(missed))
+        wrong, found, all_hold = (
+            wrong + sum(missed),
+            found + len(missed),
+            all_hold + (not any(missed)),
+        )
     assert wrong <= 0.05 * found + 3 * math.sqrt(0.05 * found)
     if simultaneous:
         assert all_hold >= 60 * 0.95 - 3 * math.sqrt(60 * 0.0475)
@@ -416,7 +476,9 @@ def test_all_labels_above_the_threshold_are_counted_in_their_order(ask):
 
 
 def test_rare_labels_stay_below_a_threshold_of_ones_own():
-    release = session(table(SIZES)).above("item", threshold=1, positives=9, epsilon=2, domain=UNLISTED)
+    release = session(table(SIZES)).above(
+        "item", threshold=1, positives=9, epsilon=2, domain=UNLISTED
+    )
     assert release.label_threshold > 1
     assert "once" not in {row.item for row in release}
 
@@ -433,7 +495,9 @@ def test_rare_labels_stay_below_a_threshold_of_ones_own():
     ],
 )
 def test_what_belongs_to_a_list_is_refused(ask, options, message):
-    needed = {"epsilon": 1, "domain": UNLISTED} | ({"threshold": 5, "positives": 1} if ask == "above" else {})
+    needed = {"epsilon": 1, "domain": UNLISTED} | (
+        {"threshold": 5, "positives": 1} if ask == "above" else {}
+    )
     asked = getattr(session(table(SIZES)), ask)
     with pytest.raises(sd.InvalidParameter, match=message):
         asked("item", **needed | options)
@@ -441,7 +505,9 @@ def test_what_belongs_to_a_list_is_refused(ask, options, message):
 
 @pytest.mark.parametrize("ask", ["histogram", "above"])
 def test_units_with_any_number_of_labels_are_refused_there(ask):
-    needed = {"epsilon": 1, "domain": UNLISTED} | ({"threshold": 5, "positives": 1} if ask == "above" else {})
+    needed = {"epsilon": 1, "domain": UNLISTED} | (
+        {"threshold": 5, "positives": 1} if ask == "above" else {}
+    )
     asked = getattr(session(table(SIZES), most=None), ask)
     with pytest.raises(sd.UnboundedContribution, match="max_rows"):
         asked("item", **needed)

@@ -32,14 +32,21 @@ def ledger(tmp_path):
 
 def session(orders, ledger=None, **changes):
     return sd.Session(
-        orders, **({"unit": sd.PrivacyUnit("customer"), "ledger": ledger, "name": "orders"} | changes)
+        orders,
+        **({"unit": sd.PrivacyUnit("customer"), "ledger": ledger, "name": "orders"} | changes),
     )
 
 
 def watch(s, **changes):
     return s.watch(
         **(
-            {"threshold": 100, "positives": 3, "epsilon": 0.8, "sensitivity": sd.COUNTING, "split": 0.25}
+            {
+                "threshold": 100,
+                "positives": 3,
+                "epsilon": 0.8,
+                "sensitivity": sd.COUNTING,
+                "split": 0.25,
+            }
             | changes
         )
     )

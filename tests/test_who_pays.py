@@ -31,7 +31,9 @@ def test_it_is_refused_before_the_source_is_opened():
 
 
 def test_simulated_noise_needs_none(tmp_path):
-    assert sd.Session(FRAME, unit=UNIT, entropy=sd.Seeded(1)).count_distinct_units(epsilon=1).simulated
+    assert (
+        sd.Session(FRAME, unit=UNIT, entropy=sd.Seeded(1)).count_distinct_units(epsilon=1).simulated
+    )
     assert sd.Session(FRAME, unit=UNIT, ledger=None, entropy=sd.Seeded(1))
     ledger = sd.Ledger.create(
         tmp_path / "b.db",

@@ -52,7 +52,9 @@ def rows_of(family, tallies, looked_at):
 
 def promised(found, interval):
     """What the rows that are shown promise, in percent; rounded down."""
-    shares = {one[interval].worst()[0] for one in found if interval in one and one[interval].worst()}
+    shares = {
+        one[interval].worst()[0] for one in found if interval in one and one[interval].worst()
+    }
     least, most = (int(end * 1000) / 10 for end in (min(shares), max(shares)))
     return f"{least:.12g} %" if least == most else f"{least:.12g} to {most:.12g} %"
 
@@ -79,7 +81,8 @@ def report():
         f"**too narrow** stands where some row held so seldom that, if all {looked_at} shares on this page were as promised, any mark at all would come with a probability of at most {FALSE_ALARMS:g}.",
         "",
         *table(
-            ("intervals", "target", ""), [(f"{narrow} of {len(every)} too narrow", "0", verdict(narrow == 0))]
+            ("intervals", "target", ""),
+            [(f"{narrow} of {len(every)} too narrow", "0", verdict(narrow == 0))],
         ),
     ]
     for family, (_, shapes, _) in FAMILIES.items():

@@ -68,17 +68,28 @@ class Remembered:
         if self.rows and len(before) >= CHECKED:
             # How many numbers there are does not depend on the clip.
             return tuple(
-                replace_total(total, rows, clip) for total, rows in zip(before[0], self.rows, strict=True)
+                replace_total(total, rows, clip)
+                for total, rows in zip(before[0], self.rows, strict=True)
             )
         found = getattr(self._question, kind)([clip] * groups)
-        assert not self.rows or tuple(found) == tuple(map(replace_total, found, self.rows, [clip] * groups))
+        assert not self.rows or tuple(found) == tuple(
+            map(replace_total, found, self.rows, [clip] * groups)
+        )
         return found
 
 
 def replace_total(total, rows, clip):
     """The total of these rows, each moved between the ends of the clip; the rest as it stands there."""
-    steps = np.clip(np.floor(rows.numbers / float(clip.step)), clip.low, clip.high).astype(np.int64).tolist()
-    squares = {"squares": sum((step - clip.low) ** 2 for step in steps)} if "squares" in total._fields else {}
+    steps = (
+        np.clip(np.floor(rows.numbers / float(clip.step)), clip.low, clip.high)
+        .astype(np.int64)
+        .tolist()
+    )
+    squares = (
+        {"squares": sum((step - clip.low) ** 2 for step in steps)}
+        if "squares" in total._fields
+        else {}
+    )
     return total._replace(steps=sum(steps), **squares)
 
 
@@ -128,7 +139,9 @@ class Asked:
             if make is not None:
                 patches.enter_context(
                     patch.object(
-                        type(self.request), "build_estimator", lambda request_, _table: build(request_)
+                        type(self.request),
+                        "build_estimator",
+                        lambda request_, _table: build(request_),
                     )
                 )
             for module, name in _PLACES:

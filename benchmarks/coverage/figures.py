@@ -54,7 +54,9 @@ def requests(shape, unit):
     }
     if shape == "ties":
         asked["quantile --integer"] = QuantileRequest(**column, q=0.5, integer=True)
-        asked["quantile --integer --q 0.1,0.5,0.9"] = QuantileRequest(**column, q=SEVERAL, integer=True)
+        asked["quantile --integer --q 0.1,0.5,0.9"] = QuantileRequest(
+            **column, q=SEVERAL, integer=True
+        )
     return asked
 
 
@@ -102,15 +104,22 @@ def add_quantiles(tallies, release, rows, _all_rows, group, asked):
     """Count what is said of one quantile or several: of the rows that count."""
     q = asked.request.q
     edges = asked.questions[0].grid.edges
-    for share, one in zip(*((q, release) if isinstance(q, tuple) else ((q,), (release,))), strict=True):
+    for share, one in zip(
+        *((q, release) if isinstance(q, tuple) else ((q,), (release,))), strict=True
+    ):
         if one.low is not None:
             truth = rows.quantile(share)
             # Of no numbers nothing is said.
-            tallies[VALUES].add((group, share), truth is None or holds(one.low, one.high, truth), CONFIDENCE)
+            tallies[VALUES].add(
+                (group, share), truth is None or holds(one.low, one.high, truth), CONFIDENCE
+            )
         target = share * rows.numbers.size
         below, above = rows.ranks(one.value, edges)
         # Rows in a bucket with the value count as at it.
-        held = above >= target + one.rank_error_low - 1e-9 and below <= target + one.rank_error_high + 1e-9
+        held = (
+            above >= target + one.rank_error_low - 1e-9
+            and below <= target + one.rank_error_high + 1e-9
+        )
         tallies[RANKS].add((group, share), held, CONFIDENCE)
 
 

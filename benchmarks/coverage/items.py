@@ -39,7 +39,9 @@ def requests(shape, unit):
         "above": AboveRequest(**above),
         "above --simultaneous": AboveRequest(**above, simultaneous=True),
         "above --measure-share": AboveRequest(**above, measure_share=0.5),
-        "above --measure-share --simultaneous": AboveRequest(**above, measure_share=0.5, simultaneous=True),
+        "above --measure-share --simultaneous": AboveRequest(
+            **above, measure_share=0.5, simultaneous=True
+        ),
         "above --adaptive --measure-share": AboveRequest(**above, adaptive=True, measure_share=0.5),
     }
 
@@ -71,17 +73,23 @@ def measure(name, shape, unit, runs=RUNS):
         read = asked.questions[0].run()
         if name.startswith("count"):
             true = sizes.size if name == "count --units" else rows
-            counted = true if most is None or name == "count --units" else np.minimum(sizes, most).sum()
+            counted = (
+                true if most is None or name == "count --units" else np.minimum(sizes, most).sum()
+            )
             truths, bounded = {"": true}, {"": counted}
         else:
             truths = item_counts(frame, shape, by_row=by_row)
             # Which items of a unit count follows from the salt; how many is known.
             bounded = dict(zip(read.labels, read.values.tolist(), strict=True))
-            assert sum(bounded.values()) == (rows if by_row else np.minimum(kinds, most or kinds.size).sum())
+            assert sum(bounded.values()) == (
+                rows if by_row else np.minimum(kinds, most or kinds.size).sum()
+            )
         bounds = getattr(asked.request, "bounds", None)
         if bounds is not None:
             # By rule a count beyond the range counts as its end.
-            bounded = {label: min(max(value, bounds[0]), bounds[1]) for label, value in bounded.items()}
+            bounded = {
+                label: min(max(value, bounds[0]), bounds[1]) for label, value in bounded.items()
+            }
         for _ in range(runs // len(drawn)):
             add(tallies, one, truths, bounded)
             one = asked.release()
@@ -98,7 +106,9 @@ def add(tallies, release, truths, bounded):
         # A rank of the top holds another item each time; of the others each item has its own figure.
         place = getattr(row, "rank", label)
         tallies[COUNTED].add(place, held[-1], release.confidence)
-        tallies[TRUE].add(place, holds(row.true_low, row.true_high, truths[label]), release.confidence)
+        tallies[TRUE].add(
+            place, holds(row.true_low, row.true_high, truths[label]), release.confidence
+        )
     said = [one for one in held if one is not None]
     # Promises that say nothing are none; how much is promised depends on how many rows there are.
     if rows is not None and said and 0 < release.together < 1:

@@ -27,14 +27,18 @@ def cells():
 def measure(_name, shape, unit, runs=RUNS):
     """Return the tally of the interval about one table."""
     frame, most = number_frame(shape), UNITS[unit].max_rows
-    whom = UNITS[unit] if most is None else PrivacyUnit("unit", max_rows=most, adjacency="replace-one")
+    whom = (
+        UNITS[unit] if most is None else PrivacyUnit("unit", max_rows=most, adjacency="replace-one")
+    )
     upper = WITHIN[shape]
     lower = -upper if shape == "mixed" else 0
     # Of a unit the first rows keep their number.
     place = pl.int_range(pl.len()).over("unit")
     kept = frame.select(pl.when(place < (most or frame.height)).then(pl.col("x"))).to_series()
     values = np.clip(kept.cast(pl.Float64).fill_null((lower + upper) / 2).to_numpy(), lower, upper)
-    asked = Asked(RandomizeRequest(column="x", lower=lower, upper=upper, epsilon=2), frame, whom, b"")
+    asked = Asked(
+        RandomizeRequest(column="x", lower=lower, upper=upper, epsilon=2), frame, whom, b""
+    )
     tally = Tally()
     for _ in range(runs):
         found = mean_of_reports(asked.release())

@@ -53,7 +53,9 @@ def covered(q, k, epsilon):
         printed = said.estimate
         within += int(((said.low <= printed) & (printed <= said.high)).sum())
         blue += int((np.abs(estimates.values - true) <= 1.96 * np.sqrt(estimates.variances)).sum())
-        better.append([((x - true) ** 2).mean() for x in (printed, estimates.values, measured.values)])
+        better.append(
+            [((x - true) ** 2).mean() for x in (printed, estimates.values, measured.values)]
+        )
     ours, plain, alone = np.array(better).mean(axis=0)
     return inside / RUNS / k, within / RUNS / k, blue / RUNS / k, ours / alone, plain / alone
 
@@ -63,7 +65,9 @@ def report():
     for name, k, epsilon in CASES:
         q = answers(name)
         if q is None:
-            rows.append((name, k, epsilon, "skipped: the data set is not here", "", "", "", "", "", ""))
+            rows.append(
+                (name, k, epsilon, "skipped: the data set is not here", "", "", "", "", "", "")
+            )
             continue
         interval_rate, within, blue_rate, ratio, plain = covered(q, k, epsilon)
         rows.append(

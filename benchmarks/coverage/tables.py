@@ -45,7 +45,9 @@ def item_frame(shape):
     weights = 1 / np.arange(1, len(names) + 1) if shape == "zipf" else np.ones(len(names))
     units = np.repeat(np.arange(500), 1 + generator.poisson(3, 500))
     chosen = generator.choice(len(names), size=units.size, p=weights / weights.sum())
-    return pl.DataFrame({"unit": [f"u{unit}" for unit in units], "item": [names[item] for item in chosen]})
+    return pl.DataFrame(
+        {"unit": [f"u{unit}" for unit in units], "item": [names[item] for item in chosen]}
+    )
 
 
 def item_counts(frame, shape, *, by_row):
@@ -76,13 +78,20 @@ def number_frame(shape):
         values = [None if x == 10 else x for x in generator.choice(11, size=n, p=TIES).tolist()]
     else:
         low = generator.random(n) < 0.4
-        drawn = np.round(np.where(low, generator.normal(-60, 20, n), generator.normal(250, 40, n)), 1)
+        drawn = np.round(
+            np.where(low, generator.normal(-60, 20, n), generator.normal(250, 40, n)), 1
+        )
         values = [
-            None if gap else x for gap, x in zip(generator.random(n) < 0.2, drawn.tolist(), strict=True)
+            None if gap else x
+            for gap, x in zip(generator.random(n) < 0.2, drawn.tolist(), strict=True)
         ]
     places = generator.choice(len(GROUPS), size=n, p=(0.6, 0.37, 0.03))
     return pl.DataFrame(
-        {"unit": [f"u{unit}" for unit in units], "x": values, "place": [GROUPS[place] for place in places]},
+        {
+            "unit": [f"u{unit}" for unit in units],
+            "x": values,
+            "place": [GROUPS[place] for place in places],
+        },
         strict=False,
     )
 
@@ -101,10 +110,13 @@ class Truth:
 
     def ranks(self, value, edges):
         """How many numbers lie below the buckets at a value, and how many below the end of them."""
-        below = edges[np.searchsorted(edges, value, "left") - 1] if (edges < value).any() else -np.inf
+        below = (
+            edges[np.searchsorted(edges, value, "left") - 1] if (edges < value).any() else -np.inf
+        )
         above = edges[np.searchsorted(edges, value, "right")] if (edges > value).any() else np.inf
         return tuple(
-            0 if end == -np.inf else int(np.searchsorted(self.numbers, end, "left")) for end in (below, above)
+            0 if end == -np.inf else int(np.searchsorted(self.numbers, end, "left"))
+            for end in (below, above)
         )
 
 

@@ -37,7 +37,9 @@ class Tally:
 
     def chances(self):
         """How likely each row would hold so seldom, if it held as often as it promises."""
-        return {key: float(binom.cdf(self.held[key], runs, key[1])) for key, runs in self.runs.items()}
+        return {
+            key: float(binom.cdf(self.held[key], runs, key[1])) for key, runs in self.runs.items()
+        }
 
     def worst(self):
         """Return (promised, held, runs) of the row that is least likely to hold as often as it promises; None if nothing was said."""

@@ -15,7 +15,9 @@ BOUND = 64  # steps of the lattice for one sensitivity
 
 def _whole(rate, answer, cells):
     """Return the sum of the weights e^(-rate |o - answer|) over the outputs 0..cells."""
-    return (2 - np.exp(-rate * (answer + 1)) - np.exp(-rate * (cells - answer + 1))) / -math.expm1(-rate) - 1
+    return (2 - np.exp(-rate * (answer + 1)) - np.exp(-rate * (cells - answer + 1))) / -math.expm1(
+        -rate
+    ) - 1
 
 
 def loss(rate, bound, cells):
@@ -47,7 +49,9 @@ def clamped(epsilon, answer, bound, cells):
     rate = epsilon / bound
     errors = np.arange(cells + 1) - answer
     law = np.exp(-rate * np.abs(errors)) * math.tanh(rate / 2)
-    law[0], law[-1] = (math.exp(-rate * x) / (1 + math.exp(-rate)) for x in (answer, cells - answer))
+    law[0], law[-1] = (
+        math.exp(-rate * x) / (1 + math.exp(-rate)) for x in (answer, cells - answer)
+    )
     return errors, law
 
 
@@ -59,4 +63,8 @@ def moments(name, epsilon, share, sensitivity, width):
     step = sensitivity / BOUND
     cells = max(1, round(width / step))
     errors, law = RIVALS[name](epsilon, round(share * cells), BOUND, cells)
-    return law @ np.abs(errors) * step, law @ errors.astype(float) ** 2 * step**2, law @ errors * step
+    return (
+        law @ np.abs(errors) * step,
+        law @ errors.astype(float) ** 2 * step**2,
+        law @ errors * step,
+    )

@@ -16,7 +16,10 @@ from experiments.drawing import COLORS, Panel, Picture
 EPSILON = 1
 INPUTS = (0, 1)
 FOLDER = Path(__file__).parents[2] / "docs" / "papers"
-DENSITIES, VARIANCES = FOLDER / "composite-noise-densities.svg", FOLDER / "composite-noise-variances.svg"
+DENSITIES, VARIANCES = (
+    FOLDER / "composite-noise-densities.svg",
+    FOLDER / "composite-noise-variances.svg",
+)
 NEAR = ("Piecewise", "Hybrid", "Duchi")
 
 
@@ -52,7 +55,9 @@ def draw_densities():
 def draw_variances():
     picture = Picture(1000, 480)
     t = np.linspace(-1, 1, 201)
-    panel = Panel(picture, (50, 40, 430, 330), (-1, 1), (3, 15), f"one value of [-1, 1], epsilon {EPSILON}")
+    panel = Panel(
+        picture, (50, 40, 430, 330), (-1, 1), (3, 15), f"one value of [-1, 1], epsilon {EPSILON}"
+    )
     names, colors = [*SIX, "mixture", "table"], [*COLORS[:6], COLORS[8], COLORS[7]]
     for name, color in zip(names, colors, strict=True):
         mechanism = composite(name, EPSILON)
@@ -66,7 +71,11 @@ def draw_variances():
     picture.text(50, 440, said)
     counts = np.arange(21)
     second = Panel(
-        picture, (550, 40, 430, 330), (0, 20), (0.45, 1.02), "a count of 0..20: folded over discrete Laplace"
+        picture,
+        (550, 40, 430, 330),
+        (0, 20),
+        (0.45, 1.02),
+        "a count of 0..20: folded over discrete Laplace",
     )
     epsilons = (0.2, 0.5, 1, 2)
     for epsilon, color in zip(epsilons, COLORS, strict=False):
@@ -81,7 +90,8 @@ def report():
     draw_densities()
     draw_variances()
     reaches = [
-        f"{name} ±{composite(name, EPSILON).output_range[1]:.3f}" for name in (*SIX, "mixture", "table")
+        f"{name} ±{composite(name, EPSILON).output_range[1]:.3f}"
+        for name in (*SIX, "mixture", "table")
     ]
     known = 1 / math.tanh(EPSILON / 2)
     return [

@@ -17,7 +17,15 @@ from experiments.repeating import table
 EPSILONS = (0.2, 0.5, 1, 2, 3, 5)
 HEADER = ("", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS))
 COLUMN = "BloodPressure"
-DRAWN = (*METHODS[:4], "mixture", "folded", "discrete Laplace", "truncated", "discrete Gaussian", UNSAFE[0])
+DRAWN = (
+    *METHODS[:4],
+    "mixture",
+    "folded",
+    "discrete Laplace",
+    "truncated",
+    "discrete Gaussian",
+    UNSAFE[0],
+)
 FIGURE = Path(__file__).parents[2] / "benchmarks" / "accuracy-bounded-statistics.svg"
 TITLE = "## Statistics of Pima (figures 7 and 11)"
 ABOUT = (
@@ -71,9 +79,12 @@ def shares(statistics):
 
 def part(statistic):
     chosen = next(query for query in asked(statistic) if query.column == COLUMN)
-    errors = {method: [moments(method, epsilon, chosen) for epsilon in EPSILONS] for method in METHODS}
+    errors = {
+        method: [moments(method, epsilon, chosen) for epsilon in EPSILONS] for method in METHODS
+    }
     both = [
-        (named(method), *(f"{one:.4g}; {two:.4g}" for one, two in found)) for method, found in errors.items()
+        (named(method), *(f"{one:.4g}; {two:.4g}" for one, two in found))
+        for method, found in errors.items()
     ]
     columns = [
         (named(method), *(f"{ratio(method, epsilon, statistic):.3g}" for epsilon in EPSILONS))
@@ -109,18 +120,32 @@ def columns():
             )
         rows.append((query.statistic, query.column, f"{query.answer:g}", *cells))
     return table(
-        ("", "column", "answer", "range", "sensitivity", *shown, "truncated; bias", "clamped; bias"), rows
+        (
+            "",
+            "column",
+            "answer",
+            "range",
+            "sensitivity",
+            *shown,
+            "truncated; bias",
+            "clamped; bias",
+        ),
+        rows,
     )
 
 
 def draw():
     picture = Picture(1000, 570)
     for i, statistic in enumerate(STATISTICS):
-        curves = {method: [ratio(method, epsilon, statistic) for epsilon in EPSILONS] for method in DRAWN}
+        curves = {
+            method: [ratio(method, epsilon, statistic) for epsilon in EPSILONS] for method in DRAWN
+        }
         values = np.concatenate([*curves.values()])
         place = (60 + 325 * (i % 3), 40 + 280 * (i // 3), 250, 210)
         ends = 10 ** np.floor(np.log10(values.min())), 10 ** np.ceil(np.log10(values.max()))
-        panel = Panel(picture, place, (0, 5), ends, f"{statistic}: MSE / discrete Laplace", logarithmic=True)
+        panel = Panel(
+            picture, place, (0, 5), ends, f"{statistic}: MSE / discrete Laplace", logarithmic=True
+        )
         for method, color in zip(DRAWN, COLORS, strict=False):
             panel.line(EPSILONS, curves[method], color, "4 3" if method in UNSAFE else "")
     picture.legend(

@@ -23,7 +23,15 @@ COUNTS = {
 }  # records, and the end of a public range
 LEVELS = (0.001, 0.25, 0.5, 0.75, 0.999)
 LOCAL = {"A1B1, whole range": "A1B1", "mixture, whole range": "mixture"}
-PRIVATE = ("Laplace", "discrete Laplace", "truncated", "clamped", "Gaussian", "discrete Gaussian", "folded")
+PRIVATE = (
+    "Laplace",
+    "discrete Laplace",
+    "truncated",
+    "clamped",
+    "Gaussian",
+    "discrete Gaussian",
+    "folded",
+)
 METHODS = (*SIX, *PRIVATE, *LOCAL)
 DRAWN = (*SIX, "Laplace", "discrete Laplace", "truncated", "discrete Gaussian", "folded")
 PAPER = "losses of up to 1.25e-4, 2e-3 and 1.3e-2 for A1B1, and 2.5e-4, 4e-3 and 2.5e-2 for A3B1"
@@ -65,9 +73,9 @@ def unbounded(method, epsilon):
     if method == "Laplace":
         return np.array([-math.log1p(-level) / epsilon for level in LEVELS])
     if method == "Gaussian":
-        return np.array([NormalDist().inv_cdf((1 + level) / 2) for level in LEVELS]) * gaussian.sigma(
-            epsilon, 1
-        )
+        return np.array(
+            [NormalDist().inv_cdf((1 + level) / 2) for level in LEVELS]
+        ) * gaussian.sigma(epsilon, 1)
     sizes = np.arange(-2000, 2001)
     if method == "discrete Laplace":
         noise = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING).noise
@@ -101,7 +109,9 @@ def part(name):
     rows = []
     for method in METHODS:
         cells = [
-            "; ".join(f"{100 * value / count:.2g}" for value in quantiles(method, epsilon, name)[1:])
+            "; ".join(
+                f"{100 * value / count:.2g}" for value in quantiles(method, epsilon, name)[1:]
+            )
             for epsilon in EPSILONS
         ]
         rows.append((f"{method} (**not private**)" if method in SIX else method, *cells))

@@ -32,7 +32,9 @@ def rest(epsilon, size):
 def everywhere():
     """Return whether it is smaller at every answer: never above in floats, and below by the formula."""
     return all(
-        max(ratios(epsilon, size)) <= 1 and rest(epsilon, size) > 0 for epsilon in EPSILONS for size in SIZES
+        max(ratios(epsilon, size)) <= 1 and rest(epsilon, size) > 0
+        for epsilon in EPSILONS
+        for size in SIZES
     )
 
 
@@ -42,13 +44,17 @@ def report():
         for size in SIZES:
             all_ratios = ratios(epsilon, size)
             cells = [f"{all_ratios[x]:.4f}" if x <= size else "" for x in PLACES]
-            rows.append((epsilon, size, *cells, f"{max(all_ratios):.6f}", f"{rest(epsilon, size):.1e}"))
+            rows.append(
+                (epsilon, size, *cells, f"{max(all_ratios):.6f}", f"{rest(epsilon, size):.1e}")
+            )
     margins = []
     for epsilon in (0.5, 1, 2):
         for bound in BOUNDS:
             one = folded(epsilon, 0, 1000, bound, step=1)
             stairs = folded(epsilon, 0, 1000, bound, "staircase", step=1)
-            laplace = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=one.sensitivity).noise.variance
+            laplace = sd.LaplaceMechanism(
+                epsilon=epsilon, sensitivity=one.sensitivity
+            ).noise.variance
             middle = [mechanism.variance(at=500) / laplace for mechanism in (one, stairs)]
             ends = [mechanism.variance(at=0) / laplace for mechanism in (one, stairs)]
             beyond = [f"{value:.5g}" for value in (one.least_excess, one.excess, stairs.excess)]

@@ -11,7 +11,11 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-INPUTS, OUTPUTS, FARTHEST = 17, 193, 1.5  # the farthest output in units of the least that is possible
+INPUTS, OUTPUTS, FARTHEST = (
+    17,
+    193,
+    1.5,
+)  # the farthest output in units of the least that is possible
 
 
 def least_worst_variance(epsilon, inputs=INPUTS, outputs=OUTPUTS):
@@ -28,9 +32,13 @@ def least_worst_variance(epsilon, inputs=INPUTS, outputs=OUTPUTS):
     )  # the same for -o: mirrored inputs
     each, free = sparse.identity(rows), rows * outputs
     column, ones = sparse.csr_matrix((free, 1)), np.ones((rows, 1))
-    above = sparse.hstack([sparse.identity(free), sparse.kron(ones, -math.exp(epsilon) * least), column])
+    above = sparse.hstack(
+        [sparse.identity(free), sparse.kron(ones, -math.exp(epsilon) * least), column]
+    )
     below = sparse.hstack([-sparse.identity(free), sparse.kron(ones, least), column])
-    square = sparse.hstack([sparse.kron(each, o[None, :] ** 2), sparse.csr_matrix((rows, half + 1)), -ones])
+    square = sparse.hstack(
+        [sparse.kron(each, o[None, :] ** 2), sparse.csr_matrix((rows, half + 1)), -ones]
+    )
     nothing = sparse.csr_matrix((rows, half + 2))
     sums = sparse.hstack([sparse.kron(each, np.ones((1, outputs))), nothing])
     means = sparse.hstack([sparse.kron(each, o[None, :]), nothing])

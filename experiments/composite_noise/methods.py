@@ -6,7 +6,14 @@ from functools import cache
 
 import sordino as sd
 from experiments.composite_noise import biased_rivals, gaussian
-from experiments.composite_noise.ours import WHOLE, absolute_error, bounded_by, composite, folded, of_noise
+from experiments.composite_noise.ours import (
+    WHOLE,
+    absolute_error,
+    bounded_by,
+    composite,
+    folded,
+    of_noise,
+)
 
 LOCAL = (*WHOLE, "table")
 FOLDED = {"folded": "laplace", "folded staircase": "staircase"}
@@ -49,7 +56,11 @@ def moments(method, epsilon, query):
         return one_value(method, epsilon, 2 * query.share - 1, width / 2)
     if method in UNSAFE:  # the answer is the middle of an interval that moves with it
         return one_value(
-            "A1B1", epsilon, 0, (moved if method == UNSAFE[0] else query.seen) / 2, tuned_for="center"
+            "A1B1",
+            epsilon,
+            0,
+            (moved if method == UNSAFE[0] else query.seen) / 2,
+            tuned_for="center",
         )
     if method in FOLDED:
         mechanism = folded(epsilon, query.lower, query.upper, moved, FOLDED[method])

@@ -23,7 +23,9 @@ def composite(name, epsilon, lower=-1, upper=1, **options):
     """Return one of the six, the mixture or the table for a range, tuned for its worst value unless said otherwise."""
     if name == "table":
         return sd.CompositeTable(lower=lower, upper=upper, epsilon=epsilon)
-    return sd.CompositeMechanism(lower=lower, upper=upper, epsilon=epsilon, **WHOLE[name], **options)
+    return sd.CompositeMechanism(
+        lower=lower, upper=upper, epsilon=epsilon, **WHOLE[name], **options
+    )
 
 
 def bounded_by(sensitivity, step=None):
@@ -32,7 +34,11 @@ def bounded_by(sensitivity, step=None):
 
 def folded(epsilon, lower, upper, sensitivity, noise="laplace", step=None):
     return sd.FoldedMechanism(
-        lower=lower, upper=upper, epsilon=epsilon, sensitivity=bounded_by(sensitivity, step), noise=noise
+        lower=lower,
+        upper=upper,
+        epsilon=epsilon,
+        sensitivity=bounded_by(sensitivity, step),
+        noise=noise,
     )
 
 
@@ -44,7 +50,9 @@ def law(noise, c):
     return (
         near
         if noise.share == 1
-        else np.append(near, np.array(noise.far.weights(c)) * float((1 - noise.share) / noise.far.total))
+        else np.append(
+            near, np.array(noise.far.weights(c)) * float((1 - noise.share) / noise.far.total)
+        )
     )
 
 
@@ -73,7 +81,9 @@ def of_noise(mechanism):
         r, flat, period = math.exp(-law.rate), float(law.flat), float(law.period)
         weight = flat + (period - flat) * r
         first = flat * (flat - 1) / 2 + r * (period * (period - 1) - flat * (flat - 1)) / 2
-        mean = 2 * (period * weight * r / (1 - r) ** 2 + first / (1 - r)) / (2 * weight / (1 - r) - 1)
+        mean = (
+            2 * (period * weight * r / (1 - r) ** 2 + first / (1 - r)) / (2 * weight / (1 - r) - 1)
+        )
     else:
         q = math.exp(-law.rate)
         mean = 2 * q / (-math.expm1(-2 * float(law.rate)))

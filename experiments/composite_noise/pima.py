@@ -47,7 +47,13 @@ def mode(values):
     return float(known[counts.argmax()])
 
 
-EVALUATED = {"maximum": np.max, "minimum": np.min, "mode": mode, "mean": np.mean, "variance": np.var}
+EVALUATED = {
+    "maximum": np.max,
+    "minimum": np.min,
+    "mode": mode,
+    "mean": np.mean,
+    "variance": np.var,
+}
 
 
 def query(column, statistic, values):
@@ -55,7 +61,9 @@ def query(column, statistic, values):
     low, high = RANGES[column]
     n, width = values.size, high - low
     answer = EVALUATED[statistic](values)
-    without = [EVALUATED[statistic](np.delete(values, i)) for i in np.unique(values, return_index=True)[1]]
+    without = [
+        EVALUATED[statistic](np.delete(values, i)) for i in np.unique(values, return_index=True)[1]
+    ]
     if statistic == "mean":
         ends, moved = (low, high), width / n
     elif (
@@ -65,7 +73,9 @@ def query(column, statistic, values):
     else:
         ends, moved = (low, high), width
     answer = round(float(answer), 9)
-    return Query(column, statistic, answer, *ends, moved, float(np.max(np.abs(np.array(without) - answer))))
+    return Query(
+        column, statistic, answer, *ends, moved, float(np.max(np.abs(np.array(without) - answer)))
+    )
 
 
 @cache
@@ -77,4 +87,6 @@ def queries():
     with path.open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     columns = {name: np.array([float(row[name]) for row in rows]) for name in RANGES}
-    return [query(column, statistic, columns[column]) for statistic in STATISTICS for column in RANGES]
+    return [
+        query(column, statistic, columns[column]) for statistic in STATISTICS for column in RANGES
+    ]

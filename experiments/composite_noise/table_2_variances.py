@@ -35,7 +35,9 @@ def least(bump, epsilon):
         mass = area * math.expm1(epsilon) * m / (2 + area * math.expm1(epsilon) * m)
         return ((1 - mass) / 3 + mass * scatter * m**2) / (mass * (1 - m / 2)) ** 2 / 4
 
-    return minimize_scalar(variance, bounds=(1e-6, 2 - 1e-6), method="bounded", options={"xatol": 1e-10}).fun
+    return minimize_scalar(
+        variance, bounds=(1e-6, 2 - 1e-6), method="bounded", options={"xatol": 1e-10}
+    ).fun
 
 
 @lru_cache(maxsize=64)
@@ -56,7 +58,11 @@ def impossible():
         for name, row in PRINTED.items()
         for epsilon, value in zip(EPSILONS, row, strict=True)
     ]
-    return [(*cell, least(cell[0][:2], cell[1])) for cell in cells if cell[2] < least(cell[0][:2], cell[1])]
+    return [
+        (*cell, least(cell[0][:2], cell[1]))
+        for cell in cells
+        if cell[2] < least(cell[0][:2], cell[1])
+    ]
 
 
 def checked():
@@ -65,7 +71,9 @@ def checked():
     cells = [(name, epsilon) for name in SIX for epsilon in EPSILONS]
     excess = max(ours(name, epsilon) / least(name[:2], epsilon) - 1 for name, epsilon in cells)
     possible = [cell for cell in cells if cell not in wrong]
-    below = all(ours(name, epsilon) <= PRINTED[name][EPSILONS.index(epsilon)] for name, epsilon in possible)
+    below = all(
+        ours(name, epsilon) <= PRINTED[name][EPSILONS.index(epsilon)] for name, epsilon in possible
+    )
     return excess, below
 
 
@@ -81,7 +89,8 @@ def report():
             rows.append((name, epsilon, *cells, *(f"{rates[rate]:.3f}" for rate in ("H1", "H2"))))
     excess, below = checked()
     named = ", ".join(
-        f"{name} at {epsilon} ({value} < {bound:.5g})" for name, epsilon, value, bound in impossible()
+        f"{name} at {epsilon} ({value} < {bound:.5g})"
+        for name, epsilon, value, bound in impossible()
     )
     return [
         "## Variances in the middle of the range (table II)",
@@ -92,7 +101,18 @@ def report():
         "measured, with parameters from a grid of thousandths; the ratio is theirs over ours. H1 and H2 are ours, with hump 1.1.",
         "",
         *table(
-            ("function", "epsilon", "least", "ours", "hump 1.1", "paper", "paper / ours", "H1", "H2"), rows
+            (
+                "function",
+                "epsilon",
+                "least",
+                "ours",
+                "hump 1.1",
+                "paper",
+                "paper / ours",
+                "H1",
+                "H2",
+            ),
+            rows,
         ),
         "",
         f"Impossible entries, below the least variance: {named}. All others are at least ours: {'yes' if below else 'no'}. Largest excess "

@@ -37,7 +37,9 @@ def composite_bias(mechanism):
     for value in VALUES:
         law = grid.law((value - grid.low) / grid.step)
         for i, outputs in enumerate((exact, floats)):
-            worst[i] = max(worst[i], abs(sum(p * o for p, o in zip(law, outputs, strict=True)) - value))
+            worst[i] = max(
+                worst[i], abs(sum(p * o for p, o in zip(law, outputs, strict=True)) - value)
+            )
     return worst
 
 
@@ -82,7 +84,8 @@ def count_bias(name, epsilon):
 def range_bias(name, epsilon):
     """Return the largest bias where the sensitivity is the range, in ranges."""
     return max(
-        abs(float(np.dot(*RIVALS[name](epsilon, x, BOUND, BOUND)))) / BOUND for x in range(0, BOUND + 1, 4)
+        abs(float(np.dot(*RIVALS[name](epsilon, x, BOUND, BOUND)))) / BOUND
+        for x in range(0, BOUND + 1, 4)
     )
 
 
@@ -98,7 +101,9 @@ def report():
             else "**not 0**"
         )
         printed = (
-            [f"{value} %" for value in PRINTED[name].split()] if name in PRINTED else [""] * len(EPSILONS)
+            [f"{value} %" for value in PRINTED[name].split()]
+            if name in PRINTED
+            else [""] * len(EPSILONS)
         )
         rows.append((name, exact, *cells, *printed))
     others = [
@@ -123,7 +128,12 @@ def report():
         "draws is off by some of it by chance.",
         "",
         *table(
-            ("ours", "exact", *(f"epsilon {name}" for name in names), *(f"paper, {name}" for name in names)),
+            (
+                "ours",
+                "exact",
+                *(f"epsilon {name}" for name in names),
+                *(f"paper, {name}" for name in names),
+            ),
             rows,
         ),
         "",

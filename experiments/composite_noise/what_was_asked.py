@@ -50,7 +50,12 @@ def variances():
             f"{'all' if below else 'not all'} of {30 - len(wrong)}",
             verdict(below),
         ),
-        ("table II: impossible entries named", "named", f"{len(wrong)} of 30", verdict(bool(wrong))),
+        (
+            "table II: impossible entries named",
+            "named",
+            f"{len(wrong)} of 30",
+            verdict(bool(wrong)),
+        ),
         ("table II: our grid over the exact optimum", "", f"1 + {excess:.1e}", ""),
     ]
     for (name, epsilon), wanted in CENTERS.items():
@@ -104,11 +109,17 @@ def ranges():
     everywhere, bias = folded_variance.everywhere(), table_3_bias.largest()
     ratios = [ratio for size in folded_variance.SIZES for ratio in folded_variance.ratios(1, size)]
     nearest = folded_variance.rest(1, folded_variance.SIZES[-1])
-    smaller = f"{'yes' if everywhere else 'no'}; {min(ratios):.4f} to 1 - {nearest:.0e} at epsilon 1"
+    smaller = (
+        f"{'yes' if everywhere else 'no'}; {min(ratios):.4f} to 1 - {nearest:.0e} at epsilon 1"
+    )
     boxes = [
-        counting.quantiles(*cell) for cell in product(counting.METHODS, counting.EPSILONS, counting.COUNTS)
+        counting.quantiles(*cell)
+        for cell in product(counting.METHODS, counting.EPSILONS, counting.COUNTS)
     ]
-    unsafe = [composite("A1B1", 1, x - 0.5, x + 0.5, tuned_for="center").output_range[1] for x in (768, 769)]
+    unsafe = [
+        composite("A1B1", 1, x - 0.5, x + 0.5, tuned_for="center").output_range[1]
+        for x in (768, 769)
+    ]
     methods = (
         f"{len(METHODS)} methods, {len(queries())} queries, {len(EPSILONS)} epsilons"
         if queries()
@@ -133,15 +144,30 @@ def ranges():
             f"{real:.8f}",
             near(real, 1.80690245997, 5),
         ),
-        ("folded below discrete Laplace at every answer; ratio", "yes", smaller, verdict(everywhere)),
+        (
+            "folded below discrete Laplace at every answer; ratio",
+            "yes",
+            smaller,
+            verdict(everywhere),
+        ),
         (
             "linear programs for folded counts, n = 6, 8, 12",
             "nothing better",
             "`tests/privacy/test_folded.py`, slow",
             "reached where it passes",
         ),
-        ("bias of every mechanism, by exact expectation", "≤ 1e-12", f"{bias:.1e}", verdict(bias <= 1e-12)),
-        ("statistics of Pima, epsilon 0.2 to 5: RE and MSE", "all", methods, verdict(bool(queries()))),
+        (
+            "bias of every mechanism, by exact expectation",
+            "≤ 1e-12",
+            f"{bias:.1e}",
+            verdict(bias <= 1e-12),
+        ),
+        (
+            "statistics of Pima, epsilon 0.2 to 5: RE and MSE",
+            "all",
+            methods,
+            verdict(bool(queries())),
+        ),
         (
             "accuracy loss of counts: quartiles (figures 8 to 10, 12)",
             "redrawn",
@@ -160,7 +186,12 @@ def ranges():
             f"{unsafe[0]:.6g} and {unsafe[1]:.6g}",
             "shown as not private",
         ),
-        ("1e6 local releases; construction", "0.25 s; 20 ms", "`benchmarks/results.md`, bounded", "there"),
+        (
+            "1e6 local releases; construction",
+            "0.25 s; 20 ms",
+            "`benchmarks/results.md`, bounded",
+            "there",
+        ),
     ]
 
 

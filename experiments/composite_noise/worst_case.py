@@ -35,11 +35,16 @@ OURS = (*SIX, "mixture", "table 5", "table 9")
 
 def report():
     found = {name: [ours(name, epsilon) for epsilon in EPSILONS] for name in OURS}
-    found |= {name: [worst(rival, epsilon) for epsilon in EPSILONS] for name, rival in RIVALS.items()}
+    found |= {
+        name: [worst(rival, epsilon) for epsilon in EPSILONS] for name, rival in RIVALS.items()
+    }
     program = [best(epsilon) for epsilon in EPSILONS]
     rows = [("linear program", *(f"{value:.4f}" for value in program))]
     for name, values in found.items():
-        cells = [f"{value:.4f} ({value / limit:.3f})" for value, limit in zip(values, program, strict=True)]
+        cells = [
+            f"{value:.4f} ({value / limit:.3f})"
+            for value, limit in zip(values, program, strict=True)
+        ]
         rows.append((name, *cells))
     return [
         "## The largest variance for one value of [-1, 1]",

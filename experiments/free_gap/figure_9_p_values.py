@@ -26,7 +26,9 @@ def report():
                 choice = mechanism.release(scores, entropy=entropy)
                 if scores[choice.index] < best:
                     wrong.append(sd.p_value(choice))
-            below = [np.mean(np.array(wrong) < level) if wrong else float("nan") for level in LEVELS]
+            below = [
+                np.mean(np.array(wrong) < level) if wrong else float("nan") for level in LEVELS
+            ]
             allowed = [
                 level + 3 * (level / max(len(wrong), 1)) ** 0.5 for level in LEVELS
             ]  # three standard errors

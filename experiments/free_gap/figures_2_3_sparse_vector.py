@@ -23,7 +23,9 @@ def weighted(found, fresh, law_variance):
 
 
 def mechanisms(threshold, k, epsilon):
-    choose = sd.SparseVector(threshold=threshold, positives=k, epsilon=epsilon / 2, sensitivity=sd.COUNTING)
+    choose = sd.SparseVector(
+        threshold=threshold, positives=k, epsilon=epsilon / 2, sensitivity=sd.COUNTING
+    )
     return choose, sd.LaplaceMechanism(epsilon=epsilon / 2, sensitivity=sd.COUNTING.over(k))
 
 
@@ -31,7 +33,11 @@ def errors(found, fresh, true):
     """Return the mean squared errors (joint, each with its own, measurement alone)."""
     choose = found.mechanism
     variance = (choose.noise.variance + choose.threshold_noise.variance) * float(choose.step) ** 2
-    estimates = (sd.combine_gaps(found, fresh).values, weighted(found, fresh, variance), fresh.values)
+    estimates = (
+        sd.combine_gaps(found, fresh).values,
+        weighted(found, fresh, variance),
+        fresh.values,
+    )
     return tuple(((values - true) ** 2).mean() for values in estimates)
 
 
@@ -50,7 +56,12 @@ def fixed(k, epsilon, seed):
             "asked": k,
         }
         found = Positives(
-            gaps=gaps, estimates=gaps - center, mechanism=choose, cost=choose.cost, simulated=True, **where
+            gaps=gaps,
+            estimates=gaps - center,
+            mechanism=choose,
+            cost=choose.cost,
+            simulated=True,
+            **where,
         )
         all_errors.append(errors(found, measure.release(true, entropy=entropy), true))
     return all_errors
@@ -109,18 +120,27 @@ def report():
             for k in KS:
                 if 8 * k > data.values.size:
                     continue
-                found = [e for e in (trial(data, k, epsilon, i) for i in range(RUNS)) if e is not None]
+                found = [
+                    e for e in (trial(data, k, epsilon, i) for i in range(RUNS)) if e is not None
+                ]
                 joint, own, gain = reductions(found)
                 if gain[0] < -2 * gain[1]:
-                    below.append(f"{data.name}, epsilon {epsilon}, k = {k} ({gain[0]:+.3f} ± {gain[1]:.3f})")
-                rows.append((data.name, epsilon, k, *(shown(*figure) for figure in (joint, own, gain))))
+                    below.append(
+                        f"{data.name}, epsilon {epsilon}, k = {k} ({gain[0]:+.3f} ± {gain[1]:.3f})"
+                    )
+                rows.append(
+                    (data.name, epsilon, k, *(shown(*figure) for figure in (joint, own, gain)))
+                )
     return [
         "## Gaps of the sparse vector (figures 2a and 3a)",
         "",
         "Reduction of the mean squared error against the measurements alone. Joint: our estimate with the noise of the threshold "
         f"estimated too. Own: the paper's, each gap with its own measurement. At fixed indices, the model of the theory, {FIXED}/k runs:",
         "",
-        *table(("epsilon", "k", "theory, joint", "theory, own", "joint", "own", "joint less own"), still),
+        *table(
+            ("epsilon", "k", "theory, joint", "theory, own", "joint", "own", "joint less own"),
+            still,
+        ),
         "",
         f"The joint estimate is {'better at every k' if least > 0 else 'NOT better at every k'}: its least certain lead is {least:+.1f} "
         "standard errors.",

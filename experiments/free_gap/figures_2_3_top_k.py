@@ -65,13 +65,19 @@ def decided(data, k, epsilon, asked, seed):
     entropy, answers, found = sd.Seeded(seed), data.values, []
     perfect = measure.release(np.zeros(k), entropy=entropy)
     u, v = choose.noise.variance * float(choose.step) ** 2, perfect.standard_error**2
-    theory = 1 - sd.combine_gaps(choose.release(answers, entropy=entropy), perfect).variances.mean() / v
-    by_gaps = (v / (u + v)) ** 2 * u * (k - 1) / k  # the mean square of what gaps at fixed indices contribute
+    theory = (
+        1 - sd.combine_gaps(choose.release(answers, entropy=entropy), perfect).variances.mean() / v
+    )
+    by_gaps = (
+        (v / (u + v)) ** 2 * u * (k - 1) / k
+    )  # the mean square of what gaps at fixed indices contribute
     while len(found) < MOST:
         for _ in range(BLOCK):
             top = choose.release(answers, entropy=entropy)
             true = answers[top.indices].astype(float)
-            found.append(((sd.combine_gaps(top, replace(perfect, values=true)).values - true) ** 2).mean())
+            found.append(
+                ((sd.combine_gaps(top, replace(perfect, values=true)).values - true) ** 2).mean()
+            )
         share = (theory - (np.mean(found) - by_gaps) / v) / theory
         error = float(np.std(found) / math.sqrt(len(found)) / v / theory)
         if abs(share - asked) > 3 * error:
@@ -89,7 +95,10 @@ def report():
                     data, k, epsilon, seed=len(rows)
                 )
                 worst = min(worst, fixed / theory)
-                cells = (f"{fixed:.3f} ± {e_fixed:.3f}", f"{fixed / theory:.3f} ± {e_fixed / theory:.3f}")
+                cells = (
+                    f"{fixed:.3f} ± {e_fixed:.3f}",
+                    f"{fixed / theory:.3f} ± {e_fixed / theory:.3f}",
+                )
                 share = f"{selected / theory:.3f} ± {e_selected / theory:.3f}"
                 rows.append(
                     (
@@ -103,7 +112,9 @@ def report():
                     )
                 )
                 if data.name in ASKED[0] and epsilon == ASKED[1]:
-                    share, error, noise, runs = decided(data, k, epsilon, ASKED[2], seed=1000 + len(rows))
+                    share, error, noise, runs = decided(
+                        data, k, epsilon, ASKED[2], seed=1000 + len(rows)
+                    )
                     answer = (
                         "yes"
                         if share > ASKED[2] + 3 * error
@@ -122,7 +133,10 @@ def report():
         f"{RUNS} runs. Where the counts are close to each other compared with the noise, what is found is found because its noise is "
         "large, and the gaps say so little. " + missing,
         "",
-        *table(("counts", "epsilon", "k", "theory", "fixed", "of theory", "selected", "of theory"), rows),
+        *table(
+            ("counts", "epsilon", "k", "theory", "fixed", "of theory", "selected", "of theory"),
+            rows,
+        ),
         "",
         f"Lowest share of the theory at fixed indices: {worst:.3f} (asked: .95).",
         "",

@@ -38,7 +38,12 @@ def trial(data, k, seed):
     )
     left = 1 - float(stopped / mechanism.cost.epsilon_) if found.indices.size >= k else np.nan
     first = int((found.branches == 0).sum())
-    return *scores(plain.indices, answers, threshold), *scores(found.indices, answers, threshold), first, left
+    return (
+        *scores(plain.indices, answers, threshold),
+        *scores(found.indices, answers, threshold),
+        first,
+        left,
+    )
 
 
 def report():
@@ -52,7 +57,18 @@ def report():
                 for m, e, digits in zip(mean, error, (1, 3, 3, 1, 3, 3, 1, 3), strict=True)
             ]
             rows.append(
-                (data.name, k, cell[0], cell[3], cell[6], cell[1], cell[4], cell[2], cell[5], cell[7])
+                (
+                    data.name,
+                    k,
+                    cell[0],
+                    cell[3],
+                    cell[6],
+                    cell[1],
+                    cell[4],
+                    cell[2],
+                    cell[5],
+                    cell[7],
+                )
             )
     header = (
         "counts",

@@ -50,7 +50,8 @@ def report():
     return [
         "## Hybrids (figures 7 and 8)",
         "",
-        f"Threshold: the 12th largest count; epsilon {EPSILON}, {RUNS} runs, items shuffled. " + missing,
+        f"Threshold: the 12th largest count; epsilon {EPSILON}, {RUNS} runs, items shuffled. "
+        + missing,
         "",
         *table(("counts", "k", "mechanism", "budget left", "average answer", "answers"), rows),
         "",

@@ -20,12 +20,17 @@ def trial(markers):
 
 def published(sample, epsilon):
     beta = tuning.published_beta(sample.markers, epsilon, sample.families)
-    return methods.smooth_selection(sample, epsilon, beta, "raw", "distance", accounting="published")
+    return methods.smooth_selection(
+        sample, epsilon, beta, "raw", "distance", accounting="published"
+    )
 
 
 def coarsely(sample, epsilon, beta, scale, method="exact"):
     return methods.heavy_tail(
-        sample, coarse.alpha(epsilon, beta, sample.markers), sample.bounds(beta, scale, method), scale
+        sample,
+        coarse.alpha(epsilon, beta, sample.markers),
+        sample.bounds(beta, scale, method),
+        scale,
     )
 
 
@@ -43,7 +48,10 @@ def coarse_steps(sample, epsilon):
     if law is None:
         return methods.heavy_tail(sample, 0, None, "sqrt")
     return methods.step_noise(
-        sample, law, methods.smooth_steps(sample, 9, STEP_BETA).atoms, sample.bounds(STEP_BETA, "sqrt")
+        sample,
+        law,
+        methods.smooth_steps(sample, 9, STEP_BETA).atoms,
+        sample.bounds(STEP_BETA, "sqrt"),
     )
 
 
@@ -79,7 +87,9 @@ def rows_and_verdicts():
     for m in MARKERS:
         for epsilon in EPSILONS:
             cells = []
-            for name, asked in zip(COLUMNS, CELLS.get((m, epsilon), (None,) * len(COLUMNS)), strict=True):
+            for name, asked in zip(
+                COLUMNS, CELLS.get((m, epsilon), (None,) * len(COLUMNS)), strict=True
+            ):
                 found = rate(name, m, epsilon)
                 words, reached = verdict(found, asked)
                 verdicts += [reached] if reached is not None else []

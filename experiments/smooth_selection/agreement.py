@@ -43,7 +43,10 @@ def equal(name, markers, epsilon):
 
 def report():
     names = ("heavy-tail", "smooth-step", "step", "damped")
-    rows = [(m, epsilon, *(f"{equal(name, m, epsilon)} of {RUNS}" for name in names)) for m, epsilon in CELLS]
+    rows = [
+        (m, epsilon, *(f"{equal(name, m, epsilon)} of {RUNS}" for name in names))
+        for m, epsilon in CELLS
+    ]
     return [
         "## Releases and simulations",
         "",

@@ -31,7 +31,9 @@ def d_m(candidates, gamma=4):
     psi = np.concatenate([[1.0], PLACES * law.pdf(PLACES) / below])
     logs = np.concatenate([-np.log(below), [0.0]])
     at = math.log(candidates) / (candidates - 1)
-    return (candidates - 1) * min(float((psi - slope * logs).max()) + slope * at for slope in SLOPES)
+    return (candidates - 1) * min(
+        float((psi - slope * logs).max()) + slope * at for slope in SLOPES
+    )
 
 
 def alpha(epsilon, beta, candidates, gamma=4):

@@ -33,13 +33,18 @@ LIBRARY = {
     "heavy tail, distance": by_distance,
     "heavy tail, smallest bound": tuned(tuning.raw_beta, raw_heavy_tail),
     "root, heavy tail": tuned(tuning.root_beta, heavy_tail),
-    "root, steps, beta .02": lambda sample, epsilon: methods.smooth_step_selection(sample, epsilon, 0.02),
+    "root, steps, beta .02": lambda sample, epsilon: methods.smooth_step_selection(
+        sample, epsilon, 0.02
+    ),
     "root, steps": tuned(tuning.root_beta, methods.smooth_step_selection),
     "root, steps, global": lambda sample, epsilon: methods.step_selection(
         sample, epsilon, sample.scores("sqrt"), methods.ceiling(sample, "sqrt")
     ),
 }
-SAME = {"heavy tail, distance": "same noise, tightened", "heavy tail, smallest bound": "smallest bound"}
+SAME = {
+    "heavy tail, distance": "same noise, tightened",
+    "heavy tail, smallest bound": "smallest bound",
+}
 SAME |= {"root, heavy tail": "root, heavy tail", "root, steps, beta .02": "root, steps"}
 
 
@@ -65,7 +70,11 @@ def default_row(m, epsilon):
         else ""
     )
     asked, paper = DEFAULTS.get((m, epsilon), (None, None))
-    words = "" if asked is None else f"{asked:g} {'reached' if found.low >= asked else '**not reached**'}"
+    words = (
+        ""
+        if asked is None
+        else f"{asked:g} {'reached' if found.low >= asked else '**not reached**'}"
+    )
     cells = (
         f"{found.share:.4f}",
         f"{found.low:.4f}",
@@ -95,9 +104,12 @@ def library_cell(name, m, epsilon):
 def report():
     cells = [(m, epsilon) for m in MARKERS for epsilon in EPSILONS]
     rows = [default_row(*cell) for cell in cells]
-    compared = [(m, epsilon, *(library_cell(name, m, epsilon) for name in LIBRARY)) for m, epsilon in cells]
+    compared = [
+        (m, epsilon, *(library_cell(name, m, epsilon) for name in LIBRARY)) for m, epsilon in cells
+    ]
     lost = [
-        (max(library(name, *cell).share for name in LIBRARY) - default(*cell).share, cell) for cell in cells
+        (max(library(name, *cell).share for name in LIBRARY) - default(*cell).share, cell)
+        for cell in cells
     ]
     return [
         "## The default",
@@ -107,7 +119,17 @@ def report():
         "with the target. Best other: the best of the methods of the next table and randomized response.",
         "",
         *table(
-            ("markers", "epsilon", "chosen", "default", "low", "asked", "published", "regret", "best other"),
+            (
+                "markers",
+                "epsilon",
+                "chosen",
+                "default",
+                "low",
+                "asked",
+                "published",
+                "regret",
+                "best other",
+            ),
             rows,
         ),
         "",

@@ -21,7 +21,9 @@ def case(sample, epsilon, distance, sided):
     beta = tuning.published_beta(sample.markers, epsilon, sample.families, sided=sided, limit=limit)
     alpha = methods.alpha_of(sample, epsilon, beta, "raw", sided=sided, accounting="published")
     bounds = (
-        tuning.global_bounds(sample, beta) if distance == "global" else sample.bounds(beta, "raw", "distance")
+        tuning.global_bounds(sample, beta)
+        if distance == "global"
+        else sample.bounds(beta, "raw", "distance")
     )
     return methods.heavy_tail(sample, alpha, bounds, "raw", sided=sided)
 
@@ -47,7 +49,11 @@ def draw():
     picture = Picture(820, 620)
     for i, m in enumerate(MARKERS):
         panel = Panel(
-            picture, (50 + 400 * (i % 2), 40 + 280 * (i // 2), 330, 210), (0, 21), (0, 1), f"{m} markers"
+            picture,
+            (50 + 400 * (i % 2), 40 + 280 * (i // 2), 330, 210),
+            (0, 21),
+            (0, 1),
+            f"{m} markers",
         )
         for name, color in zip(METHODS, COLORS, strict=False):
             panel.line(EPSILONS, [share(name, m, epsilon) for epsilon in EPSILONS], color)
@@ -80,7 +86,9 @@ def report():
         if share("default", m, epsilon) < share("RR", m, epsilon)
     ]
     ahead = [
-        share("default", m, epsilon) - share("case IV", m, epsilon) for m in MARKERS for epsilon in EPSILONS
+        share("default", m, epsilon) - share("case IV", m, epsilon)
+        for m in MARKERS
+        for epsilon in EPSILONS
     ]
     draw()
     return [

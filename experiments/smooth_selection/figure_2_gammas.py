@@ -51,11 +51,17 @@ def draw():
     picture = Picture(820, 640)
     for i, m in enumerate(MARKERS):
         panel = Panel(
-            picture, (50 + 400 * (i % 2), 40 + 280 * (i // 2), 330, 210), (0, 21), (0, 1), f"{m} markers"
+            picture,
+            (50 + 400 * (i % 2), 40 + 280 * (i // 2), 330, 210),
+            (0, 21),
+            (0, 1),
+            f"{m} markers",
         )
         for kind, dash in (("paper", "4 3"), ("ours, root", "")):
             for gamma, color in zip(GAMMAS, COLORS, strict=False):
-                panel.line(EPSILONS, [share(kind, m, epsilon, gamma) for epsilon in EPSILONS], color, dash)
+                panel.line(
+                    EPSILONS, [share(kind, m, epsilon, gamma) for epsilon in EPSILONS], color, dash
+                )
     picture.legend(50, 600, [f"gamma {gamma}" for gamma in GAMMAS], wide=95)
     picture.text(450, 600, "dashed: the paper's; solid: ours, square root; horizontal: epsilon")
     picture.write(FIGURE)
@@ -63,11 +69,17 @@ def draw():
 
 def report():
     rows = [
-        (m, epsilon, *(f"{share(kind, m, epsilon, gamma):.4f}" for kind in KINDS for gamma in GAMMAS))
+        (
+            m,
+            epsilon,
+            *(f"{share(kind, m, epsilon, gamma):.4f}" for kind in KINDS for gamma in GAMMAS),
+        )
         for m in MARKERS
         for epsilon in SHOWN
     ]
-    wins = {kind: [best(kind, m, epsilon) for m in MARKERS for epsilon in EPSILONS] for kind in KINDS}
+    wins = {
+        kind: [best(kind, m, epsilon) for m in MARKERS for epsilon in EPSILONS] for kind in KINDS
+    }
     said = "; ".join(
         kind + ": " + ", ".join(f"{gamma} in {found.count(gamma)}" for gamma in GAMMAS)
         for kind, found in wins.items()
@@ -80,7 +92,10 @@ def report():
         "bound: `SmoothSelection` with the threshold. Ours, root: `SmoothSelection` of the square "
         f"root with beta {ROOT_BETA}.",
         "",
-        *table(("markers", "epsilon", *(f"{kind}, {gamma}" for kind in KINDS for gamma in GAMMAS)), rows),
+        *table(
+            ("markers", "epsilon", *(f"{kind}, {gamma}" for kind in KINDS for gamma in GAMMAS)),
+            rows,
+        ),
         "",
         f"Which gamma is best, of {len(MARKERS) * len(EPSILONS)} cells (epsilon 3 to 21 by 3): {said}.",
         "",

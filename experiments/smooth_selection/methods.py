@@ -26,7 +26,8 @@ def moves(bound):
 
 def exponential_mechanism(trial, epsilon):
     return trial.rate(
-        trial.scores("raw") * (epsilon / (2 * float(ceiling(trial, "raw")))) + trial.rival_noise("gumbel")
+        trial.scores("raw") * (epsilon / (2 * float(ceiling(trial, "raw"))))
+        + trial.rival_noise("gumbel")
     )
 
 
@@ -45,7 +46,9 @@ def randomized_response(trial, epsilon):
     equal = (scores == trial.best[:, None]).sum(axis=1) - 1
     lost = (trial.best[:, None] - scores).sum(axis=1)
     return Rate(
-        math.exp(epsilon) * other + other * float(equal.mean()), trial.runs, other * float(lost.mean())
+        math.exp(epsilon) * other + other * float(equal.mean()),
+        trial.runs,
+        other * float(lost.mean()),
     )
 
 
@@ -83,7 +86,9 @@ def step_selection(trial, epsilon, scores, bound):
 def step_noise(trial, law, atoms, bounds):
     """Select with the atoms of a geometric level, times the bound."""
     levels = trial.whole(law)
-    return trial.rate(trial.scores("sqrt") / bounds[:, None] + np.array(atoms(int(levels.max()) + 1))[levels])
+    return trial.rate(
+        trial.scores("sqrt") / bounds[:, None] + np.array(atoms(int(levels.max()) + 1))[levels]
+    )
 
 
 def smooth_steps(trial, epsilon, beta):
@@ -102,7 +107,9 @@ def smooth_step_selection(trial, epsilon, beta):
 
 
 def chosen(trial, epsilon):
-    return sd.genomics.choose_method(markers=trial.markers, families=trial.families, epsilon=epsilon)
+    return sd.genomics.choose_method(
+        markers=trial.markers, families=trial.families, epsilon=epsilon
+    )
 
 
 def most_significant(trial, epsilon):
@@ -112,7 +119,9 @@ def most_significant(trial, epsilon):
     if method.name == "randomized-response":
         return randomized_response(trial, epsilon)
     if method.beta is None:
-        scores = trial.scores(method.scale) if method.damping is None else trial.damped(method.damping)
+        scores = (
+            trial.scores(method.scale) if method.damping is None else trial.damped(method.damping)
+        )
         return trial.rate(scores + trial.whole(steps.noise) * float(steps.window * steps.step))
     bounds = trial.bounds(method.beta, method.scale)
     if method.name == "smooth-step":

@@ -33,7 +33,10 @@ def markers():
         return None
     with path.open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
-    b, c = (np.array([int(row[column]) for row in rows]) for column in ("b_reconstructed", "c_reconstructed"))
+    b, c = (
+        np.array([int(row[column]) for row in rows])
+        for column in ("b_reconstructed", "c_reconstructed")
+    )
     return [row["snp"] for row in rows], b, c, int(rows[0]["families"])
 
 
@@ -65,7 +68,12 @@ def near(found, printed):
 def report():
     data = markers()
     if data is None:
-        return ["## Real data (table II)", "", f"Skipped, because the data are not here: {FILE}.", ""]
+        return [
+            "## Real data (table II)",
+            "",
+            f"Skipped, because the data are not here: {FILE}.",
+            "",
+        ]
     names, b, c, families = data
     sample, listed = Trial.same(b, c, families), Trial.same(*authors_list(names, b, c), families)
     statistic = sd.smooth.tdt_statistic(b, c, families=families, scale="raw")
@@ -91,7 +99,8 @@ def report():
         )
     }
     known = "; ".join(
-        f"{name} ({i}, {j}) {value:.2f}" for name, i, j, value in zip(names, b, c, statistic, strict=True)
+        f"{name} ({i}, {j}) {value:.2f}"
+        for name, i, j, value in zip(names, b, c, statistic, strict=True)
     )
     return [
         "## Real data (table II)",

@@ -79,7 +79,8 @@ class Trial:
         law = GeneralizedCauchy(Fraction(gamma))
         draw = law.sample if sided == "one" else law.sample_signed
         return self._once(
-            ("noise", gamma, sided), lambda: draw(self.b.size, sd.Seeded(self.seed)).reshape(self.b.shape)
+            ("noise", gamma, sided),
+            lambda: draw(self.b.size, sd.Seeded(self.seed)).reshape(self.b.shape),
         )
 
     def whole(self, law):

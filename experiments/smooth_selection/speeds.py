@@ -17,7 +17,9 @@ MILLION = 10**6
 
 
 def verdict(found, most, unit="s"):
-    return f"{found:.3g} {unit} (asked: {most:g}) {'reached' if found <= most else '**not reached**'}"
+    return (
+        f"{found:.3g} {unit} (asked: {most:g}) {'reached' if found <= most else '**not reached**'}"
+    )
 
 
 def asked():
@@ -34,14 +36,18 @@ def asked():
         large()
         peak = tracemalloc.get_traced_memory()[1] / 2**20
         tracemalloc.stop()
-        rows.append((name, verdict(1000 * took[0], 5, "ms"), verdict(took[1], 1), verdict(peak, 400, "MB")))
+        rows.append(
+            (name, verdict(1000 * took[0], 5, "ms"), verdict(took[1], 1), verdict(peak, 400, "MB"))
+        )
     tables = [
         once(lambda i=i: sd.smooth.tdt(1, 1, families=1000, beta=0.01 + i / 1000, scale="raw"))
         for i in range(3)
     ]
     alphas = [
         once(
-            lambda i=i: sd.SmoothSelection(epsilon=1 + i / 7, beta=0.03, candidates=20, ceiling=2, floor=0.2)
+            lambda i=i: sd.SmoothSelection(
+                epsilon=1 + i / 7, beta=0.03, candidates=20, ceiling=2, floor=0.2
+            )
         )
         for i in range(TIMES)
     ]

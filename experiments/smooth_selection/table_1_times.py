@@ -41,7 +41,8 @@ def global_noise(mechanism, b, c):
 def smooth(mechanism, beta, scale, method, b, c):
     scores = sd.smooth.tdt_statistic(b, c, families=FAMILIES, scale=scale)
     mechanism.release(
-        scores, smooth_bound=sd.smooth.tdt(b, c, families=FAMILIES, beta=beta, scale=scale, method=method)
+        scores,
+        smooth_bound=sd.smooth.tdt(b, c, families=FAMILIES, beta=beta, scale=scale, method=method),
     )
 
 
@@ -77,8 +78,12 @@ def columns():
 
 def report():
     found = columns()
-    rows = [(f"{name}, paper", *(f"{value:.2g}" for value in values)) for name, values in PAPER.items()]
-    rows += [(f"{name}, here", *(f"{value:.2g}" for value in values)) for name, values in found.items()]
+    rows = [
+        (f"{name}, paper", *(f"{value:.2g}" for value in values)) for name, values in PAPER.items()
+    ]
+    rows += [
+        (f"{name}, here", *(f"{value:.2g}" for value in values)) for name, values in found.items()
+    ]
     ratio = [
         theirs / ours
         for theirs, ours in zip(

@@ -23,9 +23,9 @@ REFERENCE = {
 def cut(sample, epsilon):
     beta = tuning.published_beta(sample.markers, epsilon, sample.families)
     alpha = methods.alpha_of(sample, epsilon, beta, "raw", accounting="published")
-    noisy = sample.scores("raw") * (alpha / sample.bounds(beta, "raw", "distance"))[:, None] + np.minimum(
-        sample.noise(4), CUT
-    )
+    noisy = sample.scores("raw") * (alpha / sample.bounds(beta, "raw", "distance"))[
+        :, None
+    ] + np.minimum(sample.noise(4), CUT)
     return sample.rate(noisy).share
 
 
@@ -58,7 +58,12 @@ def report():
         f"epsilon holds. Case IV, {MARKERS} markers:",
         "",
         *table(
-            ("epsilon", "right noise (reference)", "cut noise (reference)", "authors' notebook, 200 runs"),
+            (
+                "epsilon",
+                "right noise (reference)",
+                "cut noise (reference)",
+                "authors' notebook, 200 runs",
+            ),
             [row(i, epsilon) for i, epsilon in enumerate(EPSILONS)],
         ),
         "",

@@ -65,7 +65,9 @@ def global_tables(families):
 def far_from_global(b, c, families):
     """Return how many families must be replaced to come to one of them (Lemma 3 of the paper)."""
     moved = [(b - row[0], c - row[1]) for row in global_tables(families)]
-    return np.min([(np.maximum(np.maximum(abs(i), abs(j)), abs(i + j)) + 1) // 2 for i, j in moved], axis=0)
+    return np.min(
+        [(np.maximum(np.maximum(abs(i), abs(j)), abs(i + j)) + 1) // 2 for i, j in moved], axis=0
+    )
 
 
 @cache
@@ -83,4 +85,6 @@ def global_bounds(trial, beta):
     """Return the smooth bound of Theorem 4 of the paper, shape (runs,)."""
     top = float(methods.ceiling(trial, "raw"))
     away = far_from_global(trial.b, trial.c, trial.families).min(axis=1)
-    return sd.smooth.from_distance(away, beta=beta, ceiling=top, largest=global_limit(trial.families))
+    return sd.smooth.from_distance(
+        away, beta=beta, ceiling=top, largest=global_limit(trial.families)
+    )

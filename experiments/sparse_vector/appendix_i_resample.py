@@ -36,7 +36,9 @@ def methods(data, epsilon):
         "new thresholds, exact composition": sd.SparseVector(
             epsilon=round(float(stage * c), 6), resample=True, **asked
         ),
-        "SVT-Gumbel, exact composition": sd.GumbelSparseVector(epsilon=round(float(pair * c), 6), **common),
+        "SVT-Gumbel, exact composition": sd.GumbelSparseVector(
+            epsilon=round(float(pair * c), 6), **common
+        ),
         GAUSSIAN: once(data, epsilon)[GAUSSIAN],
     }
 
@@ -49,7 +51,9 @@ def report():
         for epsilon in EPSILONS:
             for name, mechanism in methods(data, epsilon).items():
                 mean, error = repeated(lambda i, m=mechanism, d=data: trial(m, d, i), RUNS)
-                cells.setdefault(name, []).append(f"{shown(mean[0], error[0])}; {shown(mean[1], error[1])}")
+                cells.setdefault(name, []).append(
+                    f"{shown(mean[0], error[0])}; {shown(mean[1], error[1])}"
+                )
         rows += [(data.name, name, *found) for name, found in cells.items()]
     return [
         "## New thresholds (appendix I)",

@@ -38,9 +38,13 @@ def members(data, epsilon, passes=PASSES, margin=0):
     return {
         OURS: sd.SparseVector(**common, **optimal),
         PAPER: sd.SparseVector(**common, threshold_noise="laplace", **optimal),
-        "Exp, Lap, mean": sd.SparseVector(**common, threshold_noise="laplace", correction=round(mean, 6)),
+        "Exp, Lap, mean": sd.SparseVector(
+            **common, threshold_noise="laplace", correction=round(mean, 6)
+        ),
         "Exp, Lap, none": sd.SparseVector(**common, threshold_noise="laplace"),
-        "SVT-Lap: Lap, Lap, none": sd.SparseVector(**common, noise="laplace", threshold_noise="laplace"),
+        "SVT-Lap: Lap, Lap, none": sd.SparseVector(
+            **common, noise="laplace", threshold_noise="laplace"
+        ),
     }
 
 

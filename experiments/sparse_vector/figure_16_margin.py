@@ -22,7 +22,9 @@ def report():
                 cells[name, margin, epsilon] = runs_of(
                     lambda i, m=compared[name]: trial(m, data, i), COMPARED
                 )
-            gain, error = lead(cells[OURS, margin, epsilon][:, 0], cells[PAPER, margin, epsilon][:, 0])
+            gain, error = lead(
+                cells[OURS, margin, epsilon][:, 0], cells[PAPER, margin, epsilon][:, 0]
+            )
             gains.append(gain)
             errors.append(error)
         for name, mechanism in (once(data, epsilon) | at_once(data, epsilon)).items():
@@ -37,7 +39,8 @@ def report():
         f"NCR on Binary (50 answers of 1,000, 9,950 of 0, threshold 500), {COMPARED} runs, {RUNS} of the methods without a margin.",
         "",
         *table(
-            ("method", "margin", *(f"eps {e}" for e in EPSILONS)), sorted(rows, key=lambda row: row[1] == "")
+            ("method", "margin", *(f"eps {e}" for e in EPSILONS)),
+            sorted(rows, key=lambda row: row[1] == ""),
         ),
         "",
         f"Ours less the paper's method, NCR: {led(gains, errors)}",

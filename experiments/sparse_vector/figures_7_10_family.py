@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from experiments.data import NAMES, at_hand
 from experiments.repeating import averaged, lead, led, runs_of, shown, table
-from experiments.sparse_vector.family import DELTA, OURS, PAPER, PASSES, at_once, members, once, trial
+from experiments.sparse_vector.family import (
+    DELTA,
+    OURS,
+    PAPER,
+    PASSES,
+    at_once,
+    members,
+    once,
+    trial,
+)
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1, 2)
 RUNS = 100

@@ -45,7 +45,8 @@ def report():
         "## Sparse vector over the number of passes (figures 8 and 11)",
         "",
         f"epsilon {EPSILON}, {RUNS} runs (ours and the paper's optimal method: {COMPARED}). With few passes a large correction leaves "
-        "budget unspent, which a pure ledger gets back. Methods that ask once have one figure. " + missing,
+        "budget unspent, which a pure ledger gets back. Methods that ask once have one figure. "
+        + missing,
         "",
     ]
     header = ("counts", "method", *(f"{n} {'pass' if n == 1 else 'passes'}" for n in PASSES))

@@ -11,8 +11,14 @@ from experiments.unbounded_quantiles.columns import at_hand
 
 RELEASES = 5000
 QUANTILES = {
-    "walk, growth 1.001": (0.99, {"lower": 0, "cap": 1e4, "growth": 1.001, "method": "above-threshold"}),
-    "walk, both signs": (0.75, {"lower": None, "cap": 1e6, "size_hint": 1000, "method": "above-threshold"}),
+    "walk, growth 1.001": (
+        0.99,
+        {"lower": 0, "cap": 1e4, "growth": 1.001, "method": "above-threshold"},
+    ),
+    "walk, both signs": (
+        0.75,
+        {"lower": None, "cap": 1e6, "size_hint": 1000, "method": "above-threshold"},
+    ),
     "permute-and-flip": (0.25, {"lower": None, "cap": 1e6, "size_hint": 1000}),
 }
 
@@ -37,7 +43,12 @@ def report():
             drawn = [quantile.release(counts, entropy=entropy).value for _ in range(RELEASES)]
             ranks = laws.rank_errors(np.array(drawn), sample, q)
             rows.append(
-                (data.name, name, "rank error", *compared(laws.rank_errors(values, sample, q), law, ranks))
+                (
+                    data.name,
+                    name,
+                    "rank error",
+                    *compared(laws.rank_errors(values, sample, q), law, ranks),
+                )
             )
         if data.name != "normal":
             rows.append((data.name, "ClippedSum", "absolute error", *sums(sample)))
@@ -48,7 +59,9 @@ def report():
         f"Means over the exact laws that all tables use, and over {RELEASES} releases of one sample, epsilon .5. "
         + missing,
         "",
-        *table(("column", "method", "mean of the", "law", "releases", "standard errors apart"), shown),
+        *table(
+            ("column", "method", "mean of the", "law", "releases", "standard errors apart"), shown
+        ),
         "",
     ]
 

@@ -32,7 +32,9 @@ def report():
             for parts in (found.parts, halves(found))
         )
         ratios.append(ours / theirs)
-        rows.append((adjacency, q, epsilon, data.name, f"{ours:.2f}", f"{theirs:.2f}", f"{ratios[-1]:.2f}"))
+        rows.append(
+            (adjacency, q, epsilon, data.name, f"{ours:.2f}", f"{theirs:.2f}", f"{ratios[-1]:.2f}")
+        )
     return [
         "## Both signs, and nothing known",
         "",

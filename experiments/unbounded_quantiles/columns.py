@@ -26,7 +26,10 @@ class Column(NamedTuple):
         for i in range(runs):
             rng = np.random.default_rng([i, len(self.name), self.values.size])
             sample = rng.choice(self.values, RECORDS, replace=False)
-            yield np.sort(sample), np.sort(np.clip(sample + rng.normal(0, self.jitter, RECORDS), *self.tight))
+            yield (
+                np.sort(sample),
+                np.sort(np.clip(sample + rng.normal(0, self.jitter, RECORDS), *self.tight)),
+            )
 
     def rounded(self, answers):
         return answers if self.digits is None else np.round(answers, self.digits)

@@ -35,10 +35,14 @@ def ours(sample, cap, **options):
 def report():
     sample = np.sort(np.random.default_rng(1).uniform(0, 10, RECORDS))
     columns = {f"EMQ [0, {high}]": emq(sample, high) for high in (10, 20)}
-    columns |= {f"ours, cap {cap:g}": shares(*ours(sample, cap, method="above-threshold")) for cap in CAPS}
+    columns |= {
+        f"ours, cap {cap:g}": shares(*ours(sample, cap, method="above-threshold")) for cap in CAPS
+    }
     columns["permute-and-flip, cap 20"] = shares(*ours(sample, 20, method="permute-and-flip"))
     names = [f"[{low:g}, {high:g})" for low, high in pairwise(CUTS)] + [f"{CUTS[-1]} and more"]
-    rows = [(name, *(f"{column[i]:.4f}" for column in columns.values())) for i, name in enumerate(names)]
+    rows = [
+        (name, *(f"{column[i]:.4f}" for column in columns.values())) for i, name in enumerate(names)
+    ]
     return [
         "## What a loose range does (figure 1)",
         "",

@@ -14,14 +14,22 @@ def report():
     rows = []
     for data in known:
         unit = errors(data.name, 1, "UQE")[1]
-        rows.append((data.name, "UQE, absolute", *(f"{value:.3g}" for value in unit), f"{unit.mean():.3g}"))
+        rows.append(
+            (data.name, "UQE, absolute", *(f"{value:.3g}" for value in unit), f"{unit.mean():.3g}")
+        )
         for method, name in METHODS.items():
             found = errors(data.name, 1, method)[1]
             ratios = [
-                f"{one / whole:.2f}" if whole > 1e-9 else "-" for one, whole in zip(found, unit, strict=True)
+                f"{one / whole:.2f}" if whole > 1e-9 else "-"
+                for one, whole in zip(found, unit, strict=True)
             ]
             rows.append(
-                (data.name, name, *ratios, f"{found.mean() / unit.mean():.2f}" if unit.mean() > 0 else "-")
+                (
+                    data.name,
+                    name,
+                    *ratios,
+                    f"{found.mean() / unit.mean():.2f}" if unit.mean() > 0 else "-",
+                )
             )
     return [
         "## Inner quantiles by value (figure 3)",

@@ -32,13 +32,21 @@ def report():
             found = [
                 error(
                     data,
-                    ((sample, q, ours(sample, q, epsilon, growth(epsilon))) for sample, _, _, q in samples),
+                    (
+                        (sample, q, ours(sample, q, epsilon, growth(epsilon)))
+                        for sample, _, _, q in samples
+                    ),
                 )
                 for _, growth in GROWTHS
             ]
             chosen.append(found[0 if data.name in NARROW else 2] / tight)
             rows.append(
-                (epsilon, data.name, f"{tight:.2f}", *(f"{each:.2f} ({each / tight:.2f})" for each in found))
+                (
+                    epsilon,
+                    data.name,
+                    f"{tight:.2f}",
+                    *(f"{each:.2f} ({each / tight:.2f})" for each in found),
+                )
             )
     return [
         "## Which growth",
@@ -48,7 +56,9 @@ def report():
         "ratings, are told apart by small buckets only. The table above has the first growth everywhere. "
         + missing,
         "",
-        *table(("epsilon", "column", "EMQ, tight", *(f"growth {name}" for name, _ in GROWTHS)), rows),
+        *table(
+            ("epsilon", "column", "EMQ, tight", *(f"growth {name}" for name, _ in GROWTHS)), rows
+        ),
         "",
         "With the first growth for ratings, which are known to lie close together, and the last for the others the largest ratio is "
         f"{max(chosen, default=0):.2f}; asked: 1.1 at most.",
@@ -62,5 +72,7 @@ def ours(sample, q, epsilon, growth):
 
 def error(data, cases):
     return float(
-        np.mean([law[1] @ laws.rank_errors(data.rounded(law[0]), sample, q) for sample, q, law in cases])
+        np.mean(
+            [law[1] @ laws.rank_errors(data.rounded(law[0]), sample, q) for sample, q, law in cases]
+        )
     )

@@ -50,13 +50,18 @@ def report():
         *table(header, rows),
         "",
         *said(
-            "Largest mean rank error of ours over that of EMQ with tight ranges", max, tight, "1.1 at most"
+            "Largest mean rank error of ours over that of EMQ with tight ranges",
+            max,
+            tight,
+            "1.1 at most",
         ),
         "Where that is above 1.1, the outer quantiles are found by a walk: so few records lie beyond them that permute-and-flip, which has "
         "the ranks of EMQ, would answer with an edge far from all records too often. A walk knows no such edges, and its noise, that of "
         "threshold and test together, deviates 1.3 times as much.",
         "",
-        *said("Smallest mean rank error of EMQ with loose ranges over ours", min, loose, "5 at least"),
+        *said(
+            "Smallest mean rank error of EMQ with loose ranges over ours", min, loose, "5 at least"
+        ),
         "At epsilon 1 the ranks of EMQ with a loose range are those of EMQ with a tight one, so no method can have a fifth of them; what a "
         "loose range costs there is in the values.",
         "",

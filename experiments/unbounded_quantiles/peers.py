@@ -48,11 +48,15 @@ def tree(sample, epsilon, low, high, rng):
     levels = [counts.reshape(BRANCHES**level, -1).sum(axis=1) for level in range(1, HEIGHT + 1)]
     noisy = [level + rng.laplace(0, scale, level.size) for level in levels]
     best = [noisy[-1]]
-    for own in noisy[-2::-1]:  # upwards: a node and the sum of its children, weighted by their variances
+    for own in noisy[
+        -2::-1
+    ]:  # upwards: a node and the sum of its children, weighted by their variances
         height = len(best) + 1
         share = (BRANCHES**height - BRANCHES ** (height - 1)) / (BRANCHES**height - 1)
         best.insert(0, share * own + (1 - share) * best[0].reshape(own.size, BRANCHES).sum(axis=1))
-    total = best[0] + (sample.size - best[0].sum()) / best[0].size  # the number of records is public here
+    total = (
+        best[0] + (sample.size - best[0].sum()) / best[0].size
+    )  # the number of records is public here
     for children in best[1:]:  # downwards: what is missing is shared by the children
         groups = children.reshape(total.size, BRANCHES)
         total = (groups + ((total - groups.sum(axis=1)) / BRANCHES)[:, None]).ravel()
@@ -62,7 +66,11 @@ def tree(sample, epsilon, low, high, rng):
 def tree_quantile(counts, q, records, low, high):
     """Return the first point of the range up to which the noisy counts reach the rank, within a cell by proportion."""
     reached = np.cumsum(counts)
-    cell = int(np.argmax(reached >= q * records)) if (reached >= q * records).any() else counts.size - 1
+    cell = (
+        int(np.argmax(reached >= q * records))
+        if (reached >= q * records).any()
+        else counts.size - 1
+    )
     before = reached[cell] - counts[cell]
     inside = np.clip((q * records - before) / max(counts[cell], 1e-9), 0, 1)
     return low + (high - low) * (cell + inside) / counts.size

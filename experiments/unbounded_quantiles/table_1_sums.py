@@ -10,7 +10,11 @@ from experiments.unbounded_quantiles import laws, peers
 from experiments.unbounded_quantiles.columns import at_hand
 
 NAMES = ("ratings", "pages", "ages", "hours")
-EPSILONS = (1, 0.5, 0.1)  # for the clip, and as much for the sum: the paper's; all methods spend twice that
+EPSILONS = (
+    1,
+    0.5,
+    0.1,
+)  # for the clip, and as much for the sum: the paper's; all methods spend twice that
 CAP = 10_000
 QS = (0.95, 0.96, 0.97, 0.98, 0.99)
 RUNS = 100
@@ -59,7 +63,9 @@ def ranged(method, clipped, sample, epsilon):
 
 def tree(sample, epsilon, rng):
     trees = [peers.tree(sample, epsilon, 0, CAP, rng) for _ in range(NOISES)]
-    clips = np.array([[peers.tree_quantile(one, q, sample.size, 0, CAP) for one in trees] for q in QS])
+    clips = np.array(
+        [[peers.tree_quantile(one, q, sample.size, 0, CAP) for one in trees] for q in QS]
+    )
     return laws.sum_errors(clips.ravel(), sample, epsilon).reshape(clips.shape).mean(axis=1)
 
 

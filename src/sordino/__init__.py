@@ -235,6 +235,7 @@ if not TYPE_CHECKING:
     def __getattr__(name):
         if name == "audit":
             raise AttributeError(
-                "The auditor is a package of its own: pip install 'sordino[audit]' and import sordino_audit."
+                "The auditor is a package of its own: pip install 'sordino[audit]' and import "
+                "sordino_audit."
             )
         return _load(name)

@@ -36,6 +36,8 @@ def lazy(
 
     def names() -> list[str]:
         # The public names and Python's own; modules that were loaded stand in the package as well.
-        return sorted({*home, *(name for name in vars(sys.modules[module]) if name.startswith("__"))})
+        return sorted(
+            {*home, *(name for name in vars(sys.modules[module]) if name.startswith("__"))}
+        )
 
     return sorted(home), load, names

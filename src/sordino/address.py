@@ -1,10 +1,12 @@
-"""Addresses of tables: what of them may be shown and kept, and when two of them mean the same table.
+"""Addresses of tables.
+
+What of them may be shown and kept, and when two of them mean the same table.
 
 Asks a PostgreSQL server which of its tables an address means.
 
-A host has many names, and so have a port, a database and a table. A server has one number, which it gets when
-it is made and keeps for its life; its copies by replication have it too. So the budget of a table does not
-depend on how its address is written.
+A host has many names, and so have a port, a database and a table. A server has one number, which it
+gets when it is made and keeps for its life; its copies by replication have it too. So the budget of
+a table does not depend on how its address is written.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ def without_password(address: str) -> str:
     found = _ADDRESS_PARTS.fullmatch(address)
     if found is None:
         raise InvalidParameter(
-            "An address must be written SCHEME://USER@HOST/DATABASE with special characters percent-encoded; "
+            "An address must be written SCHEME://USER@HOST/DATABASE with special characters "
+            "percent-encoded; "
             "got something else, which is not shown because it may hold a password."
         )
     scheme, place, table = found.groups(default="")
@@ -54,7 +57,9 @@ def without_password(address: str) -> str:
 
 # What the options of an address may say in place of its own parts.
 _OVERRIDING_OPTIONS = frozenset(("host", "hostaddr", "port", "dbname", "service", "servicefile"))
-_POSTGRES_ADDRESS = re.compile(r"postgresql://(?:[^@/?#]*@)?([^/?#]*)(?:/([^?#]*))?(?:[?]([^#]*))?#(.+)")
+_POSTGRES_ADDRESS = re.compile(
+    r"postgresql://(?:[^@/?#]*@)?([^/?#]*)(?:/([^?#]*))?(?:[?]([^#]*))?#(.+)"
+)
 _LOCAL_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -62,8 +67,9 @@ _LOCAL_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
 class ServerTable(str):
     """The text by which a ledger knows a table of a PostgreSQL server, as the server itself says it.
 
-    It is the same however the server was addressed: `postgresql:SYSTEM/DATABASE#SCHEMA.TABLE`, where SYSTEM
-    is the number that a server gets when it is made. Accounts of older versions have an address in its place.
+    It is the same however the server was addressed: `postgresql:SYSTEM/DATABASE#SCHEMA.TABLE`,
+    where SYSTEM is the number that a server gets when it is made. Accounts of older versions have
+    an address in its place.
 
     Parameters
     ----------
@@ -105,7 +111,10 @@ class ServerTable(str):
 
 
 def is_server_table(text: str) -> bool:
-    """Tell whether a text is the address of a PostgreSQL table; the server itself has another name for it."""
+    """Tell whether a text is the address of a PostgreSQL table.
+
+    The server itself has another name for it.
+    """
     return text.startswith("postgresql://") and "#" in text
 
 
@@ -137,7 +146,8 @@ def excel_parts(address: str) -> tuple[str, str]:
     found = _EXCEL_ADDRESS.fullmatch(address)
     if found is None:
         raise InvalidParameter(
-            "An Excel source must be written excel:FILE#SHEET, with a FILE that ends in .xlsx or .xlsm; "
+            "An Excel source must be written excel:FILE#SHEET, with a FILE that ends in .xlsx or "
+            ".xlsm; "
             f"got {shown(address)}."
         )
     return found[1], found[2]
@@ -187,8 +197,10 @@ def spark_parts(address: str) -> tuple[SparkServer, tuple[str, ...]]:
     found = _SPARK_SERVER.fullmatch(server)
     if found is None or not mark:
         raise InvalidParameter(
-            "A Spark source must be written sc://HOST:PORT#CATALOG.SCHEMA.TABLE, with options as in "
-            "sc://HOST:PORT/;use_ssl=true#...; got something else, which is not shown because it may hold a "
+            "A Spark source must be written sc://HOST:PORT#CATALOG.SCHEMA.TABLE, with options as "
+            "in "
+            "sc://HOST:PORT/;use_ssl=true#...; got something else, which is not shown because it "
+            "may hold a "
             "token."
         )
     names = spark_names(table)
@@ -215,8 +227,10 @@ def spark_names(table: str) -> tuple[str, ...]:
     # In full, so that a table has one name whatever catalog and schema a session begins with.
     if at <= len(table) or len(names) < 3 or not table.isprintable():
         raise InvalidParameter(
-            "A table of Spark must be named CATALOG.SCHEMA.TABLE, in full (the catalog of a plain server is "
-            "spark_catalog), with backticks around names that hold other characters; got something else, "
+            "A table of Spark must be named CATALOG.SCHEMA.TABLE, in full (the catalog of a plain "
+            "server is "
+            "spark_catalog), with backticks around names that hold other characters; got something "
+            "else, "
             "which is not shown because it may hold a part of a token."
         )
     return tuple(names)
@@ -225,7 +239,8 @@ def spark_names(table: str) -> tuple[str, ...]:
 def spark_table(names: Sequence[str]) -> str:
     """Return the one text for a table of Spark, which tells no letter from its capital.
 
-    The server is no part of it: many of them read the tables of one catalog, and a catalog has no number.
+    The server is no part of it: many of them read the tables of one catalog, and a catalog has no
+    number.
     """
     return SPARK_START + ".".join(_quote_spark_name(name.lower()) for name in names)
 
@@ -246,12 +261,16 @@ def _escape_name(name: str) -> str:
 
 
 def _parse_table_address(address: str) -> Any:
-    """Return what an address says of host, port, database and table; None if something else may say more."""
+    """Return what an address says of host, port, database and table.
+
+    None if something else may say more.
+    """
     found = _POSTGRES_ADDRESS.fullmatch(address)
     if found is None:
         return None
     hosts, database, options, table = (part or "" for part in found.groups())
-    # Such an option may name another host or database than the address itself: then nothing is sure.
+    # Such an option may name another host or database than the address itself: then nothing is
+    # sure.
     if _OVERRIDING_OPTIONS & {name for name, _ in parse_qsl(options, keep_blank_values=True)}:
         return None
     # An address may list several hosts, each with a port of its own.
@@ -269,7 +288,7 @@ def _split_host_and_port(named: str) -> tuple[str, str]:
     return "localhost" if host in _LOCAL_HOSTS else host, port or "5432"
 
 
-# ---- server tables -----------------------------------------------------------------------------------------
+# ---- server tables -------------------------------------------------------------------------------
 
 
 # A server that does not answer for so long counts as unreachable.
@@ -297,14 +316,17 @@ def parts(address: str) -> tuple[str, str, str]:
     server, mark, table = address.partition("#")
     if not (mark and table):
         raise InvalidParameter(
-            "A PostgreSQL source must be written postgresql://USER@HOST/DATABASE#TABLE; got no #TABLE."
+            "A PostgreSQL source must be written postgresql://USER@HOST/DATABASE#TABLE; got no "
+            "#TABLE."
         )
     return server, *split_table(table, "public")
 
 
 @contextmanager
 def reaching(address: str) -> Iterator[None]:
-    """Turn a failure of the driver into one sentence: a server's text may hold a private value or a password.
+    """Turn a failure of the driver into one sentence.
+
+    A server's text may hold a private value or a password.
 
     Raises
     ------

@@ -11,7 +11,8 @@ from sordino.errors import InvalidParameter
 from sordino.sensitivity import Sensitivity
 
 EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-"""Where most claims are attained: one unit moves each answer by a step, and two of them apart by two."""
+"""Where most claims are attained: one unit moves each answer by a step, and two of them apart by
+two."""
 
 _CLAIM_PACKAGES = ("sordino.noise", "sordino.cost", "sordino.mechanisms", "sordino.estimators")
 
@@ -32,11 +33,12 @@ class Claim:
     proof : str
         File name of the page in docs/proofs/ that proves it for the code as written.
     neighbours : tuple
-        Mechanisms, small enough to be enumerated, each with two neighboring answers where its loss is
-        largest; the audit plays them. A claim without any is not audited, and every list of audits says so.
+        Mechanisms, small enough to be enumerated, each with two neighboring answers where its loss
+        is largest; the audit plays them. A claim without any is not audited, and every list of
+        audits says so.
     tight : bool
-        True if there are neighbors and the loss on each of them equals the stated cost (under zCDP: the Rényi
-        divergence of some order).
+        True if there are neighbors and the loss on each of them equals the stated cost (under zCDP:
+        the Rényi divergence of some order).
     """
 
     name: str
@@ -47,7 +49,8 @@ class Claim:
     tight: bool = False
 
     def __post_init__(self) -> None:
-        # Tightness is a statement about pairs that the audit plays; without any nobody could check it.
+        # Tightness is a statement about pairs that the audit plays; without any nobody could check
+        # it.
         if self.tight and not self.neighbours:
             raise InvalidParameter(
                 "Claim.tight must be False where no neighbours show where the loss is attained."

@@ -1,4 +1,7 @@
-"""Constraints on public parameters: each checks a value, words the error and lists values for the tests."""
+"""Constraints on public parameters.
+
+Each checks a value, words the error and lists values for the tests.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,8 @@ def exact(value: Any) -> Fraction | None:
         usual = value.is_finite() and (not value or abs(value.adjusted()) <= _LARGEST_EXPONENT)
         return Fraction(value) if usual else None
     if isinstance(value, float | numbers.Real) and math.isfinite(value):
-        # NumPy's narrow floats have a shortest decimal of their own, which is not that of their double.
+        # NumPy's narrow floats have a shortest decimal of their own, which is not that of their
+        # double.
         return Fraction(repr(float(value)) if isinstance(value, float) else str(value))
     return None
 
@@ -47,7 +51,8 @@ def exact(value: Any) -> Fraction | None:
 class Check(Protocol):
     """A rule for one parameter.
 
-    It takes the full name and the value, and returns the value to keep or raises `InvalidParameter`.
+    It takes the full name and the value, and returns the value to keep or raises
+    `InvalidParameter`.
     """
 
     def __call__(self, name: str, value: Any, /) -> Any:
@@ -127,7 +132,9 @@ def say_unknown_key(what: str, key: Any, known: Sequence[str]) -> str:
     return f"{what} has no key {shown(key)}.{hint}"
 
 
-def accept_if(holds: Callable[[Any], bool], read: Callable[[Any], Any] = exact) -> Callable[[Any], Any]:
+def accept_if(
+    holds: Callable[[Any], bool], read: Callable[[Any], Any] = exact
+) -> Callable[[Any], Any]:
     """Return what keeps of a value what `read` makes of it, and None, which refuses it, unless that holds."""
 
     def accept(value: Any) -> Any:
@@ -139,7 +146,9 @@ def accept_if(holds: Callable[[Any], bool], read: Callable[[Any], Any] = exact) 
 
 def _read_whole(value: Any) -> int | None:
     # A float is refused even where its value is whole: a count is given as a whole number.
-    return None if isinstance(value, bool) or not isinstance(value, numbers.Integral) else int(value)
+    return (
+        None if isinstance(value, bool) or not isinstance(value, numbers.Integral) else int(value)
+    )
 
 
 def _is_power_of_two(number: Fraction) -> bool:
@@ -148,7 +157,8 @@ def _is_power_of_two(number: Fraction) -> bool:
     return top > 0 and 1 in {top, bottom} and max(top, bottom).bit_count() == 1
 
 
-# Each rule brings values that satisfy it and values that do not: the tests try them on every parameter.
+# Each rule brings values that satisfy it and values that do not: the tests try them on every
+# parameter.
 POSITIVE = Constraint(
     "a number in (0, inf)",
     accept_if(lambda number: number > 0),
@@ -205,7 +215,10 @@ WHOLE = Constraint(
     (-1, 1.5, True, None, math.nan),
 )
 TRUTH = Constraint(
-    "True or False", lambda value: value if isinstance(value, bool) else None, (True, False), (1, None, "yes")
+    "True or False",
+    lambda value: value if isinstance(value, bool) else None,
+    (True, False),
+    (1, None, "yes"),
 )
 POWER_OF_TWO = Constraint(
     "a power of two", accept_if(_is_power_of_two), (1, 2, 0.25), (0, 3, -2, 0.3, math.inf, None)
@@ -256,7 +269,9 @@ class WordOr:
     def __call__(self, name: str, value: Any, /) -> Any:
         """Return the word, or what the rule makes of the value."""
         # No number is given as a text, so a text can only be meant as one of the words.
-        return one_of(*self.words)(name, value) if isinstance(value, str) else self.rule(name, value)
+        return (
+            one_of(*self.words)(name, value) if isinstance(value, str) else self.rule(name, value)
+        )
 
 
 def is_unicode(value: object) -> bool:

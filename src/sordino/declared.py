@@ -1,8 +1,10 @@
-"""Declares public parameters once: the check and the meaning of each stand beside its name, nowhere else.
+"""Declares public parameters once.
 
-A class that derives from `Declared` lists its parameters as fields. From that list come the constructor and
-its signature, the checks and their messages, the picture (`repr`), equality, `dataclasses.replace`, and the
-section "Parameters" of its documentation.
+The check and the meaning of each stand beside its name, nowhere else.
+
+A class that derives from `Declared` lists its parameters as fields. From that list come the
+constructor and its signature, the checks and their messages, the picture (`repr`), equality,
+`dataclasses.replace`, and the section "Parameters" of its documentation.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ Kept_co = TypeVar("Kept_co", covariant=True)
 class Converted(Protocol[Given_contra, Kept_co]):
     """The type of a parameter that is given as one type and kept as another: `Converted[given, kept]`.
 
-    It tells type checkers what the constructor takes and what the attribute is. It does nothing when a
-    program runs.
+    It tells type checkers what the constructor takes and what the attribute is. It does nothing
+    when a program runs.
     """
 
     def __get__(self, owner: object, kind: object = None) -> Kept_co:
@@ -49,11 +51,11 @@ def parameter(
     Parameters
     ----------
     check : callable
-        Called with the full name (`Class.parameter`) and the value: returns the value to keep, or raises
-        `InvalidParameter`. A `Constraint` is one.
+        Called with the full name (`Class.parameter`) and the value: returns the value to keep, or
+        raises `InvalidParameter`. A `Constraint` is one.
     meaning : str
-        What it means, for the documentation and the help of an option; what it must satisfy is said by the
-        check.
+        What it means, for the documentation and the help of an option; what it must satisfy is said
+        by the check.
     more : str
         What the documentation says beside that.
     default : object, optional
@@ -73,7 +75,9 @@ def derived(meaning: str, *, init: Literal[False] = False) -> Any:
     return dataclasses.field(init=init, metadata={"meaning": meaning})
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(parameter, derived))
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(parameter, derived)
+)
 class Declared:
     """A frozen object with public parameters, all of them checked when it is made."""
 

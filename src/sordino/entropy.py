@@ -1,9 +1,9 @@
 """Random words for releases: all chance in a release comes through this module.
 
-Claim: words of `SYSTEM` are AES-256-CTR keystream under keys from the operating system, never used twice, not
-by a forked child either. A release, a draw of a charge and an open stream use no word that was drawn before
-they began, nor a key without fresh bytes of the operating system in it: a copy of the memory, such as a
-machine image that is resumed twice, repeats none of their noise.
+Claim: words of `SYSTEM` are AES-256-CTR keystream under keys from the operating system, never used
+twice, not by a forked child either. A release, a draw of a charge and an open stream use no word
+that was drawn before they began, nor a key without fresh bytes of the operating system in it: a
+copy of the memory, such as a machine image that is resumed twice, repeats none of their noise.
 Floats: none; words are whole numbers of 64 bits.
 """
 
@@ -27,7 +27,8 @@ _Keystream = Callable[[memoryview, memoryview], int]
 
 _KEY_BYTES = 32
 _FIRST_WORDS, _POOL_WORDS = 1 << 8, 1 << 13
-"""Words drawn at once: the first number in the first draw of a release, at most the second in later ones.
+"""Words drawn at once: the first number in the first draw of a release, at most the second in later
+ones.
 
 A small release needs few words. Each further draw of one release is four times as large.
 """
@@ -37,10 +38,12 @@ _NO_WORDS: Words = np.zeros(0, dtype=np.uint64)
 
 @runtime_checkable
 class Entropy(Protocol):
-    """A stream of independent uniform 64-bit words; successive calls never repeat a word of the stream.
+    """A stream of independent uniform 64-bit words.
 
-    One that keeps words between calls may have a method `renew()` as well: it is called when a release
-    begins, and forgets them.
+    Successive calls never repeat a word of the stream.
+
+    One that keeps words between calls may have a method `renew()` as well: it is called when a
+    release begins, and forgets them.
 
     Examples
     --------
@@ -111,7 +114,10 @@ class _WordStream:
                 self.busy = False
 
     def renew(self) -> None:
-        """Wipe the words that nobody was given yet; the next ones come under a key with fresh bytes in it."""
+        """Wipe the words that nobody was given yet.
+
+        The next ones come under a key with fresh bytes in it.
+        """
         with self.lock:
             # A signal handler in the middle of a draw: each of its own draws has a key of its own.
             if self.busy:
@@ -135,7 +141,8 @@ class _WordStream:
             self.position = 0
             self.size = min(4 * self.size, _POOL_WORDS)
         at = self.position
-        # Before they are read: an interrupt may lose words, and never hands them out again, or wiped ones.
+        # Before they are read: an interrupt may lose words, and never hands them out again, or
+        # wiped ones.
         self.position = at + n
         taken = self.pool[at : at + n]
         words = taken.copy()
@@ -157,12 +164,13 @@ class _WordStream:
 class System:
     """The operating system's entropy, stretched by AES-256-CTR.
 
-    Before every refill 32 fresh bytes of the operating system enter the key. After it the key is replaced by
-    keystream that nobody saw, and words that were handed out are wiped from the pool: a later look into the
-    memory of the process tells nothing about earlier noise. When a release, a draw of a charge or a stream
-    begins, the words that are left are wiped: a copy of the memory that was made before tells nothing about
-    its noise. A forked child starts from a key of its own and wipes what it inherited. It is safe to share
-    between threads. A signal handler that draws in the middle of a draw gets words of a key of its own.
+    Before every refill 32 fresh bytes of the operating system enter the key. After it the key is
+    replaced by keystream that nobody saw, and words that were handed out are wiped from the pool: a
+    later look into the memory of the process tells nothing about earlier noise. When a release, a
+    draw of a charge or a stream begins, the words that are left are wiped: a copy of the memory
+    that was made before tells nothing about its noise. A forked child starts from a key of its own
+    and wipes what it inherited. It is safe to share between threads. A signal handler that draws in
+    the middle of a draw gets words of a key of its own.
     """
 
     __slots__ = ("_stream",)
@@ -174,7 +182,9 @@ class System:
         return "SYSTEM"
 
     def __reduce__(self) -> str:
-        return "SYSTEM"  # a copy in another process is that process's own SYSTEM: no key ever travels
+        return (
+            "SYSTEM"  # a copy in another process is that process's own SYSTEM: no key ever travels
+        )
 
     @property
     def simulated(self) -> bool:
@@ -188,13 +198,15 @@ class System:
         if not stream.process.is_here():
             stream = self._forget()
         words = stream.words(n)
-        # If a signal handler has forked meanwhile, this is the child, and the parent has the same words.
+        # If a signal handler has forked meanwhile, this is the child, and the parent has the same
+        # words.
         return words if stream is self._stream else self.words(n)
 
     def renew(self) -> None:
         """Wipe the words that nobody was given yet.
 
-        Nobody can have seen what is drawn from now on in a copy of this memory that was made before.
+        Nobody can have seen what is drawn from now on in a copy of this memory that was made
+        before.
         """
         stream = self._stream
         # A fork starts anew at its first draw, and its copy of the lock may be held for ever.
@@ -210,11 +222,13 @@ class System:
 
 @final
 class Seeded:
-    """A predictable stream for tests and planning: every result drawn from it says `simulated=True`.
+    """A predictable stream for tests and planning.
 
-    A copy, a pickle and a forked process repeat the same noise: the first two begin the stream again, and the
-    last goes on where it was forked. In a pool of workers give each task a seed of its own, such as
-    `Seeded(task)`, or all of them simulate the same runs.
+    Every result drawn from it says `simulated=True`.
+
+    A copy, a pickle and a forked process repeat the same noise: the first two begin the stream
+    again, and the last goes on where it was forked. In a pool of workers give each task a seed of
+    its own, such as `Seeded(task)`, or all of them simulate the same runs.
 
     Parameters
     ----------
@@ -258,15 +272,22 @@ class Seeded:
             begun = self._stream or _start_keystream(
                 hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest()
             )
-            self._stream = self._stream or begun  # a signal handler may have begun it in the meantime
+            self._stream = (
+                self._stream or begun
+            )  # a signal handler may have begun it in the meantime
             return _read_keystream(self._stream, n)
 
 
 def checked_entropy(entropy: Any, owner: str) -> Entropy:
-    """Return `entropy` if it is one, else raise `InvalidParameter`: before any answer is looked at."""
+    """Return `entropy` if it is one, else raise `InvalidParameter`.
+
+    Before any answer is looked at.
+    """
     # Our own types are known at once: to ask for the methods of a stranger takes microseconds.
     if type(entropy) not in _OWN_ENTROPY_TYPES and not isinstance(entropy, Entropy):
-        raise InvalidParameter(f"{owner} needs entropy such as SYSTEM or Seeded(7); got {shown(entropy)}.")
+        raise InvalidParameter(
+            f"{owner} needs entropy such as SYSTEM or Seeded(7); got {shown(entropy)}."
+        )
     found: Entropy = entropy
     return found
 

@@ -1,7 +1,8 @@
 """Every error that sordino raises on purpose.
 
-Each message is one sentence or two: what must hold, what was given, what to do. A message never holds a
-private value: whatever depends on rows is said by one constant sentence (`DataSourceError.after_charge`).
+Each message is one sentence or two: what must hold, what was given, what to do. A message never
+holds a private value: whatever depends on rows is said by one constant sentence
+(`DataSourceError.after_charge`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ class UnsafePredicate(SordinoError):
 
 
 class DataSourceError(SordinoError):
-    """The data source cannot be used; before the charge it says why, after it a constant sentence."""
+    """The data source cannot be used.
+
+    Before the charge it says why, after it a constant sentence.
+    """
 
     # One constant for every cause: that a read failed, and why, may depend on private rows.
     AFTER_CHARGE = (
@@ -71,7 +75,10 @@ class RunTaken(LedgerConflict):
 
 
 class RunLost(RunTaken):
-    """A run was charged before, and what it released is not there, or not yet; nothing was charged now."""
+    """A run was charged before, and what it released is not there, or not yet.
+
+    Nothing was charged now.
+    """
 
 
 class ClaimBroken(SordinoError):

@@ -1,9 +1,8 @@
 """Turns answers into whole numbers of steps, and fits bounds and noise rates to that grid.
 
-Claim: if two answers differ by at most `bound`, their steps differ by at most `bound_in_steps`, and monotone
-lists stay monotone.
-Proof: docs/proofs/grid.md.
-Floats: multiplication by a power of two and floor are exact; whatever leaves +-2^52 steps is clamped.
+Claim: if two answers differ by at most `bound`, their steps differ by at most `bound_in_steps`, and
+monotone lists stay monotone. Proof: docs/proofs/grid.md. Floats: multiplication by a power of two
+and floor are exact; whatever leaves +-2^52 steps is clamped.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ CLAMP = 1 << 52
 """Answers are clamped to [-CLAMP, CLAMP] steps."""
 
 UNCUT = 1 << 2000
-"""The upper clamp where 2^52 would disturb an order: beyond every float, even at the smallest step."""
+"""The upper clamp where 2^52 would disturb an order: beyond every float, even at the smallest
+step."""
 
 RATE_DENOMINATOR = 1 << 40
 KEPT = Fraction(999, 1000)
@@ -33,9 +33,8 @@ KEPT = Fraction(999, 1000)
 
 _SMALLEST_STEP = Fraction(1, 1 << 900)  # 2^52 steps and any noise stay far inside the floats
 _SHORT_LIST = 64  # up to here sorting a list is as fast as searching it
-_DIGITS_BEYOND_STEP = (
-    5000  # a decimal with so many more digits than the step lies beyond the clamp, or below one step
-)
+# A decimal with so many more digits than the step lies beyond the clamp, or below one step.
+_DIGITS_BEYOND_STEP = 5000
 
 Steps = NDArray[Any]
 """Whole numbers: int64, or Python integers (dtype object) where one does not fit."""
@@ -44,8 +43,8 @@ Steps = NDArray[Any]
 def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction:
     """Return the step of the statement, or else the public power of two in (scale/2^21, scale/2^20].
 
-    The noise scale (in the unit of the answers) is given by its square, which is rational where the scale
-    need not be.
+    The noise scale (in the unit of the answers) is given by its square, which is rational where the
+    scale need not be.
 
     Raises
     ------
@@ -66,8 +65,12 @@ def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction
 
 
 def choose_grid_step(square: Fraction) -> Fraction:
-    """Return the step of the grid for noise of a scale, a power of two; `square` is that of the scale."""
-    # The step's square must lie in (square / 2^42, square / 2^40]: the scale itself may be irrational.
+    """Return the step of the grid for noise of a scale, a power of two.
+
+    `square` is that of the scale.
+    """
+    # The step's square must lie in (square / 2^42, square / 2^40]: the scale itself may be
+    # irrational.
     target = square / (1 << 40)
     # The bit lengths give a first guess, and the loops make it exact.
     step = Fraction(2) ** ((target.numerator.bit_length() - target.denominator.bit_length()) // 2)
@@ -81,15 +84,16 @@ def choose_grid_step(square: Fraction) -> Fraction:
 def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Fraction:
     """Return the bound of the statement after rounding the answers down to the grid, in steps.
 
-    One answer moves by at most ceil(bound/step). A vector whose statement names no step of its own gains one
-    step for each answer that rounding may carry over an edge: `size` steps in the L1 norm, at most sqrt(size)
-    in the L2 norm.
+    One answer moves by at most ceil(bound/step). A vector whose statement names no step of its own
+    gains one step for each answer that rounding may carry over an edge: `size` steps in the L1
+    norm, at most sqrt(size) in the L2 norm.
 
     Raises
     ------
     InvalidParameter
-        If rounding would raise the noise by more than a thousandth (a step chosen from the noise scale is
-        then too coarse for the bound), or if the bound of a vector on a grid is below one step of it.
+        If rounding would raise the noise by more than a thousandth (a step chosen from the noise
+        scale is then too coarse for the bound), or if the bound of a vector on a grid is below one
+        step of it.
     """
     steps = POSITIVE("bound", sensitivity.bound) / step
     # A statement about answers that are on the grid.
@@ -125,8 +129,8 @@ def fit_rate(
 ) -> Fraction:
     """Return `ideal` if its denominator is at most `denominator`, else the next smaller such rate.
 
-    The denominator is 2^40, for a rate a squared step 2^80. `stepped` tells whether there is a step to
-    change.
+    The denominator is 2^40, for a rate a squared step 2^80. `stepped` tells whether there is a step
+    to change.
 
     Raises
     ------
@@ -144,7 +148,9 @@ def fit_rate(
     fitted = Fraction(math.floor(ideal * denominator), denominator)
     if fitted < KEPT * ideal:
         advice = "Raise epsilon (rho) or give a larger step." if stepped else "Raise epsilon."
-        raise InvalidParameter(_TOO_SMALL_RATE.format(owner, 1000 / denominator, float(ideal), advice))
+        raise InvalidParameter(
+            _TOO_SMALL_RATE.format(owner, 1000 / denominator, float(ideal), advice)
+        )
     return fitted
 
 
@@ -154,10 +160,11 @@ _TOO_SMALL_RATE = "{} must ask for noise with a rate of at least {:.2g} a step; 
 def check_rates_from(least: Fraction, owner: str, denominator: int = RATE_DENOMINATOR) -> None:
     """Raise `InvalidParameter` unless `fit_rate` keeps every rate from `least` on, up to the largest.
 
-    A smaller rate may be kept as well, if it is a multiple of one over the denominator. So that one rate is
-    kept says nothing of a larger one.
+    A smaller rate may be kept as well, if it is a multiple of one over the denominator. So that one
+    rate is kept says nothing of a larger one.
     """
-    # Rounding down takes less than 1/denominator away: less than a thousandth of a rate from here on.
+    # Rounding down takes less than 1/denominator away: less than a thousandth of a rate from here
+    # on.
     if least * denominator < 1000:
         smallest, advice = 1000 / denominator, "Raise epsilon (rho)."
         raise InvalidParameter(_TOO_SMALL_RATE.format(owner, smallest, float(least), advice))
@@ -166,14 +173,14 @@ def check_rates_from(least: Fraction, owner: str, denominator: int = RATE_DENOMI
 def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
     """Return `floor(answers / step)` clamped to +-2^52, as int64 of the same shape: () or (n,).
 
-    Each value is converted by itself, and none is refused: NaN, -inf and what is no number become the lowest,
-    +inf the highest value.
+    Each value is converted by itself, and none is refused: NaN, -inf and what is no number become
+    the lowest, +inf the highest value.
 
     Raises
     ------
     InvalidParameter
-        If the answers are not a number or a one-dimensional list of at least one number (their shape and type
-        are public).
+        If the answers are not a number or a one-dimensional list of at least one number (their
+        shape and type are public).
     """
     array = convert_answers(answers, owner)
     if array.dtype == object:
@@ -184,7 +191,8 @@ def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
     if array.dtype.kind in "bui" and exponent >= 0:
         return _shift_to_steps(array, exponent)
     with np.errstate(all="ignore"):
-        # A whole number that a float cannot hold lies beyond the clamp, because the step is below 1 here.
+        # A whole number that a float cannot hold lies beyond the clamp, because the step is below 1
+        # here.
         values = array if array.dtype.itemsize > 8 else array.astype(np.float64)
         scaled = np.ldexp(values, -exponent)
         # A negative value that underflows still lies below zero.
@@ -197,8 +205,9 @@ def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
 def to_steps_uncut(answers: Any, step: Fraction, owner: str) -> Steps:
     """Return what `to_steps` returns, but clamped to [-2^52, 2^2000].
 
-    If one step lies at 2^52 or beyond, all of them are Python integers. This is for lists in an order which a
-    clamp from above would not keep: of two answers that rise together one would stop first.
+    If one step lies at 2^52 or beyond, all of them are Python integers. This is for lists in an
+    order which a clamp from above would not keep: of two answers that rise together one would stop
+    first.
 
     Raises
     ------
@@ -265,7 +274,12 @@ def column_to_array(answers: Any) -> NDArray[Any]:
         if array.dtype.kind != "f":
             return array
     listed = next(
-        (getattr(answers, way) for way in ("to_pylist", "to_list", "tolist") if hasattr(answers, way)), None
+        (
+            getattr(answers, way)
+            for way in ("to_pylist", "to_list", "tolist")
+            if hasattr(answers, way)
+        ),
+        None,
     )
     return np.asarray(answers) if listed is None else list_to_array(listed())
 
@@ -279,19 +293,24 @@ def _is_column(answers: Any) -> bool:
 
 
 def _is_single(answers: Any) -> bool:
-    """Return whether the answers are a single one: a number, or a mark where a number is missing."""
+    """Return whether the answers are a single one.
+
+    A number, or a mark where a number is missing.
+    """
     times = np.datetime64 | np.timedelta64  # one of them is a whole number for NumPy
     # By their names: pandas is not imported for that.
     missing = answers is None or type(answers).__name__ in {"NAType", "NaTType"}
     try:
         return missing or issubclass(type(answers), numbers.Real | Decimal | times)
-    except Exception:  # noqa: BLE001 - an answer that raises when it is asked what it is, is a single one
+    # An answer that raises when it is asked what it is, is a single one.
+    except Exception:  # noqa: BLE001
         return True
 
 
 def list_to_array(values: list[Any]) -> NDArray[Any]:
     """Return a list as an array of one type if all its values have exactly that type, else as objects."""
-    # Types are told apart by `id`: the type of a private value may have a hash of its own, which raises.
+    # Types are told apart by `id`: the type of a private value may have a hash of its own, which
+    # raises.
     kinds = set(map(id, map(type, values)))
     if kinds == {id(float)}:
         return np.array(values, dtype=np.float64)
@@ -364,7 +383,10 @@ def _clamp_to_grid(steps: Fraction, highest: int) -> int:
 
 
 def add(steps: NDArray[np.int64], noise: Steps) -> Steps:
-    """Return answers plus noise, exactly: int64, or Python integers in the rare case that they are needed."""
+    """Return answers plus noise, exactly.
+
+    Int64, or Python integers in the rare case that they are needed.
+    """
     # Noise beyond 61 bits comes as Python integers, so that no sum leaves a word of 64 bits.
     # docs/proofs/samplers.md, "Geometric"
     return steps.astype(object) + noise if noise.dtype == object else steps + noise
@@ -373,8 +395,8 @@ def add(steps: NDArray[np.int64], noise: Steps) -> Steps:
 def largest(values: Steps, m: int) -> NDArray[np.intp]:
     """Return the positions of the `m` largest values, largest first.
 
-    Among equals the smaller position wins (the public priority). Lists may come in rows, shape (..., n): one
-    or many, they are sorted by the same line. One long list is searched.
+    Among equals the smaller position wins (the public priority). Lists may come in rows, shape
+    (..., n): one or many, they are sorted by the same line. One long list is searched.
     """
     n = values.shape[-1]
     m = min(m, n)
@@ -383,7 +405,8 @@ def largest(values: Steps, m: int) -> NDArray[np.intp]:
     if n <= _SHORT_LIST or values.ndim > 1:
         # A stable sort keeps equals in the order of their positions.
         return np.argsort(-values, axis=-1, kind="stable")[..., :m]
-    # All that lies above the m-th largest value is in; its equals fill the rest, smallest positions first.
+    # All that lies above the m-th largest value is in; its equals fill the rest, smallest positions
+    # first.
     last = np.partition(values, n - m)[n - m]
     above = np.flatnonzero(values > last)
     level = np.flatnonzero(values == last)[: m - above.size]
@@ -400,5 +423,9 @@ def from_steps(steps: Any, step: Fraction) -> Any:
     """Return `steps * step` as floats, rounded to nearest: post-processing, after the noise."""
     if isinstance(steps, np.ndarray):
         # The step is a power of two: multiplying by it moves the exponent, and rounds nothing.
-        return np.array([float(x * step) for x in steps]) if steps.dtype == object else steps * float(step)
+        return (
+            np.array([float(x * step) for x in steps])
+            if steps.dtype == object
+            else steps * float(step)
+        )
     return float(steps * step)

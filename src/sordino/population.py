@@ -1,4 +1,7 @@
-"""Of whom a release is: which rows count in it, by rules that are public; every form of a release says it."""
+"""Of whom a release is: which rows count in it, by rules that are public.
+
+Every form of a release says it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ class Population:
     where : str or None
         The predicate that chose the rows.
     groups_per_unit : int or None
-        With `by`: in so many groups a unit counts at most; None: in any, with `max_rows` rows in all of them.
+        With `by`: in so many groups a unit counts at most; None: in any, with `max_rows` rows in
+        all of them.
     domain : str or None
         Where the labels come from, and who listed them.
     threshold, lower : float or None
@@ -100,7 +104,8 @@ class Population:
         }
         return {
             **{name: value for name, value in said.items() if value is not None},
-            # None says something there: that there are numbers of both signs, and a unit counts in any group.
+            # None says something there: that there are numbers of both signs, and a unit counts in
+            # any group.
             **({} if self.column is None else {"lower": self.lower}),
             **({} if self.by is None else {"groups_per_unit": self.groups_per_unit}),
             "left_out": list(self.left_out),
@@ -121,7 +126,10 @@ class Population:
         return found
 
     def say_about(self) -> list[str]:
-        """Return the sentence that names the columns and the filter; none of a count of all rows."""
+        """Return the sentence that names the columns and the filter.
+
+        None of a count of all rows.
+        """
         asked = self.item if self.column is None else self.column
         parts = [] if asked is None else [f"about {asked}"]
         parts += [] if self.by is None else [f"for each {self.by}"]

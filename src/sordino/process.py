@@ -25,8 +25,8 @@ def _note_fork() -> None:
     _birth = _Birth()
 
 
-# The number of a process is not enough: in a namespace of its own a copy may have the same one, and numbers
-# are given out again.
+# The number of a process is not enough: in a namespace of its own a copy may have the same one, and
+# numbers are given out again.
 os.register_at_fork(after_in_child=_note_fork)
 
 
@@ -44,8 +44,8 @@ def close_before_fork(lock: _Lock, close: Callable[[], None]) -> None:
     Parameters
     ----------
     lock : lock
-        Held until the fork is done on both sides, so that no other thread opens anything meanwhile. The
-        thread that forks holds it on both, so each lets go of its own copy.
+        Held until the fork is done on both sides, so that no other thread opens anything meanwhile.
+        The thread that forks holds it on both, so each lets go of its own copy.
     close : callable
         Closes what is open.
     """
@@ -54,7 +54,9 @@ def close_before_fork(lock: _Lock, close: Callable[[], None]) -> None:
         lock.acquire()
         close()
 
-    os.register_at_fork(before=close_for_fork, after_in_parent=lock.release, after_in_child=lock.release)
+    os.register_at_fork(
+        before=close_for_fork, after_in_parent=lock.release, after_in_child=lock.release
+    )
     atexit.register(close)
 
 

@@ -15,13 +15,14 @@ class Receipt:
     Attributes
     ----------
     id : str or None
-        Of the charge, as `sordino ledger show` lists it; None where nobody paid. Releases of one batch share
-        it.
+        Of the charge, as `sordino ledger show` lists it; None where nobody paid. Releases of one
+        batch share it.
     account : str or None
         The account that paid; None where nobody did.
     time : str or None
-        Of the charge, as the ledger has it, else of the release before it read a row: UTC, ISO 8601, in whole
-        seconds. None where noise is simulated: such a run can be repeated, to the last letter.
+        Of the charge, as the ledger has it, else of the release before it read a row: UTC, ISO
+        8601, in whole seconds. None where noise is simulated: such a run can be repeated, to the
+        last letter.
 
     Examples
     --------
@@ -50,8 +51,8 @@ class Receipt:
     def day(self) -> str | None:
         """The day of `time`, in UTC.
 
-        Readers are told no more: seconds of several releases in a row would tell how long the earlier ones
-        took, and that depends on rows. The ledger has the seconds, by `id`.
+        Readers are told no more: seconds of several releases in a row would tell how long the
+        earlier ones took, and that depends on rows. The ledger has the seconds, by `id`.
         """
         return None if self.time is None else self.time[:10]
 

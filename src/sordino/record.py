@@ -1,6 +1,9 @@
-"""The record of a release: all that is printed of it, in one form for the command, sessions and the ledger.
+"""The record of a release.
 
-A table, JSON and CSV are all made of a record. So what is kept of it prints the release again in each.
+All that is printed of it, in one form for the command, sessions and the ledger.
+
+A table, JSON and CSV are all made of a record. So what is kept of it prints the release again in
+each.
 """
 
 from __future__ import annotations
@@ -43,15 +46,16 @@ class Record:
     hidden : sequence of str
         Columns that a table leaves out; JSON and CSV have them.
     counts : bool
-        Whether numbers of a table are about counts: then they have one digit after the point at most.
+        Whether numbers of a table are about counts: then they have one digit after the point at
+        most.
     again : mapping of str to object, optional
         What measures the release again from what a ledger has kept; it is never printed.
 
     Raises
     ------
     InvalidParameter
-        By `to_text`, if a value is none that JSON can express, or the text would be longer than 2^26
-        characters.
+        By `to_text`, if a value is none that JSON can express, or the text would be longer than
+        2^26 characters.
 
     Examples
     --------
@@ -88,16 +92,18 @@ class Record:
             **({} if self.again is None else {"again": dict(self.again)}),
         }
         try:
-            # Names are not sorted: their order is that of what is printed. And both databases take ASCII,
-            # where a label may hold a character that one of them refuses.
+            # Names are not sorted: their order is that of what is printed. And both databases take
+            # ASCII, where a label may hold a character that one of them refuses.
             text = json.dumps(said, allow_nan=False, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError):
             raise InvalidParameter(
-                "A record must hold JSON-ready values and finite numbers; this one holds something else."
+                "A record must hold JSON-ready values and finite numbers; this one holds something "
+                "else."
             ) from None
         if len(text) > MOST_CHARACTERS:
             raise InvalidParameter(
-                f"A record that is kept must have at most {MOST_CHARACTERS} characters; got {len(text)}."
+                f"A record that is kept must have at most {MOST_CHARACTERS} characters; got "
+                f"{len(text)}."
             )
         return text
 
@@ -120,13 +126,25 @@ class Record:
             record = cls(**said)
         except (ValueError, TypeError, RecursionError):
             raise LedgerError(_UNREADABLE) from None
-        # Others may have written the file: what is printed later must not fail because of one value.
-        kinds = {"facts": dict, "columns": list, "rows": list, "notes": list, "hidden": list, "counts": bool}
+        # Others may have written the file: what is printed later must not fail because of one
+        # value.
+        kinds = {
+            "facts": dict,
+            "columns": list,
+            "rows": list,
+            "notes": list,
+            "hidden": list,
+            "counts": bool,
+        }
         fits = (
             all(isinstance(getattr(record, name), kind) for name, kind in kinds.items())
-            and all(isinstance(word, str) for word in (*record.columns, *record.notes, *record.hidden))
+            and all(
+                isinstance(word, str) for word in (*record.columns, *record.notes, *record.hidden)
+            )
             and isinstance(record.again, dict | None)
-            and all(isinstance(row, dict) and row.keys() >= set(record.columns) for row in record.rows)
+            and all(
+                isinstance(row, dict) and row.keys() >= set(record.columns) for row in record.rows
+            )
         )
         if not fits:
             raise LedgerError(_UNREADABLE)
@@ -149,7 +167,10 @@ def list_facts(
     max_rows: int | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Return what every release says about itself to programs; of `more`, what is None is left out."""
+    """Return what every release says about itself to programs.
+
+    Of `more`, what is None is left out.
+    """
     return {
         "release": kind,
         **({} if receipt is None else receipt.to_dict()),
@@ -168,13 +189,17 @@ def list_facts(
 
 
 def list_spent(cost: Any) -> dict[str, Any]:
-    """Return what a release spent: an epsilon, or a rho where it has none, and the delta of its failures."""
+    """Return what a release spent.
+
+    An epsilon, or a rho where it has none, and the delta of its failures.
+    """
     # Most costs never fail.
     split = getattr(cost, "split_failure", None)
     failing, firm = (0, cost) if split is None else split()
     pure = firm.pure()
     if math.isfinite(pure):
-        # Delta goes with this epsilon, which is pure but for a failure, on whatever meter the account counts.
+        # Delta goes with this epsilon, which is pure but for a failure, on whatever meter the
+        # account counts.
         return {"epsilon": float(pure), "delta": float(failing) or 0}
     # Gaussian noise has no epsilon at delta 0: what it spends is a rho.
     spent = {"epsilon": None, "delta": None, "rho": float(firm.zcdp())}
@@ -182,7 +207,9 @@ def list_spent(cost: Any) -> dict[str, Any]:
 
 
 def list_total(release: Any) -> dict[str, Any]:
-    """Return what a release cost together with the looks before it; nothing where it is the only one.
+    """Return what a release cost together with the looks before it.
+
+    Nothing where it is the only one.
 
     Where nobody knows it any more its epsilon is None.
     """
@@ -193,7 +220,10 @@ def list_total(release: Any) -> dict[str, Any]:
 
 
 def list_mechanisms(mechanism: Any) -> list[str]:
-    """Return the names of what made a release: one for each claim, which says what is proved of it."""
+    """Return the names of what made a release.
+
+    One for each claim, which says what is proved of it.
+    """
     parts = mechanism if isinstance(mechanism, tuple) else (mechanism,)
     return list(dict.fromkeys(type(part).__name__ for part in parts if part is not None))
 
@@ -211,8 +241,11 @@ def list_noises(mechanism: Any) -> dict[str, str | None]:
     # Where nothing was selected, or nobody asked for it, nothing is measured.
     idle = several and len(kinds) == 1
     found = dict(zip(("noise", "measure_noise"), [*kinds, None], strict=False))
-    # A set is chosen at once, and so is a quantile: there is no noise on a count that could be named.
-    return {name: kind for name, kind in found.items() if kind or (idle and name == "measure_noise")}
+    # A set is chosen at once, and so is a quantile: there is no noise on a count that could be
+    # named.
+    return {
+        name: kind for name, kind in found.items() if kind or (idle and name == "measure_noise")
+    }
 
 
 def describe_spent(facts: Mapping[str, Any]) -> str:
@@ -233,14 +266,16 @@ def describe_receipt(receipt: Receipt | None) -> list[str]:
     """Return the note that says where the ledger has a release; none if nobody paid."""
     if receipt is None or receipt.id is None:
         return []
-    return [f"Charge: {receipt.id} of account {escape_controls(receipt.account or '')}, {receipt.day}."]
+    return [
+        f"Charge: {receipt.id} of account {escape_controls(receipt.account or '')}, {receipt.day}."
+    ]
 
 
 def escape_controls(text: str) -> str:
     """Return a text in which control characters are spelled out, as Python writes them.
 
-    A label must not steer the terminal, turn the direction of what follows, or break a row. Blanks of all
-    kinds stay, as do the two joiners that some alphabets need.
+    A label must not steer the terminal, turn the direction of what follows, or break a row. Blanks
+    of all kinds stay, as do the two joiners that some alphabets need.
     """
     # Nearly every text is printable, and then it stays as it is.
     if text.isprintable():
@@ -254,4 +289,5 @@ def steers(character: str) -> bool:
 
 
 _STEERING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-"""Categories of Unicode: controls, formats, halves of characters, separators of lines and paragraphs."""
+"""Categories of Unicode: controls, formats, halves of characters, separators of lines and
+paragraphs."""

@@ -69,9 +69,12 @@ def make_document(record: Record) -> dict[str, Any]:
 
 def write_csv(record: Record) -> str:
     """Return a record as CSV; each row repeats the facts that nobody may lose."""
-    # What a row says itself stands there: a fact of the same name is about something else, or says it again.
+    # What a row says itself stands there: a fact of the same name is about something else, or says
+    # it again.
     marks = {
-        name: record.facts[name] for name in MARKS if name in record.facts and name not in record.columns
+        name: record.facts[name]
+        for name in MARKS
+        if name in record.facts and name not in record.columns
     }
     names = [*record.columns, *marks]
     lines: list[Sequence[Any]] = [names]
@@ -82,7 +85,8 @@ def write_csv(record: Record) -> str:
 def encode_json(value: Any, *, indent: int | None = None) -> str:
     """Return JSON with letters of all alphabets as they are, and all control characters spelled out.
 
-    JSON itself spells out those of ASCII alone, and a terminal obeys others, too: a label must not steer it.
+    JSON itself spells out those of ASCII alone, and a terminal obeys others, too: a label must not
+    steer it.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     # They stand inside of strings alone.
@@ -99,17 +103,21 @@ def format_csv_line(values: Iterable[Any]) -> str:
 
 
 def _disarm(value: Any) -> str:
-    """Return a cell of CSV: what a text would do to who looks at it is spelled out, or told to be a text.
+    """Return a cell of CSV.
 
-    Control characters are written as in a table. A text that a spreadsheet would compute gets an apostrophe
-    in front, by which these programs know a text; a number is none that does any harm. JSON has texts as
-    they are.
+    What a text would do to who looks at it is spelled out, or told to be a text.
+
+    Control characters are written as in a table. A text that a spreadsheet would compute gets an
+    apostrophe in front, by which these programs know a text; a number is none that does any harm.
+    JSON has texts as they are.
     """
     cell = format_cell(value)
     if not isinstance(value, str | list):
         return cell
     shown = escape_controls(cell)
-    return f"'{shown}" if shown.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(shown) else shown
+    return (
+        f"'{shown}" if shown.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(shown) else shown
+    )
 
 
 def format_cell(value: Any, digits: int | None = None) -> str:

@@ -1,4 +1,7 @@
-"""The results that mechanisms release: each knows its mechanism, its cost and whether it is real."""
+"""The results that mechanisms release.
+
+Each knows its mechanism, its cost and whether it is real.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.generic | Fraction | Decimal):
-        return plain(value.item() if isinstance(value, np.generic) else _fraction_to_number(Fraction(value)))
+        return plain(
+            value.item() if isinstance(value, np.generic) else _fraction_to_number(Fraction(value))
+        )
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     # A class that can describe itself is asked below.
@@ -41,14 +46,18 @@ def _fraction_to_number(value: Fraction) -> int | float:
 
 
 def parameters(mechanism: Any) -> dict[str, Any]:
-    """Return the public parameters of a mechanism, as its constructor takes them: a law by its name.
+    """Return the public parameters of a mechanism, as its constructor takes them.
+
+    A law by its name.
 
     One that holds a whole other mechanism, or a release, lists what is said of it by itself.
     """
     if hasattr(mechanism, "list_parameters"):
         listed: dict[str, Any] = mechanism.list_parameters()
         return listed
-    values = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
+    values = {
+        field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init
+    }
     return {
         # The constructor takes a law by its name; the object behind it holds more than parameters.
         name: getattr(value, "name", value) if name.endswith("noise") else value
@@ -98,9 +107,11 @@ class Release(Tabular):
     receipt : Receipt or None
         Of a release of a session, where the ledger has its charge. A mechanism alone gives none.
     total : Cost or None
-        Of a release that measures another one again: what all looks cost; `cost` is that of the last one.
+        Of a release that measures another one again: what all looks cost; `cost` is that of the
+        last one.
     population : Population or None
-        Of a release of a session: whom it protects, and which rows count in it. A mechanism alone knows none.
+        Of a release of a session: whom it protects, and which rows count in it. A mechanism alone
+        knows none.
     """
 
     mechanism: Any
@@ -112,15 +123,19 @@ class Release(Tabular):
     population: Population | None = None
 
     def __post_init__(self) -> None:
-        # A part of an array keeps the whole alive: the first k of an order, and with them the order of all
-        # noisy values, which nobody paid for. So a release holds arrays of its own.
+        # A part of an array keeps the whole alive: the first k of an order, and with them the order
+        # of all noisy values, which nobody paid for. So a release holds arrays of its own.
         arrays = [name for name, value in vars(self).items() if isinstance(value, np.ndarray)]
         for name in arrays:
             object.__setattr__(self, name, getattr(self, name).copy())
 
     def __repr__(self) -> str:
         # What is simulated protects nobody, so that is said first.
-        shown = {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost}
+        shown = (
+            {"simulated": True} | self._own()
+            if self.simulated
+            else self._own() | {"cost": self.cost}
+        )
         # What the last look cost is not what all have: both are said.
         return short_repr(self, shown if self.total is None else shown | {"total": self.total})
 
@@ -167,7 +182,10 @@ class Release(Tabular):
         return list_row_columns(self)
 
     def take_receipt(self, receipt: Receipt) -> None:
-        """Take the receipt of the charge; a session does this before anybody else holds the release."""
+        """Take the receipt of the charge.
+
+        A session does this before anybody else holds the release.
+        """
         object.__setattr__(self, "receipt", receipt)
 
     def take_population(self, population: Population) -> None:
@@ -190,7 +208,9 @@ class HasEstimate:
         own: dict[str, Any] = super()._list_figures()  # type: ignore[misc]
         known = [name for name in ("estimate", "low", "high") if hasattr(self, name)]
         named = {name: getattr(self, name) for name in known}
-        return named | {name: value for name, value in own.items() if name not in {"value", "interval"}}
+        return named | {
+            name: value for name, value in own.items() if name not in {"value", "interval"}
+        }
 
 
 class HasInterval(HasEstimate):
@@ -296,8 +316,9 @@ class TopK(Release):
     indices : array of int, shape (k,)
         Positions in the list of answers (in the domain, where a domain size was given).
     gaps : array of float, shape (min(k, n - 1),)
-        How far each item lies above the next one, noise included, in the unit of the answers; all at least 0.
-        The last one is the margin over the best item that was not selected. Empty after Gumbel noise.
+        How far each item lies above the next one, noise included, in the unit of the answers; all
+        at least 0. The last one is the margin over the best item that was not selected. Empty after
+        Gumbel noise.
 
     Examples
     --------
@@ -314,12 +335,15 @@ class TopK(Release):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TopSet(Release):
-    """The set of the items with the largest answers, as `JointTopK` selected it: nothing says which is best.
+    """The set of the items with the largest answers, as `JointTopK` selected it.
+
+    Nothing says which is best.
 
     Attributes
     ----------
     indices : array of int, shape (k,)
-        Positions in the list of answers (in the domain, where a domain size was given), in rising order.
+        Positions in the list of answers (in the domain, where a domain size was given), in rising
+        order.
 
     Examples
     --------
@@ -343,7 +367,8 @@ class HistogramTop(Release):
     indices : array of int, shape (s,)
         Positions in the list of answers (in the domain, where a domain size was given).
     values : array of float, shape (s,)
-        Their noisy answers, in the unit of the answers: too high on average, because they were selected.
+        Their noisy answers, in the unit of the answers: too high on average, because they were
+        selected.
     entries : array of float, shape (s,)
         With which noisy answer each would still have been selected; -inf where any would have been.
     crossed : bool or None
@@ -372,20 +397,21 @@ class HybridTop(Release):
     Attributes
     ----------
     indices : array of int, shape (s,)
-        Positions in the list of answers (in the domain, where a domain size was given); never the threshold.
+        Positions in the list of answers (in the domain, where a domain size was given); never the
+        threshold.
     gaps : array of float, shape (s,)
-        How far each item lies above the next one, noise included, in the unit of the answers; all at least 0.
-        The last one is the lead over the noisy threshold if that ended the list, else the margin over the
-        best item that was not selected, the threshold among them.
+        How far each item lies above the next one, noise included, in the unit of the answers; all
+        at least 0. The last one is the lead over the noisy threshold if that ended the list, else
+        the margin over the best item that was not selected, the threshold among them.
     crossed : bool
         Whether the noisy threshold ended the list: s < k.
     threshold_margin : float or None
-        The margin of the noisy threshold over the best item that was not selected, at least 0; None unless
-        crossed.
+        The margin of the noisy threshold over the best item that was not selected, at least 0; None
+        unless crossed.
     estimates : array of float, shape (s,)
-        If crossed, the threshold plus the gaps down to it: unbiased before selection, too high after it. Each
-        has twice the variance of the noise; half of that belongs to the threshold, and they share it. NaN if
-        not crossed: nothing says how high the list lies.
+        If crossed, the threshold plus the gaps down to it: unbiased before selection, too high
+        after it. Each has twice the variance of the noise; half of that belongs to the threshold,
+        and they share it. NaN if not crossed: nothing says how high the list lies.
 
     Examples
     --------
@@ -415,9 +441,9 @@ class UnlistedTop(Release):
     labels : tuple of str, length s
         The labels. Whether there are others is not told.
     gaps : array of float, shape (s,)
-        How far each noisy count lies above the next one; all at least 0. The last one is the lead over the
-        noisy threshold if that ended the list, else the margin over whatever comes next, the threshold among
-        them.
+        How far each noisy count lies above the next one; all at least 0. The last one is the lead
+        over the noisy threshold if that ended the list, else the margin over whatever comes next,
+        the threshold among them.
     crossed : bool
         Whether the noisy threshold ended the list: s < k. Of what lies below it nothing is told.
     estimates : array of float, shape (s,)
@@ -441,7 +467,9 @@ class UnlistedTop(Release):
     @property
     def indices(self) -> NDArray[np.int64]:
         """Where each label stands among these labels in the order of code points, which decides ties."""
-        return np.argsort(np.argsort(np.array(self.labels, dtype=object), kind="stable"), kind="stable")
+        return np.argsort(
+            np.argsort(np.array(self.labels, dtype=object), kind="stable"), kind="stable"
+        )
 
 
 @final
@@ -454,8 +482,8 @@ class UnlistedCounts(Release):
     labels : tuple of str, length s
         The labels. Whether there are others is not told.
     values : array of float, shape (s,)
-        Their noisy counts, none below the threshold of the mechanism. Unbiased before selection, too high
-        after it.
+        Their noisy counts, none below the threshold of the mechanism. Unbiased before selection,
+        too high after it.
     standard_error : float
         Standard deviation of the noise of each.
 
@@ -485,8 +513,8 @@ class Positives(Release):
     indices : array of int, shape (t,)
         Positions in the list of answers (in the domain, where a domain size was given).
     gaps : array of float, shape (t,)
-        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. NaN in
-        later passes, where a gap says nothing about its answer.
+        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction.
+        NaN in later passes, where a gap says nothing about its answer.
     branches : array of int, shape (t,)
         Which test found each, counted from 0; always 0 where there is one test.
     passes : array of int, shape (t,)
@@ -495,8 +523,8 @@ class Positives(Release):
         How many questions were asked until enough were found or the list ended, over all passes
         (`HybridSparseVector`: all).
     estimates : array of float, shape (t,)
-        Threshold plus gap, less the mean of the noise: unbiased before selection, too high after it. NaN like
-        the gap.
+        Threshold plus gap, less the mean of the noise: unbiased before selection, too high after
+        it. NaN like the gap.
 
     Examples
     --------
@@ -538,25 +566,27 @@ class FirstAbove(Release):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Verdict(Release):
-    """What a stream says of one answer; `cost` is what this verdict adds to what the stream has spent.
+    """What a stream says of one answer.
+
+    `cost` is what this verdict adds to what the stream has spent.
 
     Attributes
     ----------
     above : bool
         Whether the noisy answer reached the noisy threshold.
     gap : float or None
-        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. None if
-        not above.
+        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction.
+        None if not above.
     branch : int or None
         Which test found it, counted from 0. None if not above.
     threshold : number
         The public threshold that the question was asked with.
     estimate : float or None
-        Threshold plus gap, less the mean of the noise: unbiased before it is known whether the answer is
-        found, too high after it. None like the gap.
+        Threshold plus gap, less the mean of the noise: unbiased before it is known whether the
+        answer is found, too high after it. None like the gap.
     charged : Fraction or inf
-        The epsilon of `cost`: 0 for an ordinary answer below; the first question also pays for the threshold.
-        inf where nothing pure is claimed.
+        The epsilon of `cost`: 0 for an ordinary answer below; the first question also pays for the
+        threshold. inf where nothing pure is claimed.
 
     Examples
     --------
@@ -589,9 +619,9 @@ class Choice(Release):
     index : int
         Position in the list of answers.
     gap : float or None
-        Lead of the exponential mechanism, in the unit of the answers, at least 0: a logistic variable
-        centered at how far the selected answer lies above all others together, known to be positive and
-        rounded down to the grid. None where a mechanism releases none.
+        Lead of the exponential mechanism, in the unit of the answers, at least 0: a logistic
+        variable centered at how far the selected answer lies above all others together, known to be
+        positive and rounded down to the grid. None where a mechanism releases none.
 
     Examples
     --------

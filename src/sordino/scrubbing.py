@@ -1,9 +1,10 @@
 """Clears the local variables out of errors that leave the library, because exact answers stand in them.
 
-Error reporters print the local variables of every frame that an error came through, of its causes, and of
-what was being handled when it arose. Exact answers stand in the library's frames. So each function that is
-handed something private is a *door*: the frames of an error that leaves through it are emptied. The error
-keeps its sentence and the lines it came through. The frames of the caller are left as they are.
+Error reporters print the local variables of every frame that an error came through, of its causes,
+and of what was being handled when it arose. Exact answers stand in the library's frames. So each
+function that is handed something private is a *door*: the frames of an error that leaves through it
+are emptied. The error keeps its sentence and the lines it came through. The frames of the caller
+are left as they are.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def scrubbed(function: F) -> F:
                 outer = sys.exception()
                 return function(*given, **named)
             except BaseException as error:  # whatever it is, and it goes on
-                given, named = (), {}  # a frame that is running cannot be cleared: this one forgets by itself
+                given, named = (
+                    (),
+                    {},
+                )  # a frame that is running cannot be cleared: this one forgets by itself
                 scrub(error, outer)
                 swept = True
                 raise
@@ -70,7 +74,8 @@ def scrub(error: BaseException, outer: BaseException | None = None) -> None:
     outer : BaseException, optional
         What the caller was handling before: it is the caller's, and stays.
     """
-    # The same error may be raised again while the caller handles it: then it came through here this time.
+    # The same error may be raised again while the caller handles it: then it came through here this
+    # time.
     waiting, seen = [error], set() if error is outer else {id(outer)}
     while waiting:
         one = waiting.pop()
@@ -80,8 +85,8 @@ def scrub(error: BaseException, outer: BaseException | None = None) -> None:
         seen.add(id(one))
         step = one.__traceback__
         while step is not None:
-            # A frame that is still running cannot be cleared: the door itself, which forgets by itself, or a
-            # caller of the door.
+            # A frame that is still running cannot be cleared: the door itself, which forgets by
+            # itself, or a caller of the door.
             with suppress(RuntimeError):
                 step.tb_frame.clear()
             step = step.tb_next

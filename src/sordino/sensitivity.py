@@ -1,4 +1,6 @@
-"""How much one unit can change the answers, as one value: `spread` replaces "factor two unless monotone".
+"""How much one unit can change the answers, as one value.
+
+`spread` replaces "factor two unless monotone".
 
 Claim: `spread` bounds how far two answers can move apart between neighbors.
 Proof: docs/proofs/sensitivity.md.
@@ -11,7 +13,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, final
 
-from sordino.constraints import ADJACENCY, COUNT, NORM, POSITIVE, POWER_OF_TWO, TRUTH, Number, to_fraction
+from sordino.constraints import (
+    ADJACENCY,
+    COUNT,
+    NORM,
+    POSITIVE,
+    POWER_OF_TWO,
+    TRUTH,
+    Number,
+    to_fraction,
+)
 from sordino.errors import InvalidParameter
 
 Adjacency = Literal["add-remove", "replace-one"]
@@ -26,28 +37,31 @@ class Sensitivity:
     Parameters
     ----------
     bound : number
-        Norm "each": the largest change of any one answer; "l1", "l2": of that norm of the whole vector. In
-        the unit of the answers.
+        Norm "each": the largest change of any one answer; "l1", "l2": of that norm of the whole
+        vector. In the unit of the answers.
     monotone : bool
-        True if all answers move in the same direction between any two neighbors (counts under add-remove).
+        True if all answers move in the same direction between any two neighbors (counts under
+        add-remove).
     adjacency : {"add-remove", "replace-one"}
         Which data sets are neighbors.
     norm : {"each", "l1", "l2"}
         What `bound` bounds.
     step : number, optional
-        Public power of two that the answers are multiples of (1 for counts). Answers that are not are rounded
-        down to it first, and an "l1" or "l2" bound must hold for the rounded answers. None: the mechanism
-        picks a step in (scale/2^21, scale/2^20] and accounts for the rounding itself.
+        Public power of two that the answers are multiples of (1 for counts). Answers that are not
+        are rounded down to it first, and an "l1" or "l2" bound must hold for the rounded answers.
+        None: the mechanism picks a step in (scale/2^21, scale/2^20] and accounts for the rounding
+        itself.
     size : int, optional
-        How many answers an "l1" or "l2" bound is about. Needed to release a vector when `step` is None:
-        rounding can move every answer by one step.
+        How many answers an "l1" or "l2" bound is about. Needed to release a vector when `step` is
+        None: rounding can move every answer by one step.
     l1, l2 : number, optional
-        A second statement beside norm "each": a bound of that norm of all answers together, however many
-        there are. With at most M items a unit, counts have l1 = M under add-remove and 2M under replace-one,
-        where a unit leaves and another one comes: falls are at most half of `l1` together, and so are rises.
-        Mechanisms that release all noisy answers, or select with two-sided noise, take it where it is the
-        better one; sparse vectors never do (docs/proofs/hybrid-sparse-vector.md, "Few items a unit"). It must
-        hold for the answers on the grid, so it needs a `step`.
+        A second statement beside norm "each": a bound of that norm of all answers together, however
+        many there are. With at most M items a unit, counts have l1 = M under add-remove and 2M
+        under replace-one, where a unit leaves and another one comes: falls are at most half of `l1`
+        together, and so are rises. Mechanisms that release all noisy answers, or select with
+        two-sided noise, take it where it is the better one; sparse vectors never do
+        (docs/proofs/hybrid-sparse-vector.md, "Few items a unit"). It must hold for the answers on
+        the grid, so it needs a `step`.
 
     Raises
     ------
@@ -90,24 +104,33 @@ class Sensitivity:
         """Raise `InvalidParameter` unless a second statement goes with norm "each" and a step."""
         if self.norm != "each":
             raise InvalidParameter(
-                f"Sensitivity.{norm} is a second statement beside norm 'each'; got norm {self.norm!r}, whose "
+                f"Sensitivity.{norm} is a second statement beside norm 'each'; got norm "
+                f"{self.norm!r}, whose "
                 "bound is about the whole vector already."
             )
         if self.step is None:
             raise InvalidParameter(
-                f"Sensitivity.step must be given with {norm}, which is about answers on the grid; got None."
+                f"Sensitivity.step must be given with {norm}, which is about answers on the grid; "
+                "got None."
             )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON-ready values."""
         # JSON has no fractions.
-        numbers = {"bound": float(self.bound), "step": None if self.step is None else float(self.step)}
+        numbers = {
+            "bound": float(self.bound),
+            "step": None if self.step is None else float(self.step),
+        }
         # A second statement is told where there is one.
         second = {
-            name: float(bound) for name, bound in (("l1", self.l1), ("l2", self.l2)) if bound is not None
+            name: float(bound)
+            for name, bound in (("l1", self.l1), ("l2", self.l2))
+            if bound is not None
         }
         return (
-            {name: value for name, value in vars(self).items() if name not in ("l1", "l2")} | numbers | second
+            {name: value for name, value in vars(self).items() if name not in ("l1", "l2")}
+            | numbers
+            | second
         )
 
     @property
@@ -133,19 +156,31 @@ class Sensitivity:
         Raises
         ------
         InvalidParameter
-            If `k` is not a whole number of at least 1 or this statement is already about a whole vector.
+            If `k` is not a whole number of at least 1 or this statement is already about a whole
+            vector.
         """
         k = COUNT("Sensitivity.over.k", k)
         if self.norm != "each" or norm not in {"l1", "l2"}:
             raise InvalidParameter(
-                "Sensitivity.over turns a statement about each answer (norm 'each') into one with norm "
+                "Sensitivity.over turns a statement about each answer (norm 'each') into one with "
+                "norm "
                 f"'l1' or 'l2'; got norm {self.norm!r} to {norm!r}."
             )
-        # In units of what one answer moves, so that a root is rounded alike in every unit of the answers.
+        # In units of what one answer moves, so that a root is rounded alike in every unit of the
+        # answers.
         each = self._each_on_grid()
-        moved = self._sum_moves(k) if norm == "l1" else each * _root_above(self._square_moves(k) / each**2)
+        moved = (
+            self._sum_moves(k)
+            if norm == "l1"
+            else each * _root_above(self._square_moves(k) / each**2)
+        )
         return Sensitivity(
-            bound=moved, monotone=self.monotone, adjacency=self.adjacency, norm=norm, step=self.step, size=k
+            bound=moved,
+            monotone=self.monotone,
+            adjacency=self.adjacency,
+            norm=norm,
+            step=self.step,
+            size=k,
         )
 
     def _sum_moves(self, k: int) -> Fraction:

@@ -30,16 +30,20 @@ Kind = Literal["text", "whole", "number", "truth"]
 Row = dict[str, Any]
 
 MOVED = (
-    "the figure that all numbers give once each is moved between the two ends in the table. The figure of "
+    "the figure that all numbers give once each is moved between the two ends in the table. The "
+    "figure of "
     "the numbers as they are may lie outside: how far is not known."
 )
 """What the intervals of clipped numbers are about."""
-MOVED_OF_SOME = MOVED.replace("all numbers give once each", "the rows that count give once each number")
+MOVED_OF_SOME = MOVED.replace(
+    "all numbers give once each", "the rows that count give once each number"
+)
 """The same where a unit counts for some of its rows only."""
 SHOWN_ROWS = 50
 """A notebook shows so many rows of a release, and says how many there are."""
 
-# How each library calls the four kinds of columns. Of pandas: those that can hold that nothing is known.
+# How each library calls the four kinds of columns. Of pandas: those that can hold that nothing is
+# known.
 _TYPES: dict[str, dict[Kind, str]] = {
     "pyarrow": {"text": "string", "whole": "int64", "number": "float64", "truth": "bool_"},
     "polars": {"text": "String", "whole": "Int64", "number": "Float64", "truth": "Boolean"},
@@ -66,9 +70,10 @@ class Tabular:
         Returns
         -------
         pyarrow.Table
-            One row for each row of the release; one row of a release that is a single figure. Ends of a range
-            are two columns, such as `clip_low` and `clip_high`. What the release does not say is null. Where
-            some rows alone count, each row says by what: `where`, `max_rows`, `groups_per_unit`.
+            One row for each row of the release; one row of a release that is a single figure. Ends
+            of a range are two columns, such as `clip_low` and `clip_high`. What the release does
+            not say is null. Where some rows alone count, each row says by what: `where`,
+            `max_rows`, `groups_per_unit`.
 
         Raises
         ------
@@ -141,7 +146,8 @@ class Tabular:
         pandas = _load("pandas")
         kinds, columns = _add_bounds(self, *_arrange(self))
         series = {
-            name: pandas.Series(columns[name], dtype=_TYPES["pandas"][kind]) for name, kind in kinds.items()
+            name: pandas.Series(columns[name], dtype=_TYPES["pandas"][kind])
+            for name, kind in kinds.items()
         }
         frame: pd.DataFrame = pandas.DataFrame(series)
         return frame
@@ -149,7 +155,8 @@ class Tabular:
     def plot(self) -> alt.Chart | alt.LayerChart:
         """Return a picture of the rows: dots or bars with intervals, or a curve of quantiles.
 
-        Nothing is computed from data, and nothing is charged. Of very many rows the first are drawn.
+        Nothing is computed from data, and nothing is charged. Of very many rows the first are
+        drawn.
 
         Returns
         -------
@@ -176,7 +183,10 @@ class Tabular:
         return make_chart(read_figure(type(self).__name__, self.list_rows(), notes=notes))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand the rows to any program that takes Arrow (the PyCapsule protocol); it needs pyarrow."""
+        """Hand the rows to any program that takes Arrow (the PyCapsule protocol).
+
+        It needs pyarrow.
+        """
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
@@ -216,7 +226,9 @@ def _list_clipped(columns: Iterable[str], release: Any) -> list[str]:
     """Return what must be said of intervals that are not about all numbers as they are, or of each row."""
     about = [f"Intervals are about {say_moved(release)}"] if "clip_high" in columns else []
     if getattr(release, "on_average", False):
-        about.append(f"On average {100 * release.confidence:.4g}% of the intervals hold, and not each so.")
+        about.append(
+            f"On average {100 * release.confidence:.4g}% of the intervals hold, and not each so."
+        )
     return about
 
 
@@ -234,7 +246,8 @@ def _add_bounds(
     said: dict[str, Any] = {} if some is None else some.list_bounds()
     height = len(next(iter(columns.values()), []))
     return (
-        kinds | {name: "text" if isinstance(value, str) else "whole" for name, value in said.items()},
+        kinds
+        | {name: "text" if isinstance(value, str) else "whole" for name, value in said.items()},
         columns | {name: [value] * height for name, value in said.items()},
     )
 
@@ -263,11 +276,13 @@ def _load(name: str) -> Any:
         ) from None
 
 
-# ---- from a release to columns -----------------------------------------------------------------------------
+# ---- from a release to columns -------------------------------------------------------------------
 
 
 def list_own_rows(own: Mapping[str, Any]) -> list[Row]:
-    """Return the rows that fields make: one for each entry of their arrays; one row where none is an array.
+    """Return the rows that fields make: one for each entry of their arrays.
+
+    One row where none is an array.
 
     Beside arrays, other fields are about the whole release, and in no row.
     """
@@ -298,7 +313,10 @@ def _list_declared(row: Any) -> dict[str, Kind]:
 
 
 def _name_kind(declared: Any) -> Kind | None:
-    """Return the kind of column of a declared type, of which None may be a part; None if it has none."""
+    """Return the kind of column of a declared type, of which None may be a part.
+
+    None if it has none.
+    """
     parts = set(get_args(declared)) - {type(None)} or {declared}
     names: dict[Any, Kind] = {str: "text", bool: "truth", int: "whole", float: "number"}
     return names.get(parts.pop()) if len(parts) == 1 else None

@@ -17,7 +17,13 @@ from sordino.accounting._pld import SLACK
 from sordino.cost import ZCDP, Approximate, BoundedRange, Pure, Range, compose, repeat
 
 TENTH, HUNDREDTH = Pure(epsilon=Fraction(1, 10)), Pure(epsilon=Fraction(1, 100))
-SEVERAL = [TENTH, TENTH, Range(low=0.05, high=0.1, orientation="x"), BoundedRange(epsilon=0.2), TENTH]
+SEVERAL = [
+    TENTH,
+    TENTH,
+    Range(low=0.05, high=0.1, orientation="x"),
+    BoundedRange(epsilon=0.2),
+    TENTH,
+]
 
 
 def truth(one, count, delta):
@@ -31,7 +37,9 @@ def truth(one, count, delta):
             mass *= mpmath.mpf(wins) / (count - wins + 1) * (1 - high) / high
 
         def at(epsilon):
-            return sum(mass * -mpmath.expm1(epsilon - loss) for loss, mass in masses if loss > epsilon)
+            return sum(
+                mass * -mpmath.expm1(epsilon - loss) for loss, mass in masses if loss > epsilon
+            )
 
         low, top = mpmath.mpf(0), count * e
         for _ in range(60):
@@ -40,7 +48,9 @@ def truth(one, count, delta):
         return low
 
 
-@pytest.mark.parametrize("make", [list, tuple, deque, iter, lambda costs: (cost for cost in costs), reversed])
+@pytest.mark.parametrize(
+    "make", [list, tuple, deque, iter, lambda costs: (cost for cost in costs), reversed]
+)
 def test_any_list_is_the_same_list(make):
     found, expected = compare(make(SEVERAL), delta=1e-6), compare(SEVERAL, delta=1e-6)
     assert found.epsilon == expected.epsilon == compose(*SEVERAL).epsilon(1e-6) > 0.2
@@ -63,7 +73,8 @@ def test_any_list_is_the_same_list(make):
 def test_what_holds_each_cost_once_is_refused(make):
     for caller in (lambda costs: compare(costs, delta=1e-6), pld, to_dp_events):
         with pytest.raises(
-            InvalidParameter, match="takes a list of costs, equal ones as often as they are paid; got a"
+            InvalidParameter,
+            match="takes a list of costs, equal ones as often as they are paid; got a",
         ):
             caller(make([TENTH] * 20))
 
@@ -78,7 +89,11 @@ def test_a_thousand_costs_are_never_below_the_truth(one, delta):
     reference = table.routes[-1]
     assert reference.reference
     assert least <= reference.epsilon
-    assert reference.epsilon < 1.1 * least if float(delta) > 2 * SLACK else reference.epsilon == math.inf
+    assert (
+        reference.epsilon < 1.1 * least
+        if float(delta) > 2 * SLACK
+        else reference.epsilon == math.inf
+    )
     distribution = pld([one] * 1000)
     assert least <= distribution.epsilon(float(delta))
 
@@ -90,7 +105,9 @@ def test_the_reference_alone_would_have_been_too_low():
     assert raw < truth(TENTH, 1000, mpmath.mpf("1e-14")) - 0.1
 
 
-@pytest.mark.parametrize("one", [TENTH, HUNDREDTH, Range(low=0.02, high=0.05), BoundedRange(epsilon=0.03)])
+@pytest.mark.parametrize(
+    "one", [TENTH, HUNDREDTH, Range(low=0.02, high=0.05), BoundedRange(epsilon=0.03)]
+)
 @pytest.mark.sample(4)
 def test_the_margin_is_more_than_what_the_reference_loses(one):
     """Where our own sums know the truth: its raw deltas lie below it by less than a tenth of the margin."""
@@ -114,7 +131,8 @@ def test_bounded_ranges_of_any_width_are_rounded_up():
             assert (
                 BoundedRange(epsilon=width).delta(epsilon)
                 <= batch.delta(epsilon)
-                <= BoundedRange(epsilon=width).delta(epsilon - 0.002 if epsilon > 0.002 else 0) + 1e-3
+                <= BoundedRange(epsilon=width).delta(epsilon - 0.002 if epsilon > 0.002 else 0)
+                + 1e-3
             )
 
 
@@ -139,7 +157,10 @@ def test_the_last_row_takes_nothing_away(monkeypatch):
         monkeypatch.setattr(
             comparing, "distribution_of", lambda *_, error=error: (_ for _ in ()).throw(error())
         )
-        assert compare([TENTH], delta=1e-6).routes[-1].note == f"dp_accounting failed with {error.__name__}"
+        assert (
+            compare([TENTH], delta=1e-6).routes[-1].note
+            == f"dp_accounting failed with {error.__name__}"
+        )
 
 
 def test_many_different_costs_are_summed_in_pairs():

@@ -14,7 +14,14 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from sordino import COUNTING, BudgetExceeded, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK
+from sordino import (
+    COUNTING,
+    BudgetExceeded,
+    GaussianMechanism,
+    InvalidParameter,
+    LaplaceMechanism,
+    NoisyTopK,
+)
 from sordino.accounting import ApproximateFilter, PureFilter, RDPFilter, ZCDPFilter
 from sordino.accounting.filters import LimitedSums
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Pure, Range, compose, repeat
@@ -180,7 +187,9 @@ def test_rdp_amounts_are_never_below_the_curve(costs):
     for cost in costs:
         if budget.admits(cost):
             budget.spend(cost)
-            spent = [a + Fraction(cost.rdp(order)) for a, order in zip(spent, (1.5, 7), strict=True)]
+            spent = [
+                a + Fraction(cost.rdp(order)) for a, order in zip(spent, (1.5, 7), strict=True)
+            ]
     assert all(abs(a - b) <= Fraction(1, 10**12) for a, b in zip(budget.spent, spent, strict=True))
     assert all(a <= b for a, b in zip(budget.spent, (1, 2), strict=True))
 
@@ -191,8 +200,12 @@ def test_guarantees_are_those_of_the_limits_whatever_was_spent():
     concentrated.spend(ZCDP(rho=0.001))
     assert pure.guarantee() == Pure(epsilon=1.5)
     assert concentrated.guarantee() == ZCDP(rho=0.05625)
-    assert concentrated.guarantee(1e-6) == Approximate(epsilon=ZCDP(rho=0.05625).epsilon(1e-6), delta=1e-6)
-    assert float(concentrated.guarantee(1e-6).epsilon(1e-6)) == pytest.approx(1.56813662455, abs=1e-9)
+    assert concentrated.guarantee(1e-6) == Approximate(
+        epsilon=ZCDP(rho=0.05625).epsilon(1e-6), delta=1e-6
+    )
+    assert float(concentrated.guarantee(1e-6).epsilon(1e-6)) == pytest.approx(
+        1.56813662455, abs=1e-9
+    )
     orders = (2, 8, 16, 32, 64)
     curve = RDPFilter(orders=orders, limits=[Fraction(5625, 10**5) * order for order in orders])
     curve.spend(ZCDP(rho=0.05))
@@ -211,8 +224,14 @@ def test_bad_limits_are_refused():
         (lambda: PureFilter(epsilon=0), r"PureFilter.epsilon must be a number in \(0, inf\)"),
         (lambda: ZCDPFilter(rho=math.inf), "ZCDPFilter.rho must be"),
         (lambda: RDPFilter(orders=(), limits=()), "orders must be at least one"),
-        (lambda: RDPFilter(orders=(2, 2), limits=(1, 1)), "orders must be at least one number, increasing"),
-        (lambda: RDPFilter(orders=(1,), limits=(1,)), r"orders must be a number in \[1.000001, 1e300\]"),
+        (
+            lambda: RDPFilter(orders=(2, 2), limits=(1, 1)),
+            "orders must be at least one number, increasing",
+        ),
+        (
+            lambda: RDPFilter(orders=(1,), limits=(1,)),
+            r"orders must be a number in \[1.000001, 1e300\]",
+        ),
         (lambda: RDPFilter(orders=(2,), limits=(1, 2)), "one limit for each of the 1 orders"),
         (lambda: RDPFilter(orders=(2,), limits=(0,)), "limits must be"),
         (lambda: ApproximateFilter(epsilon=1, delta=1), r"delta must be a number in \[0, 1\)"),
@@ -233,7 +252,11 @@ def test_a_copy_of_the_process_has_no_budget(make, cost, fit):
 
     def child():
         refused = 0
-        for attempt in (lambda: budget.spend(cost), lambda: budget.admits(cost), lambda: budget.remaining):
+        for attempt in (
+            lambda: budget.spend(cost),
+            lambda: budget.admits(cost),
+            lambda: budget.remaining,
+        ):
             try:
                 attempt()
             except BudgetExceeded as error:
@@ -312,12 +335,16 @@ def test_guarantees_speak_in_their_own_name():
 @pytest.mark.parametrize("count", [5, 40])
 def test_a_composition_is_charged_with_its_divergences(count):
     """Few parts one by one, many by arrays: the same up to rounding, never below, never anything for a part that has no curve."""
-    costs = [Pure(epsilon=Fraction(i, 100)) for i in range(1, count + 1)] + [ZCDP(rho=Fraction(1, 3))]
+    costs = [Pure(epsilon=Fraction(i, 100)) for i in range(1, count + 1)] + [
+        ZCDP(rho=Fraction(1, 3))
+    ]
     budget = RDPFilter(orders=(1.5, 7), limits=(10**6, 10**6))
     budget.spend(compose(*costs))
     for spent, order in zip(budget.spent, (Fraction(3, 2), Fraction(7)), strict=True):
         one_by_one = sum(Fraction(cost.rdp(float(order))) for cost in costs[:-1]) + order / 3
-        assert one_by_one * (1 - Fraction(1, 10**9)) <= spent <= one_by_one * (1 + Fraction(1, 10**6))
+        assert (
+            one_by_one * (1 - Fraction(1, 10**9)) <= spent <= one_by_one * (1 + Fraction(1, 10**6))
+        )
     with pytest.raises(InvalidParameter, match="a finite divergence at order 7"):
         budget.spend(compose(*costs, RDP(table=[(2, 1)])))
 

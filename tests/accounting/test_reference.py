@@ -51,11 +51,16 @@ def test_exact_sums_equal_the_reference(costs, above):
     reference, ours = pld(costs), compose(*costs)
     for delta in (1e-6, 1e-4, 1e-2):
         assert (
-            ours.epsilon(delta) * (1 - 1e-9) <= reference.epsilon(delta) <= ours.epsilon(delta) + above + 1e-6
+            ours.epsilon(delta) * (1 - 1e-9)
+            <= reference.epsilon(delta)
+            <= ours.epsilon(delta) + above + 1e-6
         )
     for epsilon in (0.3, 0.9, 1.5):
         assert ours.delta(epsilon) * (1 - 1e-6) - 1e-14 <= reference.delta(epsilon)
-        assert reference.delta(epsilon) <= ours.delta(max(epsilon - above - 1e-6, 0)) * (1 + 1e-6) + 1.1e-11
+        assert (
+            reference.delta(epsilon)
+            <= ours.delta(max(epsilon - above - 1e-6, 0)) * (1 + 1e-6) + 1.1e-11
+        )
     finer = pld(costs, interval=1e-5)
     assert finer.epsilon(1e-6) <= reference.epsilon(1e-6) + 1e-9
 
@@ -72,11 +77,17 @@ def test_randomized_choices_enter_by_their_law_of_three_points(costs):
     reference, ours, step = pld(costs), compose(*costs), 1e-4
     for delta in (1e-6, 1e-3, 1e-2):
         found = reference.epsilon(delta)
-        assert ours.epsilon(delta) * (1 - 1e-9) <= found <= ours.epsilon(delta) + len(costs) * step + 1e-4
+        assert (
+            ours.epsilon(delta) * (1 - 1e-9)
+            <= found
+            <= ours.epsilon(delta) + len(costs) * step + 1e-4
+        )
     for share in (0, 0.2, 0.7):
         at = share * float(ours.pure())
         assert ours.delta(at) * (1 - 1e-6) <= reference.delta(at)
-        assert reference.delta(at) <= ours.delta(max(at - len(costs) * step, 0)) * (1 + 1e-3) + 1.1e-11
+        assert (
+            reference.delta(at) <= ours.delta(max(at - len(costs) * step, 0)) * (1 + 1e-3) + 1.1e-11
+        )
     if len(costs) == 1:
         [one] = costs
         closed = float(-math.expm1(0.1 - 0.5)) * math.exp(0.5) / (math.exp(0.5) + 19)
@@ -97,7 +108,9 @@ def test_stages_enter_by_a_law_just_above_their_deltas(rate, monotone):
     many = pld([stage] * 20, interval=Fraction(rate) / 500)
     known = pld([stage.interval] * 20, interval=Fraction(rate) / 500)
     assert (
-        repeat(stage, 20).epsilon(1e-6) * (1 - 1e-3) <= many.epsilon(1e-6) < 0.9 * known.epsilon(1e-6)
+        repeat(stage, 20).epsilon(1e-6) * (1 - 1e-3)
+        <= many.epsilon(1e-6)
+        < 0.9 * known.epsilon(1e-6)
         or rate == "5"
     )
 
@@ -111,7 +124,9 @@ def test_stages_without_such_a_law_enter_by_their_interval(rate, monotone):
         [stage.interval] * 3, interval=width
     ).epsilon(1e-6)
     assert (
-        pld([GumbelStage(epsilon=0, monotone=monotone), RandomizedChoice(epsilon=0, choices=5)]).epsilon(1e-6)
+        pld(
+            [GumbelStage(epsilon=0, monotone=monotone), RandomizedChoice(epsilon=0, choices=5)]
+        ).epsilon(1e-6)
         == 0
     )
 
@@ -126,10 +141,13 @@ def test_masses_of_a_stage_are_those_of_its_chords_or_above(rate, monotone, half
     with mpmath.workdps(60):
         e, reach = mpmath.mpf(rate), (2 if monotone else 3) * mpmath.mpf(rate)
         scale = 1 / (1 - mpmath.exp(-e)) ** 2 / (1 if monotone else 1 + mpmath.exp(-e))
-        deltas = [(1 - mpmath.exp((reach * j / half - reach) / 3)) ** 3 * scale for j in range(half + 1)]
+        deltas = [
+            (1 - mpmath.exp((reach * j / half - reach) / 3)) ** 3 * scale for j in range(half + 1)
+        ]
         ratios = [mpmath.exp(reach * j / half) for j in range(half + 1)]
         slopes = [
-            (b - a) / (y - x) for a, b, x, y in zip(deltas, deltas[1:], ratios, ratios[1:], strict=False)
+            (b - a) / (y - x)
+            for a, b, x, y in zip(deltas, deltas[1:], ratios, ratios[1:], strict=False)
         ]
         slopes.append(mpmath.mpf(0))
         gains = [ratios[j] * (slopes[j] - slopes[j - 1]) for j in range(1, half + 1)]
@@ -143,8 +161,12 @@ def test_bounded_ranges_agree_with_the_chords_of_the_reference():
     costs = [BoundedRange(epsilon=0.15)] * 20
     reference = pld(costs, interval=1e-3)
     assert reference.epsilon(1e-6) == pytest.approx(1.616, abs=2e-3)
-    assert compare(costs, delta=1e-6).routes[3].epsilon == pytest.approx(reference.epsilon(1e-6), abs=3e-3)
-    assert compose(*costs).epsilon(1e-6) < reference.epsilon(1e-6), "summed divergences are better here"
+    assert compare(costs, delta=1e-6).routes[3].epsilon == pytest.approx(
+        reference.epsilon(1e-6), abs=3e-3
+    )
+    assert compose(*costs).epsilon(1e-6) < reference.epsilon(1e-6), (
+        "summed divergences are better here"
+    )
 
 
 def test_laws_of_the_distribution():
@@ -157,9 +179,9 @@ def test_laws_of_the_distribution():
     )
     assert pld([]).epsilon(1e-6) == 0
     assert pld([Approximate(epsilon=0.3, delta=1e-3)]).delta(math.inf) == pytest.approx(1e-3)
-    assert pld([LaplaceMechanism(epsilon=0.25, sensitivity=COUNTING)]).epsilon(1e-10) == pytest.approx(
-        0.25, abs=1.1e-4
-    )
+    assert pld([LaplaceMechanism(epsilon=0.25, sensitivity=COUNTING)]).epsilon(
+        1e-10
+    ) == pytest.approx(0.25, abs=1.1e-4)
     assert repr(one) == "LossDistribution(interval=0.0001)"
 
 
@@ -195,11 +217,25 @@ def test_events_give_what_the_costs_say():
         ]
     )
     assert [type(event).__name__ for event in mixed.events].count("ZCDpEvent") == 4
-    rdp = dp_accounting.rdp.RdpAccountant(neighboring_relation=REPLACE_ONE).compose(mixed).get_epsilon(1e-6)
-    same = [Pure(epsilon=0.2), ZCDP(rho=0.1), UP, BoundedRange(epsilon=0.4), RDP(rho=0.01, constant=0.2)]
+    rdp = (
+        dp_accounting.rdp.RdpAccountant(neighboring_relation=REPLACE_ONE)
+        .compose(mixed)
+        .get_epsilon(1e-6)
+    )
+    same = [
+        Pure(epsilon=0.2),
+        ZCDP(rho=0.1),
+        UP,
+        BoundedRange(epsilon=0.4),
+        RDP(rho=0.01, constant=0.2),
+    ]
     assert compose(*same).epsilon(1e-6) * (1 - 1e-9) <= rdp <= compose(*same).epsilon(1e-6) * 1.02
     twenty = to_dp_events([ZCDP(rho=0.0028125)] * 20)
-    rdp = dp_accounting.rdp.RdpAccountant(neighboring_relation=REPLACE_ONE).compose(twenty).get_epsilon(1e-6)
+    rdp = (
+        dp_accounting.rdp.RdpAccountant(neighboring_relation=REPLACE_ONE)
+        .compose(twenty)
+        .get_epsilon(1e-6)
+    )
     assert rdp == pytest.approx(1.568147, abs=1e-5)
     assert to_dp_events([]).events == []
     [laplace] = to_dp_events([RDP(laplace=0.5, laplace_steps="continuous")]).events
@@ -221,10 +257,14 @@ def test_known_defects_of_the_reference_are_still_there():
     assert epsilon(dp_accounting.SelfComposedDpEvent(one, 20)) < 0.1002, (
         "the count is ignored: the truth is 1.7886"
     )
-    assert PLDAccountant(neighboring_relation=REPLACE_ONE).compose(one, 20).get_epsilon(1e-6) < 0.1002
+    assert (
+        PLDAccountant(neighboring_relation=REPLACE_ONE).compose(one, 20).get_epsilon(1e-6) < 0.1002
+    )
     assert epsilon(dp_accounting.ComposedDpEvent([one] * 20)) == pytest.approx(1.7905, abs=3e-3)
     special = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
-    assert epsilon(one, special) < 0.07, "under this relation it reports less than the 0.1 that it stands for"
+    assert epsilon(one, special) < 0.07, (
+        "under this relation it reports less than the 0.1 that it stands for"
+    )
     assert not [name for name in dir(dp_accounting) if "EpsilonDelta" in name], (
         "there is no event for (epsilon, delta)"
     )
@@ -248,7 +288,9 @@ def test_comparison():
     assert table.epsilon == compose(*[UP] * 20).epsilon(1e-6) == min(values[:4])
     assert json.loads(json.dumps(table.to_dict(), allow_nan=False)) == table.to_dict()
     mixed = compare([ZCDP(rho=0.1), Approximate(epsilon=0.1, delta=1e-7)], delta=1e-6)
-    assert mixed.epsilon == compose(ZCDP(rho=0.1), Approximate(epsilon=0.1, delta=1e-7)).epsilon(1e-6)
+    assert mixed.epsilon == compose(ZCDP(rho=0.1), Approximate(epsilon=0.1, delta=1e-7)).epsilon(
+        1e-6
+    )
     assert mixed.to_dict()["routes"][0] == {
         "name": "sum",
         "epsilon": None,
@@ -276,14 +318,18 @@ def test_without_the_extra_the_rest_works(monkeypatch):
         to_dp_events([UP])
 
 
-@pytest.mark.parametrize(("rate", "steps", "count"), [(0.05, 4, 20), (0.05, 4, 200), (0.02, 30, 10)])
+@pytest.mark.parametrize(
+    ("rate", "steps", "count"), [(0.05, 4, 20), (0.05, 4, 200), (0.02, 30, 10)]
+)
 def test_discrete_laplace_noise_loses_no_more_than_its_curve_says(rate, steps, count):
     """The reference knows the law of one number that moves by several steps; lists that move by as much lose no more."""
     from dp_accounting.pld import privacy_loss_distribution
 
     one = privacy_loss_distribution.from_discrete_laplace_mechanism(rate, sensitivity=steps)
     truth = one.self_compose(count).get_epsilon_for_delta(1e-6)
-    found = repeat(RDP(laplace=Fraction(str(rate)) * steps, laplace_steps=steps), count).epsilon(1e-6)
+    found = repeat(RDP(laplace=Fraction(str(rate)) * steps, laplace_steps=steps), count).epsilon(
+        1e-6
+    )
     assert truth <= found + count * 1e-4
     assert found <= 1.1 * truth
     assert found <= repeat(Pure(epsilon=Fraction(str(rate)) * steps), count).epsilon(1e-6)

@@ -43,13 +43,17 @@ def test_no_module_of_the_library_needs_the_auditor():
         "from sordino.claims import claims\n"
         "print(len(claims()))"
     )
-    done = subprocess.run([sys.executable, "-c", code, *modules], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *modules], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 40
 
 
 def test_the_old_name_says_what_to_install():
-    with pytest.raises(AttributeError, match=r"pip install 'sordino\[audit\]' and import sordino_audit\.$"):
+    with pytest.raises(
+        AttributeError, match=r"pip install 'sordino\[audit\]' and import sordino_audit\.$"
+    ):
         _ = sordino.audit
     assert not hasattr(sordino, "audit")
     assert "audit" not in dir(sordino)

@@ -83,7 +83,10 @@ def test_a_release_that_is_shown_says_who_pays():
 
 def test_releases_on_pages_are_found():
     page = "```console\n$ cat x | sordino above - -c 1 \\\n    --ledger b.db\n$ sordino count x.csv\n```\nsordino top y\n"
-    assert released(page) == ["$ cat x | sordino above - -c 1 \\\n    --ledger b.db", "$ sordino count x.csv"]
+    assert released(page) == [
+        "$ cat x | sordino above - -c 1 \\\n    --ledger b.db",
+        "$ sordino count x.csv",
+    ]
     assert without_payer(None, page) == ["$ sordino count x.csv"]
     known = {
         line.split("sordino ")[1].split()[0]

@@ -99,7 +99,8 @@ def begins_afresh(function):
     """Tell whether the first thing that happens to the entropy is that it is renewed, or it is only handed on to doors by its name."""
     calls = uses(function)
     if calls and all(
-        name == "entropy" and ast.unparse(call.func).rpartition(".")[2] in NAMES for call, name in calls
+        name == "entropy" and ast.unparse(call.func).rpartition(".")[2] in NAMES
+        for call, name in calls
     ):
         return True
     return (
@@ -120,7 +121,11 @@ FOUND = {
     if takes_entropy(function)
 }
 FOUND |= {door: FOUND[text] for door, text in INHERITED.items()}
-PUBLIC = {name: function for name, function in FOUND.items() if not name.rpartition(".")[2].startswith("_")}
+PUBLIC = {
+    name: function
+    for name, function in FOUND.items()
+    if not name.rpartition(".")[2].startswith("_")
+}
 
 
 def test_all_doors_are_known_to_the_tests():
@@ -129,7 +134,9 @@ def test_all_doors_are_known_to_the_tests():
 
 
 def test_what_is_handed_entropy_by_name_begins_afresh():
-    forgetful = [name for name in sorted(set(FOUND) - set(NO_DOORS)) if not begins_afresh(FOUND[name])]
+    forgetful = [
+        name for name in sorted(set(FOUND) - set(NO_DOORS)) if not begins_afresh(FOUND[name])
+    ]
     assert forgetful == [], "each must begin with fresh_entropy(entropy, ...)"
 
 
@@ -142,7 +149,9 @@ def test_what_is_handed_entropy_by_name_leaves_no_remnants():
 def private_parameters(function):
     """Tell whether the docstring calls one of the parameters private."""
     text = ast.get_docstring(function) or ""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}|\Z)", text, re.MULTILINE | re.DOTALL)
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}|\Z)", text, re.MULTILINE | re.DOTALL
+    )
     return (
         section is not None
         and re.search(r"^ +(?:Private|The private)\b", section[1], re.MULTILINE) is not None
@@ -169,7 +178,9 @@ def test_what_is_handed_something_private_leaves_no_remnants():
         "Stream.ask",
         "ChargedStream.ask",
     } <= set(found)
-    assert {name for name, function in found.items() if not is_door(function)} == set(NOT_PRIVATE_BY_ITSELF)
+    assert {name for name, function in found.items() if not is_door(function)} == set(
+        NOT_PRIVATE_BY_ITSELF
+    )
 
 
 def test_each_method_of_a_session_is_a_door():
@@ -178,7 +189,9 @@ def test_each_method_of_a_session_is_a_door():
     names = [name for kind in sd.Session.__mro__ for name in vars(kind) if not name.startswith("_")]
     methods = {name: value for name in names if callable(value := getattr(sd.Session, name))}
     # Only doors are asked for: other decorators wrap, too. A batch reads rows at its end, behind the door of `ReleaseExecutor.run`.
-    assert {name for name, value in methods.items() if value.__code__.co_name != "door"} == {"batch"}
+    assert {name for name, value in methods.items() if value.__code__.co_name != "door"} == {
+        "batch"
+    }
     assert sd.session.executor.ReleaseExecutor.run.__code__.co_name == "door"
     assert {"top_k", "watch", "sum", "randomize", "batch"} <= set(methods)
 

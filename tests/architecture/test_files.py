@@ -43,13 +43,26 @@ ABOVE = re.compile(r"(?<![\w./])(?:\.\./)+[\w.-]*")
 def kept_files():
     """Return what git keeps, or would keep: what it tracks and what it does not ignore."""
     if (ROOT / ".git").exists():
-        command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
+        command = [
+            "git",
+            "-C",
+            str(ROOT),
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split(
+            "\0"
+        )
         paths = [ROOT / line for line in listed if line]
     else:  # an unpacked source archive, with what its users made in it
         made = re.compile(r"\.(?!ci$|gitignore$).*|demo|build|dist|_build|__pycache__|.*\.egg-info")
         paths = [
-            path for path in ROOT.rglob("*") if not any(map(made.fullmatch, path.relative_to(ROOT).parts))
+            path
+            for path in ROOT.rglob("*")
+            if not any(map(made.fullmatch, path.relative_to(ROOT).parts))
         ]
     return sorted(path for path in paths if path.is_file())
 
@@ -79,7 +92,9 @@ def randomness(module):
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             names = [f"{node.value.id}.{node.attr}"]
         for full in names:
-            if re.match(r"(?:random|secrets)(?:\.|$)|(?:np|numpy)\.random|os\.u?random|uuid\.uuid", full):
+            if re.match(
+                r"(?:random|secrets)(?:\.|$)|(?:np|numpy)\.random|os\.u?random|uuid\.uuid", full
+            ):
                 yield f"line {node.lineno}: {full}"
 
 
@@ -110,7 +125,9 @@ def catch_all(module):
 
 def test_errors_are_caught_by_name():
     found = offenders(catch_all)
-    assert {place: lines for place, lines in found.items() if place not in MAY_CATCH_EVERYTHING} == {}
+    assert {
+        place: lines for place, lines in found.items() if place not in MAY_CATCH_EVERYTHING
+    } == {}
     assert set(MAY_CATCH_EVERYTHING) == set(found), "who needs no exception any more has none"
 
 

@@ -24,8 +24,12 @@ import year_picture  # noqa: E402
 def test_a_page_runs_as_it_is_written_and_shows_what_it_prints(page, tmp_path):
     for block in page_outputs.run_page(page, tmp_path):
         # A command fails only where the page asks for its exit code next.
-        typed = [one for one in page_outputs.commands(block.body) if not page_outputs.ONCE.match(one)]
-        for command, code, following in zip(typed, block.codes, [*typed[1:], ""], strict=bool(block.codes)):
+        typed = [
+            one for one in page_outputs.commands(block.body) if not page_outputs.ONCE.match(one)
+        ]
+        for command, code, following in zip(
+            typed, block.codes, [*typed[1:], ""], strict=bool(block.codes)
+        ):
             assert code == 0 or following.startswith("echo $?"), (command, code, block.printed)
         if block.shown is not None:
             assert page_outputs.shape(block.shown) == page_outputs.shape(block.printed), block.body
@@ -62,7 +66,9 @@ def test_every_page_with_commands_is_run():
         for path in pages
         for block in page_outputs.BLOCK.finditer(path.read_text(encoding="utf-8"))
         if block["kind"] == "console"
-        and any(not page_outputs.ONCE.match(command) for command in page_outputs.commands(block["body"]))
+        and any(
+            not page_outputs.ONCE.match(command) for command in page_outputs.commands(block["body"])
+        )
     }
     assert typed == {*page_outputs.PAGES, *NOT_RUN}
 
@@ -80,14 +86,20 @@ def test_the_picture_of_a_year_is_what_the_accounts_count():
     for name in year_picture.BUDGETS:
         last = year_picture.fitting(name)
         # At the last night a little is left, less than another one takes.
-        assert year_picture.spent(name, last) <= year_picture.EPSILON < year_picture.spent(name, last + 1)
+        assert (
+            year_picture.spent(name, last)
+            <= year_picture.EPSILON
+            < year_picture.spent(name, last + 1)
+        )
 
 
 def test_the_first_page_names_every_command():
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     table = text[text.index("## Which command") : text.index("```{toctree}")]
     named = {
-        name for cell in re.findall(r"\| ([^|]*`[^|]*) \| \[", table) for name in re.findall(r"[a-z]+", cell)
+        name
+        for cell in re.findall(r"\| ([^|]*`[^|]*) \| \[", table)
+        for name in re.findall(r"[a-z]+", cell)
     }
     assert set(group.list_commands(click.Context(group))) - named == set()
 
@@ -106,7 +118,8 @@ def not_to_be_copied(text):
 def test_a_block_that_is_copied_holds_commands_alone():
     pages = sorted((ROOT / "docs").rglob("*.md"))
     found = {
-        page.relative_to(ROOT): list(not_to_be_copied(page.read_text(encoding="utf-8"))) for page in pages
+        page.relative_to(ROOT): list(not_to_be_copied(page.read_text(encoding="utf-8")))
+        for page in pages
     }
     assert {page: lines for page, lines in found.items() if lines} == {}
 
@@ -133,5 +146,7 @@ def test_a_shape_keeps_words_and_the_number_of_fields_and_nothing_of_noise():
 
 def test_a_command_that_fails_unseen_is_noticed(tmp_path):
     programs = page_outputs.put_programs(tmp_path)
-    printed, codes = page_outputs.run_shell(["false | cat", "echo $?", "echo on"], tmp_path, programs)
+    printed, codes = page_outputs.run_shell(
+        ["false | cat", "echo $?", "echo on"], tmp_path, programs
+    )
     assert (printed, codes) == ("1\non\n", (1, 0, 0))

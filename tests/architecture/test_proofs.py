@@ -45,7 +45,9 @@ CLAIMS = list(collected())
 @cache
 def keys_of_references():
     return set(
-        re.findall(r"^@\w+\{(\w+),", (DOCS / "references.bib").read_text(encoding="utf-8"), re.MULTILINE)
+        re.findall(
+            r"^@\w+\{(\w+),", (DOCS / "references.bib").read_text(encoding="utf-8"), re.MULTILINE
+        )
     )
 
 
@@ -57,7 +59,9 @@ def wrong_with(claim):
         yield f"docs/proofs/{claim.proof}"
     if claim.name not in sordino.__all__:
         yield claim.name
-    yield from {reference.partition(",")[0] for reference in claim.references} - keys_of_references()
+    yield from {
+        reference.partition(",")[0] for reference in claim.references
+    } - keys_of_references()
 
 
 def test_a_claim_names_its_proof_its_sources_and_a_public_mechanism():
@@ -77,7 +81,9 @@ def test_a_claim_that_names_what_is_not_there_is_found():
 
 
 def test_there_are_claims():
-    assert {"NoisyTopK", "LaplaceMechanism", "GaussianMechanism"} <= {claim.name for _, claim in CLAIMS}
+    assert {"NoisyTopK", "LaplaceMechanism", "GaussianMechanism"} <= {
+        claim.name for _, claim in CLAIMS
+    }
 
 
 def test_docstrings_name_pages_and_sources_that_exist():
@@ -94,7 +100,11 @@ def test_docstrings_name_pages_and_sources_that_exist():
 
 def test_pages_cite_sources_that_exist():
     texts = {path: path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")}
-    cited = {key for text in texts.values() for key in re.findall(r"\[([a-z]+(?:19|20)\d\d)(?=[,;\]])", text)}
+    cited = {
+        key
+        for text in texts.values()
+        for key in re.findall(r"\[([a-z]+(?:19|20)\d\d)(?=[,;\]])", text)
+    }
     assert cited <= keys_of_references()
 
 
@@ -117,7 +127,9 @@ def test_a_proof_page_is_signed_for_the_code_as_it_is():
     texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
     unsigned = [page for page, text in texts.items() if not sign_proofs.signed(text)]
     assert unsigned == [], "a proof page ends with a fenced block that lists what it proves"
-    stale = {page: wrong for page, text in texts.items() if (wrong := list(sign_proofs.stale(text)))}
+    stale = {
+        page: wrong for page, text in texts.items() if (wrong := list(sign_proofs.stale(text)))
+    }
     assert stale == {}, "read the page again, then run docs/sign_proofs.py --sign"
     # A block that cannot be read, as with a blank at the end of a line, signs nothing: that is told as well.
     broken = {page: text.removesuffix("```\n")[:-1] + " \n```\n" for page, text in texts.items()}
@@ -170,7 +182,17 @@ def test_the_digest_sees_formulas_and_no_words():
 
 def test_every_kind_of_definition_has_a_name():
     code = "import os\nA = B = 1\nC, (D, *E) = x\nF: int = 2\n@cache\ndef g(): pass\nclass H: pass\nI[0] = 3\nif A:\n    J = 4\n"
-    assert [name for name, _ in sign_proofs.digests(code)] == ["A", "B", "C", "D", "E", "F", "g", "H", "I"]
+    assert [name for name, _ in sign_proofs.digests(code)] == [
+        "A",
+        "B",
+        "C",
+        "D",
+        "E",
+        "F",
+        "g",
+        "H",
+        "I",
+    ]
     decorated = dict(sign_proofs.digests(code))["g"]
     assert decorated != dict(sign_proofs.digests(code.replace("@cache\n", "")))["g"]
 
@@ -191,7 +213,9 @@ def project(tmp_path, monkeypatch):
     return write
 
 
-PAGE = "# A page\n\n```python\nx = 1\n```\n\nWhat follows is proved.\n\n```text\nf={} STEP={}\n```\n"
+PAGE = (
+    "# A page\n\n```python\nx = 1\n```\n\nWhat follows is proved.\n\n```text\nf={} STEP={}\n```\n"
+)
 
 
 def test_signing_refreshes_only_the_last_block(project):
@@ -227,16 +251,18 @@ def test_of_several_definitions_of_one_name_the_page_keeps_its_own(project):
     changed = CODE.replace("x + STEP", "x - STEP")
     project("f.py", changed)
     assert list(sign_proofs.stale(page, root)) == ["f changed since the page was signed"]
-    assert sign_proofs.sign(page, root) == PAGE.format(digest_of("f", changed), digest_of("STEP", CODE)), (
-        "the file that has STEP"
-    )
+    assert sign_proofs.sign(page, root) == PAGE.format(
+        digest_of("f", changed), digest_of("STEP", CODE)
+    ), "the file that has STEP"
     project("other.py", changed.replace("STEP = 2", "STEP = 3").replace("x - STEP", "x * STEP"))
     project("f.py", changed.replace("STEP = 2", "STEP = 4"))
     with pytest.raises(SystemExit, match="several files define f"):
         sign_proofs.sign(page, root)
     chosen = (root / "src/sordino/other.py").read_text(encoding="utf-8")
     named = PAGE.format("src/sordino/other.py", "src/sordino/other.py")
-    assert sign_proofs.sign(named, root) == PAGE.format(digest_of("f", chosen), digest_of("STEP", chosen))
+    assert sign_proofs.sign(named, root) == PAGE.format(
+        digest_of("f", chosen), digest_of("STEP", chosen)
+    )
 
 
 def test_the_package_has_what_the_pages_are_signed_with():

@@ -29,7 +29,9 @@ HEAVY = {
     "rich",
     "scipy",
 }
-NAMES = {name: getattr(sordino, name) for name in sordino.__all__} | {"sordino_audit": sordino_audit}
+NAMES = {name: getattr(sordino, name) for name in sordino.__all__} | {
+    "sordino_audit": sordino_audit
+}
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -68,7 +70,9 @@ def silent(full, thing):
         yield full
     if inspect.isclass(thing):
         yield from (
-            f"{full}.{member}" for member, value in members(thing).items() if not inspect.getdoc(value)
+            f"{full}.{member}"
+            for member, value in members(thing).items()
+            if not inspect.getdoc(value)
         )
 
 
@@ -108,7 +112,9 @@ def test_its_examples_run(name, tmp_path, monkeypatch):
 
 def test_the_list_of_public_names_is_what_one_sees():
     assert len(set(sordino.__all__)) == len(sordino.__all__)
-    assert {name for name in dir(sordino) if not re.fullmatch(r"__\w+__", name)} == set(sordino.__all__)
+    assert {name for name in dir(sordino) if not re.fullmatch(r"__\w+__", name)} == set(
+        sordino.__all__
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,15 @@ def test_the_list_of_public_names_is_what_one_sees():
         "sordino",
         *(
             f"sordino.{name}"
-            for name in ("columns", "estimators", "mechanisms", "plan", "questions", "session", "sources")
+            for name in (
+                "columns",
+                "estimators",
+                "mechanisms",
+                "plan",
+                "questions",
+                "session",
+                "sources",
+            )
         ),
     ],
 )
@@ -125,10 +139,16 @@ def test_type_checkers_see_the_same_names(package):
     module = importlib.import_module(package)
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
     [block] = [
-        node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     ]
-    assert {alias.asname or alias.name for node in block.body for alias in node.names} == set(module.__all__)
-    assert sorted(name for names in module._HOMES.values() for name in names) == sorted(module.__all__)
+    assert {alias.asname or alias.name for node in block.body for alias in node.names} == set(
+        module.__all__
+    )
+    assert sorted(name for names in module._HOMES.values() for name in names) == sorted(
+        module.__all__
+    )
     assert all(hasattr(module, name) for name in module.__all__)
 
 
@@ -166,7 +186,9 @@ def test_the_reference_lists_every_public_name():
 def loaded_by(statement):
     """Return the top-level modules, outside the standard library, that a statement loads in a new interpreter."""
     script = f"import sys; before = set(sys.modules); {statement}; print(*sorted(set(sys.modules) - before))"
-    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
     return (
         {module.partition(".")[0] for module in run.stdout.split()}
         - set(sys.stdlib_module_names)

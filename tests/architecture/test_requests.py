@@ -54,7 +54,8 @@ SIGNATURES = {
     "histogram": "item, *, epsilon, domain, where=, bounds=, simultaneous=, noise=, progress= -> Histogram",
     "count": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
     "count_distinct_units": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
-    "quantile": COLUMN.replace("lower,", "lower, q,") + ", size_hint=, interval_share=, integer=, progress= "
+    "quantile": COLUMN.replace("lower,", "lower, q,")
+    + ", size_hint=, interval_share=, integer=, progress= "
     "-> QuantileValue | QuantileValues | Groups",
     "sum": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
     "mean": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
@@ -96,16 +97,23 @@ def test_wrong_arguments_are_told_of_the_method(given, asked, says):
             session.mean(*given, **asked)
         with pytest.raises(TypeError, match=says.replace("Session", "(Plans|Session)")):
             session.plan.mean(*given, **asked)
-    with pytest.raises(TypeError, match=r"Session\.count\(\) missing 1 required positional argument: 'self'"):
+    with pytest.raises(
+        TypeError, match=r"Session\.count\(\) missing 1 required positional argument: 'self'"
+    ):
         sd.Session.count(epsilon=1)
 
 
 @pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("name", ["count", "count_distinct_units", "histogram", "top_k", "sum", "mean"])
+@pytest.mark.parametrize(
+    "name", ["count", "count_distinct_units", "histogram", "top_k", "sum", "mean"]
+)
 def test_a_function_of_the_callers_goes_along_with_no_release(name, again):
     """It may hold the table: a release is public, and is pickled and kept."""
     frame = pl.DataFrame({"x": [1.0] * 90, "item": ["a", "b", "c"] * 30})
-    own = {"histogram": {"domain": ["a", "b"]}, "top_k": {"k": 1, "domain": ["a", "b"], "method": "gaps"}}
+    own = {
+        "histogram": {"domain": ["a", "b"]},
+        "top_k": {"k": 1, "domain": ["a", "b"], "method": "gaps"},
+    }
     first = {"histogram": ["item"], "top_k": ["item"], "sum": ["x"], "mean": ["x"]}
     asked = own.get(name, {"cap": 9, "lower": 0} if name in {"sum", "mean"} else {})
 

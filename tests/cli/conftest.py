@@ -22,7 +22,9 @@ def orders(tmp_path):
             lines.append(f"c{c},unlisted,1")
     lines.append("c0,salt,1")
     (tmp_path / "orders.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (tmp_path / "items.csv").write_text("name,code\ntea,1\nrice,2\nsalt,3\nsaffron,4\n", encoding="utf-8")
+    (tmp_path / "items.csv").write_text(
+        "name,code\ntea,1\nrice,2\nsalt,3\nsaffron,4\n", encoding="utf-8"
+    )
     return tmp_path / "orders.csv"
 
 
@@ -42,7 +44,9 @@ def top(sordino, orders, tmp_path):
         options = base | {"--" + name.replace("_", "-"): value for name, value in changes.items()}
         if "k" in changes:
             options["-k"] = options.pop("--k")
-        listed = [part for name, value in options.items() if value is not None for part in (name, value)]
+        listed = [
+            part for name, value in options.items() if value is not None for part in (name, value)
+        ]
         return sordino("top", source or orders, *paid(*listed, *flags))
 
     return call

@@ -27,7 +27,9 @@ def above(sordino, orders, tmp_path):
         options = base | {"--" + name.replace("_", "-"): value for name, value in changes.items()}
         if "c" in changes:
             options["-c"] = options.pop("--c")
-        listed = [part for name, value in options.items() if value is not None for part in (name, value)]
+        listed = [
+            part for name, value in options.items() if value is not None for part in (name, value)
+        ]
         return sordino("above", source or orders, *paid(*listed, *flags))
 
     return call
@@ -70,12 +72,16 @@ def test_above_as_json(above, sordino, account):
     }
     assert 0 < result.json["epsilon"] < 4
     spent = sordino("ledger", "show", *account).json
-    assert spent["spent"] == pytest.approx(result.json["epsilon"], abs=1e-8), "what was not found returned"
+    assert spent["spent"] == pytest.approx(result.json["epsilon"], abs=1e-8), (
+        "what was not found returned"
+    )
     assert spent["rows"][0]["label"] == "above"
 
 
 def test_above_as_csv_and_table(above):
-    rows = list(csv.DictReader(io.StringIO(above("--format", "csv", "--synthetic", "--seed", 3).out)))
+    rows = list(
+        csv.DictReader(io.StringIO(above("--format", "csv", "--synthetic", "--seed", 3).out))
+    )
     assert [row["item"] for row in rows] == ["rice", "tea"]
     assert list(rows[0]) == [
         "item",

@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-SENTENCE = (
-    "Error: sordino audit is a package of its own, which is not installed: pip install 'sordino[audit]'.\n"
-)
+SENTENCE = "Error: sordino audit is a package of its own, which is not installed: pip install 'sordino[audit]'.\n"
 
 
 @pytest.fixture
 def core_alone(monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: importlib.metadata.EntryPoints())
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda **_: importlib.metadata.EntryPoints()
+    )
 
 
 @pytest.mark.parametrize("arguments", [(), ("LaplaceMechanism",), ("--all",), ("--help",)], ids=str)
@@ -38,7 +38,9 @@ def test_where_it_is_installed_it_is_the_command(sordino):
 def test_only_a_command_that_is_added_is_looked_for(sordino, monkeypatch, line):
     """To look through everything that is installed takes a tenth of the start."""
     looked = []
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **asked: looked.append(asked) or ())
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda **asked: looked.append(asked) or ()
+    )
     sordino(*line.split())
     assert looked == []
     sordino("audit", "--help")
@@ -46,8 +48,6 @@ def test_only_a_command_that_is_added_is_looked_for(sordino, monkeypatch, line):
 
 
 def test_the_help_does_not_even_load_what_would_look():
-    code = (
-        "import sys; from sordino.cli import run; run(['--help']); print('importlib.metadata' in sys.modules)"
-    )
+    code = "import sys; from sordino.cli import run; run(['--help']); print('importlib.metadata' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"

@@ -37,7 +37,16 @@ def test_every_line_gets_a_verdict(told, sordino, account):
         ("c", False),
     ]
     first, second, third = result.lines
-    assert list(first) == ["label", "above", "gap", "branch", "charged", "adjacency", "simulated", "id"]
+    assert list(first) == [
+        "label",
+        "above",
+        "gap",
+        "branch",
+        "charged",
+        "adjacency",
+        "simulated",
+        "id",
+    ]
     assert (first["gap"], first["branch"], third["charged"]) == (None, None, 0.0)
     assert abs(second["gap"] - 999_900) < 100
     assert {line["adjacency"] for line in result.lines} == {"add-remove"}
@@ -76,7 +85,9 @@ def test_other_formats(told):
     assert "\\x1b[31m" in table[3]
     assert table[4].startswith("Asked: 3. Spent: epsilon ")
     assert "SIMULATED" in table[5]
-    semicolons = told("é;1e6\n".encode("latin-1"), *FREE, "--delimiter", ";", "--encoding", "latin-1")
+    semicolons = told(
+        "é;1e6\n".encode("latin-1"), *FREE, "--delimiter", ";", "--encoding", "latin-1"
+    )
     assert [line["label"] for line in semicolons.lines] == ["é"]
 
 
@@ -169,7 +180,9 @@ REFUSED = {
 @pytest.mark.parametrize(("line", "words"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("size", [1 << 16, 5])
 @pytest.mark.each_value
-def test_labels_and_fields_are_public_and_refused_by_line(told, sordino, account, line, words, size):
+def test_labels_and_fields_are_public_and_refused_by_line(
+    told, sordino, account, line, words, size
+):
     if size == 5 and len(line) > 1000:
         size = 4096
     result = told(b"a,-1e9\n\n" + line + b"\nc,1\n", *LINE, *account, size=size)
@@ -315,7 +328,12 @@ ANSWERS = [
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(LABELS), st.sampled_from(ANSWERS), st.sampled_from(ANSWERS), st.booleans()),
+        st.tuples(
+            st.sampled_from(LABELS),
+            st.sampled_from(ANSWERS),
+            st.sampled_from(ANSWERS),
+            st.booleans(),
+        ),
         max_size=3,
     ),
     st.tuples(st.booleans(), st.sampled_from([b"\n", b"\r\n"]), st.booleans()),
@@ -371,7 +389,10 @@ def started(*arguments, **streams):
     command = [str(Path(sys.executable).with_name("sordino")), *map(str, arguments)]
     return subprocess.Popen(
         command,
-        **({"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams),
+        **(
+            {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            | streams
+        ),
     )
 
 
@@ -401,7 +422,9 @@ def test_each_verdict_comes_before_the_next_answer_is_sent(child, sordino, accou
     ):
         process.stdin.write(f"{label},{answer}\n".encode())
         process.stdin.flush()
-        line = json.loads(process.stdout.readline())  # would wait for ever for a verdict that is held back
+        line = json.loads(
+            process.stdout.readline()
+        )  # would wait for ever for a verdict that is held back
         assert (line["label"], line["above"]) == (label, above)
     assert process.wait(60) == 0, "enough was found: it ends though the pipe is open"
     assert process.stderr.read() == b""
@@ -420,7 +443,10 @@ def test_a_stream_that_is_killed_leaves_its_full_reservation(child, sordino, acc
     assert out == b""
     if name != "SIGKILL":
         assert process.returncode == 130
-        assert err.strip() == b"Interrupted. Nothing more is released; whatever was charged stays charged."
+        assert (
+            err.strip()
+            == b"Interrupted. Nothing more is released; whatever was charged stays charged."
+        )
     shown = sordino("ledger", "show", *account).json
     assert shown["spent"] == pytest.approx(4, abs=1e-4)
     assert shown["rows"][0]["state"] == "drawn"
@@ -441,11 +467,16 @@ def test_a_reader_that_leaves_is_no_error_and_leaves_the_charge(child, sordino, 
 
 
 def test_a_closed_stdin_is_refused_before_the_charge(sordino, account):
-    command = " ".join(f"'{part}'" for part in (Path(sys.executable).with_name("sordino"), *LINE, *account))
+    command = " ".join(
+        f"'{part}'" for part in (Path(sys.executable).with_name("sordino"), *LINE, *account)
+    )
     done = subprocess.run(
         ["bash", "-c", f"{command} <&-"], capture_output=True, text=True, check=False, timeout=60
     )
-    assert (done.returncode, done.stderr) == (2, "Error: stdin must be open: it brings the answers.\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "Error: stdin must be open: it brings the answers.\n",
+    )
     assert sordino("ledger", "show", *account).json["spent"] == 0
 
 

@@ -22,11 +22,44 @@ def commands(path):
     money = ("--column", "amount", "--lower", 0, "--cap", 100, "--bounded", 0, 100_000)
     return {
         "count": ("count", path, *shared, *unit, "--bounded", 0, 1000, "--format", "table"),
-        "units": ("count", path, *shared, *unit, "--units", "--bounded", "-5", "1e3", "--format", "csv"),
-        "histogram": ("histogram", path, "--item", "group", *shared, *unit, *domain, "--bounded", 0, 1000),
+        "units": (
+            "count",
+            path,
+            *shared,
+            *unit,
+            "--units",
+            "--bounded",
+            "-5",
+            "1e3",
+            "--format",
+            "csv",
+        ),
+        "histogram": (
+            "histogram",
+            path,
+            "--item",
+            "group",
+            *shared,
+            *unit,
+            *domain,
+            "--bounded",
+            0,
+            1000,
+        ),
         "sum": ("sum", path, *shared, *unit, *money, "--format", "table"),
         "sum csv": ("sum", path, *shared, *unit, *money, "--format", "csv"),
-        "sum by": ("sum", path, *shared, *unit, *money, "--by", "group", *domain, "--groups-per-unit", 2),
+        "sum by": (
+            "sum",
+            path,
+            *shared,
+            *unit,
+            *money,
+            "--by",
+            "group",
+            *domain,
+            "--groups-per-unit",
+            2,
+        ),
     }
 
 
@@ -100,7 +133,8 @@ DROPPED = [b'u99,"a,1', b"u99\xff,a,1", b",a,1", b"", b"u99,a,1\0"]
 
 
 @pytest.mark.parametrize(
-    "name", ["count", "sum", *(pytest.param(n, marks=pytest.mark.slow) for n in ("histogram", "sum by"))]
+    "name",
+    ["count", "sum", *(pytest.param(n, marks=pytest.mark.slow) for n in ("histogram", "sum by"))],
 )
 @pytest.mark.sample(4)
 def test_dropped_rows_are_not_there(sordino, tmp_path, name):
@@ -132,7 +166,20 @@ def test_what_is_refused(sordino, tmp_path):
         (("count", path, *row, "--bounded", 0, "inf"), "not a finite decimal"),
         (("count", path, *row, "--bounded", "nan", 1), "not a finite decimal"),
         (
-            ("sum", path, *row, "--column", "amount", "--lower", 0, "--cap", 100, "--bounded", 0, 50),
+            (
+                "sum",
+                path,
+                *row,
+                "--column",
+                "amount",
+                "--lower",
+                0,
+                "--cap",
+                100,
+                "--bounded",
+                0,
+                50,
+            ),
             "one unit can move the sum, 100",
         ),
         (

@@ -86,7 +86,9 @@ def test_a_german_file_has_the_right_sum(tmp_path, sordino, encoding, types):
 )
 @pytest.mark.sample(4)
 def test_predicates_compare_values(tmp_path, sordino, where, rows):
-    done = sordino("count", written(tmp_path), "--row-is-unit", *MARKS, *TYPES, *SURE, "--where", where)
+    done = sordino(
+        "count", written(tmp_path), "--row-is-unit", *MARKS, *TYPES, *SURE, "--where", where
+    )
     assert done.json["rows"][0]["estimate"] == rows
 
 
@@ -120,10 +122,31 @@ def test_what_is_public_is_refused_before_the_charge(tmp_path, sordino, name):
     path, ledger = written(tmp_path), tmp_path / "budget.db"
     account = ("--ledger", ledger, "--account", "bills")
     made = sordino(
-        "ledger", "create", *account, "--epsilon", 9, "--row-is-unit", "--source", path, "--delimiter", ";"
+        "ledger",
+        "create",
+        *account,
+        "--epsilon",
+        9,
+        "--row-is-unit",
+        "--source",
+        path,
+        "--delimiter",
+        ";",
     )
     assert made.code == 0
-    line = ("sum", path, "--column", "Betrag", "--lower", 0, "--cap", 9, "--row-is-unit", "--epsilon", 1)
+    line = (
+        "sum",
+        path,
+        "--column",
+        "Betrag",
+        "--lower",
+        0,
+        "--cap",
+        9,
+        "--row-is-unit",
+        "--epsilon",
+        1,
+    )
     done = sordino(*latest(*line, *MARKS, *account, *flags))
     assert (done.code, done.out) == (4 if name == "no mark of order" else 2, "")
     assert said in done.err
@@ -259,14 +282,17 @@ def test_the_command_can_say_what_python_can(tmp_path, sordino):
     path.write_text('secret\r,"\nnote\n"Giliap,1\nHe said "no",2\n5\' 10",3\nx,4,5\n')
     form = ("--skip-lines", 2, "--no-header", "--columns", 't,"x"', "--quote", "none")
     assert round(sordino("count", path, *form, *HEADED).json["rows"][0]["estimate"]) == 3
-    assert round(sordino("count", path, *form, "--ragged", *HEADED).json["rows"][0]["estimate"]) == 4
+    assert (
+        round(sordino("count", path, *form, "--ragged", *HEADED).json["rows"][0]["estimate"]) == 4
+    )
     made = ("--account", "a", "--epsilon", 1, "--unit", "t", "--source", path)
     assert sordino("ledger", "create", "--ledger", tmp_path / "l.db", *made, *form).code == 0
     done = sordino("init", path, "--output", tmp_path / "study.toml", *form, "--ragged")
     assert done.code == 0
     written = (tmp_path / "study.toml").read_text()
     assert all(
-        line in written for line in ("skip_lines = 2", "ragged = true", 'quote = ""', "header = false")
+        line in written
+        for line in ("skip_lines = 2", "ragged = true", 'quote = ""', "header = false")
     )
 
 

@@ -53,7 +53,9 @@ def spoiled(told):
         yield {key: value for key, value in told.items() if key != name}
     for part in ("rows", "choices"):
         for name in told[part][0]:
-            yield told | {part: [{key: value for key, value in told[part][0].items() if key != name}]}
+            yield told | {
+                part: [{key: value for key, value in told[part][0].items() if key != name}]
+            }
 
 
 def test_what_is_unknown_or_missing_is_refused(planned):
@@ -208,7 +210,9 @@ def test_a_goal_that_costs_too_much_charges_nothing(sordino, account):
 
 def test_a_large_epsilon_of_a_goal_has_to_be_meant(sordino, shop):
     # Of more labels each one costs.
-    (shop / "items.csv").write_text("item\n" + "".join(f"i{place}\n" for place in range(9)), encoding="utf-8")
+    (shop / "items.csv").write_text(
+        "item\n" + "".join(f"i{place}\n" for place in range(9)), encoding="utf-8"
+    )
     line = (*ALL["histogram"], "--goal", "±1", "--no-ledger")
     refused = sordino(*line)
     assert (refused.code, refused.out) == (2, "")
@@ -224,13 +228,28 @@ def test_a_large_epsilon_of_a_goal_has_to_be_meant(sordino, shop):
         ((*RELEASE_LINES["above on stdin"], "--goal", "±20"), "--goal is for a table"),
         ((*RELEASE_LINES["randomize on stdin"], "--goal", "±20"), "--goal is for a table"),
         ((*RELEASE_LINES["select"], "--goal", "right with 90 %"), "must come with --like"),
-        ((*RELEASE_LINES["select"], "--goal", "±20", "--like", "steps:1x9,4x1"), "must be about its choice"),
         (
-            (*RELEASE_LINES["select by a statistic"], "--goal", "right with 90 %", "--like", "flat"),
+            (*RELEASE_LINES["select"], "--goal", "±20", "--like", "steps:1x9,4x1"),
+            "must be about its choice",
+        ),
+        (
+            (
+                *RELEASE_LINES["select by a statistic"],
+                "--goal",
+                "right with 90 %",
+                "--like",
+                "flat",
+            ),
             "--like must not be given with --statistic",
         ),
         (
-            (*RELEASE_LINES["select by a statistic"], "--goal", "right with 90 %", "--like-rows", 9),
+            (
+                *RELEASE_LINES["select by a statistic"],
+                "--goal",
+                "right with 90 %",
+                "--like-rows",
+                9,
+            ),
             "--like-rows needs --dry-run",
         ),
         (RELEASE_LINES["top"], "Missing option '--epsilon'"),

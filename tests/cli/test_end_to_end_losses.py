@@ -58,9 +58,13 @@ def played(sordino, waiting, folder, arguments, spare=0):
 
     def run(lines, row):
         path = folder / "orders.csv"
-        path.write_text("user,product,price\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+        path.write_text(
+            "user,product,price\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8"
+        )
         waiting[:] = row
-        result = sordino(arguments[0], path, *arguments[1:], "--synthetic", "--seed", 1, "--no-quiet")
+        result = sordino(
+            arguments[0], path, *arguments[1:], "--synthetic", "--seed", 1, "--no-quiet"
+        )
         assert len(waiting) in {0, spare}, "all noise was used"
         return result.code, result.out, result.err
 
@@ -116,7 +120,9 @@ def check(sordino, waiting, tmp_path, name, what, tail=None):
 
 
 def test_what_a_reader_sees_of_one_count_loses_what_it_costs(sordino, noise_of, tmp_path):
-    report, epsilon = check(sordino, noise_of, tmp_path, "count of units", "a unit with many rows", tail=1e-3)
+    report, epsilon = check(
+        sordino, noise_of, tmp_path, "count of units", "a unit with many rows", tail=1e-3
+    )
     report.raise_if_broken()
     assert report.delta_at_claim < 0.1
     assert epsilon - 0.1 < report.epsilon_at_least <= epsilon
@@ -147,7 +153,8 @@ def test_what_a_reader_sees_of_a_histogram_loses_what_it_costs(sordino, noise_of
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "labels", [("--domain", "items.csv"), ("--domain-sql", "SELECT x FROM (VALUES ('tea'), ('rice')) t(x)")]
+    "labels",
+    [("--domain", "items.csv"), ("--domain-sql", "SELECT x FROM (VALUES ('tea'), ('rice')) t(x)")],
 )
 def test_what_a_reader_sees_of_a_top_one_loses_what_it_costs(sordino, noise_of, tmp_path, labels):
     """Selection and measurement together: a rate for each, found by running it once."""
@@ -173,9 +180,23 @@ def items(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_reader_sees_of_a_top_one_above_a_threshold_loses_what_it_costs(sordino, noise_of, tmp_path):
+def test_what_a_reader_sees_of_a_top_one_above_a_threshold_loses_what_it_costs(
+    sordino, noise_of, tmp_path
+):
     """Whether anything is measured is decided by the selection: the noise of the measurement may be left over."""
-    arguments = ("top", "--item", "product", "--user", "user", "-k", 1, "--threshold", 4, "--epsilon", 6)
+    arguments = (
+        "top",
+        "--item",
+        "product",
+        "--user",
+        "user",
+        "-k",
+        1,
+        "--threshold",
+        4,
+        "--epsilon",
+        6,
+    )
     play = played(sordino, noise_of, tmp_path, (*arguments, "--domain", items(tmp_path)), spare=1)
     laws = [Geometric(Fraction(3))] * 3 + [DiscreteLaplace(Fraction(3))]
     subject = Subject(laws=laws, play=play, cost=Pure(epsilon=6), name="sordino top --threshold")
@@ -189,7 +210,9 @@ def test_what_a_reader_sees_of_a_top_one_above_a_threshold_loses_what_it_costs(s
 @pytest.mark.parametrize("what", [*ONE_USER, "a unit with rice alone"])
 def test_what_a_reader_sees_of_items_above_loses_what_it_costs(sordino, noise_of, tmp_path, what):
     """The noise of both questions is drawn together, that of the threshold when the first is compared."""
-    m = SparseVector(threshold=4, positives=1, epsilon=6, sensitivity=COUNTING, split=Fraction(1, 2))
+    m = SparseVector(
+        threshold=4, positives=1, epsilon=6, sensitivity=COUNTING, split=Fraction(1, 2)
+    )
     arguments = (
         "above",
         "--item",
@@ -263,7 +286,9 @@ def test_what_a_reader_sees_of_a_stream_loses_what_it_costs(told, noise_of, monk
         return result.code, result.out, result.err
 
     coarse = [type(law)(law.rate * unit) for law in (m.noise, m.threshold_noise)]
-    subject = Subject(laws=[coarse[0], coarse[1], coarse[0]], play=play, cost=m.cost, name="sordino above -")
+    subject = Subject(
+        laws=[coarse[0], coarse[1], coarse[0]], play=play, cost=m.cost, name="sordino above -"
+    )
     report = audit.exact(subject, answers_a=("a,0", "b,0"), answers_b=("a,1", "b,-1"), tail=1e-4)
     report.raise_if_broken()
     assert 3.5 < report.epsilon_at_least <= 4
@@ -293,4 +318,6 @@ def test_the_statement_of_the_audit_is_the_one_of_the_session(sordino, noise_of,
     from sordino import LaplaceMechanism
 
     statement = Sensitivity(bound=2, monotone=True, adjacency="add-remove", norm="l1", step=1)
-    assert LaplaceMechanism(epsilon=8, sensitivity=statement).noise == COMMANDS["count of rows"][1][0]
+    assert (
+        LaplaceMechanism(epsilon=8, sensitivity=statement).noise == COMMANDS["count of rows"][1][0]
+    )

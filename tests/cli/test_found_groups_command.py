@@ -26,7 +26,9 @@ def shops(folder, more=(), units=400):
     rows += [f"u{u},station,{20 + u % 5}" for u in range(0, units, 2)]
     rows += [f"u{u},{CANARY} {u},{u % 4}" for u in range(units)]
     path = folder / "x.csv"
-    path.write_bytes(b"user,shop,spent\n" + "".join(f"{row}\n" for row in rows).encode() + b"".join(more))
+    path.write_bytes(
+        b"user,shop,spent\n" + "".join(f"{row}\n" for row in rows).encode() + b"".join(more)
+    )
     return path
 
 
@@ -48,11 +50,15 @@ def asked(sordino, tmp_path):
 
     def call(kind, *flags, path=None, payer=FIXED, **changes):
         options = base | {"--" + name.replace("_", "-"): value for name, value in changes.items()}
-        listed = [part for name, value in options.items() if value is not None for part in (name, value)]
+        listed = [
+            part for name, value in options.items() if value is not None for part in (name, value)
+        ]
         # The whole of a release is a word that stands alone.
         unlisted = () if "listed" in flags else ("--unlisted",)
         rest = [flag for flag in flags if flag != "listed"]
-        return sordino(kind, path or shops(tmp_path / "a"), *listed, *unlisted, *FIGURES[kind], *rest, *payer)
+        return sordino(
+            kind, path or shops(tmp_path / "a"), *listed, *unlisted, *FIGURES[kind], *rest, *payer
+        )
 
     return call
 
@@ -111,7 +117,9 @@ def test_nothing_found_is_a_release_without_rows(asked, kind):
 
 
 def test_the_share_of_the_search_can_be_said(asked):
-    much, little = (asked("sum", search_share=share).json["label_threshold"] for share in ("0.5", "0.1"))
+    much, little = (
+        asked("sum", search_share=share).json["label_threshold"] for share in ("0.5", "0.1")
+    )
     assert much < 30 < little
     assert asked("sum", most_groups=1).json["rows"][0]["item"] == "centre"
 
@@ -126,7 +134,10 @@ def test_sums_within_a_declared_range(asked):
     check(none.json, FORM)
     assert none.json["rows"] == []
     refused = asked("mean", "--bounded", 0, 30, cap=30)
-    assert (refused.code, "rows are grouped" in refused.err or "add-remove" in refused.err) == (2, True)
+    assert (refused.code, "rows are grouped" in refused.err or "add-remove" in refused.err) == (
+        2,
+        True,
+    )
 
 
 REFUSED = {
@@ -134,23 +145,48 @@ REFUSED = {
     "a list beside it": ("sum", {"domain": "x.csv"}, (), "Give exactly one of --domain"),
     "no bound on rows": ("mean", {"max_rows": None}, (), "--max-rows"),
     "no bound on groups of a unit": ("mean", {"groups_per_unit": None}, (), "--groups-per-unit"),
-    "no bound on groups": ("variance", {"most_groups": None}, (), "Give most_groups (--most-groups)."),
+    "no bound on groups": (
+        "variance",
+        {"most_groups": None},
+        (),
+        "Give most_groups (--most-groups).",
+    ),
     "no groups": (
         "quantile",
         {"most_groups": 0},
         (),
         "quantile.most_groups must be a whole number, at least 1",
     ),
-    "too many groups": ("sum", {"most_groups": 300_000}, (), "most_groups must be at most 262144 groups"),
-    "all of epsilon": ("sum", {"search_share": 1}, (), "sum.search_share must be a number in (0, 1); got 1."),
-    "a large delta": ("sum", {"delta": "0.01"}, (), "--delta must be at most 0.001 unless --yes-i-mean-it"),
+    "too many groups": (
+        "sum",
+        {"most_groups": 300_000},
+        (),
+        "most_groups must be at most 262144 groups",
+    ),
+    "all of epsilon": (
+        "sum",
+        {"search_share": 1},
+        (),
+        "sum.search_share must be a number in (0, 1); got 1.",
+    ),
+    "a large delta": (
+        "sum",
+        {"delta": "0.01"},
+        (),
+        "--delta must be at most 0.001 unless --yes-i-mean-it",
+    ),
     "a delta above one over the units": (
         "quantile",
         {"delta": "1e-4", "size_hint": 20_000},
         (),
         "--delta must be at most 1/20000 unless --yes-i-mean-it is given.",
     ),
-    "no column of groups": ("sum", {"by": None}, (), "--unlisted needs --by, the column of the groups."),
+    "no column of groups": (
+        "sum",
+        {"by": None},
+        (),
+        "--unlisted needs --by, the column of the groups.",
+    ),
     "a bound without groups": (
         "sum",
         {"by": None, "delta": None, "groups_per_unit": None},
@@ -159,7 +195,13 @@ REFUSED = {
     ),
     "a share without groups": (
         "sum",
-        {"by": None, "delta": None, "groups_per_unit": None, "most_groups": None, "search_share": "0.5"},
+        {
+            "by": None,
+            "delta": None,
+            "groups_per_unit": None,
+            "most_groups": None,
+            "search_share": "0.5",
+        },
         ("listed",),
         "--search-share needs --by",
     ),
@@ -175,7 +217,12 @@ REFUSED = {
         ("listed",),
         "sum.search_share belongs to Domain.unlisted (--unlisted); got 0.5",
     ),
-    "an edge of zero": ("sum", {"least": 0}, (), "Domain.unlisted.least must be a whole number from 1"),
+    "an edge of zero": (
+        "sum",
+        {"least": 0},
+        (),
+        "Domain.unlisted.least must be a whole number from 1",
+    ),
     "a pure account": (
         "sum",
         {"user": "user"},
@@ -211,7 +258,18 @@ def test_a_hint_is_of_rows_of_which_a_unit_has_several(asked):
 def test_an_account_pays_and_keeps_the_release(asked, sordino, tmp_path):
     path, url = shops(tmp_path / "a"), tmp_path / "budget.db"
     account = ("--ledger", url, "--account", "shop")
-    about = ("--epsilon", 10, "--delta", "1e-5", "--failures", "2e-6", "--unit", "user", "--source", path)
+    about = (
+        "--epsilon",
+        10,
+        "--delta",
+        "1e-5",
+        "--failures",
+        "2e-6",
+        "--unit",
+        "user",
+        "--source",
+        path,
+    )
     assert sordino("ledger", "create", *account, *about).code == 0
     first = asked("sum", "--keep", "--format", "json", payer=account)
     assert first.code == 0, first.err

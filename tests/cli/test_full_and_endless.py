@@ -114,11 +114,22 @@ def test_the_last_flush_of_the_interpreter_would_decide_otherwise(full, orders):
 
 @pytest.mark.parametrize("end", ["full", "gone", pytest.param("closed", marks=pytest.mark.slow)])
 @pytest.mark.sample(4)
-def test_a_charge_stays_and_one_that_could_not_be_delivered_is_none(end, sordino, orders, account, request):
+def test_a_charge_stays_and_one_that_could_not_be_delivered_is_none(
+    end, sordino, orders, account, request
+):
     streams = {} if end == "closed" else {"stdout": request.getfixturevalue(end)}
     closed = {"preexec_fn": lambda: os.close(1)} if end == "closed" else {}
     done = started(
-        "count", orders, "--user", "customer", "--units", "--epsilon", 1, *account, **streams, **closed
+        "count",
+        orders,
+        "--user",
+        "customer",
+        "--units",
+        "--epsilon",
+        1,
+        *account,
+        **streams,
+        **closed,
     )
     code, spent, sentence = {"full": (4, 1, LOST), "gone": (0, 1, ""), "closed": (2, 0, None)}[end]
     assert done.returncode == code
@@ -136,7 +147,10 @@ def test_nothing_about_stderr_decides_an_exit_code(end, orders, request):
     assert json.loads(released.stdout)["release"] == "count"
     assert started(*line, "--epsilon", "nan", stderr=stream).returncode == 2
     assert (
-        started("count", orders.with_name("none.csv"), "--row-is-unit", *FREE, stderr=stream).returncode == 4
+        started(
+            "count", orders.with_name("none.csv"), "--row-is-unit", *FREE, stderr=stream
+        ).returncode
+        == 4
     )
 
 
@@ -156,7 +170,19 @@ def test_nor_does_a_progress_bar_there(end, orders, request):
 def test_where_stdout_ends_is_decided_by_what_is_released(room, tmp_path):
     """With so much room a release is lost if, and only if, it is longer: two tables with one release have one exit code."""
     out = tmp_path / "out"
-    fixed = ("--seed", 3, "--synthetic", "--column", "x", "--lower", 0, "--upper", 1, "--epsilon", 1)
+    fixed = (
+        "--seed",
+        3,
+        "--synthetic",
+        "--column",
+        "x",
+        "--lower",
+        0,
+        "--upper",
+        1,
+        "--epsilon",
+        1,
+    )
     most = resource.RLIM_INFINITY if room is None else room
     codes, texts = set(), set()
     for rows in (b"x\n1\n0.5\n0.25\n", b"x\n1\n0.5,private\n0.25\n"):
@@ -165,7 +191,9 @@ def test_where_stdout_ends_is_decided_by_what_is_released(room, tmp_path):
                 *("randomize", "-", *fixed),
                 given=rows,
                 stdout=file,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY)),
+                preexec_fn=lambda: resource.setrlimit(
+                    resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY)
+                ),
             )
         codes.add(done.returncode)
         texts.add(out.read_bytes())
@@ -373,7 +401,13 @@ ENDLESS = {
     "a line without end": (RANDOMIZE, b"x\n", LETTERS, 0, None),
     "a line of delimiters": (RANDOMIZE, b"x\n", b"," * (1 << 16), 0, None),
     "a line of quotes": (RANDOMIZE, b"x\n", b'"' * (1 << 16), 0, None),
-    "a unit without end": ((*RANDOMIZE, "--user", "u", "--max-rows", 1), b"u,x\n", LETTERS, 0, None),
+    "a unit without end": (
+        (*RANDOMIZE, "--user", "u", "--max-rows", 1),
+        b"u,x\n",
+        LETTERS,
+        0,
+        None,
+    ),
 }
 
 
@@ -382,7 +416,9 @@ ENDLESS = {
 def test_input_without_end_is_refused_or_read_in_bounded_memory(which, sordino, monkeypatch):
     line, first, again, code, most = ENDLESS[which]
     sordino(*line[:1], "--help")  # what is imported late is no part of it
-    given = Endless(first, again, most=1 if which == "empty lines" else 24)  # each of which is looked at
+    given = Endless(
+        first, again, most=1 if which == "empty lines" else 24
+    )  # each of which is looked at
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=given))
     tracemalloc.start()
     try:

@@ -76,7 +76,9 @@ def written(text):
 
 
 def test_all_commands_that_release_are_grouped_and_no_others():
-    grouped = [name for name in group.list_commands(CONTEXT) if isinstance(command(name), GroupedCommand)]
+    grouped = [
+        name for name in group.list_commands(CONTEXT) if isinstance(command(name), GroupedCommand)
+    ]
     assert sorted(grouped) == sorted(RELEASING)
 
 
@@ -94,8 +96,12 @@ def test_every_option_of_the_table_is_one_of_a_command():
 @pytest.mark.parametrize("name", RELEASING)
 def test_the_help_shows_every_option_once_under_its_heading(name):
     own = options_of(name)
-    expected = {heading: [flag for flag in flags if flag in own] for heading, flags in HEADINGS.items()}
-    assert written(help_of(name)) == {heading: flags for heading, flags in expected.items() if flags}
+    expected = {
+        heading: [flag for flag in flags if flag in own] for heading, flags in HEADINGS.items()
+    }
+    assert written(help_of(name)) == {
+        heading: flags for heading, flags in expected.items() if flags
+    }
 
 
 def test_what_an_option_says_of_itself_is_shown_whole():

@@ -139,7 +139,9 @@ def test_in_every_form_of_a_release(sordino, shop):
         assert not bad(shown.out)
     page = sordino("report", "r.json", "--output", "r.html")
     assert page.code == 0, page.err
-    assert not bad((shop / "r.html").read_text(encoding="utf-8")) & set("\x1b\x9b\u202e\u2066\u061c\u2028")
+    assert not bad((shop / "r.html").read_text(encoding="utf-8")) & set(
+        "\x1b\x9b\u202e\u2066\u061c\u2028"
+    )
 
 
 def test_in_the_files_of_a_study(tmp_path):

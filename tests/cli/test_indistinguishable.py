@@ -121,12 +121,19 @@ def said(outcome, folder):
 def plain(sordino, tmp_path):
     """What every command says about the plain file: once for all tests, since they change the other file only."""
     if not _plain:
-        _plain.extend([said(sordino(*line), tmp_path) for line in commands(shop(tmp_path / "a", ROWS))])
+        _plain.extend(
+            [said(sordino(*line), tmp_path) for line in commands(shop(tmp_path / "a", ROWS))]
+        )
     return _plain
 
 
 PLACES = {"first": 0, "middle": 100, "last": len(ROWS)}
-CASES = [(what, place) for what in ONE_RECORD for place in PLACES if place == "middle" or "line" not in what]
+CASES = [
+    (what, place)
+    for what in ONE_RECORD
+    for place in PLACES
+    if place == "middle" or "line" not in what
+]
 LATER = {
     case for i, case in enumerate(CASES) if (i + i // 3) % 3
 }  # the default run looks at a third, at every place
@@ -207,7 +214,10 @@ def test_an_engine_failure_is_one_constant_sentence(sordino, tmp_path, monkeypat
     url = tmp_path / "b.db"
     account = ("--ledger", url, "--account", "shop")
     assert (
-        sordino("ledger", "create", *account, "--epsilon", 10, "--unit", "user", "--source", path).code == 0
+        sordino(
+            "ledger", "create", *account, "--epsilon", 10, "--unit", "user", "--source", path
+        ).code
+        == 0
     )
     seen = set()
     for corrupt in (b"", b"\xff" * 4000, CANARY * 300):
@@ -240,7 +250,9 @@ def test_an_engine_failure_is_one_constant_sentence(sordino, tmp_path, monkeypat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "times"), [("SIGINT", 1), ("SIGTERM", 1), ("SIGHUP", 1), ("SIGINT", 4)])
+@pytest.mark.parametrize(
+    ("name", "times"), [("SIGINT", 1), ("SIGTERM", 1), ("SIGHUP", 1), ("SIGINT", 4)]
+)
 def test_an_interrupt_leaves_the_charge(sordino, tmp_path, name, times):
     path = tmp_path / "orders.csv"
     with path.open("w", encoding="utf-8") as file:
@@ -250,7 +262,10 @@ def test_an_interrupt_leaves_the_charge(sordino, tmp_path, name, times):
     (tmp_path / "items.csv").write_text("name\nitem1\nitem2\n", encoding="utf-8")
     account = ("--ledger", str(tmp_path / "b.db"), "--account", "shop")
     assert (
-        sordino("ledger", "create", *account, "--epsilon", 10, "--unit", "user", "--source", path).code == 0
+        sordino(
+            "ledger", "create", *account, "--epsilon", 10, "--unit", "user", "--source", path
+        ).code
+        == 0
     )
     command = [
         str(Path(sys.executable).with_name("sordino")),
@@ -264,7 +279,9 @@ def test_an_interrupt_leaves_the_charge(sordino, tmp_path, name, times):
         "1",
     ]
     command += ["--epsilon", "1", "--domain", str(tmp_path / "items.csv"), *account]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ})
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ}
+    )
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and sordino("ledger", "show", *account).json["spent"] == 0:
         time.sleep(0.02)

@@ -26,7 +26,9 @@ from support.postgres import fresh
 from support.release_lines import GIVEN, RELEASE_LINES, write_files
 
 FORM = json.loads(files("sordino.cli").joinpath("release.schema.json").read_text(encoding="utf-8"))
-TABLES = [name for name in RELEASE_LINES if "stdin" not in name and not name.startswith("randomize")]
+TABLES = [
+    name for name in RELEASE_LINES if "stdin" not in name and not name.startswith("randomize")
+]
 ALL = {name: line for name, line in EVERY_LINE.items() if "stdin" not in name}
 SAID = f"Error: {write.NOT_KEPT}\n"
 pytestmark = pytest.mark.usefixtures("no_progress")
@@ -57,7 +59,9 @@ def account(place, shop):
         about = {"adjacency": adjacency, "unit": unit, "source": line[1]}
         # Labels that nobody listed take a part of a delta.
         more = {"delta": 1e-2, "failures": 5e-3} if "--unlisted" in line else {}
-        Ledger.create(place, account="shop", budget=Budget(epsilon=9 if more else 99, **more), **about)
+        Ledger.create(
+            place, account="shop", budget=Budget(epsilon=9 if more else 99, **more), **about
+        )
         return ("--ledger", place, "--account", "shop")
 
     return call
@@ -148,7 +152,9 @@ def test_the_default_format_is_that_of_the_place(released, shop):
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("payer", [("--no-ledger",), ("--synthetic", "--seed", 3), ()])
 @pytest.mark.each_value
-def test_without_a_ledger_it_is_refused_before_anything_is_read(sordino, shop, monkeypatch, name, payer):
+def test_without_a_ledger_it_is_refused_before_anything_is_read(
+    sordino, shop, monkeypatch, name, payer
+):
     monkeypatch.setattr(Session, "__init__", None)
     for path in shop.iterdir():
         path.unlink()
@@ -311,7 +317,9 @@ def test_a_release_that_is_written_before_it_is_kept_is_convicted(released, monk
 
 
 HOSTILE = [
-    Record(facts={}, columns=("n",), rows=[{"n": 1}], notes=["\x1b]0;taken\x07", "Spent\r\n\x9b2J"]),
+    Record(
+        facts={}, columns=("n",), rows=[{"n": 1}], notes=["\x1b]0;taken\x07", "Spent\r\n\x9b2J"]
+    ),
     Record(facts={}, columns=("\x1b[2Jn",), rows=[{"\x1b[2Jn": "\x1b[2J"}]),
     Record(facts={}, columns=("[/]",), rows=[{"[/]": "[/]"}]),
     Record(facts={}, columns=("p_value",), rows=[{"p_value": "x"}]),
@@ -322,7 +330,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("record", HOSTILE)
 @pytest.mark.sample(4)
-def test_what_others_kept_steers_no_terminal_and_ends_no_command(sordino, account, monkeypatch, record):
+def test_what_others_kept_steers_no_terminal_and_ends_no_command(
+    sordino, account, monkeypatch, record
+):
     # Whoever may charge an account may keep any record under the id of a charge of its own.
     payer = account(RELEASE_LINES["top"])
     with monkeypatch.context() as patch:
@@ -411,7 +421,9 @@ def test_a_kill_loses_the_copy_at_most_and_never_the_account(sordino, shop, wher
     payer = ("--ledger", place, "--account", "shop")
     line = [*RELEASE_LINES["top"], "--epsilon", 1, *payer, "--keep", "--format", "json"]
     command = [sys.executable, "-c", KILLER, instant, *map(str, line)]
-    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=dict(os.environ), check=False
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
     state, kept, written = INSTANTS[instant]
     [shown] = ledger.statement().charges
@@ -437,5 +449,7 @@ def test_what_is_kept_has_a_statement_with_a_proof_of_every_mechanism(released, 
         assert one["proofs"], one
     guarantee = statement.promise["guarantee"]
     if guarantee["variant"] == "Pure DP":
-        assert float(Fraction(guarantee["epsilon"])) <= 1 + 1e-6, "no more than the epsilon that was given"
+        assert float(Fraction(guarantee["epsilon"])) <= 1 + 1e-6, (
+            "no more than the epsilon that was given"
+        )
     assert Ledger.open(place, account="shop").check_statement(statement.to_text()).problems == ()

@@ -26,7 +26,12 @@ def url(sordino, tmp_path):
 def ledger(sordino, url):
     def call(command, *arguments, account="shop"):
         return sordino(
-            "ledger", command, "--ledger", url, *(("--account", account) if account else ()), *arguments
+            "ledger",
+            command,
+            "--ledger",
+            url,
+            *(("--account", account) if account else ()),
+            *arguments,
         )
 
     return call
@@ -72,7 +77,10 @@ def test_a_zcdp_account(sordino, tmp_path):
         (("--meter", "zcdp"), "must be in (0, 1) on the zCDP meter"),
         (("--delta", "1e-6", "--meter", "pure"), "must be 0 on the pure meter"),
         (("--delta", "1e-6", "--failures", "1e-6"), "needs a part of delta for itself"),
-        (("--delta", "1e-6", "--meter", "zcdp", "--failures", "2e-6"), "needs a part of delta for itself"),
+        (
+            ("--delta", "1e-6", "--meter", "zcdp", "--failures", "2e-6"),
+            "needs a part of delta for itself",
+        ),
         (("--failures", "1e-6"), "must be 0 on the pure meter, which has no delta"),
         (("--delta", "1"), "must be a number in [0, 1)"),
         (("--delta", "-0.1"), "must be a number in [0, 1)"),
@@ -81,7 +89,9 @@ def test_a_zcdp_account(sordino, tmp_path):
     ],
 )
 def test_budgets_that_are_none(sordino, tmp_path, options, says):
-    made = sordino("ledger", "init", "--ledger", tmp_path / "b.db", "--account", "shop", *NEW, *options)
+    made = sordino(
+        "ledger", "init", "--ledger", tmp_path / "b.db", "--account", "shop", *NEW, *options
+    )
     assert (made.code, made.out) == (2, "")
     assert says in made.err
     assert not (tmp_path / "b.db").exists()
@@ -89,7 +99,9 @@ def test_budgets_that_are_none(sordino, tmp_path, options, says):
 
 def test_an_account_with_a_delta(sordino, tmp_path):
     def run(name, *options, account="many"):
-        return sordino("ledger", name, "--ledger", tmp_path / "m.db", "--account", account, *options)
+        return sordino(
+            "ledger", name, "--ledger", tmp_path / "m.db", "--account", account, *options
+        )
 
     made = run("create", *NEW, "--delta", "1e-6", "--failures", "1e-7").json
     assert (made["measure"], made["meter"], made["delta"]) == ("divergence", "renyi", 1e-6)
@@ -111,7 +123,9 @@ def test_an_account_with_a_delta(sordino, tmp_path):
     assert "both sums count" in run("show", "--format", "table", account="team").out
     for wrong in (("--epsilon", 1), ("--rho", 1), ("--divergence", 1, "--rho", 1)):
         assert run("grant", "--to", "other", *wrong).code == 2
-    assert run("grant", "--to", "gauss", "--divergence", "0.1").json["renyi"]["epsilon_limit"] is None
+    assert (
+        run("grant", "--to", "gauss", "--divergence", "0.1").json["renyi"]["epsilon_limit"] is None
+    )
     assert "may hold costs without one" in run("show", "--format", "table", account="gauss").out
     assert "only the divergences count" in run("show", "--format", "table").out
     assert run("verify").json["sound"] is True
@@ -119,7 +133,9 @@ def test_an_account_with_a_delta(sordino, tmp_path):
 
 def test_an_account_of_rhos_that_keeps_deltas(sordino, tmp_path):
     def run(name, *options, account="many"):
-        return sordino("ledger", name, "--ledger", tmp_path / "m.db", "--account", account, *options)
+        return sordino(
+            "ledger", name, "--ledger", tmp_path / "m.db", "--account", account, *options
+        )
 
     made = run("create", *NEW, "--delta", "1e-6", "--meter", "zcdp", "--failures", "5e-7").json
     assert (made["measure"], made["meter"], made["delta"]) == ("rho", "zcdp", 1e-6)
@@ -143,7 +159,10 @@ def test_an_account_of_rhos_that_keeps_deltas(sordino, tmp_path):
     plain = run("create", *NEW, "--delta", "1e-6", "--meter", "zcdp", account="plain").json
     assert "failures" not in plain
     said = run("grant", "--to", "x", "--rho", "0.01", "--failures", "1e-9", account="plain")
-    assert (said.code, "--failures needs an account that keeps a part of its delta" in said.err) == (2, True)
+    assert (
+        said.code,
+        "--failures needs an account that keeps a part of its delta" in said.err,
+    ) == (2, True)
 
 
 def test_an_account_goes_on_with_a_delta(ledger):
@@ -159,7 +178,10 @@ def test_an_account_goes_on_with_a_delta(ledger):
     assert (again.code, again.out) == (5, "")
     assert "was converted into 'many'" in again.err
     assert ledger("show").json["successor"] == "many"
-    assert "Converted into account many, which goes on for it." in ledger("show", "--format", "table").out
+    assert (
+        "Converted into account many, which goes on for it."
+        in ledger("show", "--format", "table").out
+    )
 
 
 def test_shares(ledger):
@@ -183,7 +205,10 @@ def test_shares(ledger):
 def test_history_and_verify(ledger, url):
     ledger("grant", "--to", "web", "--epsilon", 1)
     rows = ledger("history").json["rows"]
-    assert [(row["number"], row["kind"], row["spent"]) for row in rows] == [(1, "create", 0), (2, "grant", 1)]
+    assert [(row["number"], row["kind"], row["spent"]) for row in rows] == [
+        (1, "create", 0),
+        (2, "grant", 1),
+    ]
     assert [row["kind"] for row in ledger("history", "--last", 1).json["rows"]] == ["grant"]
     assert "create" in ledger("history", "--format", "table").out
     sound = ledger("verify", "--head", rows[0]["head"])
@@ -245,7 +270,10 @@ def test_a_reservation_is_given_up(sordino, account):
     assert (event["kind"], event["detail"]["reason"]) == ("void", "power failure")
     for key, code in ((charge.id, 5), ("0" * 32, 5), ("", 2)):
         assert (
-            sordino("ledger", "void-reservation", *account, "--charge", key, "--reason", "again").code == code
+            sordino(
+                "ledger", "void-reservation", *account, "--charge", key, "--reason", "again"
+            ).code
+            == code
         )
 
 
@@ -256,7 +284,8 @@ def test_roles_need_a_database(ledger):
 
 
 @pytest.mark.parametrize(
-    "place", ["mysql://me:secret@host/db", "postgresql://me:sec@ret@host/db", "postgresql://me:secret@/"]
+    "place",
+    ["mysql://me:secret@host/db", "postgresql://me:sec@ret@host/db", "postgresql://me:secret@/"],
 )
 def test_addresses_keep_their_secrets(sordino, place, monkeypatch):
     said = sordino("ledger", "show", "--ledger", place, "--account", "shop")
@@ -273,7 +302,14 @@ def test_backup_copies_every_account_and_prints_their_heads(sordino, url, ledger
     for row in made.json["rows"]:
         for place in (url, tmp_path / "copy.db"):
             found = sordino(
-                "ledger", "verify", "--ledger", place, "--account", row["account"], "--head", row["head"]
+                "ledger",
+                "verify",
+                "--ledger",
+                place,
+                "--account",
+                row["account"],
+                "--head",
+                row["head"],
             )
             assert (found.code, found.json["sound"]) == (0, True)
     again = sordino("ledger", "backup", "--ledger", url, tmp_path / "copy.db")
@@ -284,7 +320,9 @@ def test_backup_copies_every_account_and_prints_their_heads(sordino, url, ledger
 
 
 @pytest.mark.parametrize("which", RELEASE_LINES)
-def test_no_command_charges_a_ledger_for_predictable_noise(sordino, url, tmp_path, monkeypatch, which):
+def test_no_command_charges_a_ledger_for_predictable_noise(
+    sordino, url, tmp_path, monkeypatch, which
+):
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path)
     before = sordino("ledger", "history", "--ledger", url, "--account", "shop").json["rows"]

@@ -23,7 +23,9 @@ def create(sordino, orders, monkeypatch):
 
     def call(*options, source="orders.csv", unit="customer", epsilon=3, name="create"):
         whom = ("--unit", unit) if unit else ("--row-is-unit",)
-        return sordino("ledger", name, *URL, "--epsilon", epsilon, *whom, "--source", source, *options)
+        return sordino(
+            "ledger", name, *URL, "--epsilon", epsilon, *whom, "--source", source, *options
+        )
 
     return call
 
@@ -64,7 +66,16 @@ def test_rows_are_units_of_any_source(create):
 
 def test_tables_in_memory_and_standard_input_need_no_check(create, sordino):
     for number, source in enumerate(("name:orders", "-", "postgresql:7000/1/2/public.orders")):
-        line = ("--ledger", f"{number}.db", "--account", "shop", "--epsilon", 1, "--unit", "customer")
+        line = (
+            "--ledger",
+            f"{number}.db",
+            "--account",
+            "shop",
+            "--epsilon",
+            1,
+            "--unit",
+            "customer",
+        )
         assert sordino("ledger", "create", *line, "--source", source).code == 0
 
 
@@ -89,7 +100,9 @@ def test_only_the_schema_is_looked_at(create, tmp_path):
 
 def test_parameters_come_before_the_source(create, tmp_path):
     assert_refused(create(source="none.csv", epsilon=0), tmp_path, 2, "Budget.epsilon")
-    assert_refused(create("--delta", "1", source="none.csv"), tmp_path, 2, "must be a number in [0, 1)")
+    assert_refused(
+        create("--delta", "1", source="none.csv"), tmp_path, 2, "must be a number in [0, 1)"
+    )
     assert_refused(create(source="none.csv", epsilon=101), tmp_path, 2, "--yes-i-mean-it")
 
 
@@ -97,7 +110,12 @@ def test_parameters_come_before_the_source(create, tmp_path):
 def test_a_budget_above_a_hundred_is_meant(create, tmp_path, name):
     refused = create(epsilon="100.5", name=name)
     assert_refused(
-        refused, tmp_path, 2, "--epsilon must be at most 100", "At epsilon 100.5, someone", "1,000 in 1,000"
+        refused,
+        tmp_path,
+        2,
+        "--epsilon must be at most 100",
+        "At epsilon 100.5, someone",
+        "1,000 in 1,000",
     )
     assert create("--yes-i-mean-it", epsilon="100.5", name=name).code == 0
 
@@ -184,7 +202,9 @@ def test_a_table_of_a_server_is_asked_for(create, table, tmp_path):
     ],
 )
 @pytest.mark.each_value
-def test_how_many_releases_may_fail_is_said(create, sordino, tmp_path, meter, failures, words, each, many):
+def test_how_many_releases_may_fail_is_said(
+    create, sordino, tmp_path, meter, failures, words, each, many
+):
     """As many fit as a new account says, and not one more; `show` counts what is left."""
     made = create("--delta", "1e-5", "--failures", failures, "--meter", meter, "--format", "table")
     assert words in made.out

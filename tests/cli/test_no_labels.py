@@ -22,11 +22,25 @@ QUESTIONS = {
     "a set": ("top", "-k", 2, "--set"),
     "a bare set": ("top", "-k", 2, "--set", "--selection-share", 1),
     "above": ("above", "--threshold", 5, "-c", 1, "--method", "gaps"),
-    "above and measured": ("above", "--threshold", 5, "-c", 2, "--measure-share", 0.5, "--method", "gaps"),
+    "above and measured": (
+        "above",
+        "--threshold",
+        5,
+        "-c",
+        2,
+        "--measure-share",
+        0.5,
+        "--method",
+        "gaps",
+    ),
     "above, adaptive": ("above", "--threshold", 5, "-c", 1, "--adaptive"),
     "above by histogram": ("above", "--threshold", 5, "-c", 1, "--method", "histogram"),
 }
-ACCOUNTS = {"pure": (), "delta": ("--delta", "1e-6"), "zcdp": ("--delta", "1e-6", "--meter", "zcdp")}
+ACCOUNTS = {
+    "pure": (),
+    "delta": ("--delta", "1e-6"),
+    "zcdp": ("--delta", "1e-6", "--meter", "zcdp"),
+}
 VALUES = {
     "no row": ([], pa.string()),
     "all NULL": ([None, None], pa.string()),
@@ -101,7 +115,9 @@ def test_nothing_is_spent_on_any_account(ask, tmp_path, question, meter):
 def test_in_every_form(ask, sordino, tmp_path, question):
     source = parquet(tmp_path, *VALUES["no row"])
     table, _, _ = ask(source, question, "--format", "table")
-    assert "s has no label in any row, so there is nothing to release. Nothing was spent." in table.out
+    assert (
+        "s has no label in any row, so there is nothing to release. Nothing was spent." in table.out
+    )
     assert "Spent: epsilon 0." in table.out
     csv, _, _ = ask(source, question, "--format", "csv")
     assert (csv.code, csv.out.count("\n")) == (0, 1)
@@ -185,11 +201,18 @@ def test_in_a_study(sordino, tmp_path, monkeypatch):
     parquet(tmp_path, *VALUES["no row"])
     own = ("--ledger", "b.db", "--account", "a")
     assert (
-        sordino("ledger", "create", *own, "--epsilon", 9, "--row-is-unit", "--source", "t.parquet").code == 0
+        sordino(
+            "ledger", "create", *own, "--epsilon", 9, "--row-is-unit", "--source", "t.parquet"
+        ).code
+        == 0
     )
     releases = "".join(
         f'[[release]]\nkind = "{kind}"\nname = "{kind}"\nitem = "s"\ndomain = {{assume_public = true}}\nepsilon = 1\n{more}\n'
-        for kind, more in (("histogram", ""), ("top_k", "k = 2"), ("above", "threshold = 5\npositives = 1"))
+        for kind, more in (
+            ("histogram", ""),
+            ("top_k", "k = 2"),
+            ("above", "threshold = 5\npositives = 1"),
+        )
     )
     study = f"""name = "x"\n[source]\npath = "t.parquet"\n[unit]\nrow = true\n
 [account]\nledger = "b.db"\nname = "a"\n[budget]\nepsilon = 3\n{releases}"""

@@ -18,7 +18,18 @@ pytestmark = pytest.mark.usefixtures("no_progress")
 def commands(path):
     unit = ("--user", "user", "--max-rows", 3)
     by = ("--by", "group", "--domain", path.parent.parent / "groups.csv", "--groups-per-unit", 2)
-    shared = ("--column", "amount", "--epsilon", 1, "--lower", 0, "--cap", "1e6", *FIXED, "--no-quiet")
+    shared = (
+        "--column",
+        "amount",
+        "--epsilon",
+        1,
+        "--lower",
+        0,
+        "--cap",
+        "1e6",
+        *FIXED,
+        "--no-quiet",
+    )
     return {
         "quantile": ("quantile", path, *shared, *unit, "--q", "0.5"),
         "quantiles": (
@@ -118,7 +129,9 @@ def test_what_is_printed(sordino, tmp_path):
     [spread] = told["variance"].json["rows"]
     assert spread["standard_deviation"] == pytest.approx(spread["estimate"] ** 0.5)
     assert spread["low"] <= spread["estimate"] <= spread["high"]
-    head = "item,figure,estimate,low,high,standard_error,standard_deviation,clip_low,clip_high,capped,"
+    head = (
+        "item,figure,estimate,low,high,standard_error,standard_deviation,clip_low,clip_high,capped,"
+    )
     assert told["variance by"].out.startswith(head)
 
 
@@ -127,7 +140,8 @@ DROPPED = [b'u99,"a,1', b"u99\xff,a,1", b",a,1"]
 
 
 @pytest.mark.parametrize(
-    "name", ["quantile", *(pytest.param(name, marks=pytest.mark.slow) for name in ("quantile by", "mean"))]
+    "name",
+    ["quantile", *(pytest.param(name, marks=pytest.mark.slow) for name in ("quantile by", "mean"))],
 )
 def test_missing_numbers_are_alike_and_dropped_lines_are_not_there(sordino, tmp_path, name):
     for alike in (MISSING, DROPPED):
@@ -163,7 +177,10 @@ def shape(outcome):
 
 @pytest.mark.parametrize(
     "name",
-    [*(pytest.param(name, marks=pytest.mark.slow) for name in ("quantiles", "mean of rows")), "sum by"],
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("quantiles", "mean of rows")),
+        "sum by",
+    ],
 )
 def test_odd_tables_print_the_same_shape(sordino, tmp_path, name):
     usual = sordino(*commands(amounts(tmp_path / "a"))[name])
@@ -188,11 +205,33 @@ def test_what_is_refused(sordino, tmp_path):
         (("quantile", path, *row, "--q", "0.5", "--growth", 1), "growth must be"),
         (("quantile", path, *row, "--q", "0.5", "--lower", 100), "cap must be above"),
         (
-            ("sum", path, "--column", "amount", "--epsilon", 1, "--lower", 0, "--row-is-unit", "--no-ledger"),
+            (
+                "sum",
+                path,
+                "--column",
+                "amount",
+                "--epsilon",
+                1,
+                "--lower",
+                0,
+                "--row-is-unit",
+                "--no-ledger",
+            ),
             "--cap",
         ),
         (
-            ("mean", path, "--column", "amount", "--epsilon", 1, "--cap", 9, "--row-is-unit", "--no-ledger"),
+            (
+                "mean",
+                path,
+                "--column",
+                "amount",
+                "--epsilon",
+                1,
+                "--cap",
+                9,
+                "--row-is-unit",
+                "--no-ledger",
+            ),
             "--lower",
         ),
         (("sum", path, *base, "--user", "user"), "--max-rows"),
@@ -217,7 +256,10 @@ def test_a_ledger_pays(sordino, tmp_path):
     path = amounts(tmp_path / "a")
     url = tmp_path / "budget.db"
     about = ("--ledger", url, "--account", "shop")
-    assert sordino("ledger", "create", *about, "--epsilon", 1, "--unit", "user", "--source", path).code == 0
+    assert (
+        sordino("ledger", "create", *about, "--epsilon", 1, "--unit", "user", "--source", path).code
+        == 0
+    )
     ask = (
         "sum",
         path,
@@ -272,7 +314,15 @@ def test_a_figure_of_texts_says_how_many_were_numbers(sordino, tmp_path):
     quiet = sordino(*asked, "--numbers-share", 0)
     assert "numbers_share" not in quiet.json
     typed = sordino(
-        *asked, "--delimiter", ";", "--decimal", ",", "--thousands", ".", "--type", "amount=decimal(12,2)"
+        *asked,
+        "--delimiter",
+        ";",
+        "--decimal",
+        ",",
+        "--thousands",
+        ".",
+        "--type",
+        "amount=decimal(12,2)",
     ).json
     assert "numbers_share" not in typed
     assert abs(typed["rows"][0]["estimate"] / (4000 * 1234.5) - 1) < 0.05

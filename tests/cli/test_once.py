@@ -42,7 +42,14 @@ def written(option, spelling, values):
 
 def test_every_command_is_walked():
     paths = {path for path, _ in OPTIONS}
-    assert {("top",), ("ledger", "create"), ("plan", "top-k"), ("audit",), ("run",), ("init",)} <= paths
+    assert {
+        ("top",),
+        ("ledger", "create"),
+        ("plan", "top-k"),
+        ("audit",),
+        ("run",),
+        ("init",),
+    } <= paths
     assert len(OPTIONS) > 300
 
 
@@ -67,16 +74,26 @@ def test_an_option_that_is_given_twice_is_refused(sordino, path):
 
 
 def test_options_that_are_lists_are_known():
-    others = [(path, option) for path, option in OPTIONS if option.multiple != (option.opts[0] in LISTS)]
+    others = [
+        (path, option) for path, option in OPTIONS if option.multiple != (option.opts[0] in LISTS)
+    ]
     assert {path for path, _ in others} == {("randomize",)}
 
 
 def test_an_option_that_is_taken_twice_is_seen():
-    [epsilon] = (option for path, option in OPTIONS if (path, option.opts[0]) == (("top",), "--epsilon"))
+    [epsilon] = (
+        option for path, option in OPTIONS if (path, option.opts[0]) == (("top",), "--epsilon")
+    )
     said = "--epsilon must be given at most once; got it 2 times.\n"
     assert is_refused(SimpleNamespace(code=2, out="", err=said), epsilon)
-    for field, value in {"code": 0, "out": "a release", "err": "--epsilon must be above 0.\n"}.items():
-        assert not is_refused(SimpleNamespace(**{"code": 2, "out": "", "err": said, field: value}), epsilon)
+    for field, value in {
+        "code": 0,
+        "out": "a release",
+        "err": "--epsilon must be above 0.\n",
+    }.items():
+        assert not is_refused(
+            SimpleNamespace(**{"code": 2, "out": "", "err": said, field: value}), epsilon
+        )
 
 
 def test_an_equals_sign_is_another_spelling(sordino):
@@ -97,7 +114,9 @@ def test_an_option_that_comes_tomorrow_is_refused_too():
     option = click.Option(["--skip-lines", "-s"], type=int)
     for kind, refuses in ((Command, True), (click.Command, False)):
         told = []
-        command = kind("x", params=[option], callback=lambda skip_lines, told=told: told.append(skip_lines))
+        command = kind(
+            "x", params=[option], callback=lambda skip_lines, told=told: told.append(skip_lines)
+        )
         said = "--skip-lines/-s must be given at most once; got it 2 times."
         with pytest.raises(InvalidParameter, match=said) if refuses else nullcontext():
             command.main(["--skip-lines", "1", "-s2"], standalone_mode=False)
@@ -152,7 +171,12 @@ def test_predicates_hold_together(sordino, people):
 
 @pytest.mark.parametrize(
     "parts",
-    [("g = 'a') OR (g = 'b'", "TRUE"), ("(g = 'a'", "g = 'b')"), ("g = 'a' --", "TRUE"), ("", "TRUE")],
+    [
+        ("g = 'a') OR (g = 'b'", "TRUE"),
+        ("(g = 'a'", "g = 'b')"),
+        ("g = 'a' --", "TRUE"),
+        ("", "TRUE"),
+    ],
 )
 def test_each_predicate_is_one_by_itself(sordino, people, parts):
     done = count(sordino, people, *(word for one in parts for word in ("--where", one)))
@@ -168,14 +192,27 @@ def test_several_texts_mean_missing(sordino, people):
     asked = ("count", people, "--user", "u", "--units", *SURE)
     assert [
         round(
-            sordino(*asked, *(word for one in texts for word in ("--null", one))).json["rows"][0]["estimate"]
+            sordino(*asked, *(word for one in texts for word in ("--null", one))).json["rows"][0][
+                "estimate"
+            ]
         )
         for texts in ((), ("NA",), ("NA", "-", "none"), ("none", "", "NA"))
     ] == [203, 202, 200, 201]
 
 
 def test_quantiles_join(sordino, people):
-    asked = ("quantile", people, "--column", "v", "--row-is-unit", "--lower", 0, "--cap", 100, *SURE)
+    asked = (
+        "quantile",
+        people,
+        "--column",
+        "v",
+        "--row-is-unit",
+        "--lower",
+        0,
+        "--cap",
+        100,
+        *SURE,
+    )
     done = sordino(*asked, "--q", "0.1", "--q", "0.5,0.9")
     assert [row["q"] for row in done.json["rows"]] == [0.1, 0.5, 0.9]
     for twice in (("--q", "0.5,0.5"), ("--q", "0.5", "--q", "0.50")):
@@ -204,7 +241,9 @@ def test_a_page_has_each_release_once(sordino, tmp_path):
     release = {"schema": "sordino.release/1", "release": "count", "id": "1" * 32, "rows": []}
     one, two = tmp_path / "one.json", tmp_path / "two.json"
     one.write_text(json.dumps(release), encoding="utf-8")
-    two.write_text(json.dumps([{**release, "id": "2" * 32}, {**release, "kept": True}]), encoding="utf-8")
+    two.write_text(
+        json.dumps([{**release, "id": "2" * 32}, {**release, "kept": True}]), encoding="utf-8"
+    )
     for given, said in (((one, one), "each value once"), ((one, two), "each release once")):
         done = sordino("report", *given)
         assert (done.code, done.out) == (2, "")

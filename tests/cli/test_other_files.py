@@ -13,7 +13,9 @@ from support.workbooks import write_table
 FREE = ("--epsilon", "1000", "--seed", "7", "--synthetic", "--yes-i-mean-it", "--format", "json")
 LINES = [(f"c{n}", n % 7, "2024" if n % 3 else "2023") for n in range(200)]
 CSV = "customer,price\n" + "".join(f"{customer},{price}\n" for customer, price, _ in LINES)
-OBJECTS = "".join(json.dumps({"customer": customer, "price": price}) + "\n" for customer, price, _ in LINES)
+OBJECTS = "".join(
+    json.dumps({"customer": customer, "price": price}) + "\n" for customer, price, _ in LINES
+)
 
 
 def sources(folder):
@@ -95,7 +97,9 @@ def test_what_is_not_read_costs_nothing(sordino, tmp_path, name, code, said):
         "--source", tmp_path / name, "--not-yet",
     )  # fmt: skip
     assert made.code == 0
-    done = sordino("count", tmp_path / name, "--user", "customer", "--units", "--epsilon", 1, *ledger)
+    done = sordino(
+        "count", tmp_path / name, "--user", "customer", "--units", "--epsilon", 1, *ledger
+    )
     assert (done.code, done.out) == (code, "")
     assert said in done.err
     assert sordino("ledger", "show", *ledger, "--format", "json").json["remaining"] == 3
@@ -113,7 +117,10 @@ def test_an_account_about_lines_of_json_looks_for_no_names(sordino, tmp_path):
         "--source",
         tmp_path / "x.jsonl",
     )
-    assert sordino("ledger", "create", "--ledger", tmp_path / "b.db", "--account", "a", *rest).code == 0
+    assert (
+        sordino("ledger", "create", "--ledger", tmp_path / "b.db", "--account", "a", *rest).code
+        == 0
+    )
     gone = (
         "--epsilon",
         3,
@@ -124,7 +131,10 @@ def test_an_account_about_lines_of_json_looks_for_no_names(sordino, tmp_path):
         "--source",
         tmp_path / "y.jsonl",
     )
-    assert sordino("ledger", "create", "--ledger", tmp_path / "b.db", "--account", "c", *gone).code == 4
+    assert (
+        sordino("ledger", "create", "--ledger", tmp_path / "b.db", "--account", "c", *gone).code
+        == 4
+    )
 
 
 def test_a_damaged_file_says_one_sentence_and_keeps_the_charge(sordino, tmp_path):
@@ -141,9 +151,13 @@ def test_a_damaged_file_says_one_sentence_and_keeps_the_charge(sordino, tmp_path
         tmp_path / "x.csv.gz",
     )
     assert sordino("ledger", "create", *ledger, *rest).code == 0
-    done = sordino("count", tmp_path / "x.csv.gz", "--user", "customer", "--units", "--epsilon", 1, *ledger)
+    done = sordino(
+        "count", tmp_path / "x.csv.gz", "--user", "customer", "--units", "--epsilon", 1, *ledger
+    )
     assert (done.code, done.out) == (4, "")
-    assert done.err.startswith("Error: The data engine could not finish this release. The charge stays;")
+    assert done.err.startswith(
+        "Error: The data engine could not finish this release. The charge stays;"
+    )
     assert sordino("ledger", "show", *ledger, "--format", "json").json["remaining"] == 2
 
 
@@ -152,7 +166,9 @@ def test_reports_of_plink_may_be_compressed(sordino, tmp_path):
         f" 1 rs{n} {n} A C {20 + n} {40 - n} 1\n" for n in range(20)
     )
     (tmp_path / "x.tdt.gz").write_bytes(gzip.compress(lines.encode()))
-    done = sordino("select", tmp_path / "x.tdt.gz", "--statistic", "tdt", "--families", 100, "--force", *FREE)
+    done = sordino(
+        "select", tmp_path / "x.tdt.gz", "--statistic", "tdt", "--families", 100, "--force", *FREE
+    )
     assert done.code == 0, done.err
     assert done.json["rows"][0]["label"].startswith("rs")
 

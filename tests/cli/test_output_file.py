@@ -10,7 +10,9 @@ import pytest
 from sordino.cli import output_file
 from support.release_lines import GIVEN, RELEASE_LINES, write_files
 
-TABLES = [name for name in RELEASE_LINES if "stdin" not in name and not name.startswith("randomize")]
+TABLES = [
+    name for name in RELEASE_LINES if "stdin" not in name and not name.startswith("randomize")
+]
 LOST = "Error: The release could not be written to the file of --output: it is lost, and its charge stays.\n"
 ACCOUNT = ("--ledger", "budget.db", "--account", "shop")
 pytestmark = pytest.mark.usefixtures("no_progress")
@@ -21,7 +23,9 @@ def shop(sordino, tmp_path, monkeypatch):
     """A folder with the files of `RELEASE_LINES`, and an account."""
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
-    made = sordino("ledger", "create", *ACCOUNT, "--epsilon", 5, "--unit", "u", "--source", "orders.csv")
+    made = sordino(
+        "ledger", "create", *ACCOUNT, "--epsilon", 5, "--unit", "u", "--source", "orders.csv"
+    )
     assert made.code == 0
     return tmp_path
 
@@ -177,13 +181,17 @@ def test_a_claim_after_the_charge_is_convicted(release, shop, spent, monkeypatch
 
     add = output_file.OutputFile.add
     monkeypatch.setattr(RunOptions, "claim_output", lambda run: None)
-    monkeypatch.setattr(output_file.OutputFile, "add", lambda self, text: (self.claim(), add(self, text)))
+    monkeypatch.setattr(
+        output_file.OutputFile, "add", lambda self, text: (self.claim(), add(self, text))
+    )
     assert release("top", "--output", "none/told").code == 2
     assert spent() == 1
 
 
 @pytest.mark.parametrize("step", ["fsync", "link"])
-def test_a_full_disk_is_the_constant_sentence_and_the_charge_stays(release, shop, spent, monkeypatch, step):
+def test_a_full_disk_is_the_constant_sentence_and_the_charge_stays(
+    release, shop, spent, monkeypatch, step
+):
     def fail(*_given, **_named):
         raise OSError(28, "No space left on device", "told.part")
 
@@ -247,7 +255,9 @@ def test_a_release_that_was_finished_between_look_and_claim_is_not_written_over(
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
-def test_a_file_that_was_made_meanwhile_is_not_written_over(release, shop, spent, monkeypatch, links):
+def test_a_file_that_was_made_meanwhile_is_not_written_over(
+    release, shop, spent, monkeypatch, links
+):
     """Nor is the release lost, which was paid for: it stays in the file beside it."""
     put = output_file.OutputFile._put
 

@@ -136,7 +136,10 @@ def ticking(told, tmp_path, monkeypatch):
 
     monkeypatch.setattr(request, "read_clock", lambda: f"tick {next(ticks)}")
     monkeypatch.setattr(request.Charged, "read", watched)
-    return lambda name: (told("", *RELEASE_LINES[name], "--epsilon", 1, "--no-ledger").json["time"], seen[0])
+    return lambda name: (
+        told("", *RELEASE_LINES[name], "--epsilon", 1, "--no-ledger").json["time"],
+        seen[0],
+    )
 
 
 @pytest.mark.parametrize("name", ["top", "quantile", "sum"])

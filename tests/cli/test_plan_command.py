@@ -43,7 +43,9 @@ def test_a_sparse_vector_by_margin_and_by_probability(sordino):
         correction_run=50,
         split=0.25,
     )
-    found = sordino("plan", "accuracy", "sparse-vector", "--answers", 50, "--alpha", 20, *own, *COUNTS)
+    found = sordino(
+        "plan", "accuracy", "sparse-vector", "--answers", 50, "--alpha", 20, *own, *COUNTS
+    )
     assert found.code == 0
     assert found.err == ""
     expected = plan.accuracy(m, answers=50, alpha=20)
@@ -63,7 +65,10 @@ def test_a_sparse_vector_by_margin_and_by_probability(sordino):
         "csv",
     )
     assert least.out.splitlines()[0] == "alpha,beta,answers"
-    assert float(least.out.splitlines()[1].split(",")[0]) == plan.accuracy(m, answers=50, beta=0.05).alpha
+    assert (
+        float(least.out.splitlines()[1].split(",")[0])
+        == plan.accuracy(m, answers=50, beta=0.05).alpha
+    )
 
 
 def test_selections_and_searches(sordino):
@@ -86,7 +91,9 @@ def test_selections_and_searches(sordino):
         ),
         (
             "adaptive-sparse-vector",
-            AdaptiveSparseVector(threshold=2, at_least=3, epsilon=1, sensitivity=COUNTING, noise="laplace"),
+            AdaptiveSparseVector(
+                threshold=2, at_least=3, epsilon=1, sensitivity=COUNTING, noise="laplace"
+            ),
             ("--at-least", 3, "--threshold", 2, "--noise", "laplace"),
         ),
     ):
@@ -111,7 +118,10 @@ def test_selections_and_searches(sordino):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("sparse-vector", "--epsilon", 1, "--alpha", 1), "--threshold must be given for sparse-vector"),
+        (
+            ("sparse-vector", "--epsilon", 1, "--alpha", 1),
+            "--threshold must be given for sparse-vector",
+        ),
         (("noisy-top-k", "--epsilon", 1, "--alpha", 1), "-k must be given for noisy-top-k"),
         (("exponential", "--epsilon", 1, "--alpha", 1, "-k", 2), "-k is no option of exponential"),
         (
@@ -122,7 +132,19 @@ def test_selections_and_searches(sordino):
         (("permute-and-flip", "--epsilon", 1, "--beta", 2), "beta must be a number in"),
         (("permute-and-flip", "--epsilon", "nan", "--alpha", 1), "not a finite decimal number"),
         (
-            ("sparse-vector", "--epsilon", 1, "--alpha", 1, "--threshold", 1, "-c", 1, "--split", "half"),
+            (
+                "sparse-vector",
+                "--epsilon",
+                1,
+                "--alpha",
+                1,
+                "--threshold",
+                1,
+                "-c",
+                1,
+                "--split",
+                "half",
+            ),
             "--split must be 'variance' or 'success' or a number; got 'half'",
         ),
     ],
@@ -135,7 +157,9 @@ def test_bad_options_end_with_exit_code_2(sordino, arguments, says):
 
 
 def test_a_statement_about_the_answers_is_needed(sordino):
-    found = sordino("plan", "accuracy", "permute-and-flip", "--answers", 5, "--epsilon", 1, "--alpha", 1)
+    found = sordino(
+        "plan", "accuracy", "permute-and-flip", "--answers", 5, "--epsilon", 1, "--alpha", 1
+    )
     assert found.code == 2
     assert "--sensitivity" in found.err
 
@@ -145,7 +169,9 @@ def test_which_mechanism_selects_best(sordino):
     flags = ("-m", 20, "--epsilon", 6, "--sensitivity", 2, "--adjacency", "replace-one", *smooth)
     found = sordino("plan", "selector", *flags).json
     assert (found["plan"], found["mechanism"]["name"]) == ("selector", "SmoothStepSelection")
-    assert found["why"].startswith("SmoothStepSelection selects the best of 20 with probability 0.99")
+    assert found["why"].startswith(
+        "SmoothStepSelection selects the best of 20 with probability 0.99"
+    )
     assert len(found["alternatives"]) == 5
     assert found["success"] == found["alternatives"][0]["success"]
     exact = sordino("plan", "selector", *flags, "--exact", "--format", "csv").out.splitlines()
@@ -172,19 +198,37 @@ def test_a_selector_needs_public_numbers_that_make_sense(sordino, flags, says):
 
 def test_a_hybrid_knows_how_many_answers_there_are(sordino):
     """Of answers that move both ways and are just k, nobody but the threshold is left: less noise."""
-    line = ("plan", "accuracy", "hybrid-top-k", "-k", 3, "--threshold", 50, "--epsilon", 1, "--beta", "0.05")
+    line = (
+        "plan",
+        "accuracy",
+        "hybrid-top-k",
+        "-k",
+        3,
+        "--threshold",
+        50,
+        "--epsilon",
+        1,
+        "--beta",
+        "0.05",
+    )
     either = {"sensitivity": Sensitivity(bound=1, monotone=False, adjacency="replace-one")}
     for answers in (3, 9):
         known = {"k": 3, "threshold": 50, "epsilon": 1, "candidates": answers, **either}
-        said = sordino(*line, "--answers", answers, "--sensitivity", 1, "--adjacency", "replace-one").json
-        assert said["alpha"] == float(plan.accuracy(HybridTopK(**known), answers=answers, beta=0.05).alpha)
+        said = sordino(
+            *line, "--answers", answers, "--sensitivity", 1, "--adjacency", "replace-one"
+        ).json
+        assert said["alpha"] == float(
+            plan.accuracy(HybridTopK(**known), answers=answers, beta=0.05).alpha
+        )
 
 
 def test_a_list_or_a_set(sordino):
     line = ("plan", "top-k", "-k", 100, "-m", 3000, "--epsilon", 1)
     found = sordino(*line, "--kth-count", 800, "--format", "json").json
     assert (found["plan"], found["mechanism"]["name"], found["kth"]) == ("top-k", "JointTopK", 8.0)
-    assert sordino(*line, "--format", "table").out.startswith("NoisyTopK: nothing is known about the count")
+    assert sordino(*line, "--format", "table").out.startswith(
+        "NoisyTopK: nothing is known about the count"
+    )
     either = sordino(
         *line, "--kth-count", 800, "--adjacency", "replace-one", "--format", "csv"
     ).out.splitlines()

@@ -71,11 +71,15 @@ def test_what_is_written(sordino, tmp_path):
 def test_shapes_and_other_formats(sordino, tmp_path):
     path = table(tmp_path / "a")
     plain = numbers(sordino("randomize", path, *RANGE, *FIXED))
-    other = numbers(sordino("randomize", path, *RANGE, *FIXED, "--activation", "sine", "--tuned-for", "0.5"))
+    other = numbers(
+        sordino("randomize", path, *RANGE, *FIXED, "--activation", "sine", "--tuned-for", "0.5")
+    )
     assert len(plain) == len(other) == 60
     assert plain != other
     path.write_bytes(path.read_bytes().replace(b",", b";").replace(b"u1;1.5;", b"u1;NA;"))
-    changed = numbers(sordino("randomize", path, *RANGE, *FIXED, "--delimiter", ";", "--null", "NA"))
+    changed = numbers(
+        sordino("randomize", path, *RANGE, *FIXED, "--delimiter", ";", "--null", "NA")
+    )
     assert len(changed) == 60
     assert sum(a != b for a, b in zip(plain, changed, strict=True)) <= 1
     duckdb.sql(
@@ -119,10 +123,16 @@ def test_what_is_refused(sordino, told, tmp_path):
     path = table(tmp_path / "a")
     duckdb.sql(f"COPY (SELECT 'a' AS amount) TO '{tmp_path / 't.parquet'}'")
     refused = [
-        (("randomize", path, *RANGE, "--where", "amount > 3"), "which rows a predicate keeps is not"),
+        (
+            ("randomize", path, *RANGE, "--where", "amount > 3"),
+            "which rows a predicate keeps is not",
+        ),
         (("randomize", path, *RANGE, "--user", "user"), "--max-rows"),
         (("randomize", path, *RANGE, "--max-rows", 2), "--max-rows needs --user"),
-        (("randomize", path, *RANGE, "--user", "user", "--row-is-unit"), "Give exactly one of --user"),
+        (
+            ("randomize", path, *RANGE, "--user", "user", "--row-is-unit"),
+            "Give exactly one of --user",
+        ),
         (("randomize", path, *RANGE, "--adjacency", "add-remove"), "is not 'replace-one'"),
         (("randomize", path, *RANGE, "--seed", 3), "needs --synthetic"),
         (("randomize", path, *RANGE[2:], "--column", "amont"), "amount"),
@@ -155,7 +165,16 @@ def test_what_is_refused(sordino, told, tmp_path):
 def opened(sordino, tmp_path, path, adjacency="replace-one", unit=("--unit", "user")):
     about = ("--ledger", tmp_path / "budget.db", "--account", "shop")
     made = sordino(
-        "ledger", "create", *about, "--epsilon", 10, "--adjacency", adjacency, *unit, "--source", path
+        "ledger",
+        "create",
+        *about,
+        "--epsilon",
+        10,
+        "--adjacency",
+        adjacency,
+        *unit,
+        "--source",
+        path,
     )
     assert made.code == 0, made.err
     return about
@@ -175,7 +194,9 @@ def test_a_ledger_pays_m_times(sordino, told, tmp_path):
     assert (refused.code, refused.out) == (3, "")
     rows = told(path.read_bytes(), "randomize", "-", *RANGE, *account)
     assert (rows.code, rows.out) == (5, ""), "an account of users does not pay for single rows"
-    piped = told(path.read_bytes(), "randomize", "-", *RANGE, "--user", "user", "--max-rows", 1, *account)
+    piped = told(
+        path.read_bytes(), "randomize", "-", *RANGE, "--user", "user", "--max-rows", 1, *account
+    )
     assert piped.code == 0
     assert sordino("ledger", "show", *account).json["spent"] == 4
     assert sordino(*ask, "--max-rows", 1, "--seed", 1, "--synthetic").code == 2
@@ -186,7 +207,9 @@ def test_an_account_for_add_remove_is_refused(sordino, told, tmp_path):
     account = opened(sordino, tmp_path, path, adjacency="add-remove")
     outcome = sordino("randomize", path, *RANGE, "--user", "user", "--max-rows", 1, *account)
     assert (outcome.code, outcome.out) == (5, "")
-    piped = told(path.read_bytes(), "randomize", "-", *RANGE, "--user", "user", "--max-rows", 1, *account)
+    piped = told(
+        path.read_bytes(), "randomize", "-", *RANGE, "--user", "user", "--max-rows", 1, *account
+    )
     assert (piped.code, piped.out) == (5, "")
     assert sordino("ledger", "show", *account).json["spent"] == 0
 
@@ -209,7 +232,9 @@ def test_a_killed_process_leaves_the_full_charge(sordino, tmp_path, name):
     path = table(tmp_path / "a", RECORDS * 5000)
     account = opened(sordino, tmp_path, path)
     command = [COMMAND, "randomize", path, *RANGE, "--user", "user", "--max-rows", "2", *account]
-    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
         assert child.stdout.readline() == b"amount\n", (
             "nobody reads the rest: it waits in the middle of the table"
         )
@@ -228,7 +253,9 @@ def test_a_reader_that_leaves_is_no_error_and_keeps_the_charge(sordino, tmp_path
     path = table(tmp_path / "a", RECORDS * 5000)
     account = opened(sordino, tmp_path, path)
     command = [COMMAND, "randomize", path, *RANGE, "--user", "user", "--max-rows", "2", *account]
-    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
         assert child.stdout.readline() == b"amount\n"
         child.stdout.close()
         assert child.stderr.read() == b""
@@ -252,8 +279,18 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
     peaks = []
     for times in (2_000, 20_000):
         path = table(tmp_path / "a", RECORDS * times)
-        command = [sys.executable, "-c", PEAK, "randomize", str(path), *map(str, RANGE), "--no-ledger"]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+        command = [
+            sys.executable,
+            "-c",
+            PEAK,
+            "randomize",
+            str(path),
+            *map(str, RANGE),
+            "--no-ledger",
+        ]
+        done = subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True
+        )
         code, peak = done.stderr.split()
         assert code == b"0"
         peaks.append(int(peak))

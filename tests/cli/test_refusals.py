@@ -17,12 +17,22 @@ def spent(sordino, account):
 NOBODY = {"domain": None, "domain_column": None}
 REFUSED = {
     "k zero": ({"k": 0}, (), 2, "top_k.k must be a whole number, at least 1; got 0."),
-    "k beyond the domain": ({"k": 5}, (), 2, "top_k.k must be at most the size of the domain, 4; got 5."),
+    "k beyond the domain": (
+        {"k": 5},
+        (),
+        2,
+        "top_k.k must be at most the size of the domain, 4; got 5.",
+    ),
     "epsilon zero": ({"epsilon": 0}, (), 2, "top_k.epsilon must be a number in (0, inf); got"),
     "epsilon negative": ({"epsilon": -1}, (), 2, "top_k.epsilon must be a number in (0, inf); got"),
     "epsilon nan": ({"epsilon": "nan"}, (), 2, "'nan' is not a finite decimal number"),
     "epsilon inf": ({"epsilon": "inf"}, (), 2, "'inf' is not a finite decimal number"),
-    "share one": ({"selection_share": 1}, (), 2, "top_k.selection_share must be a number in (0, 1); got"),
+    "share one": (
+        {"selection_share": 1},
+        (),
+        2,
+        "top_k.selection_share must be a number in (0, 1); got",
+    ),
     "share nan": ({"selection_share": "nan"}, (), 2, "is not a finite decimal number"),
     "no such item column": ({"item": "produkt"}, (), 2, "produkt"),
     "no such unit column": ({"user": "nobody"}, (), 2, "nobody"),
@@ -62,8 +72,18 @@ REFUSED = {
     "much too much": ({"epsilon": "1e400"}, (), 2, "is not a finite decimal number"),
     "too much for noise": ({"epsilon": "1e90"}, ("--yes-i-mean-it",), 2, "a rate of at most 2^40"),
     "an empty domain": ({"domain": ""}, ("--assume-public",), 2, "Give exactly one of --domain"),
-    "unlisted beside a list": ({"delta": "1e-6"}, ("--unlisted",), 2, "Give exactly one of --domain"),
-    "unlisted without a delta": (NOBODY, ("--unlisted",), 2, "--unlisted needs --delta D, the probability"),
+    "unlisted beside a list": (
+        {"delta": "1e-6"},
+        ("--unlisted",),
+        2,
+        "Give exactly one of --domain",
+    ),
+    "unlisted without a delta": (
+        NOBODY,
+        ("--unlisted",),
+        2,
+        "--unlisted needs --delta D, the probability",
+    ),
     "a delta of a list": ({"delta": "1e-6"}, (), 2, "--delta needs --unlisted"),
     "an edge of a list": ({"least": 3}, (), 2, "--least needs --unlisted"),
     "a large delta": (
@@ -106,7 +126,9 @@ def test_public_mistakes_cost_nothing(top, sordino, account, changes, flags, cod
 
 
 @pytest.mark.parametrize(("kind", "code", "words"), [(RuntimeError, 1, BUG), (OSError, 4, SYSTEM)])
-def test_an_error_that_nobody_expected_is_one_constant_sentence(top, monkeypatch, kind, code, words):
+def test_an_error_that_nobody_expected_is_one_constant_sentence(
+    top, monkeypatch, kind, code, words
+):
     """What it says may be a row."""
 
     def fail(*_args, **_options):
@@ -191,7 +213,9 @@ def test_accounts_that_do_not_exist(top, account):
 
 
 def test_accounts_are_made_once(sordino, account, orders):
-    again = sordino("ledger", "create", *account, "--epsilon", 10, "--unit", "customer", "--source", orders)
+    again = sordino(
+        "ledger", "create", *account, "--epsilon", 10, "--unit", "customer", "--source", orders
+    )
     assert again.code == 5
     assert "exists already" in again.err
     listed = sordino("ledger", "accounts", *account[:2])

@@ -22,7 +22,17 @@ TDT = ("snps.csv", "--statistic", "tdt", "--b", "b", "--c", "c", "--families", 9
 WHERE = ("--where", "item = 'tea'")
 # Whatever adds a name to a release or to its rows.
 MORE = {
-    "top with a threshold": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--threshold", -90, *WHERE),
+    "top with a threshold": (
+        "top",
+        "orders.csv",
+        *ITEMS,
+        *ROWS,
+        "-k",
+        2,
+        "--threshold",
+        -90,
+        *WHERE,
+    ),
     "top of nothing": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--threshold", 9000),
     "top of all": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--simultaneous"),
     "top as a set": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--set", *WHERE),
@@ -30,7 +40,17 @@ MORE = {
     "top of unlisted labels": ("top", "orders.csv", *UNLISTED, *ROWS, "-k", 2, "--kth-count", 30),
     "histogram of unlisted labels": ("histogram", "orders.csv", *UNLISTED, *ROWS),
     "above, unlisted": ("above", "orders.csv", *UNLISTED, *ROWS, "--threshold", 2, "-c", 1),
-    "above, adaptive": ("above", "orders.csv", *ITEMS, *ROWS, "--threshold", -90, "-c", 1, "--adaptive"),
+    "above, adaptive": (
+        "above",
+        "orders.csv",
+        *ITEMS,
+        *ROWS,
+        "--threshold",
+        -90,
+        "-c",
+        1,
+        "--adaptive",
+    ),
     "above, measured": (
         "above",
         "orders.csv",
@@ -44,13 +64,52 @@ MORE = {
         "0.5",
         *WHERE,
     ),
-    "histogram of rows": ("histogram", "orders.csv", *ITEMS, "--row-is-unit", "--bounded", 0, 9, *WHERE),
+    "histogram of rows": (
+        "histogram",
+        "orders.csv",
+        *ITEMS,
+        "--row-is-unit",
+        "--bounded",
+        0,
+        9,
+        *WHERE,
+    ),
     "histogram, capped": ("histogram", "orders.csv", *ITEMS, *ROWS),
     "count of rows": ("count", "orders.csv", *ROWS, *WHERE),
     "count within bounds": ("count", "orders.csv", "--row-is-unit", "--bounded", 0, 9),
-    "quantiles of groups": ("quantile", "orders.csv", *FIGURE, *ROWS, "--q", "0.2,0.8", *BY, *WHERE),
-    "quantile of both signs": ("quantile", "orders.csv", "--column", "x", "--cap", 9, *ROWS, "--q", "0.5"),
-    "sum of both signs": ("sum", "orders.csv", "--column", "x", "--cap", 9, "--lower", "none", *ROWS, *WHERE),
+    "quantiles of groups": (
+        "quantile",
+        "orders.csv",
+        *FIGURE,
+        *ROWS,
+        "--q",
+        "0.2,0.8",
+        *BY,
+        *WHERE,
+    ),
+    "quantile of both signs": (
+        "quantile",
+        "orders.csv",
+        "--column",
+        "x",
+        "--cap",
+        9,
+        *ROWS,
+        "--q",
+        "0.5",
+    ),
+    "sum of both signs": (
+        "sum",
+        "orders.csv",
+        "--column",
+        "x",
+        "--cap",
+        9,
+        "--lower",
+        "none",
+        *ROWS,
+        *WHERE,
+    ),
     "sum of groups": ("sum", "orders.csv", *FIGURE, *ROWS, *BY),
     "sum within bounds": ("sum", "orders.csv", *FIGURE, *ROWS, "--bounded", 0, 90),
     "variance of groups": ("variance", "orders.csv", *FIGURE, *ROWS, *BY, *WHERE),
@@ -58,7 +117,9 @@ MORE = {
     "several candidates": ("select", *SCORES, "-k", 2, "--step", 1),
     "markers": ("select", *TDT, "--snp", "snp", "-k", 2, "--damping", 3),
 }
-LINES = {name: line for name, line in RELEASE_LINES.items() if not name.startswith("randomize")} | MORE
+LINES = {
+    name: line for name, line in RELEASE_LINES.items() if not name.startswith("randomize")
+} | MORE
 LINES["select by a statistic"] = (*LINES["select by a statistic"], "--force")
 
 
@@ -110,7 +171,9 @@ def spoiled(told):
     for name in told:
         yield {key: value for key, value in told.items() if key != name}
     for name in told["rows"][0]:
-        yield told | {"rows": [{key: value for key, value in told["rows"][0].items() if key != name}]}
+        yield told | {
+            "rows": [{key: value for key, value in told["rows"][0].items() if key != name}]
+        }
 
 
 def test_what_is_unknown_or_missing_is_refused(released):

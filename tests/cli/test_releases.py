@@ -77,11 +77,22 @@ def test_the_order_is_that_of_what_is_counted(sordino, tmp_path):
     """Tea leads in what is counted, and rice in true counts: that is called clear, so it is said what it is about."""
     lines = [f"t{number},tea" for number in range(300)]
     lines += [
-        f"r{number},{item}" for number in range(600) for item in ("rice", "salt", "oil", "figs", "dill")
+        f"r{number},{item}"
+        for number in range(600)
+        for item in ("rice", "salt", "oil", "figs", "dill")
     ]
     (tmp_path / "orders.csv").write_text("\n".join(["customer,product", *lines, ""]))
     (tmp_path / "names.csv").write_text("name\ntea\nrice\nsalt\noil\nfigs\ndill\n")
-    ask = ("--user", "customer", "--item", "product", "--domain", tmp_path / "names.csv", "--epsilon", 10)
+    ask = (
+        "--user",
+        "customer",
+        "--item",
+        "product",
+        "--domain",
+        tmp_path / "names.csv",
+        "--epsilon",
+        10,
+    )
     ask = (tmp_path / "orders.csv", *ask, "--synthetic", "--seed", 3, "--format")
     first, second, *_ = sordino("top", *ask, "json", "-k", 2, "--max-rows", 1).json["rows"]
     assert (first["item"], first["order_unclear"]) == ("tea", False)
@@ -154,7 +165,8 @@ def test_other_domains(top, sordino, tmp_path):
     assert {row["item"] for row in public.json["rows"]} == {"tea", "rice", "salt", "unlisted"}
     assert public.json["domain"] == "assumed public"
     assert (
-        "assumed public" in top("--assume-public", "--format", "table", domain=None, domain_column=None).out
+        "assumed public"
+        in top("--assume-public", "--format", "table", domain=None, domain_column=None).out
     )
 
 
@@ -242,7 +254,12 @@ def test_a_query_opens_the_files_that_were_named(top, tmp_path):
     assert named.json["domain"] == f"sql over {tmp_path / 'items.csv'}"
     (tmp_path / "more.csv").write_text("name\nsalt\n", encoding="utf-8")
     both = f"{query} UNION ALL SELECT name FROM '{tmp_path / 'more.csv'}'"
-    files = ("--domain-sql-file", tmp_path / "items.csv", "--domain-sql-file", tmp_path / "more.csv")
+    files = (
+        "--domain-sql-file",
+        tmp_path / "items.csv",
+        "--domain-sql-file",
+        tmp_path / "more.csv",
+    )
     assert top(*files, **asked | {"domain_sql": both}, k=3).json["rows"][2]["item"] == "salt"
     # What lies beside the source under its name is none of them, also in a dry run.
     (tmp_path / "orders.csv.bak").write_text("name\nsecret\n", encoding="utf-8")
@@ -286,17 +303,17 @@ def test_the_installed_command(orders, tmp_path):
     )
     assert done.returncode == 0
     assert done.stderr == ""
-    assert subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout.startswith(
-        "Usage: sordino"
-    )
+    assert subprocess.run(
+        [command, "--help"], capture_output=True, text=True, check=True
+    ).stdout.startswith("Usage: sordino")
 
 
 def test_a_reader_that_leaves_is_no_error(orders):
     command = Path(sys.executable).with_name("sordino")
-    line = (
-        f"'{command}' count '{orders}' --row-is-unit --epsilon 1 --no-ledger | true; echo ${{PIPESTATUS[0]}}"
+    line = f"'{command}' count '{orders}' --row-is-unit --epsilon 1 --no-ledger | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60
     )
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
     assert done.stderr == ""
     assert done.stdout.strip() == "0"
 
@@ -305,7 +322,9 @@ def test_a_full_disk_at_stdout_is_said(orders):
     command = Path(sys.executable).with_name("sordino")
     with Path("/dev/full").open("w") as full:
         line = [command, "count", orders, "--row-is-unit", "--epsilon", "1", "--no-ledger"]
-        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            line, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
     assert done.returncode == 4
     assert "could not be written to stdout" in done.stderr
     assert "Traceback" not in done.stderr
@@ -353,8 +372,13 @@ def test_a_closed_stdout_is_refused_before_anything(orders, warnings, monkeypatc
     monkeypatch.setenv("PYTHONWARNINGS", warnings)
     command = Path(sys.executable).with_name("sordino")
     line = f"'{command}' count '{orders}' --row-is-unit --epsilon 1 --no-ledger >&-"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (2, "Error: stdout must be open: it takes the release.\n")
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "Error: stdout must be open: it takes the release.\n",
+    )
     silent = subprocess.run(
         ["bash", "-c", f"'{command}' count none.csv --row-is-unit --epsilon 1 --no-ledger 2>&-"],
         check=False,

@@ -17,7 +17,18 @@ LINES = {
     "count": ("count", "rows.csv", "--where", "g = 'a'"),
     "units": ("count", "rows.csv", "--units"),
     "histogram": ("histogram", "rows.csv", "--item", "g", "--domain", "groups.csv"),
-    "top": ("top", "rows.csv", "--item", "g", "--domain", "groups.csv", "-k", 1, "--method", "gaps"),
+    "top": (
+        "top",
+        "rows.csv",
+        "--item",
+        "g",
+        "--domain",
+        "groups.csv",
+        "-k",
+        1,
+        "--method",
+        "gaps",
+    ),
     "sum of groups": ("sum", "rows.csv", *FIGURE, *GROUPS),
     "mean": ("mean", "rows.csv", *FIGURE),
     "variance": ("variance", "rows.csv", *FIGURE),
@@ -43,7 +54,9 @@ def kept(sordino, shop):
 
     def call(name, *more):
         whom = ("--user", "u", "--max-rows", 1, "--delimiter", ";")
-        done = sordino(*LINES[name], *whom, "--epsilon", 1, *ACCOUNT, "--keep", "--format", "json", *more)
+        done = sordino(
+            *LINES[name], *whom, "--epsilon", 1, *ACCOUNT, "--keep", "--format", "json", *more
+        )
         assert done.code == 0, done.err
         return done.json["id"]
 
@@ -59,7 +72,16 @@ def spent():
 def test_what_is_written_is_what_the_file_says(sordino, kept, name):
     key, before = kept(name), spent()
     done = sordino(
-        "remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--format", "json", "--keep"
+        "remeasure",
+        "rows.csv",
+        "--release",
+        key,
+        "--epsilon",
+        2,
+        *ACCOUNT,
+        "--format",
+        "json",
+        "--keep",
     )
     assert done.code == 0, done.err
     check(done.json, FORM)
@@ -75,7 +97,15 @@ def test_what_is_written_is_what_the_file_says(sordino, kept, name):
         assert row["low"] <= row["estimate"] <= row["high"]
     # Once more, of what was kept just now; and printed again.
     third = sordino(
-        "remeasure", "rows.csv", "--release", told["id"], "--epsilon", 1, *ACCOUNT, "--format", "json"
+        "remeasure",
+        "rows.csv",
+        "--release",
+        told["id"],
+        "--epsilon",
+        1,
+        *ACCOUNT,
+        "--format",
+        "json",
     )
     assert third.json["looks"] == 3
     assert sordino("ledger", "release", told["id"], *ACCOUNT, "--format", "json").out == done.out
@@ -86,7 +116,17 @@ def test_what_is_written_is_what_the_file_says(sordino, kept, name):
 def test_a_table_says_how_much_of_each_unit_counts(sordino, kept, name):
     key, before = kept(name), len(Ledger.open("budget.db", account="shop").statement().charges)
     first = sordino("ledger", "release", key, *ACCOUNT, "--format", "table").out
-    line = ("remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--format", "table")
+    line = (
+        "remeasure",
+        "rows.csv",
+        "--release",
+        key,
+        "--epsilon",
+        2,
+        *ACCOUNT,
+        "--format",
+        "table",
+    )
     again = sordino(*line).out
     assert "of each unit" in first
     assert "Counts at most 1 " in again
@@ -117,20 +157,40 @@ def test_what_all_looks_cost_is_told(sordino, kept, shop):
 def test_it_is_written_for_people_and_for_programs(sordino, kept, form):
     key = kept("sum of groups")
     done = sordino(
-        "remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--format", form, "--planned"
+        "remeasure",
+        "rows.csv",
+        "--release",
+        key,
+        "--epsilon",
+        2,
+        *ACCOUNT,
+        "--format",
+        form,
+        "--planned",
     )
     assert done.code == 0
     if form == "table":
         assert "interval of all looks together" in done.out
         assert "clipped as the first look clipped them" in done.out
     else:
-        assert done.out.startswith("item,estimate,low,high,true_low,true_high,measured,standard_error,")
+        assert done.out.startswith(
+            "item,estimate,low,high,true_low,true_high,measured,standard_error,"
+        )
 
 
 def test_a_dry_run_charges_nothing(sordino, kept):
     key, before = kept("sum of groups"), spent()
     done = sordino(
-        "remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--dry-run", "--format", "json"
+        "remeasure",
+        "rows.csv",
+        "--release",
+        key,
+        "--epsilon",
+        2,
+        *ACCOUNT,
+        "--dry-run",
+        "--format",
+        "json",
     )
     assert done.code == 0, done.err
     assert (done.json["plan"], done.json["epsilon"]) == ("remeasure", 2.0)
@@ -139,7 +199,17 @@ def test_a_dry_run_charges_nothing(sordino, kept):
 
 def test_a_report_shows_it(sordino, kept, shop):
     key = kept("mean")
-    line = ("remeasure", "rows.csv", "--release", key, "--epsilon", 2, *ACCOUNT, "--output", "again.json")
+    line = (
+        "remeasure",
+        "rows.csv",
+        "--release",
+        key,
+        "--epsilon",
+        2,
+        *ACCOUNT,
+        "--output",
+        "again.json",
+    )
     assert sordino(*line).code == 0
     done = sordino("report", "again.json", "--output", "page.html")
     assert done.code == 0, done.err

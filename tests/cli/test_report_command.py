@@ -41,7 +41,9 @@ def test_several_files_and_a_list_in_one(sordino, tmp_path):
 def test_the_results_of_a_run_make_its_page(sordino, tmp_path):
     study = put_shop(tmp_path)
     results = tmp_path / "monday" / "results.json"
-    assert sordino("run", study, "--run-id", "monday", "--output", results.parent, "--quiet").code == 0
+    assert (
+        sordino("run", study, "--run-id", "monday", "--output", results.parent, "--quiet").code == 0
+    )
     made = sordino("report", results)
     told = json.loads(results.read_text(encoding="utf-8"))
     apart = tmp_path / "apart.json"
@@ -99,7 +101,14 @@ def test_a_statement_and_words_of_its_owner(sordino, top, account, result, tmp_p
     assert sordino("ledger", "publish", *account, "--as", "json", "--output", statement).code == 0
     about.write_text("One.\n\nTwo & three.", encoding="utf-8")
     made = sordino(
-        "report", result, "--statement", statement, "--about", about, "--docs", "https://x.example/docs"
+        "report",
+        result,
+        "--statement",
+        statement,
+        "--about",
+        about,
+        "--docs",
+        "https://x.example/docs",
     )
     seen = assert_whole(made.out)
     assert "Two & three." in seen.text
@@ -107,7 +116,9 @@ def test_a_statement_and_words_of_its_owner(sordino, top, account, result, tmp_p
     assert any(place.startswith("https://x.example/docs/proofs/") for place in seen.links)
 
 
-def test_a_statement_that_was_edited_makes_no_page_beside_its_ledger(sordino, top, account, result, tmp_path):
+def test_a_statement_that_was_edited_makes_no_page_beside_its_ledger(
+    sordino, top, account, result, tmp_path
+):
     assert top("--keep", ledger=account[1], account="shop").code == 0
     statement = tmp_path / "s.json"
     assert sordino("ledger", "publish", *account, "--as", "json", "--output", statement).code == 0
@@ -116,7 +127,9 @@ def test_a_statement_that_was_edited_makes_no_page_beside_its_ledger(sordino, to
     edited = whole.replace("add-remove", "replace-one")
     assert edited != whole
     statement.write_text(edited, encoding="utf-8")
-    made = sordino("report", result, "--statement", statement, *account, "--output", tmp_path / "x.html")
+    made = sordino(
+        "report", result, "--statement", statement, *account, "--output", tmp_path / "x.html"
+    )
     assert (made.code, made.out) == (5, "")
     assert "The statement does not hold" in made.err
     assert not (tmp_path / "x.html").exists()
@@ -151,7 +164,9 @@ def test_a_result_that_was_edited_makes_no_page_beside_its_ledger(sordino, top, 
 
 def test_what_the_ledger_has_not_kept_is_shown_as_it_is(sordino, top, account, tmp_path):
     path = tmp_path / "top.json"
-    path.write_text(top("--format", "json", ledger=account[1], account="shop").out, encoding="utf-8")
+    path.write_text(
+        top("--format", "json", ledger=account[1], account="shop").out, encoding="utf-8"
+    )
     edit(path, lambda found: found["rows"].pop())
     made = sordino("report", path, *account)
     assert made.code == 0
@@ -198,7 +213,10 @@ def test_bytes_that_are_no_text_are_refused(sordino, tmp_path):
         (("--title", "x" * 300), "at most 200 characters"),
         (("--docs", "javascript:x"), "place of the documentation"),
         (("--about", "nowhere.txt"), "The file of --about must be a file that can be read"),
-        (("--statement", "nowhere.yaml"), "The file of --statement must be a file that can be read"),
+        (
+            ("--statement", "nowhere.yaml"),
+            "The file of --statement must be a file that can be read",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(sordino, result, flags, says):

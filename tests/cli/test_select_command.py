@@ -23,7 +23,17 @@ def select(sordino, tmp_path):
         path = tmp_path / "scores.csv"
         path.write_bytes(text)
         return sordino(
-            *latest("select", path, "--score", "score", "--epsilon", 4, "--sensitivity", 1, *paid(*flags))
+            *latest(
+                "select",
+                path,
+                "--score",
+                "score",
+                "--epsilon",
+                4,
+                "--sensitivity",
+                1,
+                *paid(*flags),
+            )
         )
 
     return call
@@ -78,10 +88,15 @@ def test_other_methods(select):
 def test_csv_and_table(select):
     rows = list(
         csv.DictReader(
-            io.StringIO(select("--label", "name", "--format", "csv", "--synthetic", "--seed", 3).out)
+            io.StringIO(
+                select("--label", "name", "--format", "csv", "--synthetic", "--seed", 3).out
+            )
         )
     )
-    assert (rows[0].pop("adjacency"), rows[0].pop("unit")) == ("add-remove", "as --sensitivity says")
+    assert (rows[0].pop("adjacency"), rows[0].pop("unit")) == (
+        "add-remove",
+        "as --sensitivity says",
+    )
     assert [without(row, *PAPERS) for row in rows] == [
         {"rank": "1", "row": "2", "label": 'big; "bigger"', "simulated": "yes"}
     ]
@@ -121,7 +136,11 @@ def test_it_is_charged_before_the_scores_are_read(select, sordino, account, tmp_
 
 
 REFUSED = {
-    "no such score": (("--score", "points"), 2, "--score must be one of the columns 'name', 'score', 'note'"),
+    "no such score": (
+        ("--score", "points"),
+        2,
+        "--score must be one of the columns 'name', 'score', 'note'",
+    ),
     "no such label": (("--label", "points"), 2, "--label must be one of the columns"),
     "one column for both": (("--label", "score"), 2, "--label must be another column"),
     "k zero": (("-k", 0), 2, "NoisyTopK.k must be"),
@@ -181,19 +200,35 @@ NOTHING = [
     b"1\x000",
     b"\r",
 ]
-NOTHING += [b'"5""', b'""', b"9" * 3_000_000, b'a"b"c', b"5,6", b"5,", b",", b'x",5', b"9," * 3_000_000]
+NOTHING += [
+    b'"5""',
+    b'""',
+    b"9" * 3_000_000,
+    b'a"b"c',
+    b"5,6",
+    b"5,",
+    b",",
+    b'x",5',
+    b"9," * 3_000_000,
+]
 
 
 @pytest.mark.parametrize("what", NOTHING, ids=lambda what: ascii(what[:12]))
-@pytest.mark.parametrize("order", ["name,score,note", "score,name,note", "note,name,score", "score"])
+@pytest.mark.parametrize(
+    "order", ["name,score,note", "score,name,note", "note,name,score", "score"]
+)
 @pytest.mark.each_value
 def test_a_score_that_is_none_is_the_lowest_and_moves_no_label(tmp_path, what, order):
     names = order.split(",")
 
     def read(odd):
-        rows = [{"name": b'"a; b"', "note": b'"x ""y"""', "score": score} for score in (b"1", odd, b"3")]
+        rows = [
+            {"name": b'"a; b"', "note": b'"x ""y"""', "score": score} for score in (b"1", odd, b"3")
+        ]
         text = (
-            order.encode() + b"\n" + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
+            order.encode()
+            + b"\n"
+            + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
         )
         path = tmp_path / "scores.csv"
         path.write_bytes(text)
@@ -222,9 +257,21 @@ def test_neighbouring_files_look_the_same(select):
 
     results = [
         run(score)
-        for score in (b"-1e9", b"", b"nan", b'"', b"-inf", b"\xff", b"9" * 400 + b"x", b"1,5", b'x",5')
+        for score in (
+            b"-1e9",
+            b"",
+            b"nan",
+            b'"',
+            b"-inf",
+            b"\xff",
+            b"9" * 400 + b"x",
+            b"1,5",
+            b'x",5',
+        )
     ]
-    assert {(result.code, result.out, result.err) for result in results} == {(0, results[0].out, "")}
+    assert {(result.code, result.out, result.err) for result in results} == {
+        (0, results[0].out, "")
+    }
 
 
 @pytest.mark.parametrize("label", [b'"a""', b'"a', b'a"', b'"a"b', b'"'])
@@ -233,7 +280,9 @@ def test_a_label_with_an_open_quote_never_reaches_what_is_private(select, label)
     told = {
         (result.code, result.out, result.err)
         for score in (b'x",5', b"5", b'"', b'",', b"canary", b'canary",7')
-        for result in [select("--label", "name", text=b"name,score\n" + label + b"," + score + b"\nb,1\n")]
+        for result in [
+            select("--label", "name", text=b"name,score\n" + label + b"," + score + b"\nb,1\n")
+        ]
     }
     assert len(told) == 1
     [(code, out, err)] = told
@@ -246,7 +295,8 @@ def test_what_a_comma_in_a_score_does_is_said_always_or_never(select):
     """A constant sentence for whoever writes numbers with a comma: whether it applied is not told."""
     flags = ("--label", "name", "--synthetic", "--seed", 7, "--no-quiet")
     results = [
-        select(*flags, text=b"name,score\na,90000\nb," + score + b"\nc,3\n") for score in (b"5", b"1,5", b"")
+        select(*flags, text=b"name,score\na,90000\nb," + score + b"\nc,3\n")
+        for score in (b"5", b"1,5", b"")
     ]
     assert {result.err for result in results} == {results[0].err}
     assert "1,5 with a comma is none" in results[0].err

@@ -71,7 +71,11 @@ def test_the_best_one_as_json(select):
         "randomized-response",
     ]
     assert "without any effect" in found["model"]
-    assert (found["epsilon"], found["adjacency"], found["unit"]) == (20.0, "replace-one", "each family")
+    assert (found["epsilon"], found["adjacency"], found["unit"]) == (
+        20.0,
+        "replace-one",
+        "each family",
+    )
     assert without(found, "rows", "cost", "why", "success", "alternatives", "model", *PAPERS) == {
         "release": "select",
         "statistic": "tdt",
@@ -105,7 +109,9 @@ def test_several_and_the_raw_statistic(select):
 def test_csv_and_table(select):
     rows = list(
         csv.DictReader(
-            io.StringIO(select("--snp", "marker", "--format", "csv", "--synthetic", "--seed", 3).out)
+            io.StringIO(
+                select("--snp", "marker", "--format", "csv", "--synthetic", "--seed", 3).out
+            )
         )
     )
     assert 0.99 < float(rows[0].pop("success")) < 1
@@ -142,7 +148,10 @@ def test_a_ledger_refuses_what_is_not_exact_even_if_it_was_chosen(select, famili
     from sordino.genomics import choose
 
     plain = choose.choose_for_goal
-    forgetful = lambda enough, **given: plain(enough, **given | {"exact": False, "method": "heavy-tail"})  # noqa: E731
+
+    def forgetful(enough, **given):
+        return plain(enough, **given | {"exact": False, "method": "heavy-tail"})
+
     monkeypatch.setattr(choose, "choose_for_goal", forgetful)
     refused = select(*families)
     assert refused.code not in {0, 1}
@@ -190,7 +199,10 @@ REFUSED = {
     "a count as label": (("--snp", "c"), "--snp must be another column than --b and --c"),
     "far apart": (("--b", "chromosome"), "side by side"),
     "no families": (("--families", "0"), "--families must be a whole number"),
-    "too many families for the raw statistic": (("--families", "3000", "--scale", "raw"), "at most 2000"),
+    "too many families for the raw statistic": (
+        ("--families", "3000", "--scale", "raw"),
+        "at most 2000",
+    ),
     "epsilon": (("--epsilon", "0"), "--epsilon must be"),
     "k": (("-k", "0"), "-k must be"),
     "no sensitivity": (("--sensitivity", "0"), "--sensitivity does not go with"),
@@ -276,11 +288,15 @@ def test_a_count_that_is_none_moves_no_label(tmp_path, what, order):
         rows = [{"m": b'"a; b"', "n": b'"x ""y"""', "b": b"1", "c": b"2"} for _ in range(3)]
         rows[1] |= odd
         text = (
-            order.encode() + b"\n" + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
+            order.encode()
+            + b"\n"
+            + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
         )
         path = tmp_path / "markers.csv"
         path.write_bytes(text)
-        return open_markers(path, b="b", c="c", label="m" if "m" in names else None, form=CsvFormat()).read()
+        return open_markers(
+            path, b="b", c="c", label="m" if "m" in names else None, form=CsvFormat()
+        ).read()
 
     for odd in ({"b": what}, {"c": what}, {"b": what, "c": what}):
         found, plain = read(odd), read({})
@@ -314,7 +330,9 @@ def test_quotes_and_delimiters_that_do_not_fit_are_no_counts(tmp_path, odd):
         assert np.isnan(counts.b[0])
 
 
-@pytest.mark.parametrize("counts", [b"", b"7", b"1,2,3", b"1,2,3,4", b",,,,", b'1,2",5', b"1," * 3_000_000])
+@pytest.mark.parametrize(
+    "counts", [b"", b"7", b"1,2,3", b"1,2,3,4", b",,,,", b'1,2",5', b"1," * 3_000_000]
+)
 def test_another_number_of_delimiters_makes_a_table_of_nothing(tmp_path, counts):
     path = tmp_path / "markers.csv"
     for text, label in (

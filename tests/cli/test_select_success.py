@@ -18,7 +18,9 @@ from support.release_lines import paid
 
 TIME = re.compile(r'"time": "[^"]*"')
 MODEL = "made-up families without any effect, whose scores are like magnitudes of normal numbers"
-PLINK = b" CHR         SNP           BP  A1  A2      T      U           OR        CHISQ            P \n"
+PLINK = (
+    b" CHR         SNP           BP  A1  A2      T      U           OR        CHISQ            P \n"
+)
 
 
 def table(markers, counts="75,75", best="130,60"):
@@ -41,7 +43,16 @@ def select(sordino, tmp_path):
 @pytest.fixture
 def families(sordino, tmp_path):
     flags = ("--ledger", tmp_path / "families.db", "--account", "families")
-    kinds = ("--epsilon", 90, "--adjacency", "replace-one", "--unit", "family", "--source", "name:trios")
+    kinds = (
+        "--epsilon",
+        90,
+        "--adjacency",
+        "replace-one",
+        "--unit",
+        "family",
+        "--source",
+        "name:trios",
+    )
     assert sordino("ledger", "create", *flags, *kinds).code == 0
     return flags
 
@@ -107,7 +118,14 @@ def test_a_random_marker_is_refused_before_the_charge(select, sordino, families)
     assert (result.code, result.out) == (2, "")
     said = choose_method(markers=200, families=150, epsilon=1, exact=True).success
     assert f"with probability {said:.3g}, for" in result.err
-    for words in ("at least 0.2", MODEL, "A larger epsilon", "fewer candidates", "public", "--force"):
+    for words in (
+        "at least 0.2",
+        MODEL,
+        "A larger epsilon",
+        "fewer candidates",
+        "public",
+        "--force",
+    ):
         assert words in result.err
     assert "smaller -k" not in result.err
     assert sordino("ledger", "show", *families).json["spent"] == 0
@@ -147,7 +165,9 @@ def reach(sordino, tmp_path):
     def call(goal, *flags, markers=40, text=None):
         path = tmp_path / "markers.csv"
         path.write_bytes(table(markers) if text is None else text)
-        return sordino("select", path, "--statistic", "tdt", "--families", 150, "--goal", goal, *paid(*flags))
+        return sordino(
+            "select", path, "--statistic", "tdt", "--families", 150, "--goal", goal, *paid(*flags)
+        )
 
     return call
 
@@ -160,7 +180,10 @@ def test_a_goal_takes_the_smallest_epsilon_whose_success_reaches_it(reach, wishe
     assert done.json["success"] >= wished / 100
     # The number that is printed, of a step less.
     less = GRID[GRID.index(found) - 1]
-    assert choose_method(markers=40, families=150, epsilon=less / k, k=k, exact=True).success < wished / 100
+    assert (
+        choose_method(markers=40, families=150, epsilon=less / k, k=k, exact=True).success
+        < wished / 100
+    )
     planned = reach(f"right with {wished} %", "-k", k, "--dry-run", "--like-rows", 40).json
     assert (planned["epsilon"], planned["goal"]) == (float(found), f"right with {wished} %")
     assert planned["choices"][0]["right"] == done.json["success"]
@@ -168,7 +191,16 @@ def test_a_goal_takes_the_smallest_epsilon_whose_success_reaches_it(reach, wishe
 
 def test_a_goal_of_markers_stays_within_the_account(reach, sordino, families, tmp_path):
     small = ("--ledger", tmp_path / "families.db", "--account", "small")
-    kinds = ("--epsilon", 2, "--adjacency", "replace-one", "--unit", "family", "--source", "name:trios")
+    kinds = (
+        "--epsilon",
+        2,
+        "--adjacency",
+        "replace-one",
+        "--unit",
+        "family",
+        "--source",
+        "name:trios",
+    )
     assert sordino("ledger", "create", *small, *kinds).code == 0
     before = sordino("ledger", "export", *small).out
     best = int(100 * choose_method(markers=40, families=150, epsilon=2, exact=True).success)
@@ -207,7 +239,9 @@ def test_the_epsilon_of_a_goal_does_not_depend_on_counts(reach):
 def test_a_search_that_looks_at_counts_is_convicted(reach, monkeypatch, tmp_path):
     """Where the third marker has few counts, success is taken for smaller."""
     let_success_peek(
-        monkeypatch, tmp_path, lambda method, counts: method.success * (1 if counts.b[2] > 20 else 0.95)
+        monkeypatch,
+        tmp_path,
+        lambda method, counts: method.success * (1 if counts.b[2] > 20 else 0.95),
     )
     with pytest.raises(AssertionError, match="assert 2 == 1"):
         test_the_epsilon_of_a_goal_does_not_depend_on_counts(reach)
@@ -236,7 +270,9 @@ def test_the_refusal_and_success_do_not_depend_on_counts(select, force, epsilon)
         for best in ("130,60", counts):
             result = select(*force, text=table(40, counts, best), epsilon=epsilon)
             found = result.json if result.code == 0 else {}
-            public = {name: str(value) for name, value in found.items() if name not in {"rows", "cost"}}
+            public = {
+                name: str(value) for name, value in found.items() if name not in {"rows", "cost"}
+            }
             seen.add((result.code, result.err, tuple(sorted(public.items()))))
     assert len(seen) == 1
 
@@ -321,14 +357,21 @@ def test_a_report_of_plink_needs_no_columns(select, sordino, families):
     detail = sordino("ledger", "show", *families).json["rows"][0]["detail"]
     assert (detail["b"], detail["c"], detail["label"], detail["plink"]) == ("T", "U", "SNP", True)
     assert (
-        select("--snp", "BP", text=plink(20), name="TRIOS.TDT", epsilon=20).json["rows"][0]["label"] == "1001"
+        select("--snp", "BP", text=plink(20), name="TRIOS.TDT", epsilon=20).json["rows"][0]["label"]
+        == "1001"
     )
 
 
 def test_another_name_and_columns_of_parents(select):
-    header = PLINK.rstrip() + b"      A:U_PAR    CHISQ_PAR        P_PAR    CHISQ_COM        P_COM \n"
-    text = plink(20, header=header, more=b"        3:4         0.14         0.7         1.1         0.3")
-    assert select("--plink", text=text, name="trios.txt", epsilon=20).json["rows"][0]["label"] == "rs1"
+    header = (
+        PLINK.rstrip() + b"      A:U_PAR    CHISQ_PAR        P_PAR    CHISQ_COM        P_COM \n"
+    )
+    text = plink(
+        20, header=header, more=b"        3:4         0.14         0.7         1.1         0.3"
+    )
+    assert (
+        select("--plink", text=text, name="trios.txt", epsilon=20).json["rows"][0]["label"] == "rs1"
+    )
 
 
 @pytest.mark.parametrize("epsilon", [1, 20])
@@ -348,7 +391,9 @@ def test_a_malformed_count_of_plink_changes_nothing_public(select, epsilon):
             b"75x75" * 90_000,
         )
         for result in [
-            select("--synthetic", "--seed", 3, text=plink(20, odd), name="trios.tdt", epsilon=epsilon)
+            select(
+                "--synthetic", "--seed", 3, text=plink(20, odd), name="trios.tdt", epsilon=epsilon
+            )
         ]
     }
     assert len(seen) == 1
@@ -387,13 +432,17 @@ def test_a_report_that_became_a_table_is_not_read_as_one_by_accident(select, sor
     assert (result.code, result.out) == (2, "")
     assert "--plink" in result.err
     assert sordino("ledger", "show", *families).json["spent"] == 0
-    assert select("--plink", text=text, name="trios.tsv", epsilon=20).json["rows"][0]["label"] == "rs1"
+    assert (
+        select("--plink", text=text, name="trios.tsv", epsilon=20).json["rows"][0]["label"] == "rs1"
+    )
     assert select(*flags, "--no-plink", text=text, name="trios.tsv", epsilon=20).code == 0
 
 
 def test_a_plain_table_with_tabs(select):
     text = table(20).replace(b",", b"\t")
-    found = select("--delimiter", "\\t", "--snp", "snp", text=text, name="counts.tsv", epsilon=20).json
+    found = select(
+        "--delimiter", "\\t", "--snp", "snp", text=text, name="counts.tsv", epsilon=20
+    ).json
     assert found["rows"] == [{"rank": 1, "row": 2, "label": "rs1"}]
 
 

@@ -53,7 +53,10 @@ def test_the_command_writes_a_set_as_one(ask):
     assert list(lines[0])[:5] == ["item", "estimate", "low", "high", "measured"]
     table = ask("--set", *SEED, "--format", "table").out
     assert table.splitlines()[0].split() == ["item", "estimate", "low", "high"]
-    assert "A set: the rows stand in the order of the domain; nothing says which count is larger." in table
+    assert (
+        "A set: the rows stand in the order of the domain; nothing says which count is larger."
+        in table
+    )
     assert "order_unclear" not in table
     assert "gaps" not in table
 
@@ -69,7 +72,12 @@ def test_the_command_writes_names_alone(ask):
 
 
 def test_the_command_refuses_what_a_set_has_not(ask):
-    for flags in (("--threshold", 5), ("--noise", "gumbel"), ("--method", "gaps"), ("--kth-count", 9)):
+    for flags in (
+        ("--threshold", 5),
+        ("--noise", "gumbel"),
+        ("--method", "gaps"),
+        ("--kth-count", 9),
+    ):
         done = ask("--set", *flags, *SEED)
         assert (done.code, done.out) == (2, "")
         assert f"{flags[0]} belongs to a list, and a set (--set) is chosen at once" in done.err

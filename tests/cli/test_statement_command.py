@@ -73,7 +73,9 @@ def test_the_account_is_stated_without_an_id(publish, verify, key, tmp_path):
     assert "about: account" in publish().out
 
 
-def test_an_edit_is_named_in_one_sentence_and_nothing_is_charged(publish, verify, key, tmp_path, url):
+def test_an_edit_is_named_in_one_sentence_and_nothing_is_charged(
+    publish, verify, key, tmp_path, url
+):
     text = publish(key).out
     before = Ledger.open(url, account="shop").statement(charges=False)
     (tmp_path / "s.yaml").write_text(text.replace("epsilon: 4.0", "epsilon: 0.4"), encoding="utf-8")
@@ -116,7 +118,11 @@ def test_what_cannot_be_checked_says_why(publish, verify, key, tmp_path, sordino
     elsewhere = verify(file, place=other)
     assert elsewhere.code == 5
     assert "has no statement with it" in elsewhere.err
-    for name, content in {"hello": b"hello", "bytes": b"\xff\xfe", "large": b"a: " + b"x" * 2**19}.items():
+    for name, content in {
+        "hello": b"hello",
+        "bytes": b"\xff\xfe",
+        "large": b"a: " + b"x" * 2**19,
+    }.items():
         (tmp_path / name).write_bytes(content)
         refused = verify(tmp_path / name)
         assert (refused.code, refused.out) == (2, "")
@@ -135,7 +141,9 @@ def test_the_owner_says_the_rest(publish, verify, key, tmp_path):
     # All of it, as the how-to page has it, and as another statement has it: blanks count as nothing.
     import yaml
 
-    (tmp_path / "owner.yaml").write_text(yaml.safe_dump(OWNER, allow_unicode=True), encoding="utf-8")
+    (tmp_path / "owner.yaml").write_text(
+        yaml.safe_dump(OWNER, allow_unicode=True), encoding="utf-8"
+    )
     whole = PublicStatement.from_text(publish(key, "--owner", tmp_path / "owner.yaml").out)
     assert whole.missing == []
     check(whole.record, RECORD)
@@ -161,7 +169,9 @@ def test_the_owner_says_the_rest(publish, verify, key, tmp_path):
         "a = ": "must be TOML",
     }.items(),
 )
-def test_an_owner_who_says_what_is_none_of_theirs_is_told_the_field(publish, key, tmp_path, url, said, wrong):
+def test_an_owner_who_says_what_is_none_of_theirs_is_told_the_field(
+    publish, key, tmp_path, url, said, wrong
+):
     (tmp_path / "owner.toml").write_text(said, encoding="utf-8")
     events = Ledger.open(url, account="shop").verify().events
     refused = publish(key, "--owner", tmp_path / "owner.toml")
@@ -171,7 +181,9 @@ def test_an_owner_who_says_what_is_none_of_theirs_is_told_the_field(publish, key
     assert Ledger.open(url, account="shop").verify().events == events
 
 
-def test_without_pyyaml_nothing_is_recorded_and_json_works(publish, verify, key, tmp_path, url, monkeypatch):
+def test_without_pyyaml_nothing_is_recorded_and_json_works(
+    publish, verify, key, tmp_path, url, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "yaml", None)
     events = Ledger.open(url, account="shop").verify().events
     refused = publish(key)
@@ -191,7 +203,9 @@ def test_a_file_that_is_there_is_not_written_over(publish, key, tmp_path, url):
     assert Ledger.open(url, account="shop").verify().events == events
 
 
-def test_what_cannot_be_written_is_in_the_history_and_can_be_written_again(publish, key, url, monkeypatch):
+def test_what_cannot_be_written_is_in_the_history_and_can_be_written_again(
+    publish, key, url, monkeypatch
+):
     class Full:
         def write(self, _):
             raise OSError(28, "full")

@@ -62,9 +62,15 @@ def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
     done = sordino("run", "study.toml", "--run-id", "monday")
     lines = done.err.splitlines()
     assert lines[0] == "Run monday of study shop: 3 releases."
-    assert lines[1] == "  customers: count_distinct_units, epsilon 0.5; the number of units (any data): ± 6."
+    assert (
+        lines[1]
+        == "  customers: count_distinct_units, epsilon 0.5; the number of units (any data): ± 6."
+    )
     # How wide a sum will be depends on data: what a dry run assumes is not looked at here.
-    assert lines[3] == "  turnover: sum, epsilon 1; how wide it will be depends on the data (--dry-run)."
+    assert (
+        lines[3]
+        == "  turnover: sum, epsilon 1; how wide it will be depends on the data (--dry-run)."
+    )
     assert lines[4].startswith(
         "Together epsilon 2; account shop has epsilon 10 left, and epsilon 8 after this run. At epsilon 2"
     )
@@ -96,7 +102,9 @@ def test_on_a_terminal_it_says_how_wide_every_figure_will_be(shop):
     os.close(master)
     assert job.wait(60) == 0
     told = seen.decode().split("Together epsilon 2", maxsplit=1)[0]
-    assert "customers: count_distinct_units, epsilon 0.5; the number of units (any data): ± 6." in told
+    assert (
+        "customers: count_distinct_units, epsilon 0.5; the number of units (any data): ± 6." in told
+    )
     assert "turnover: sum, epsilon 1; the sum (flat): ±" in told
     assert "\n    the sum (lognormal): ±" in told
     assert "depends on the data" not in told
@@ -155,7 +163,9 @@ def test_a_dry_run_says_what_to_expect_in_every_format(sordino, shop):
         assert words in table
     assert table.count("rows without a value in customer") == 1
     lines = list(
-        csv.DictReader(sordino("run", "study.toml", "--dry-run", "--format", "csv").out.splitlines())
+        csv.DictReader(
+            sordino("run", "study.toml", "--dry-run", "--format", "csv").out.splitlines()
+        )
     )
     assert [(line["name"], line["figure"], line["like"]) for line in lines] == [
         ("customers", "the number of units", "any data"),
@@ -183,11 +193,16 @@ def test_a_run_says_the_epsilon_of_its_goal(sordino, shop):
 
 
 def test_a_goal_that_costs_too_much_ends_as_what_does_not_fit(sordino, shop):
-    (shop / "study.toml").write_text(STUDY.replace("share = 0.25", 'goal = "±2"', 1), encoding="utf-8")
+    (shop / "study.toml").write_text(
+        STUDY.replace("share = 0.25", 'goal = "±2"', 1), encoding="utf-8"
+    )
     for more in (("--dry-run",), ("--quiet",)):
         done = sordino("run", "study.toml", *more)
         assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
-        assert "study.toml, line 23: count_distinct_units.goal '±2' needs more than remains" in done.err
+        assert (
+            "study.toml, line 23: count_distinct_units.goal '±2' needs more than remains"
+            in done.err
+        )
     assert spent(shop) == 0
     assert not list(shop.glob("shop-*"))
 
@@ -324,7 +339,9 @@ def test_a_study_that_is_there_is_not_written_over(sordino, shop):
 
 def test_forms_and_names_that_are_hard_to_write_come_back(tmp_path):
     columns = {'a "b" # c': "VARCHAR", "d\\e": "VARCHAR", "ü\x7f": "VARCHAR", "x\ny = 3": "VARCHAR"}
-    form = CsvFormat(delimiter="\t", quote="", null=("N/A", "-"), types={'a "b" # c': "integer"}, decimal=",")
+    form = CsvFormat(
+        delimiter="\t", quote="", null=("N/A", "-"), types={'a "b" # c': "integer"}, decimal=","
+    )
     draft = Draft(name="x", source="o.csv", columns=columns, form=form, unit={"column": "ü\x7f"}, releases=[{"kind": "count", "name": "n", 'a "b"': [1, 0.5, True, {"x y": "z"}]}])  # fmt: skip
     tree = tomllib.loads(write_study(draft))
     said = tree["source"] | {"null": tuple(tree["source"]["null"])}
@@ -337,7 +354,9 @@ def test_forms_and_names_that_are_hard_to_write_come_back(tmp_path):
 def test_a_password_is_not_written_down(sordino, shop, monkeypatch):
     opened = init.open_source("orders.csv")
     monkeypatch.setattr(init, "open_source", lambda *_, **__: opened)
-    done = sordino("init", "postgresql://me:geheim@db.example.org/shop#orders", "--output", "new.toml")
+    done = sordino(
+        "init", "postgresql://me:geheim@db.example.org/shop#orders", "--output", "new.toml"
+    )
     assert done.code == 0
     text = (shop / "new.toml").read_text(encoding="utf-8")
     assert "geheim" not in text + done.out
@@ -393,7 +412,9 @@ def test_a_release_that_no_answer_could_make_is_not_asked_for_again(shop, monkey
 
     monkeypatch.setattr(init.ReleaseExecutor, "start", refuse)
     opened = init.open_source("orders.csv")
-    assert init._ask_release("count", opened, shop, sd.PrivacyUnit("customer", max_rows=1), []) is None
+    assert (
+        init._ask_release("count", opened, shop, sd.PrivacyUnit("customer", max_rows=1), []) is None
+    )
     assert "never" in capsys.readouterr().err
 
 
@@ -432,7 +453,9 @@ def test_on_a_terminal_it_asks_and_what_it_writes_runs(sordino, shop):
 
 def test_a_type_that_no_question_can_use_is_called_by_its_name(sordino, tmp_path):
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
-        connection.execute("CREATE TABLE t (who INTEGER, twice INTEGER GENERATED ALWAYS AS (2 * who))")
+        connection.execute(
+            "CREATE TABLE t (who INTEGER, twice INTEGER GENERATED ALWAYS AS (2 * who))"
+        )
     done = sordino("init", f"duckdb:{tmp_path / 't.duckdb'}#t", "--output", tmp_path / "study.toml")
     assert done.code == 0, done.err
     written = (tmp_path / "study.toml").read_text(encoding="utf-8")

@@ -44,7 +44,9 @@ def test_columns(top, sordino, told, orders):
     assert "Did you mean 'customer'?" in top(user="custmer").err
     assert "Did you mean 'price'?" in top(where="prise = '3'").err
     line = ("--epsilon", 1, "--no-ledger")
-    figure = sordino("mean", orders, "--column", "prise", "--lower", 0, "--cap", 9, "--row-is-unit", *line)
+    figure = sordino(
+        "mean", orders, "--column", "prise", "--lower", 0, "--cap", 9, "--row-is-unit", *line
+    )
     assert "Did you mean 'price'?" in figure.err
     for source in ("-", orders):
         report = ("--column", "prise", "--lower", 0, "--upper", 9)

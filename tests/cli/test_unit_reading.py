@@ -53,7 +53,10 @@ def test_another_reading_is_refused_before_the_charge_and_the_kept_one_shown(sor
         assert f"but this release reads it as {says}: by these" in again.err
     told = sordino("ledger", "show", *PAYING, "--format", "json").json
     assert (told["reading"], told["spent"]) == ("csv text", 1.0)
-    assert "Its unit is read as csv text." in sordino("ledger", "show", *PAYING, "--format", "table").out
+    assert (
+        "Its unit is read as csv text."
+        in sordino("ledger", "show", *PAYING, "--format", "table").out
+    )
 
 
 @pytest.mark.usefixtures("people")

@@ -56,7 +56,11 @@ def test_a_guess_of_the_kth_count_is_weighed_and_told(unlisted, sordino, orders,
 @pytest.mark.parametrize(
     ("flags", "changes", "message"),
     [
-        (("--method", "gaps"), {"max_rows": 1}, "top_k.kth_count must not be given where one way is left"),
+        (
+            ("--method", "gaps"),
+            {"max_rows": 1},
+            "top_k.kth_count must not be given where one way is left",
+        ),
         ((), {}, "top_k.kth_count must not be given where one way is left"),
     ],
 )

@@ -68,7 +68,11 @@ def test_who_pays_is_said_before_anything_is_read(release, empty, which):
     """No source is there, and the domain cannot be read: only a refusal before both ends with 2."""
     assert_nothing_was_read(which, release(which), "--ledger", "--account", "--no-ledger")
     assert_nothing_was_read(which, release(which, "--synthetic"), "--no-ledger")
-    for both in (("--no-ledger", *LEDGER), ("--no-ledger", *LEDGER[:2]), ("--no-ledger", *LEDGER[2:])):
+    for both in (
+        ("--no-ledger", *LEDGER),
+        ("--no-ledger", *LEDGER[:2]),
+        ("--no-ledger", *LEDGER[2:]),
+    ):
         assert_nothing_was_read(which, release(which, *both), "--no-ledger cannot be combined with")
     for one in (LEDGER[:2], LEDGER[2:]):
         assert_nothing_was_read(which, release(which, *one), "--ledger and --account go together")

@@ -27,7 +27,17 @@ GRIDS = {
     "dense": sd.BucketGrid(edges=np.linspace(-3, 3, 700)),
     "one edge": sd.BucketGrid(edges=[0.0]),
     "clustered": sd.BucketGrid(
-        edges=[-5e300, math.nextafter(1, 0), 1, math.nextafter(1, 2), 1e-310 + 2, 2**53, 2**63, 2**64, 1e300]
+        edges=[
+            -5e300,
+            math.nextafter(1, 0),
+            1,
+            math.nextafter(1, 2),
+            1e-310 + 2,
+            2**53,
+            2**63,
+            2**64,
+            1e300,
+        ]
     ),
 }
 
@@ -68,7 +78,8 @@ def test_floats_at_edges_beside_them_and_beyond_everything(grid):
 
 
 @pytest.mark.parametrize(
-    "kind", ["int64", "uint64", "int8", "uint32", "bool", "float16", "float32", "longdouble", ">f8", ">i4"]
+    "kind",
+    ["int64", "uint64", "int8", "uint32", "bool", "float16", "float32", "longdouble", ">f8", ">i4"],
 )
 @pytest.mark.parametrize("name", ["both signs", "clustered", "dense"])
 @pytest.mark.sample(4)
@@ -150,7 +161,8 @@ def test_objects_have_a_rule_each():
     between = [True, np.bool_(True), Decimal("0.5"), Fraction(1, 2), np.int8(5), np.float16(5)]
     counts = counted([*none, *lowest, *highest, *between], grid)
     places = [
-        bucket(value, [Fraction(edge) for edge in grid.edges.tolist()]) for value in (1, 1, 0.5, 0.5, 5, 5)
+        bucket(value, [Fraction(edge) for edge in grid.edges.tolist()])
+        for value in (1, 1, 0.5, 0.5, 5, 5)
     ]
     assert counts[0] == len(lowest)
     assert counts[-1] == len(highest)
@@ -173,7 +185,9 @@ def test_a_missing_value_sways_no_other_one():
         assert counted(values, grid).tolist() == [1, 2, 1]
     decimals = [Decimal(2**53 - 1), None, Decimal(2**53 + 2)]
     assert (
-        counted(pl.Series(decimals), grid).tolist() == counted(pa.array(decimals), grid).tolist() == [1, 0, 1]
+        counted(pl.Series(decimals), grid).tolist()
+        == counted(pa.array(decimals), grid).tolist()
+        == [1, 0, 1]
     )
     truths = sd.BucketGrid(edges=[0.5])
     assert (
@@ -182,7 +196,11 @@ def test_a_missing_value_sways_no_other_one():
         == [0, 1]
     )
     floats = [0.5, None, 2.0**53]
-    assert counted(pl.Series(floats), grid).tolist() == counted(pa.array(floats), grid).tolist() == [1, 1, 0]
+    assert (
+        counted(pl.Series(floats), grid).tolist()
+        == counted(pa.array(floats), grid).tolist()
+        == [1, 1, 0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,7 +254,8 @@ def test_the_counts_of_the_paper():
 
 
 @given(
-    st.lists(st.sampled_from([-9.0, 0.0, 1.5, 2.0, 3.0, 5.0, 1e9, math.nan]), max_size=20), st.integers(1, 5)
+    st.lists(st.sampled_from([-9.0, 0.0, 1.5, 2.0, 3.0, 5.0, 1e9, math.nan]), max_size=20),
+    st.integers(1, 5),
 )
 def test_runs_are_the_counts_at_each_edge(values, size):
     grid = sd.BucketGrid(edges=[0.0, 2.0, 3.0, 4.0, 5.0][:size])
@@ -244,7 +263,9 @@ def test_runs_are_the_counts_at_each_edge(values, size):
     numbers = [value for value in values if not math.isnan(value)]
     up, down = state.runs_up(), state.runs_down()
     assert np.repeat(*up).tolist() == [sum(x < edge for x in numbers) for edge in grid.edges]
-    assert np.repeat(*down).tolist() == [sum(x >= edge for x in numbers) for edge in grid.edges[::-1]]
+    assert np.repeat(*down).tolist() == [
+        sum(x >= edge for x in numbers) for edge in grid.edges[::-1]
+    ]
     for numbers, lengths in (up, down):
         assert (np.diff(numbers) > 0).all()
         assert (lengths > 0).all()
@@ -256,7 +277,9 @@ def test_parts_merged_in_any_order_are_the_whole():
     rng = np.random.default_rng(1)
     values = np.concatenate([rng.standard_cauchy(500), awkward(grid)])
     whole = sd.BucketCounts.of(values, grid=grid)
-    a, b, c = (sd.BucketCounts.of(part, grid=grid) for part in np.array_split(rng.permutation(values), 3))
+    a, b, c = (
+        sd.BucketCounts.of(part, grid=grid) for part in np.array_split(rng.permutation(values), 3)
+    )
     assert a.merge(b).merge(c) == a.merge(b.merge(c)) == c.merge(a).merge(b) == whole
     assert whole.merge(sd.BucketCounts.empty(grid)) == whole != a
     assert (
@@ -277,7 +300,8 @@ def test_blocks_do_not_show(monkeypatch):
     assert np.array_equal(counted(values, grid), whole)
     assert counted(values, small).tolist() == [whole[0], 1001 - whole[0]]
     assert np.array_equal(
-        counted(values[::-3], grid) + counted(values[-2::-3], grid) + counted(values[-3::-3], grid), whole
+        counted(values[::-3], grid) + counted(values[-2::-3], grid) + counted(values[-3::-3], grid),
+        whole,
     )
 
 
@@ -285,7 +309,8 @@ def test_another_grid_is_refused():
     a = sd.BucketCounts.of([1, 2], grid=sd.BucketGrid.geometric(lower=0, cap=10, growth=2))
     b = sd.BucketCounts.of([1, 2], grid=sd.BucketGrid.geometric(lower=0, cap=11, growth=2))
     with pytest.raises(
-        InvalidParameter, match=r"needs counts over the same grid, .*cap=10.*; got counts over .*cap=11"
+        InvalidParameter,
+        match=r"needs counts over the same grid, .*cap=10.*; got counts over .*cap=11",
     ):
         a.merge(b)
     with pytest.raises(InvalidParameter, match="same grid"):

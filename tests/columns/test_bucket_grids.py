@@ -61,7 +61,10 @@ def test_equal_neighbours_are_dropped():
 
 
 def test_grids_are_values():
-    a, b = make(lower=0, cap=10, growth=1.5), make(lower=0.0, cap=10.0, growth=Fraction(3, 2), unit=1)
+    a, b = (
+        make(lower=0, cap=10, growth=1.5),
+        make(lower=0.0, cap=10.0, growth=Fraction(3, 2), unit=1),
+    )
     assert a == b == sd.BucketGrid(edges=a.edges)
     assert hash(a) == hash(b) == hash(sd.BucketGrid(edges=list(a.edges)))
     assert a != make(lower=0, cap=10, growth=1.6)
@@ -87,7 +90,8 @@ def test_the_caller_keeps_its_edges():
 )
 def test_edges_that_do_not_rise_are_refused(edges):
     with pytest.raises(
-        InvalidParameter, match=r"BucketGrid\.edges must be 1 to 1048576 finite numbers, strictly increasing"
+        InvalidParameter,
+        match=r"BucketGrid\.edges must be 1 to 1048576 finite numbers, strictly increasing",
     ):
         sd.BucketGrid(edges=edges)
 

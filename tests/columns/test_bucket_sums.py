@@ -71,10 +71,27 @@ def test_whole_numbers(exponent):
     step = Fraction(2) ** exponent
     for kind in ("i8", "u8", "i1"):
         limits = np.iinfo(kind)
-        chosen = (0, 1, 2, 5, 9, 100, -1, -7, -(2**62), 2**52, 2**62 + 1, 2**63 + 5, limits.min, limits.max)
+        chosen = (
+            0,
+            1,
+            2,
+            5,
+            9,
+            100,
+            -1,
+            -7,
+            -(2**62),
+            2**52,
+            2**62 + 1,
+            2**63 + 5,
+            limits.min,
+            limits.max,
+        )
         listed = [n for n in chosen if limits.min <= n <= limits.max]
         for low, high in LIMITS:
-            assert clipped_steps(np.array(listed, kind), low, high, step) == expected(listed, low, high, step)
+            assert clipped_steps(np.array(listed, kind), low, high, step) == expected(
+                listed, low, high, step
+            )
 
 
 def test_objects():
@@ -114,8 +131,14 @@ def test_sums_that_no_word_holds():
 @given(st.lists(st.floats(), max_size=30), st.integers(0, 30))
 def test_parts_add_up(values, cut):
     low, high, step = -1000, 5000, Fraction(1, 64)
-    parts = clipped_steps(values[:cut], low, high, step) + clipped_steps(values[cut:], low, high, step)
-    assert parts == clipped_steps(np.array(values), low, high, step) == expected(values, low, high, step)
+    parts = clipped_steps(values[:cut], low, high, step) + clipped_steps(
+        values[cut:], low, high, step
+    )
+    assert (
+        parts
+        == clipped_steps(np.array(values), low, high, step)
+        == expected(values, low, high, step)
+    )
 
 
 @pytest.mark.parametrize(

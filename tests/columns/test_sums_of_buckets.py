@@ -21,7 +21,9 @@ from sordino.grid import CLAMP
 
 
 def column(estimator=ClippedSum, adjacency="add-remove", **changed):
-    return estimator(**{"epsilon": 2, "adjacency": adjacency, "cap": 8, "lower": 0, "growth": 1.3} | changed)
+    return estimator(
+        **{"epsilon": 2, "adjacency": adjacency, "cap": 8, "lower": 0, "growth": 1.3} | changed
+    )
 
 
 SUBJECTS = {
@@ -67,7 +69,10 @@ def within(x, clip, ladder):
 
 def all_clips(search, most=40):
     longest = search.grid.size if search.sides == "above" else search.grid.size // 2
-    tests = [*{*range(1, min(longest, 4) + 1), *range(1, longest + 1, max(1, longest // 7)), longest}, None]
+    tests = [
+        *{*range(1, min(longest, 4) + 1), *range(1, longest + 1, max(1, longest // 7)), longest},
+        None,
+    ]
     sides = 2 if search.sides == "both" else 1
     found = list(itertools.product(tests, repeat=sides))
     return [search.clip(one, simulated=True) for one in found[:: max(1, len(found) // most)]]
@@ -178,7 +183,11 @@ def hostile(clip, ladder):
     first, last = clip.inside
     edges = ladder.grid.edges
     ends = [float(np.nextafter(edges[last], -np.inf)), float(edges[last])]
-    ends += [float(edges[first - 1]), float(np.nextafter(edges[first - 1], -np.inf))] if first else [0.0]
+    ends += (
+        [float(edges[first - 1]), float(np.nextafter(edges[first - 1], -np.inf))]
+        if first
+        else [0.0]
+    )
     units = [*ends, None, -1e9, 1e9, 0.3]
     fine = float(min(rung.step for rung in ladder.rungs))
     bases = [
@@ -194,7 +203,9 @@ def hostile(clip, ladder):
 
 def units_of(subject, units):
     most = subject.rows_per_unit
-    return [c for n in range(1, most + 1) for c in itertools.combinations_with_replacement(units, n)]
+    return [
+        c for n in range(1, most + 1) for c in itertools.combinations_with_replacement(units, n)
+    ]
 
 
 def worst(subject, clip, moved=moves):
@@ -245,7 +256,9 @@ def test_two_totals_that_are_rounded_apart_are_convicted():
         return [abs(x - y) for x, y in pairs]
 
     clips = all_clips(subject.search, most=6)
-    assert any(worst(subject, clip, rounded_apart) > subject.noise_for(clip).bound for clip in clips)
+    assert any(
+        worst(subject, clip, rounded_apart) > subject.noise_for(clip).bound for clip in clips
+    )
 
 
 def test_steps_that_follow_the_records_are_convicted():
@@ -275,7 +288,8 @@ def test_sums_of_floats_are_convicted():
     orders = {sum(values), sum([huge, -huge, *small])}
     assert len(orders) == 2
     exact = {
-        BucketSums.of(list(order), ladder).add_up([clip])[0] for order in (values, [huge, -huge, *small])
+        BucketSums.of(list(order), ladder).add_up([clip])[0]
+        for order in (values, [huge, -huge, *small])
     }
     assert len(exact) == 1
 
@@ -290,9 +304,9 @@ def test_many_groups_are_what_each_is_alone(parts):
     alone = [BucketSums.of(values, ladder) for values in parts]
     together = BucketSums(
         ladder=ladder,
-        group=np.concatenate([np.full(one.bucket.size, place) for place, one in enumerate(alone)]).astype(
-            int
-        ),
+        group=np.concatenate(
+            [np.full(one.bucket.size, place) for place, one in enumerate(alone)]
+        ).astype(int),
         bucket=np.concatenate([one.bucket for one in alone]),
         count=np.concatenate([one.count for one in alone]),
         total=[total for one in alone for total in one.total],
@@ -303,7 +317,9 @@ def test_many_groups_are_what_each_is_alone(parts):
     expected = [one.add_up([clip])[0] for one, clip in zip(alone, chosen, strict=True)]
     assert together.add_up(chosen) == expected
     assert together.known().tolist() == [int(one.known()[0]) for one in alone]
-    assert [one.counts for one in alone] == [BucketCounts.of(values, grid=ladder.grid) for values in parts]
+    assert [one.counts for one in alone] == [
+        BucketCounts.of(values, grid=ladder.grid) for values in parts
+    ]
 
 
 def test_one_clip_for_each_group():
@@ -312,4 +328,6 @@ def test_one_clip_for_each_group():
     with pytest.raises(InvalidParameter, match="needs 1 clips; got 0"):
         sums.add_up([])
     assert isinstance(sums.ladder, SumSteps)
-    assert "1" not in repr(sums).replace("BucketSums", "").split("BucketGrid")[0] or "count" not in repr(sums)
+    assert "1" not in repr(sums).replace("BucketSums", "").split("BucketGrid")[
+        0
+    ] or "count" not in repr(sums)

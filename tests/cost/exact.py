@@ -42,7 +42,9 @@ def both_orders(law):
     ]
     masses = [slopes[i + 1] - slopes[i] for i in range(len(ratios))]
     return [
-        (mpmath.log(g), g * q, q) for g, q in zip(ratios, masses, strict=True) if q > mpmath.mpf(10) ** -40
+        (mpmath.log(g), g * q, q)
+        for g, q in zip(ratios, masses, strict=True)
+        if q > mpmath.mpf(10) ** -40
     ]
 
 

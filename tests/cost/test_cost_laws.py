@@ -36,14 +36,20 @@ lines = {"rho": amounts, "constant": amounts, "choices": st.sampled_from((1, 1, 
 curves = st.one_of(
     st.builds(RDP, **lines),
     st.builds(RDP, **lines, laplace=positive, laplace_steps=st.sampled_from(("continuous", 1, 60))),
-    st.builds(RDP, table=st.sampled_from(((), ((2, 0.1), (8, 0.5), (1024, 3)), ((1.5, 0.2), (64, 0.5))))),
+    st.builds(
+        RDP, table=st.sampled_from(((), ((2, 0.1), (8, 0.5), (1024, 3)), ((1.5, 0.2), (64, 0.5))))
+    ),
 )
 single = st.one_of(
     amounts.map(lambda x: Pure(epsilon=x)),
     amounts.map(lambda x: ZCDP(rho=x)),
     amounts.map(lambda x: BoundedRange(epsilon=x)),
-    st.builds(Range, low=positive, high=positive, orientation=st.sampled_from((None, "up", "down"))),
-    st.builds(GumbelStage, epsilon=st.sampled_from((0, 0.05, Fraction(1, 3), 1)), monotone=st.booleans()),
+    st.builds(
+        Range, low=positive, high=positive, orientation=st.sampled_from((None, "up", "down"))
+    ),
+    st.builds(
+        GumbelStage, epsilon=st.sampled_from((0, 0.05, Fraction(1, 3), 1)), monotone=st.booleans()
+    ),
     st.builds(RandomizedChoice, epsilon=amounts, choices=st.sampled_from((2, 3, 20, 10**6))),
     st.builds(Approximate, epsilon=amounts, delta=st.sampled_from((0, 1e-9, 1e-3))),
     st.builds(ApproximateZCDP, rho=amounts, delta=st.sampled_from((0, 1e-9, 1e-3))),
@@ -165,13 +171,15 @@ def test_many_different_parts_are_summed_as_few_are(parts):
     whole = compose(*parts)
     for order in (1.001, 1.5, 8.0, 300.0, 1e6):
         one_by_one = sum(part.rdp(order) for part in parts)
-        assert whole.rdp(order) == one_by_one or one_by_one * (1 - 1e-9) <= whole.rdp(order) <= one_by_one * (
-            1 + 1e-6
-        )
+        assert whole.rdp(order) == one_by_one or one_by_one * (1 - 1e-9) <= whole.rdp(
+            order
+        ) <= one_by_one * (1 + 1e-6)
     assert whole.zcdp() == sum(part.zcdp() for part in parts)
     assert whole.epsilon(0) == stated(sum(part.pure() for part in parts))
     for delta in (1e-6, 1e-2):
-        assert whole.epsilon(delta) >= max(part.epsilon(delta) for part in parts) * (1 - 1e-6) - 1e-9
+        assert (
+            whole.epsilon(delta) >= max(part.epsilon(delta) for part in parts) * (1 - 1e-6) - 1e-9
+        )
 
 
 @given(amounts)
@@ -201,7 +209,9 @@ def test_pure_divergence_is_that_of_randomized_response(epsilon, alpha):
 def test_pure_delta_is_that_of_randomized_response():
     p = 1 / (1 + math.exp(-1.0))
     for epsilon in (0.0, 0.3, 0.99):
-        assert Pure(epsilon=1).delta(epsilon) == pytest.approx(p - math.exp(epsilon) * (1 - p), rel=1e-9)
+        assert Pure(epsilon=1).delta(epsilon) == pytest.approx(
+            p - math.exp(epsilon) * (1 - p), rel=1e-9
+        )
     assert Pure(epsilon=1).delta(1) == 0
 
 
@@ -223,7 +233,9 @@ def test_mixed_costs_take_the_best_route():
     assert many.pure() == 10
     assert many.zcdp() == 100 * Pure(epsilon=0.1).zcdp() < Fraction(1, 2)
     assert many.epsilon(1e-6) < 6
-    assert many.to_dict()["parts"] == [{"notion": "pure", "epsilon": 0.1, "exact": "1/10", "count": 100}]
+    assert many.to_dict()["parts"] == [
+        {"notion": "pure", "epsilon": 0.1, "exact": "1/10", "count": 100}
+    ]
     assert compose(Pure(epsilon=1), ZCDP(rho=0.5)).pure() == math.inf
     assert compose(Pure(epsilon=1), ZCDP(rho=0.5)).zcdp() == Pure(epsilon=1).zcdp() + Fraction(1, 2)
 

@@ -30,9 +30,12 @@ def discrete_laplace(rate, steps, alpha):
     """The divergence of discrete Laplace noise moved by `steps`, term by term."""
     step, alpha = mpmath.mpf(rate) / steps, mpmath.mpf(alpha)
     r = mpmath.exp(-step)
-    tails = (mpmath.exp((alpha - 1) * rate) + mpmath.exp(-rate) * mpmath.exp(-(alpha - 1) * rate)) / (1 + r)
+    tails = (
+        mpmath.exp((alpha - 1) * rate) + mpmath.exp(-rate) * mpmath.exp(-(alpha - 1) * rate)
+    ) / (1 + r)
     inner = sum(
-        (1 - r) / (1 + r) * r**z * mpmath.exp((alpha - 1) * step * (steps - 2 * z)) for z in range(1, steps)
+        (1 - r) / (1 + r) * r**z * mpmath.exp((alpha - 1) * step * (steps - 2 * z))
+        for z in range(1, steps)
     )
     return mpmath.log(tails + inner) / (alpha - 1)
 
@@ -70,7 +73,9 @@ def test_laplace_curves(rate, alpha):
 
 
 def test_curve_oracles():
-    assert RDP(laplace=0.5, laplace_steps="continuous").rdp(4) == pytest.approx(0.3209265301787, rel=1e-12)
+    assert RDP(laplace=0.5, laplace_steps="continuous").rdp(4) == pytest.approx(
+        0.3209265301787, rel=1e-12
+    )
     # Gaussian sparse vector: threshold deviation 4, query deviation 8, general answers, 41 queries at most, order 16
     gaussian = RDP(rho=Fraction(1, 32) + Fraction(4, 128), choices=41)
     assert gaussian.rdp(16) == pytest.approx(1.247571471114, rel=1e-12)
@@ -79,11 +84,21 @@ def test_curve_oracles():
     assert RDP(rho=10**6, choices=sum(math.comb(100, j) for j in range(6))).rdp(2) == pytest.approx(
         2e6 + 18.18970026398, rel=1e-12
     )
-    assert RDP(laplace=1, laplace_steps=1, rho=0.5).zcdp() == Fraction(1, 2) + Pure(epsilon=1).zcdp()
+    assert (
+        RDP(laplace=1, laplace_steps=1, rho=0.5).zcdp() == Fraction(1, 2) + Pure(epsilon=1).zcdp()
+    )
     assert RDP(laplace=0.5, laplace_steps="continuous", constant=0.25).pure() == Fraction(3, 4)
-    assert RDP(laplace=0.5, laplace_steps="continuous", constant=0.25).zcdp() == Pure(epsilon=0.75).zcdp()
+    assert (
+        RDP(laplace=0.5, laplace_steps="continuous", constant=0.25).zcdp()
+        == Pure(epsilon=0.75).zcdp()
+    )
     assert RDP(rho=1).epsilon(1e-6) == pytest.approx(ZCDP(rho=1).epsilon(1e-6), rel=1e-12)
-    assert RDP(rho=1, choices=5).pure() == RDP(choices=5).zcdp() == RDP(table=((2, 0),)).zcdp() == math.inf
+    assert (
+        RDP(rho=1, choices=5).pure()
+        == RDP(choices=5).zcdp()
+        == RDP(table=((2, 0),)).zcdp()
+        == math.inf
+    )
     assert RDP() == RDP(rho=0)
     assert compose(RDP(), Pure(epsilon=1)) == Pure(epsilon=1)
 
@@ -152,12 +167,14 @@ def test_bad_curves_are_refused():
         RDP(laplace=0)
     for half in ({"laplace_steps": 3}, {"laplace": 0.5}, {"laplace_steps": "continuous"}):
         with pytest.raises(
-            InvalidParameter, match=r"RDP.laplace, .* and RDP.laplace_steps, .* must be given together"
+            InvalidParameter,
+            match=r"RDP.laplace, .* and RDP.laplace_steps, .* must be given together",
         ):
             RDP(**half)
     for bad in STEPS.invalid:
         with pytest.raises(
-            InvalidParameter, match="RDP.laplace_steps must be 'continuous', or a whole number from 1 to 2.52"
+            InvalidParameter,
+            match="RDP.laplace_steps must be 'continuous', or a whole number from 1 to 2.52",
         ):
             RDP(laplace=1, laplace_steps=bad)
     with pytest.raises(InvalidParameter, match=r"RDP.table must list pairs .*; got None"):
@@ -187,9 +204,9 @@ def test_a_failure_is_paid_once_and_exactly():
     assert one.epsilon(1e-6) == 1
     assert one.epsilon(9e-7) == one.epsilon(0) == math.inf
     assert 0 < one.epsilon(0.1) < 1
-    with_atom = mpmath.mpf(10) ** -6 + (1 - mpmath.mpf(10) ** -6) * (mpmath.e - mpmath.exp("0.5")) / (
-        1 + mpmath.e
-    )
+    with_atom = mpmath.mpf(10) ** -6 + (1 - mpmath.mpf(10) ** -6) * (
+        mpmath.e - mpmath.exp("0.5")
+    ) / (1 + mpmath.e)
     assert with_atom <= one.delta(0.5) <= with_atom * (1 + 1e-11)
 
 
@@ -200,14 +217,18 @@ def test_failures_add_up_before_anything_else():
     for x in ("0", "0.2", "0.6", "1"):
         g = mpmath.exp(mpmath.mpf(x))
         finite = sum(
-            max(mpmath.binomial(n, k) * (p**k * (1 - p) ** (n - k) - g * p ** (n - k) * (1 - p) ** k), 0)
+            max(
+                mpmath.binomial(n, k)
+                * (p**k * (1 - p) ** (n - k) - g * p ** (n - k) * (1 - p) ** k),
+                0,
+            )
             for k in range(n + 1)
         )
         truth = 1 - (1 - d) ** n + (1 - d) ** n * finite
         value = repeat(Approximate(epsilon=0.2, delta=0.01), n).delta(float(x))
-        assert truth * (1 - mpmath.mpf(10) ** -40) <= mpmath.mpf(repr(value)) <= truth * (1 + 1e-11), (
-            "a float means its shortest decimal"
-        )
+        assert (
+            truth * (1 - mpmath.mpf(10) ** -40) <= mpmath.mpf(repr(value)) <= truth * (1 + 1e-11)
+        ), "a float means its shortest decimal"
     mixed = compose(repeat(Approximate(epsilon=0.2, delta=0.01), 5), ZCDP(rho=0.1))
     assert mixed.epsilon(0.049) == math.inf
     assert mixed.epsilon(float(failure([(Fraction(1, 100), 5)]))) == math.inf, (
@@ -226,7 +247,9 @@ def test_failures_add_up_before_anything_else():
 
 @pytest.mark.parametrize("bad", PROBABILITY.invalid)
 def test_bad_failures_of_concentrated_costs_are_refused(bad):
-    with pytest.raises(InvalidParameter, match=r"ApproximateZCDP.delta must be a number in \[0, 1\)"):
+    with pytest.raises(
+        InvalidParameter, match=r"ApproximateZCDP.delta must be a number in \[0, 1\)"
+    ):
         ApproximateZCDP(rho=1, delta=bad)
 
 
@@ -236,7 +259,9 @@ def test_without_failure_a_concentrated_cost_is_zcdp():
         assert (one.pure(), one.zcdp(), one.rdp(3)) == (rho.pure(), rho.zcdp(), rho.rdp(3))
         assert one.epsilon(1e-3) == pytest.approx(rho.epsilon(1e-3), rel=1e-12)
         assert one.delta(0.05) == rho.delta(0.05)
-        assert repeat(one, 4).epsilon(1e-3) == pytest.approx(repeat(rho, 4).epsilon(1e-3), rel=1e-12)
+        assert repeat(one, 4).epsilon(1e-3) == pytest.approx(
+            repeat(rho, 4).epsilon(1e-3), rel=1e-12
+        )
 
 
 def test_deltas_add_to_the_conversion_of_a_rho():
@@ -246,7 +271,9 @@ def test_deltas_add_to_the_conversion_of_a_rho():
     assert one.delta(math.inf) == 1e-6
     left = (Fraction(3, 10**6) - Fraction(1, 10**6)) / (1 - Fraction(1, 10**6))
     assert one.epsilon(3e-6) == ZCDP(rho=0.05).epsilon(round_down(left))
-    assert one.epsilon(3e-6) > ZCDP(rho=0.05).epsilon(3e-6), "the broken twin gives all of delta to the rho"
+    assert one.epsilon(3e-6) > ZCDP(rho=0.05).epsilon(3e-6), (
+        "the broken twin gives all of delta to the rho"
+    )
     alone = mpmath.mpf(repr(ZCDP(rho=0.05).delta(1.5)))
     assert 0 <= mpmath.mpf(repr(one.delta(1.5))) - (1e-6 + (1 - mpmath.mpf("1e-6")) * alone) < 1e-15
     both = compose(one, one, Approximate(epsilon=0.1, delta=1e-6), ZCDP(rho=0.01))
@@ -315,7 +342,12 @@ def test_equal_costs_are_counted_together_whatever_object_they_are():
         Approximate(epsilon=1, delta=0.1),
         Approximate(epsilon=1, delta=0.1),
     )
-    assert dict(whole.parts) == {a: 3, wide: 3, Range(low=1, high=2): 1, Approximate(epsilon=1, delta=0.1): 2}
+    assert dict(whole.parts) == {
+        a: 3,
+        wide: 3,
+        Range(low=1, high=2): 1,
+        Approximate(epsilon=1, delta=0.1): 2,
+    }
     assert compose(whole, a) == compose(a, whole)
 
 
@@ -325,5 +357,7 @@ def test_costs_and_filters_load_the_standard_library_only():
         "budget = accounting.ZCDPFilter(rho=1); budget.spend(cost.repeat(cost.Range(low=0.1, high=0.2), 20)); "
         "cost.compose(cost.ZCDP(rho=1), cost.Pure(epsilon=1)).epsilon(1e-6); print('numpy' in sys.modules, 'dp_accounting' in sys.modules)"
     )
-    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
     assert run.stdout.split() == ["False", "False"]

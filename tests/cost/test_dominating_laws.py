@@ -58,7 +58,9 @@ def test_the_mirror_image_is_needed():
     law = exact.two_points(UP.low, UP.high)
     one_way = max(exact.stick(law, "0.06"), 0)
     assert Range(low=UP.high, high=UP.low).delta(0.06) >= one_way * (1 - mpmath.mpf(10) ** -12)
-    assert exact.stick(exact.swapped(law), "0.06") == 0, "a range without its mirror would say 0 here"
+    assert exact.stick(exact.swapped(law), "0.06") == 0, (
+        "a range without its mirror would say 0 here"
+    )
     assert float(one_way) == pytest.approx(0.01372886665805, rel=1e-10)
     assert float(law[0][2]) == pytest.approx(0.3168124094856, rel=1e-10)
 
@@ -84,7 +86,9 @@ def test_equal_ends_are_pure(epsilon):
         assert repeat(both, 5).delta(x) == pytest.approx(repeat(pure, 5).delta(x), rel=1e-12)
     for delta in (0, 1e-9, 1e-3, 0.5):
         assert both.epsilon(delta) == pure.epsilon(delta)
-        assert repeat(both, 5).epsilon(delta) == pytest.approx(repeat(pure, 5).epsilon(delta), rel=1e-12)
+        assert repeat(both, 5).epsilon(delta) == pytest.approx(
+            repeat(pure, 5).epsilon(delta), rel=1e-12
+        )
 
 
 def test_an_interval_on_one_side_of_0_is_refused():
@@ -115,7 +119,9 @@ ORACLES = [
 
 @pytest.mark.parametrize(("cost", "epsilon"), ORACLES)
 def test_fixed_lists_have_the_known_epsilons(cost, epsilon):
-    assert cost.epsilon(1e-6) == pytest.approx(epsilon, abs=6e-5 if len(str(epsilon)) < 8 else 1e-10)
+    assert cost.epsilon(1e-6) == pytest.approx(
+        epsilon, abs=6e-5 if len(str(epsilon)) < 8 else 1e-10
+    )
 
 
 def test_orders_that_turn_cost_less_than_every_route_before():
@@ -143,7 +149,9 @@ def test_texts_turn_together_each():
 def truth(*parts):
     """The two curves of the whole list: parts with one text as they are, those without by the game of their kind."""
     return [
-        reduce(exact.times, [exact.swapped(law) if mirrored and turns else law for law, turns in parts])
+        reduce(
+            exact.times, [exact.swapped(law) if mirrored and turns else law for law, turns in parts]
+        )
         for mirrored in (False, True)
     ]
 
@@ -186,7 +194,9 @@ def test_sums_are_exact_and_rounded_up(parts):
         assert max(law.delta(epsilon) for law in found) <= delta
         assert max(exact.stick(law, mpmath.mpf(epsilon)) for law in two) <= mpmath.mpf(delta)
         if epsilon > 1e-6:
-            assert max(exact.stick(law, mpmath.mpf(epsilon) * (1 - 1e-9)) for law in two) > mpmath.mpf(delta)
+            assert max(
+                exact.stick(law, mpmath.mpf(epsilon) * (1 - 1e-9)) for law in two
+            ) > mpmath.mpf(delta)
 
 
 def pair(low, high, t=None):
@@ -203,7 +213,10 @@ def test_no_adaptive_play_beats_the_list(rounds):
         assert exact.best_play(forward, rounds, math.exp(epsilon)) <= oriented * (1 + 1e-9) + 1e-15
         mirrored = [[(q, p) for p, q in one] for one in forward]
         assert exact.best_play(mirrored, rounds, math.exp(epsilon)) <= oriented * (1 + 1e-9) + 1e-15
-        assert exact.best_play(forward + turned, rounds, math.exp(epsilon)) <= free * (1 + 1e-9) + 1e-15
+        assert (
+            exact.best_play(forward + turned, rounds, math.exp(epsilon))
+            <= free * (1 + 1e-9) + 1e-15
+        )
 
 
 def test_the_broken_twins_are_convicted():
@@ -279,12 +292,14 @@ def test_chords_lie_above_the_curve():
     lattice = loss_law._bounded_range_lattice(Fraction(1), 3)
     assert math.fsum(lattice.masses) == pytest.approx(1, abs=1e-14)
     losses = [float(lattice.offset + j * lattice.step) for j in range(len(lattice.masses))]
-    assert math.fsum(m * math.exp(-x) for m, x in zip(lattice.masses, losses, strict=True)) == pytest.approx(
-        1, abs=1e-14
-    )
+    assert math.fsum(
+        m * math.exp(-x) for m, x in zip(lattice.masses, losses, strict=True)
+    ) == pytest.approx(1, abs=1e-14)
     for epsilon in np.linspace(0, 0.999, 50):
         chords = sum(
-            m * -math.expm1(epsilon - x) for m, x in zip(lattice.masses, losses, strict=True) if x > epsilon
+            m * -math.expm1(epsilon - x)
+            for m, x in zip(lattice.masses, losses, strict=True)
+            if x > epsilon
         )
         curve = BoundedRange(epsilon=1).delta(epsilon)
         assert curve * (1 - 1e-11) <= chords <= curve + 1e-4
@@ -327,7 +342,9 @@ def test_too_many_points_leave_the_other_routes():
     assert repeat(BoundedRange(epsilon=Fraction(1, 1000)), 10**4).epsilon(1e-6) > 0
 
 
-@pytest.mark.parametrize(("epsilon", "count"), [(Fraction(1, 100), 2000), (Fraction(1, 1000), 8000)])
+@pytest.mark.parametrize(
+    ("epsilon", "count"), [(Fraction(1, 100), 2000), (Fraction(1, 1000), 8000)]
+)
 def test_long_lists_stay_above_the_truth(epsilon, count):
     """Two thousand rounded products: without the rounding up the sum is sometimes below the truth."""
     e, x = exact.mp(epsilon), mpmath.mpf(1)
@@ -367,14 +384,17 @@ def test_arrays_of_curves_are_above_the_truth_each(alpha):
             ends = [(size * s, size / 3) if turn else (size / 3, size * s) for s in shares]
             laws_ = [exact.two_points(*pair_) for pair_ in ends]
             truth_ = sum(
-                max(exact.moment(law, alpha), exact.moment(exact.swapped(law), alpha)) for law in laws_
+                max(exact.moment(law, alpha), exact.moment(exact.swapped(law), alpha))
+                for law in laws_
             )
             bounds(compose(*(Range(low=a, high=b) for a, b in ends)).rdp(alpha), truth_, rel=1e-4)
         assert BoundedRange(epsilon=size).rdp(alpha) >= place_moment(size, mpmath.mpf(alpha)) * (
             1 - mpmath.mpf(10) ** -18
         )
         truth_ = sum(place_moment(size * s, mpmath.mpf(alpha)) for s in shares)
-        bounds(compose(*(BoundedRange(epsilon=size * s) for s in shares)).rdp(alpha), truth_, rel=1e-4)
+        bounds(
+            compose(*(BoundedRange(epsilon=size * s) for s in shares)).rdp(alpha), truth_, rel=1e-4
+        )
 
 
 def place_moment(width, alpha):
@@ -383,7 +403,9 @@ def place_moment(width, alpha):
 
     def at(t):
         q = (mpmath.exp(-t) - mpmath.exp(-width)) / (1 - mpmath.exp(-width))
-        return mpmath.log(q * mpmath.exp(alpha * t) + (1 - q) * mpmath.exp(alpha * (t - width))) / (alpha - 1)
+        return mpmath.log(q * mpmath.exp(alpha * t) + (1 - q) * mpmath.exp(alpha * (t - width))) / (
+            alpha - 1
+        )
 
     low, high = mpmath.mpf(0), width
     for _ in range(90):

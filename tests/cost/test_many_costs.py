@@ -17,10 +17,15 @@ MANY = {
     "union": lambda i: RDP(rho=Fraction(i, 10**5), constant=Fraction(i, 10**4), choices=41),
     "choices": lambda i: RDP(choices=1 + i),
     "union and noise": lambda i: RDP(
-        rho=Fraction(i, 10**5), laplace=Fraction(i, 1000), laplace_steps="continuous", choices=40 + i
+        rho=Fraction(i, 10**5),
+        laplace=Fraction(i, 1000),
+        laplace_steps="continuous",
+        choices=40 + i,
     ),
     "union and grid": lambda i: RDP(laplace=Fraction(i, 1000), laplace_steps=1 + i % 7, choices=41),
-    "noise": lambda i: RDP(rho=Fraction(i, 10**5), laplace=Fraction(i, 1000), laplace_steps="continuous"),
+    "noise": lambda i: RDP(
+        rho=Fraction(i, 10**5), laplace=Fraction(i, 1000), laplace_steps="continuous"
+    ),
     "grid": lambda i: RDP(laplace=Fraction(i, 100), laplace_steps=1 + i % 9),
     "tables": lambda i: RDP(
         table=[(2, Fraction(i, 10**5)), (8, Fraction(i, 10**4)), (64, Fraction(i, 10**3))]
@@ -41,9 +46,9 @@ def test_arrays_say_what_the_costs_say(make):
     whole = compose(*parts)
     for order in ORDERS:
         one_by_one = math.fsum(part.rdp(order) for part in parts)
-        assert whole.rdp(order) == one_by_one or one_by_one * (1 - 1e-9) <= whole.rdp(order) <= one_by_one * (
-            1 + 1e-6
-        )
+        assert whole.rdp(order) == one_by_one or one_by_one * (1 - 1e-9) <= whole.rdp(
+            order
+        ) <= one_by_one * (1 + 1e-6)
 
 
 def test_the_lowest_point_is_where_calculus_puts_it():
@@ -91,7 +96,10 @@ def test_discrete_noise_in_arrays_is_above_the_truth():
                 r = mpmath.exp(-rate / steps)
                 ends = (mpmath.exp((a - 1) * rate) + mpmath.exp(-a * rate)) / (1 + r)
                 inner = sum(
-                    (1 - r) / (1 + r) * r**z * mpmath.exp((a - 1) * rate * (1 - 2 * mpmath.mpf(z) / steps))
+                    (1 - r)
+                    / (1 + r)
+                    * r**z
+                    * mpmath.exp((a - 1) * rate * (1 - 2 * mpmath.mpf(z) / steps))
                     for z in range(1, steps)
                 )
                 truth += mpmath.log(ends + inner) / (a - 1)
@@ -128,7 +136,9 @@ def test_a_thousand_mixed_costs_are_quick_the_first_time_too():
         lambda x: RDP(rho=x * x, laplace=x, laplace_steps="continuous"),
         lambda x: Approximate(epsilon=x, delta=1e-12),
     )
-    lists = iter([[kinds[i % 6](Fraction(i + 1, 10**4 + turn)) for i in range(1000)] for turn in range(3)])
+    lists = iter(
+        [[kinds[i % 6](Fraction(i + 1, 10**4 + turn)) for i in range(1000)] for turn in range(3)]
+    )
     assert seconds(lambda: compose(*next(lists)).epsilon(1e-6)) < 1
 
 

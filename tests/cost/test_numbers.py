@@ -57,7 +57,10 @@ KINDS = {
     "table": lambda x: RDP(table=[(2, x), (8, x + 1)]),
     "twice": lambda x: repeat(Pure(epsilon=x), 2),
     "mixed": lambda x: compose(
-        Pure(epsilon=x), ZCDP(rho=x), Range(low=x, high=x), Approximate(epsilon=x, delta=x / (x + 1))
+        Pure(epsilon=x),
+        ZCDP(rho=x),
+        Range(low=x, high=x),
+        Approximate(epsilon=x, delta=x / (x + 1)),
     ),
 }
 SIZES = (
@@ -103,13 +106,25 @@ def test_text_of_numbers():
     assert written(Fraction(1, 3)) == "0.333333333333"
     assert written(TINY) == "1e-5000"
     assert (nearest(HUGE), nearest(TINY), nearest(Fraction(1, 10))) == (None, 5e-324, 0.1)
-    assert Pure(epsilon=TINY).to_dict() == {"notion": "pure", "epsilon": 5e-324, "exact": "1/1" + "0" * 5000}
+    assert Pure(epsilon=TINY).to_dict() == {
+        "notion": "pure",
+        "epsilon": 5e-324,
+        "exact": "1/1" + "0" * 5000,
+    }
     assert repr(Pure(epsilon=HUGE)) == "Pure(epsilon=1e+400)"
 
 
 @pytest.mark.parametrize(
     "number",
-    [Fraction(1, 3), Fraction(3, 10), Fraction(2, 3), Fraction(10**17 + 1, 10**17), TINY, HUGE, Fraction(0)],
+    [
+        Fraction(1, 3),
+        Fraction(3, 10),
+        Fraction(2, 3),
+        Fraction(10**17 + 1, 10**17),
+        TINY,
+        HUGE,
+        Fraction(0),
+    ],
 )
 def test_rounding_has_a_side(number):
     assert round_down(number) <= number <= round_up(number) <= stated(number)
@@ -178,7 +193,9 @@ def test_a_delta_is_a_probability(divergence):
     order, sure, less = 1 + math.exp(0.5), 0.0, 50.0
     for _ in range(70):
         middle = (sure + less) / 2
-        delta = rdp_delta(lambda alpha: divergence if abs(alpha - order) < 1e-9 else math.inf, middle)
+        delta = rdp_delta(
+            lambda alpha: divergence if abs(alpha - order) < 1e-9 else math.inf, middle
+        )
         assert 0 <= delta <= 1
         sure, less = (middle, less) if delta == 1 else (sure, middle)
     assert 0 < sure < less < 50
@@ -201,7 +218,10 @@ def test_no_divergence_is_rounded_to_nothing(make):
         for alpha in (1.001, 2.0, 1e9):
             assert make(size).rdp(alpha) > 0
     small = Fraction(1, 10**160)
-    truth = exact.moment(exact.two_points(Fraction(1, 1000), Fraction(1, 1000)), 2) * mpmath.mpf(10) ** -314
+    truth = (
+        exact.moment(exact.two_points(Fraction(1, 1000), Fraction(1, 1000)), 2)
+        * mpmath.mpf(10) ** -314
+    )
     assert Pure(epsilon=small).rdp(2.0) >= truth, "a curve of order two, a thousandth scaled down"
 
 
@@ -278,7 +298,10 @@ def test_compositions_are_checked_however_they_are_made():
         ({(one, 0)}, "A count of Composition"),
         ({(one, 1.0)}, "A count of Composition"),
         ({(one, True)}, "A count of Composition"),
-        ({(one, np.int64(2))}, "A count of Composition must be a whole number, at least 1, as an int"),
+        (
+            {(one, np.int64(2))},
+            "A count of Composition must be a whole number, at least 1, as an int",
+        ),
         ({one}, "must hold pairs"),
         ({("one", 1)}, "takes costs"),
         ({(Composition(frozenset({(one, 2)})), 2)}, "must hold single costs"),
@@ -303,8 +326,12 @@ def test_classes_of_others_are_kept_or_refused_but_never_dropped():
     with pytest.raises(InvalidParameter, match="costs that can be hashed; got Loose"):
         repeat(Loose(), 2)
     foreign = Foreign(Fraction(0))
-    assert compose(foreign, Pure(epsilon=1)).rdp(2) > 1, "what says it costs nothing may still have a curve"
-    assert compose(foreign, foreign).to_dict()["parts"] == [{"notion": "foreign", "amount": "0", "count": 2}]
+    assert compose(foreign, Pure(epsilon=1)).rdp(2) > 1, (
+        "what says it costs nothing may still have a curve"
+    )
+    assert compose(foreign, foreign).to_dict()["parts"] == [
+        {"notion": "foreign", "amount": "0", "count": 2}
+    ]
     assert isinstance(compose(Foreign(0.5), Pure(epsilon=1)).pure(), float), (
         "a float stays one, so that no filter takes it"
     )

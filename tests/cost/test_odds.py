@@ -17,7 +17,23 @@ SENTENCE = re.compile(
     r"most ([0-9.,]+) in \2(?:, but for a chance of 1 in ([0-9,e]+))?\."
 )
 EPSILONS = [
-    *("0.001", "0.1", "1", "2", "3", "6.9", "10", "10.000001", "11", "12.5", "15", "20", "25", "27.3", "30"),
+    *(
+        "0.001",
+        "0.1",
+        "1",
+        "2",
+        "3",
+        "6.9",
+        "10",
+        "10.000001",
+        "11",
+        "12.5",
+        "15",
+        "20",
+        "25",
+        "27.3",
+        "30",
+    ),
     *("35", "40", "50", "100", "1000", "123456", "1e40"),
 ]
 PRIORS = (2, 10, 1000, 10**6, 10**9)
@@ -45,7 +61,9 @@ def understated(say):
         for one_in in PRIORS:
             most, _ = shown(say(epsilon, one_in))
             with mpmath.workdps(120):
-                if mpmath.mpf(most.numerator) / most.denominator < one_in * exact_posterior(epsilon, one_in):
+                if mpmath.mpf(most.numerator) / most.denominator < one_in * exact_posterior(
+                    epsilon, one_in
+                ):
                     found.append((epsilon, one_in))
     return found
 
@@ -81,7 +99,10 @@ def test_the_odds_of_a_prior_that_is_left_out_are_convicted():
 def test_the_bound_is_the_formula(one_in):
     for epsilon in map(Fraction, EPSILONS):
         with mpmath.workdps(120):
-            bound, true = odds.bound_posterior(epsilon, Fraction(1, one_in)), exact_posterior(epsilon, one_in)
+            bound, true = (
+                odds.bound_posterior(epsilon, Fraction(1, one_in)),
+                exact_posterior(epsilon, one_in),
+            )
             value = mpmath.mpf(bound.numerator) / bound.denominator
             assert true <= value <= true * (1 + mpmath.mpf(10) ** -40)
 
@@ -176,7 +197,9 @@ def said_epsilon(sentence):
 def chance_of_more(rho, epsilon):
     """How likely a release with Gaussian noise, which attains rho, multiplies the odds by more than e^epsilon: its loss is normal."""
     with mpmath.workdps(40):
-        far = (mpmath.mpf(epsilon.numerator) / epsilon.denominator - rho) / mpmath.sqrt(2 * mpmath.mpf(rho))
+        far = (mpmath.mpf(epsilon.numerator) / epsilon.denominator - rho) / mpmath.sqrt(
+            2 * mpmath.mpf(rho)
+        )
         return mpmath.erfc(far / mpmath.sqrt(2)) / 2
 
 

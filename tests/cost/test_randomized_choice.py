@@ -30,7 +30,9 @@ def true_rdp(epsilon, n, order):
         return mpmath.mpf(epsilon)
     a, alpha = mpmath.mpf(epsilon), mpmath.mpf(order)
     whole = mpmath.exp(a) + n - 1
-    return mpmath.log((mpmath.exp(alpha * a) + mpmath.exp((1 - alpha) * a) + n - 2) / whole) / (alpha - 1)
+    return mpmath.log((mpmath.exp(alpha * a) + mpmath.exp((1 - alpha) * a) + n - 2) / whole) / (
+        alpha - 1
+    )
 
 
 @pytest.mark.parametrize("n", CHOICES)
@@ -41,7 +43,9 @@ def test_divergences_are_the_true_ones_rounded_up(epsilon, n):
     for order in ORDERS:
         if order * float(epsilon) < 1e7:
             true = true_rdp(epsilon, n, order)
-            assert true * (1 - mpmath.mpf(10) ** -40) <= one.rdp(order) <= true * (1 + 1e-8) + 1e-290, order
+            assert (
+                true * (1 - mpmath.mpf(10) ** -40) <= one.rdp(order) <= true * (1 + 1e-8) + 1e-290
+            ), order
 
 
 @pytest.mark.parametrize("epsilon", ["1e-290", "1e-320", "1e-330", "1e-4000"])
@@ -114,7 +118,9 @@ def test_more_outcomes_cost_no_more_and_two_are_pure():
             assert first.pure() == second.pure() == epsilon
 
 
-@pytest.mark.parametrize(("epsilon", "n", "count"), [("0.5", 3, 1), ("0.5", 3, 4), ("1", 20, 5), ("2", 4, 6)])
+@pytest.mark.parametrize(
+    ("epsilon", "n", "count"), [("0.5", 3, 1), ("0.5", 3, 4), ("1", 20, 5), ("2", 4, 6)]
+)
 def test_a_list_of_them_is_the_sum_over_all_outputs(epsilon, n, count):
     """Of one fixed pair of largest answers, all outputs are summed: the bound is reached, and not passed."""
     a = mpmath.mpf(epsilon)
@@ -137,10 +143,17 @@ def test_beside_other_costs_it_is_summed_with_its_own_law():
     beside = compose(repeat(one, 40), repeat(Pure(epsilon=Fraction(1, 10)), 10))
     assert beside.epsilon(1e-6) < repeat(Pure(epsilon=Fraction(1, 10)), 50).epsilon(1e-6) / 1.5
     assert eval(repr(one), {"RandomizedChoice": RandomizedChoice}) == one
-    assert one.to_dict() == {"notion": "randomized-choice", "epsilon": 0.1, "choices": 50, "exact": "1/10"}
+    assert one.to_dict() == {
+        "notion": "randomized-choice",
+        "epsilon": 0.1,
+        "choices": 50,
+        "exact": "1/10",
+    }
 
 
-@pytest.mark.parametrize("given", [{"choices": 1}, {"choices": 2.5}, {"choices": 1 << 60}, {"epsilon": -1}])
+@pytest.mark.parametrize(
+    "given", [{"choices": 1}, {"choices": 2.5}, {"choices": 1 << 60}, {"epsilon": -1}]
+)
 def test_what_is_no_such_cost_is_refused(given):
     with pytest.raises(InvalidParameter, match=r"RandomizedChoice\.(choices|epsilon) must be"):
         RandomizedChoice(**{"epsilon": 1, "choices": 3, **given})

@@ -28,9 +28,9 @@ def noise_law(rate, steps):
 
 def divergence(law, alpha):
     """The Rényi divergence of pairs (loss, P)."""
-    return mpmath.log(mpmath.fsum(p * mpmath.exp((mpmath.mpf(alpha) - 1) * loss) for loss, p in law)) / (
-        alpha - 1
-    )
+    return mpmath.log(
+        mpmath.fsum(p * mpmath.exp((mpmath.mpf(alpha) - 1) * loss) for loss, p in law)
+    ) / (alpha - 1)
 
 
 def largest_share(law):
@@ -60,7 +60,11 @@ def test_the_rho_of_a_pure_epsilon_is_its_closed_form_rounded_up(epsilon):
         e = mpmath.mpf(exact.numerator) / exact.denominator
         truth = e * mpmath.tanh(e / 2)
         found = Pure(epsilon=exact).zcdp()
-        assert truth <= mpmath.mpf(found.numerator) / found.denominator <= truth * (1 + mpmath.mpf("1e-11"))
+        assert (
+            truth
+            <= mpmath.mpf(found.numerator) / found.denominator
+            <= truth * (1 + mpmath.mpf("1e-11"))
+        )
     assert found <= min(exact**2 / 2, exact)
 
 
@@ -93,7 +97,9 @@ def test_the_figure_of_the_continuous_law_is_passed_on_every_grid():
     """The broken twin: rate + e^-rate - 1 for noise on a grid."""
     for steps in (1, 2, 5):
         with mpmath.workdps(40):
-            assert largest_share(noise_law(Fraction(1), steps)) > float(laplace_rho(Fraction(1), None))
+            assert largest_share(noise_law(Fraction(1), steps)) > float(
+                laplace_rho(Fraction(1), None)
+            )
 
 
 def test_finer_grids_cost_less_and_end_at_the_continuous_law():
@@ -146,11 +152,15 @@ def two_points(low, high):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "value"), [(1, 2, 0.9957533346692), (0.5, 1, 0.26453), (0.1, 3, 0.62065), (3, 6, 5.552)]
+    ("low", "high", "value"),
+    [(1, 2, 0.9957533346692), (0.5, 1, 0.26453), (0.1, 3, 0.62065), (3, 6, 5.552)],
 )
 def test_the_rho_of_an_interval_is_just_above_what_its_pair_reaches(low, high, value):
     with mpmath.workdps(20):
-        laws = [two_points(mpmath.mpf(low), mpmath.mpf(high)), two_points(mpmath.mpf(high), mpmath.mpf(low))]
+        laws = [
+            two_points(mpmath.mpf(low), mpmath.mpf(high)),
+            two_points(mpmath.mpf(high), mpmath.mpf(low)),
+        ]
         grid = [1 + 10.0 ** (k / 150) for k in range(-900, 300)]
         reached = float(max(divergence(law, alpha) / alpha for law in laws for alpha in grid))
     found = Range(low=low, high=high).zcdp()

@@ -27,7 +27,8 @@ def digits():
 def orders(low, high):
     """Both orders of a pair, for an adversary."""
     return [
-        [(float(p), float(q)) for _, p, q in exact.two_points(*ends)] for ends in ((low, high), (high, low))
+        [(float(p), float(q)) for _, p, q in exact.two_points(*ends)]
+        for ends in ((low, high), (high, low))
     ]
 
 
@@ -39,7 +40,8 @@ def law_of(low, high, count):
     reach = count * grid.most
     losses = (exact.mp(top / grid.most * j) for j in range(-reach, reach + 1))
     return [
-        (loss, mpmath.mpf(mass), mass * mpmath.exp(-loss)) for loss, mass in zip(losses, masses, strict=True)
+        (loss, mpmath.mpf(mass), mass * mpmath.exp(-loss))
+        for loss, mass in zip(losses, masses, strict=True)
     ]
 
 
@@ -68,7 +70,9 @@ def test_an_adversary_who_turns_by_what_was_seen_reaches_the_law(ends):
         attack = exact.best_play(orders(*ends), 5, math.exp(epsilon))
         assert attack * (1 - 1e-12) <= cost.delta(epsilon) <= attack * (1 + 1e-9) + 1e-15
         plain = [exact.both_orders(exact.two_points(*ends))] * 5
-        convicted |= attack < 0.999 * float(exact.stick(reduce(exact.times, plain), mpmath.mpf(epsilon)))
+        convicted |= attack < 0.999 * float(
+            exact.stick(reduce(exact.times, plain), mpmath.mpf(epsilon))
+        )
     assert convicted
 
 
@@ -126,7 +130,9 @@ def blind(plays, last, rounds, gamma, p=1.0, q=1.0):
     """The value of the game if a fixed part comes after all others."""
     if not rounds:
         return sum(max(p * a - gamma * q * b, 0.0) for a, b in last)
-    return max(sum(blind(plays, last, rounds - 1, gamma, p * a, q * b) for a, b in pair) for pair in plays)
+    return max(
+        sum(blind(plays, last, rounds - 1, gamma, p * a, q * b) for a, b in pair) for pair in plays
+    )
 
 
 @pytest.mark.parametrize("count", [2, 20, 300])
@@ -155,7 +161,9 @@ def test_longer_and_wider_lists_cost_more():
 
 def test_turned_texts_are_one_kind():
     here, back = Range(low=0.05, high=0.1), Range(low=0.1, high=0.05)
-    assert compose(repeat(here, 7), repeat(back, 13)).epsilon(1e-6) == repeat(here, 20).epsilon(1e-6)
+    assert compose(repeat(here, 7), repeat(back, 13)).epsilon(1e-6) == repeat(here, 20).epsilon(
+        1e-6
+    )
 
 
 def test_where_there_is_no_room_the_other_routes_hold():
@@ -175,7 +183,10 @@ def test_where_there_is_no_room_the_other_routes_hold():
 def test_an_orientation_saves_a_list_about_a_hundredth_and_an_account_nothing(end, count, gain):
     """What the page of the sparse vector says about a statement that it does without."""
     low, high = Fraction(end), 2 * Fraction(end)
-    turns, fixed = Range(low=low, high=high), Range(low=high, high=low, orientation="the larger data first")
+    turns, fixed = (
+        Range(low=low, high=high),
+        Range(low=high, high=low, orientation="the larger data first"),
+    )
     assert (turns.pure(), turns.zcdp()) == (fixed.pure(), fixed.zcdp())
     assert [turns.rdp(order) for order in (1.5, 8.92606, 300)] == [
         fixed.rdp(order) for order in (1.5, 8.92606, 300)

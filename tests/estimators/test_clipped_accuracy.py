@@ -35,7 +35,9 @@ def error(column, edges, law, epsilon):
     ends = np.append(edges, edges[-1])
     cut = np.maximum(column - ends[:, None], 0).sum(axis=1)
     scale = ends / epsilon
-    return float(law @ (cut + scale * np.exp(-cut / scale))), float(law[ends > 4 * column.max()].sum())
+    return float(law @ (cut + scale * np.exp(-cut / scale))), float(
+        law[ends > 4 * column.max()].sum()
+    )
 
 
 def ours(column, epsilon, **changed):
@@ -75,6 +77,7 @@ def test_nor_for_less_epsilon(name, epsilon):
 def test_the_default_share_is_near_the_best_for_every_column(epsilon):
     for column in COLUMNS.values():
         errors = {
-            share: ours(column, epsilon, clip_share=share)[0] for share in (0.15, 0.25, 0.35, 0.5, 0.65)
+            share: ours(column, epsilon, clip_share=share)[0]
+            for share in (0.15, 0.25, 0.35, 0.5, 0.65)
         }
         assert errors[0.35] <= 1.6 * min(errors.values())

@@ -54,7 +54,9 @@ def variance_of_a_centered_sum(place, share):
 
 def test_two_totals_have_half_the_variance_of_a_centered_sum_and_a_count():
     for place in np.linspace(0, 1, 21):
-        assert 2 * variance_of_two_totals(place) == pytest.approx(variance_of_a_centered_sum(place, 0.5))
+        assert 2 * variance_of_two_totals(place) == pytest.approx(
+            variance_of_a_centered_sum(place, 0.5)
+        )
     best = min(variance_of_a_centered_sum(0.05, share) for share in np.linspace(0.05, 0.95, 91))
     assert variance_of_two_totals(0.05) < 0.6 * best, "a skewed column: better than any split"
 
@@ -67,7 +69,9 @@ def test_the_stated_error_is_that_variance(place):
     total = n * clip.low + round(n * place * width)
     released = subject.finish(total, n, clip, entropy=Seeded(1))
     unit = (clip.ends[1] - clip.ends[0]) / (1.3 * n)
-    assert released.standard_error == pytest.approx(unit * math.sqrt(variance_of_two_totals(place)), rel=1e-3)
+    assert released.standard_error == pytest.approx(
+        unit * math.sqrt(variance_of_two_totals(place)), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, "n/a"])
@@ -112,7 +116,8 @@ def test_the_interval_of_few_records_covers(confidence):
     total = sum((clip.high // 4, clip.high // 3, clip.high, 0, clip.high // 9))
     wanted = float(Fraction(total, 5) * clip.step)
     ends = [
-        subject.finish(total, 5, clip, entropy=stream).interval_at(confidence=confidence) for _ in range(100)
+        subject.finish(total, 5, clip, entropy=stream).interval_at(confidence=confidence)
+        for _ in range(100)
     ]
     assert np.mean([low <= wanted <= high for low, high in ends]) >= confidence - 0.08
 

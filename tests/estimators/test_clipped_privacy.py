@@ -116,10 +116,14 @@ def test_wrong_bounds_of_squares_are_convicted():
         "each record adds the squared width"
     )
     unknown = ClippedVariance(epsilon=2, adjacency="replace-one", lower=0, **GRID)
-    assert convicted(unknown, lambda clip: (clip.high - clip.low) ** 2), "an exchanged unit: twice that"
+    assert convicted(unknown, lambda clip: (clip.high - clip.low) ** 2), (
+        "an exchanged unit: twice that"
+    )
     assert not convicted(unknown, lambda clip: 2 * (clip.high - clip.low) ** 2)
     known = made(EVERY_RECORD_OF_VARIANCE, "replace-one", 1, None)
-    assert convicted(known, lambda clip: 4 * (clip.high - clip.low) ** 2), "ends alone are no worst case"
+    assert convicted(known, lambda clip: 4 * (clip.high - clip.low) ** 2), (
+        "ends alone are no worst case"
+    )
     assert not convicted(known, lambda clip: -(-16 * (clip.high - clip.low) ** 2 // 3))
 
 
@@ -146,4 +150,6 @@ def test_squares_are_sums_over_records():
     tests = (2,) * len(subject.search.runs(BucketCounts.empty(subject.grid)))
     for values in [(), *rows(3, (None, -9.0, 0.5, 7.99))]:
         each = [totals(subject, (value,), tests) for value in values]
-        assert totals(subject, values, tests) == tuple(map(sum, zip(*each, strict=True))) or not values
+        assert (
+            totals(subject, values, tests) == tuple(map(sum, zip(*each, strict=True))) or not values
+        )

@@ -11,7 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sordino import SYSTEM, BucketCounts, BucketGrid, ClippedMean, ClippedSum, InvalidParameter, Seeded
+from sordino import (
+    SYSTEM,
+    BucketCounts,
+    BucketGrid,
+    ClippedMean,
+    ClippedSum,
+    InvalidParameter,
+    Seeded,
+)
 from sordino.columns.bucket_sums import BucketSums
 from sordino.cost import Pure
 from sordino.estimators.clipped.clip import RATIO
@@ -19,7 +27,19 @@ from sordino.estimators.clipped.total_noise import TotalNoise
 
 SKEWED = np.random.default_rng(5).lognormal(3, 1, 400)
 BOTH = pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean])
-EXTREMES = [0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308, math.inf, -math.inf, math.nan, 2.0**53 + 2, 1.0]
+EXTREMES = [
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    1e308,
+    -1e308,
+    math.inf,
+    -math.inf,
+    math.nan,
+    2.0**53 + 2,
+    1.0,
+]
 COLUMNS = {
     "nothing": [],
     "one": [3],
@@ -29,7 +49,15 @@ COLUMNS = {
     "int64": np.array([-(1 << 63), (1 << 63) - 1, 0, 1] * 3, dtype=np.int64),
     "uint64": np.array([(1 << 64) - 1, 0, 1] * 3, dtype=np.uint64),
     "large": [10**400, -(10**400), 3],
-    "objects": [Decimal("1.5"), Decimal("NaN"), Fraction(1, 3), None, "text", True, Decimal("1e9999999")],
+    "objects": [
+        Decimal("1.5"),
+        Decimal("NaN"),
+        Fraction(1, 3),
+        None,
+        "text",
+        True,
+        Decimal("1e9999999"),
+    ],
     "float32": np.array([1.5, np.nan, np.inf], dtype=np.float32),
     "truth": np.array([True, False]),
 }
@@ -68,7 +96,9 @@ def test_two_stages_are_one_release_and_chunks_are_one_column(estimator, tmp_pat
     whole = subject.release(SKEWED, entropy=Seeded(3))
     stream = Seeded(3)
     grid = subject.grid
-    counts = BucketCounts.of(SKEWED[:150], grid=grid).merge(BucketCounts.of(SKEWED[150:], grid=grid))
+    counts = BucketCounts.of(SKEWED[:150], grid=grid).merge(
+        BucketCounts.of(SKEWED[150:], grid=grid)
+    )
     clip = subject.clip_from(counts, entropy=stream)
     [total] = BucketSums.of(SKEWED, subject.search.ladder).add_up([clip])
     rest = (total,) if estimator is ClippedSum else (total, SKEWED.size)
@@ -76,7 +106,10 @@ def test_two_stages_are_one_release_and_chunks_are_one_column(estimator, tmp_pat
     assert again.to_dict() == whole.to_dict()
     path = Path(tmp_path) / "column.npy"
     np.save(path, SKEWED)
-    assert subject.release(np.load(path, mmap_mode="r"), entropy=Seeded(3)).to_dict() == whole.to_dict()
+    assert (
+        subject.release(np.load(path, mmap_mode="r"), entropy=Seeded(3)).to_dict()
+        == whole.to_dict()
+    )
 
 
 def test_a_sum_over_no_rows_is_null_and_counts_as_0():
@@ -95,7 +128,10 @@ def test_costs_are_epsilon_split_and_known_before(estimator):
     assert subject.search.cost.pure() == Fraction(35, 100)
     scan = subject.search.scan
     assert scan.threshold_noise.rate == RATIO * scan.noise.rate == 2 * Fraction(35, 300)
-    assert (subject.search.cost.low, subject.search.cost.high) == (scan.noise.rate, 3 * scan.noise.rate)
+    assert (subject.search.cost.low, subject.search.cost.high) == (
+        scan.noise.rate,
+        3 * scan.noise.rate,
+    )
     two = made(estimator, "replace-one", lower=None)
     assert two.cost.pure() == 1
     assert two.search.scan.noise.rate == Fraction(35, 400)
@@ -161,7 +197,9 @@ def test_the_expected_error_of_a_sum_is_that_of_the_formula():
     )
     rate, cut = float(noise.mechanism.noise.rate), round(2 / noise.step)
     r = math.exp(-rate)
-    error = (cut + 2 * math.exp(-rate * (cut + 1)) / (1 + r) / -math.expm1(-rate)) * float(noise.step)
+    error = (cut + 2 * math.exp(-rate * (cut + 1)) / (1 + r) / -math.expm1(-rate)) * float(
+        noise.step
+    )
     assert error == pytest.approx(3.540251357098, rel=1e-6)
     drawn = np.array(
         noise.noisy([0], Seeded(1)) + tuple(noise.noisy([0], Seeded(i))[0] for i in range(2, 100))
@@ -175,7 +213,9 @@ def test_the_figure_is_unbiased_given_the_clip_and_its_error_is_stated(estimator
     clip = subject.clip_from(BucketCounts.of(SKEWED, grid=subject.grid), entropy=stream)
     kept = np.clip(SKEWED, 0, clip.ends[1])
     total = int(np.floor(kept / float(clip.step)).sum())
-    rest, wanted = ((total,), kept.sum()) if estimator is ClippedSum else ((total, kept.size), kept.mean())
+    rest, wanted = (
+        ((total,), kept.sum()) if estimator is ClippedSum else ((total, kept.size), kept.mean())
+    )
     drawn = [subject.finish(*rest, clip, entropy=stream) for _ in range(100)]
     values = np.array([one.value for one in drawn])
     assert values.mean() == pytest.approx(wanted, abs=5 * values.std() / 10)
@@ -207,7 +247,9 @@ def test_the_count_beyond_the_clip_is_bounded_whatever_edge_was_found():
     """P(some test k has noise of at least ln(pi^2 k^2 / 6b) / rate) is at most b: summed here."""
     search = made().search
     rate, wrong = float(search.scan.noise.rate), Fraction(1, 20)
-    chances = [math.exp(-rate * math.ceil(search.beyond(k, wrong) - search.tail)) for k in range(1, 5000)]
+    chances = [
+        math.exp(-rate * math.ceil(search.beyond(k, wrong) - search.tail)) for k in range(1, 5000)
+    ]
     assert 0.4 * 0.05 < sum(chances) <= 0.05
 
 
@@ -222,10 +264,16 @@ def test_values_below_the_lower_end_and_above_the_cap_are_moved_to_it():
 def test_both_signs():
     values = np.concatenate([-SKEWED[:200], 3 * SKEWED[200:]])
     for adjacency in ("add-remove", "replace-one"):
-        released = made(epsilon=20, adjacency=adjacency, lower=None).release(values, entropy=Seeded(4))
+        released = made(epsilon=20, adjacency=adjacency, lower=None).release(
+            values, entropy=Seeded(4)
+        )
         assert released.value == pytest.approx(values.sum(), rel=0.05)
     assert made(lower=None).search.sides == "magnitude"
-    low, high = made(adjacency="replace-one", epsilon=20, lower=None).release(values, entropy=Seeded(4)).clip
+    low, high = (
+        made(adjacency="replace-one", epsilon=20, lower=None)
+        .release(values, entropy=Seeded(4))
+        .clip
+    )
     assert high > -1.5 * low > 0
     limited = made(lower=-20.0).release(values, entropy=Seeded(4))
     assert limited.clip[0] == -20
@@ -236,7 +284,9 @@ def test_both_signs():
 def test_a_column_of_missing_values_and_negative_ones_is_not_taken_for_a_long_tail():
     """What is missing shares the lowest bucket with what is below the grid; neither may push the lower end out."""
     values = [None] * 300 + [-3.0, 4.0] * 100
-    low, high = made(epsilon=4, adjacency="replace-one", lower=None).release(values, entropy=Seeded(6)).clip
+    low, high = (
+        made(epsilon=4, adjacency="replace-one", lower=None).release(values, entropy=Seeded(6)).clip
+    )
     assert -20 < low < 0 < high < 20
 
 

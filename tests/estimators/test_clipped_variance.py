@@ -22,7 +22,9 @@ AGES = np.random.default_rng(7).integers(17, 90, 2000)
 
 
 def made(adjacency="add-remove", **changed):
-    return ClippedVariance(**{"epsilon": 1, "adjacency": adjacency, "cap": 1e4, "lower": 0} | changed)
+    return ClippedVariance(
+        **{"epsilon": 1, "adjacency": adjacency, "cap": 1e4, "lower": 0} | changed
+    )
 
 
 # ---- what a record adds -------------------------------------------------------------------------------------------------
@@ -39,7 +41,8 @@ ODD = [
 
 @pytest.mark.parametrize("values", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize(
-    ("low", "high"), [(0, 20), (-7, 9), (1 << 50, (1 << 50) + (1 << 31)), (-(1 << 52), 5 - (1 << 52))]
+    ("low", "high"),
+    [(0, 20), (-7, 9), (1 << 50, (1 << 50) + (1 << 31)), (-(1 << 52), 5 - (1 << 52))],
 )
 @pytest.mark.each_value
 def test_moments_are_those_of_each_record_alone(values, low, high):
@@ -67,7 +70,12 @@ def _steps(value, low, high, step):
 def test_moments_of_millions_of_records_do_not_overflow():
     high = (1 << 32) - 1
     n = 3_000_000
-    assert clipped_moments(np.full(n, float(high)), 0, high, Fraction(1)) == (n, 0, n * high, n * high**2)
+    assert clipped_moments(np.full(n, float(high)), 0, high, Fraction(1)) == (
+        n,
+        0,
+        n * high,
+        n * high**2,
+    )
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 8, 33])
@@ -78,7 +86,11 @@ def test_the_totals_of_neighbors_are_no_farther_apart_than_stated(width):
         clip = _clip(subject, width)
         each = [subject.totals([float(u)], clip) for u in range(width + 1)]
         nothing = (0,) * len(each[0])
-        pairs = [(one, nothing) for one in each] if adjacency == "add-remove" else list(product(each, each))
+        pairs = (
+            [(one, nothing) for one in each]
+            if adjacency == "add-remove"
+            else list(product(each, each))
+        )
         if adjacency == "replace-one" and not public:
             pairs += [(one, nothing) for one in each]
         apart = [sum(abs(a - b) for a, b in zip(one, other, strict=True)) for one, other in pairs]
@@ -155,7 +167,13 @@ def test_figures_stay_between_their_ends(adjacency, values):
     for seed in range(6):
         released = made(adjacency, epsilon=0.1, lower=None).release(values, entropy=Seeded(seed))
         widest = (released.clip[1] - released.clip[0]) ** 2 / 4
-        assert 0 <= released.interval[0] <= released.value <= released.interval[1] <= widest * (1 + 1e-12)
+        assert (
+            0
+            <= released.interval[0]
+            <= released.value
+            <= released.interval[1]
+            <= widest * (1 + 1e-12)
+        )
         low, high = released.true_interval(within_cap=True)
         assert 0 <= low <= high <= 1e8 * (1 + 1e-12)
         json.dumps(released.to_dict())
@@ -179,7 +197,9 @@ def noise(adjacency, public, epsilon=1, width=1000):
 def test_the_stated_error_is_that_of_many_releases(public, place):
     subject, clip, law = noise("replace-one" if public else "add-remove", public, epsilon=2)
     n, width = 20_000, clip.high
-    u = np.clip(np.random.default_rng(2).normal(place * width, 0.1 * width, n), 0, width).astype(int)
+    u = np.clip(np.random.default_rng(2).normal(place * width, 0.1 * width, n), 0, width).astype(
+        int
+    )
     totals = subject.totals(u.astype(float), clip)
     stream, found, stated = Seeded(11), [], []
     for _ in range(300):
@@ -207,7 +227,10 @@ def test_the_interval_of_few_records_covers(public, wrong):
         wanted = Fraction(np.var(u)).limit_denominator(10**9) / 1000**2
         ends = [moments(subject, law, clip, totals, len(u), stream).ends(wrong) for _ in range(60)]
         covered = np.mean(
-            [low <= wanted + Fraction(1, 10**8) and wanted <= high + Fraction(1, 10**8) for low, high in ends]
+            [
+                low <= wanted + Fraction(1, 10**8) and wanted <= high + Fraction(1, 10**8)
+                for low, high in ends
+            ]
         )
         assert covered >= float(1 - wrong) - 0.06
 

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from sordino import COUNTING, InvalidParameter, LaplaceMechanism, NoisyTopK, Seeded, combine_gaps, interval
+from sordino import (
+    COUNTING,
+    InvalidParameter,
+    LaplaceMechanism,
+    NoisyTopK,
+    Seeded,
+    combine_gaps,
+    interval,
+)
 from sordino.releases import TopK, Values
 
 
@@ -83,7 +91,9 @@ def test_unbiased_and_of_the_stated_variance_for_fixed_indices():
     fresh = LaplaceMechanism(epsilon=0.3, sensitivity=COUNTING.over(3))
     rows = []
     for _ in range(3000):
-        estimates = combine_gaps(top.release([*q, 0], entropy=entropy), fresh.release(q, entropy=entropy))
+        estimates = combine_gaps(
+            top.release([*q, 0], entropy=entropy), fresh.release(q, entropy=entropy)
+        )
         rows.append(estimates.values - q)
     errors = np.array(rows)
     standard = np.sqrt(estimates.variances / 3000)
@@ -99,7 +109,9 @@ def test_estimates_are_values():
 
 
 def test_bad_measurements_are_refused():
-    with pytest.raises(InvalidParameter, match="one measurement for each of the 2 selected items; got 3"):
+    with pytest.raises(
+        InvalidParameter, match="one measurement for each of the 2 selected items; got 3"
+    ):
         combine_gaps(selection_of([1.0], 1.0, 2), measured([1, 2, 3], 1.0))
     with pytest.raises(InvalidParameter, match="at least one measurement that is not NaN"):
         combine_gaps(selection_of([1.0], 1.0, 2), measured([np.nan, np.nan], 1.0))
@@ -121,7 +133,9 @@ def test_intervals_cover_by_the_exact_law_and_are_the_shortest_of_their_form(eps
 def test_bad_confidence_is_refused():
     release = LaplaceMechanism(epsilon=1, sensitivity=COUNTING).release(7)
     for bad in (0, 1, 95, None):
-        with pytest.raises(InvalidParameter, match=r"interval.confidence must be a number in \(0, 1\)"):
+        with pytest.raises(
+            InvalidParameter, match=r"interval.confidence must be a number in \(0, 1\)"
+        ):
             interval(release, confidence=bad)
 
 

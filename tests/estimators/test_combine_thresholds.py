@@ -75,7 +75,8 @@ def solved(matrix, right):
     """Gaussian elimination in fractions: the solution X of matrix X = right."""
     n = len(matrix)
     rows = [
-        list(map(Fraction, row)) + list(map(Fraction, more)) for row, more in zip(matrix, right, strict=True)
+        list(map(Fraction, row)) + list(map(Fraction, more))
+        for row, more in zip(matrix, right, strict=True)
     ]
     for i in range(n):
         pivot = next(j for j in range(i, n) if rows[j][i])
@@ -132,7 +133,9 @@ def test_equals_dense_least_squares_with_the_shared_noise(data, k, shared, v):
 @given(data=st.data(), k=st.integers(1, 5), shared=variance, v=variance)
 def test_positives_of_later_passes_have_their_measurement_only(data, k, shared, v):
     d = data.draw(st.lists(st.one_of(st.none(), whole), min_size=k, max_size=k))
-    measurements = [data.draw(whole if d[i] is None else st.one_of(st.none(), whole)) for i in range(k)]
+    measurements = [
+        data.draw(whole if d[i] is None else st.one_of(st.none(), whole)) for i in range(k)
+    ]
     filled = [[NAN if x is None else x for x in row] for row in (d, measurements)]
     got = combine_gaps(positives(filled[0], [7], shared), measured(filled[1], v))
     values, covariance = dense(d, [7] * k, shared, measurements, v)
@@ -145,7 +148,8 @@ def test_new_thresholds_share_nothing(data, k, shared, v):
     d = data.draw(st.lists(whole, min_size=k, max_size=k))
     measurements = data.draw(st.lists(st.one_of(st.none(), whole), min_size=k, max_size=k))
     got = combine_gaps(
-        positives(d, [3], shared, resample=True), measured([NAN if m is None else m for m in measurements], v)
+        positives(d, [3], shared, resample=True),
+        measured([NAN if m is None else m for m in measurements], v),
     )
     values, covariance = dense(d, [3 + shared] * k, 0, measurements, v)
     assert got.values == pytest.approx([float(value) for value in values])
@@ -167,8 +171,12 @@ def weights(selection_of, measurement_of, k):
     """The weights of the gaps and of the measurements in each estimate, shape (k, k) each."""
     units, zero = np.eye(k), np.zeros(k)
     return (
-        np.column_stack([combine_gaps(selection_of(unit), measurement_of(zero)).values for unit in units]),
-        np.column_stack([combine_gaps(selection_of(zero), measurement_of(unit)).values for unit in units]),
+        np.column_stack(
+            [combine_gaps(selection_of(unit), measurement_of(zero)).values for unit in units]
+        ),
+        np.column_stack(
+            [combine_gaps(selection_of(zero), measurement_of(unit)).values for unit in units]
+        ),
     )
 
 
@@ -184,9 +192,13 @@ def test_unbiased_with_the_stated_covariance(branches, missing):
     of_gaps, of_measurements = weights(
         lambda d: positives(d, [2, 5], shared, branches=branches), measurement, k
     )
-    assert of_gaps + of_measurements == pytest.approx(np.eye(k)), "right on average, whatever the answers are"
+    assert of_gaps + of_measurements == pytest.approx(np.eye(k)), (
+        "right on average, whatever the answers are"
+    )
     exact = of_gaps @ (np.diag(u) + shared) @ of_gaps.T + v * of_measurements @ of_measurements.T
-    got = combine_gaps(positives([0.0] * k, [2, 5], shared, branches=branches), measurement(np.zeros(k)))
+    got = combine_gaps(
+        positives([0.0] * k, [2, 5], shared, branches=branches), measurement(np.zeros(k))
+    )
     assert np.diag(exact) == pytest.approx(got.variances)
     level = 1 / (1 / shared + (seen / (u + v)).sum())
     share = np.where(seen, v / (u + v), 1.0)
@@ -214,14 +226,18 @@ def test_the_noise_of_the_threshold_counts():
 
 def test_an_item_that_was_not_measured():
     got = combine_gaps(positives([2.0, 0.5, -1.0], [2], 2), measured([1.0, NAN, -3.0], 3))
-    assert got.values[1] == pytest.approx(-1 / 6)  # B4: 0.5 less 2/9 of what the two others are too high
+    assert got.values[1] == pytest.approx(
+        -1 / 6
+    )  # B4: 0.5 less 2/9 of what the two others are too high
     assert got.variances[1] == pytest.approx(28 / 9)  # B5
 
 
 FINE = Sensitivity(bound=1, monotone=True, adjacency="add-remove")
 
 
-@pytest.mark.parametrize(("k", "each", "jointly"), [(5, 0.547190421496, 0.5209), (10, 0.4731, 0.4523)])
+@pytest.mark.parametrize(
+    ("k", "each", "jointly"), [(5, 0.547190421496, 0.5209), (10, 0.4731, 0.4523)]
+)
 def test_the_joint_estimate_beats_one_estimate_for_each_question(k, each, jointly):
     m = SparseVector(threshold=0, positives=k, epsilon=Fraction(1, 2), sensitivity=FINE)
     fresh = LaplaceMechanism(
@@ -272,7 +288,9 @@ FRESH = LaplaceMechanism(epsilon=0.5, sensitivity=EACH)
         ),
         AdaptiveSparseVector(threshold=100, at_least=3, epsilon=0.5, sensitivity=COUNTING),
         HybridTopK(k=4, threshold=100, epsilon=0.5, sensitivity=COUNTING),
-        HybridSparseVector(k=4, threshold=100, epsilon=0.5, sensitivity=COUNTING, threshold_noise="laplace"),
+        HybridSparseVector(
+            k=4, threshold=100, epsilon=0.5, sensitivity=COUNTING, threshold_noise="laplace"
+        ),
     ],
     ids=["list", "new thresholds", "branches", "hybrid top-k", "hybrid sparse vector"],
 )
@@ -286,7 +304,9 @@ def test_unbiased_for_fixed_indices(mechanism):
 
 
 def test_an_adaptive_gap_has_the_variance_of_its_branch():
-    m = AdaptiveSparseVector(threshold=100, at_least=2, epsilon=1, sensitivity=COUNTING, boundaries=(500, 0))
+    m = AdaptiveSparseVector(
+        threshold=100, at_least=2, epsilon=1, sensitivity=COUNTING, boundaries=(500, 0)
+    )
     found = m.release([10_000, 300, 9000], entropy=Seeded(2))
     assert found.branches.tolist() == [0, 1, 0]
     nothing = measured([NAN] * 3, 1)
@@ -322,7 +342,9 @@ def test_one_number_and_gaussian_noise():
     found = m.release([5, 5000], entropy=Seeded(1))
     gaussian = GaussianMechanism(rho=0.1, sensitivity=COUNTING)
     one = gaussian.release(5000, entropy=Seeded(2))
-    listed = GaussianMechanism(rho=0.1, sensitivity=COUNTING.over(1, "l2")).release([5000], entropy=Seeded(2))
+    listed = GaussianMechanism(rho=0.1, sensitivity=COUNTING.over(1, "l2")).release(
+        [5000], entropy=Seeded(2)
+    )
     assert isinstance(one, Value)
     assert combine_gaps(found, one).values.tolist() == combine_gaps(found, listed).values.tolist()
     u, v = m.noise.variance + m.threshold_noise.variance, gaussian.noise.variance
@@ -357,9 +379,13 @@ def test_nothing_found():
 def test_any_unit(step):
     statement = Sensitivity(bound=step, monotone=True, adjacency="add-remove", step=step)
     m = SparseVector(threshold=0, positives=2, epsilon=1, sensitivity=statement)
-    fresh = LaplaceMechanism(epsilon=1, sensitivity=replace(statement, norm="l1", bound=2 * step, size=2))
+    fresh = LaplaceMechanism(
+        epsilon=1, sensitivity=replace(statement, norm="l1", bound=2 * step, size=2)
+    )
     answers = [300 * step, 200 * step]
-    got = combine_gaps(m.release(answers, entropy=Seeded(1)), fresh.release(answers, entropy=Seeded(2)))
+    got = combine_gaps(
+        m.release(answers, entropy=Seeded(1)), fresh.release(answers, entropy=Seeded(2))
+    )
     assert np.isfinite(got.values).all()
     assert np.abs(got.values / float(step) - [300, 200]).max() < 40
 
@@ -368,7 +394,9 @@ def test_bad_arguments_are_refused():
     found = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=COUNTING).release(
         [500], entropy=Seeded(1)
     )
-    choice = ExponentialMechanism(epsilon=1, sensitivity=COUNTING).release([1, 2], entropy=Seeded(1))
+    choice = ExponentialMechanism(epsilon=1, sensitivity=COUNTING).release(
+        [1, 2], entropy=Seeded(1)
+    )
     for bad in (choice, None):
         with pytest.raises(
             InvalidParameter, match="selection must be a TopK, HybridTop, UnlistedTop or Positives"
@@ -382,8 +410,11 @@ def test_bad_arguments_are_refused():
         replace(measured([1], 1), standard_error=NAN),
     ):
         with pytest.raises(
-            InvalidParameter, match="measurements must be what LaplaceMechanism or GaussianMechanism released"
+            InvalidParameter,
+            match="measurements must be what LaplaceMechanism or GaussianMechanism released",
         ):
             combine_gaps(found, bad)
-    with pytest.raises(InvalidParameter, match="one measurement for each of the 1 selected items; got 2"):
+    with pytest.raises(
+        InvalidParameter, match="one measurement for each of the 1 selected items; got 2"
+    ):
         combine_gaps(found, measured([1, 2], 1))

@@ -89,14 +89,20 @@ def test_many_and_tiny_rates_end():
         1.96 * math.sqrt(10_000 * DiscreteLaplace(FIFTH).variance), rel=0.01
     )
     alone = DiscreteLaplace(Fraction(1, 10**9))
-    assert -alone.quantile(0.025) <= reach([Noise(alone.rate)], FIFTH / 4) <= -1.001 * alone.quantile(0.025)
+    assert (
+        -alone.quantile(0.025)
+        <= reach([Noise(alone.rate)], FIFTH / 4)
+        <= -1.001 * alone.quantile(0.025)
+    )
 
 
 # ---- figures ----------------------------------------------------------------------------------------------
 
 
 def values_of(listed, epsilon=1, mechanism=None):
-    made = mechanism or sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING.over(len(listed)))
+    made = mechanism or sd.LaplaceMechanism(
+        epsilon=epsilon, sensitivity=sd.COUNTING.over(len(listed))
+    )
     return sd.Values(
         values=np.array(listed, dtype=float),
         standard_error=1.0,
@@ -143,8 +149,17 @@ def test_ratios():
     # What a mechanism was handed may be negative, a count of a session not.
     assert sd.divide_rows(values_of([900, -2], epsilon=2), 0, 1).low == -math.inf
     made = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)
-    facts = {"low": 0, "high": 0, "true_low": 0, "true_high": 0, "confidence": 0.95, "standard_error": 1}
-    few, many = (Count(estimate=x, mechanism=made, cost=made.cost, simulated=False, **facts) for x in (-2, 9))
+    facts = {
+        "low": 0,
+        "high": 0,
+        "true_low": 0,
+        "true_high": 0,
+        "confidence": 0.95,
+        "standard_error": 1,
+    }
+    few, many = (
+        Count(estimate=x, mechanism=made, cost=made.cost, simulated=False, **facts) for x in (-2, 9)
+    )
     assert math.isnan((many / few).value)
     assert (many / few).low >= 0
     assert json.loads(json.dumps(open_ended.to_dict()))["high"] is None
@@ -175,7 +190,10 @@ def test_independent_looks():
     share = round(1000 * ratio) / (1000 + round(1000 * ratio))
     assert first.value == pytest.approx(10 + 20 * share)
     assert (first.item, second.item) == (0, 1)
-    far = reach([Noise(fine.noise.rate, 1000), Noise(rough.noise.rate, round(1000 * ratio))], Fraction(1, 20))
+    far = reach(
+        [Noise(fine.noise.rate, 1000), Noise(rough.noise.rate, round(1000 * ratio))],
+        Fraction(1, 20),
+    )
     assert first.high - first.value == pytest.approx(far / (1000 + round(1000 * ratio)))
 
 
@@ -184,7 +202,8 @@ def test_looks_on_different_grids():
     fine = sd.Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=Fraction(1, 8))
     noise = sd.Seeded(3)
     looks = [
-        sd.LaplaceMechanism(epsilon=1, sensitivity=s).release(100, entropy=noise) for s in (coarse, fine)
+        sd.LaplaceMechanism(epsilon=1, sensitivity=s).release(100, entropy=noise)
+        for s in (coarse, fine)
     ]
     [both] = sd.combine_looks(looks)
     assert min(x.value for x in looks) <= both.value <= max(x.value for x in looks)
@@ -206,7 +225,10 @@ def test_rows_of_a_session():
     top = session.top_k("item", k=2, epsilon=4, domain=["a", "b", "c"], method="gaps")
     total = sd.add_rows(counts)
     assert total.value == sum(row.estimate for row in counts)
-    assert sd.add_rows(counts, ["a"], minus=["c"]).value == counts.rows[0].estimate - counts.rows[2].estimate
+    assert (
+        sd.add_rows(counts, ["a"], minus=["c"]).value
+        == counts.rows[0].estimate - counts.rows[2].estimate
+    )
     assert sd.add_rows(top).value == sum(row.measured for row in top)
     assert {row.item for row in sd.rank_rows(top)} == {row.item for row in top}
     # Counts are not negative.

@@ -39,9 +39,13 @@ def test_steps_that_no_record_can_be_counted_in_are_refused_at_once(estimator, a
 @pytest.mark.parametrize("cap", [1e-230, 1e250])
 @pytest.mark.parametrize("lower", [0, None])
 def test_what_is_accepted_is_released_wherever_the_search_ends(estimator, cap, lower):
-    m = estimator(epsilon=1, adjacency="add-remove", cap=cap, lower=lower, growth=10, unit=cap * 1e-15)
+    m = estimator(
+        epsilon=1, adjacency="add-remove", cap=cap, lower=lower, growth=10, unit=cap * 1e-15
+    )
     searches = len(m.search.runs(BucketCounts.empty(m.grid)))
-    values = np.array([cap, -cap, cap * 1e-14, 0.0, math.nan, math.inf, -math.inf, 5e-324, cap * 3] * 4)
+    values = np.array(
+        [cap, -cap, cap * 1e-14, 0.0, math.nan, math.inf, -math.inf, 5e-324, cap * 3] * 4
+    )
     for tests in [
         (1,) * searches,
         (None,) * searches,
@@ -58,11 +62,14 @@ def test_what_is_accepted_is_released_wherever_the_search_ends(estimator, cap, l
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(
-    ("cap", "fits"), [(1e-120, True), (1e150, True), (1e-150, False), (1e151, False), (1e200, False)]
+    ("cap", "fits"),
+    [(1e-120, True), (1e150, True), (1e-150, False), (1e151, False), (1e200, False)],
 )
 @pytest.mark.parametrize("lower", [0, None])
 @pytest.mark.each_value
-def test_squares_that_are_no_floats_are_refused_when_the_variance_is_made(adjacency, cap, fits, lower):
+def test_squares_that_are_no_floats_are_refused_when_the_variance_is_made(
+    adjacency, cap, fits, lower
+):
     """Otherwise the clip that is found, after the charge, would decide whether the release fails."""
     options = {
         "epsilon": 1e-6,
@@ -78,7 +85,9 @@ def test_squares_that_are_no_floats_are_refused_when_the_variance_is_made(adjace
         return
     m = ClippedVariance(**options)
     searches = len(m.search.runs(BucketCounts.empty(m.grid)))
-    values = np.array([cap, -cap, cap * 1e-14, 0.0, math.nan, math.inf, -math.inf, 5e-324, cap * 3] * 4)
+    values = np.array(
+        [cap, -cap, cap * 1e-14, 0.0, math.nan, math.inf, -math.inf, 5e-324, cap * 3] * 4
+    )
     for tests in [(1,) * searches, (None,) * searches, (3, 5)[:searches]]:
         clip = m.search.clip(tests, simulated=True)
         for records in (values, []):

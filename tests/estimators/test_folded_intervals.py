@@ -26,7 +26,9 @@ REACH = 100
 
 def told(m, output, confidence):
     """Return the interval of a release that was this folded output, in steps."""
-    value = m._moved(output) if output <= m.ends[0] or output >= m.ends[1] else float(output * m.step)
+    value = (
+        m._moved(output) if output <= m.ends[0] or output >= m.ends[1] else float(output * m.step)
+    )
     common = {"mechanism": m, "cost": m.cost, "simulated": True}
     return interval(Value(value=value, standard_error=1.0, **common), confidence=confidence)
 
@@ -68,4 +70,7 @@ def test_lists_and_single_numbers():
     low, high = interval(released)
     assert low.shape == high.shape == (3,)
     assert ((low >= 0) & (low <= high) & (high <= 6)).all()
-    assert all(isinstance(end, float) for end in interval(MECHANISMS["counts"].release(3, entropy=Seeded(1))))
+    assert all(
+        isinstance(end, float)
+        for end in interval(MECHANISMS["counts"].release(3, entropy=Seeded(1)))
+    )

@@ -50,7 +50,9 @@ def test_the_clip_is_the_same_and_only_its_share_of_epsilon_is_charged(estimator
     laplace = made(estimator, adjacency, lower=lower, total_rho=None)
     assert gaussian.search == laplace.search
     assert gaussian.cost == compose(gaussian.search.cost, ZCDP(rho=RHO))
-    assert laplace.cost == compose(laplace.search.cost, RDP(laplace=Fraction(65, 100), laplace_steps=1024))
+    assert laplace.cost == compose(
+        laplace.search.cost, RDP(laplace=Fraction(65, 100), laplace_steps=1024)
+    )
     assert gaussian.cost.zcdp() == gaussian.search.cost.zcdp() + RHO
     values = [3.0, 5.0, 70.0] * 40
     one, other = (subject.release(values, entropy=Seeded(3)) for subject in (gaussian, laplace))
@@ -79,7 +81,10 @@ def test_bad_rhos_are_refused_at_once(estimator, rho):
 @pytest.mark.each_value
 def test_where_an_estimator_is_made_each_clip_has_noise(estimator, adjacency, lower):
     kept = refused = 0
-    for rho in [*(Fraction(part, 1 << power) for power in range(58, 76, 3) for part in (5, 7)), Fraction(3)]:
+    for rho in [
+        *(Fraction(part, 1 << power) for power in range(58, 76, 3) for part in (5, 7)),
+        Fraction(3),
+    ]:
         try:
             subject = made(estimator, adjacency, cap=50, growth=1.7, lower=lower, total_rho=rho)
         except InvalidParameter as error:
@@ -114,9 +119,9 @@ def test_the_noise_is_as_wide_as_it_must_be_on_a_grid_that_is_fine_enough(rho, t
         adjacency="add-remove",
     )
     sigma = math.sqrt(bound**2 / (2 * Fraction(rho)))
-    assert float(noise.step) * math.sqrt(1 / (2 * float(noise.mechanism.noise.rate))) == pytest.approx(
-        sigma, rel=1e-2 if noise.least_rate > 2**-50 else 1e-4
-    )
+    assert float(noise.step) * math.sqrt(
+        1 / (2 * float(noise.mechanism.noise.rate))
+    ) == pytest.approx(sigma, rel=1e-2 if noise.least_rate > 2**-50 else 1e-4)
     assert noise.shift == 0 or 2**28 < sigma / 2**noise.shift < 2**30
     assert noise.mechanism.cost.rho <= rho
 
@@ -203,11 +208,14 @@ def test_rounding_to_the_grid_of_the_noise_is_in_the_bound(totals):
         stated = noise.mechanism.sensitivity.bound / noise.step
         grain = 1 << noise.shift
         for angle in [0.0, math.pi / 4, math.pi / 2, *rng.uniform(-math.pi, math.pi, 20)]:
-            move = [math.trunc(bound * math.cos(angle)), math.trunc(bound * math.sin(angle))][:totals]
+            move = [math.trunc(bound * math.cos(angle)), math.trunc(bound * math.sin(angle))][
+                :totals
+            ]
             # Just below the next noise step in the direction of the move: as much as possible is carried over.
             start = [(grain - 1 if step > 0 else 0) for step in move]
             coarse = [
-                ((x + step) >> noise.shift) - (x >> noise.shift) for x, step in zip(start, move, strict=True)
+                ((x + step) >> noise.shift) - (x >> noise.shift)
+                for x, step in zip(start, move, strict=True)
             ]
             length = math.isqrt(sum(x * x for x in coarse) * 10**12) / 10**6
             assert length <= stated
@@ -248,7 +256,9 @@ def beyond(rate, reach):
         return mpmath.erfc(mpmath.sqrt(b) * edge) + correction / mpmath.sqrt(mpmath.pi / b)
 
 
-@pytest.mark.parametrize("wrong", [Fraction(1, 2), Fraction(1, 20), Fraction(1, 60), Fraction(1, 10**9)])
+@pytest.mark.parametrize(
+    "wrong", [Fraction(1, 2), Fraction(1, 20), Fraction(1, 60), Fraction(1, 10**9)]
+)
 @pytest.mark.parametrize("bound", [1, 3, 40, 10**4, 1 << 31, 1 << 40])
 @pytest.mark.parametrize("rho", [Fraction(1, 50), 2])
 @pytest.mark.each_value
@@ -264,7 +274,9 @@ def test_the_noise_exceeds_its_reach_as_seldom_as_is_said(wrong, bound, rho):
 
 @pytest.mark.parametrize("residue", [0, 1, -1])
 @pytest.mark.parametrize("side", [-1, 1])
-def test_the_interval_of_a_sum_holds_at_the_reach_wherever_the_sum_lies_within_a_noise_step(residue, side):
+def test_the_interval_of_a_sum_holds_at_the_reach_wherever_the_sum_lies_within_a_noise_step(
+    residue, side
+):
     subject = made()
     clip = subject.search.clip((60,), simulated=True)
     noise = subject.noise_for(clip)
@@ -273,7 +285,9 @@ def test_the_interval_of_a_sum_holds_at_the_reach_wherever_the_sum_lies_within_a
     noisy = (total >> noise.shift) + side * noise.reach(Fraction(1, 20))
     low, high = clipped_ends(clip, noise, (noisy,), None, Fraction(1, 20))
     assert low <= total * clip.step <= high
-    assert high - low == (2 * noise.reach(Fraction(1, 20)) + 1) * noise.step, "and one noise step, no more"
+    assert high - low == (2 * noise.reach(Fraction(1, 20)) + 1) * noise.step, (
+        "and one noise step, no more"
+    )
 
 
 @pytest.mark.parametrize("rate", [Fraction(9), Fraction(1), Fraction(1, 8), Fraction(1, 3000)])
@@ -284,7 +298,9 @@ def test_gaussian_noise_is_at_most_a_step_and_a_half_from_a_continuous_one(rate)
         last = math.ceil(8 / float(root)) + 2
         for m in range(1, last, max(1, last // 60)):
             chance = beyond(rate, m - 1)
-            assert mpmath.erfc(root * (m + mpmath.mpf(1) / 2)) <= chance <= mpmath.erfc(root * (m - 1))
+            assert (
+                mpmath.erfc(root * (m + mpmath.mpf(1) / 2)) <= chance <= mpmath.erfc(root * (m - 1))
+            )
 
 
 @pytest.mark.parametrize(("a", "c"), [(1.0, 0.0), (0.7, 0.3), (0.5, 0.5)])
@@ -311,7 +327,9 @@ def test_a_wider_part_never_makes_a_tail_smaller():
 @pytest.mark.parametrize(("u", "v"), [(0, 40), (40, 0), (9, 21), (200, 200), (1, 1)])
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1, 200)])
 @pytest.mark.each_value
-def test_the_true_share_is_refuted_as_seldom_as_is_said_over_the_whole_law(rate, u, v, wrong, one_sided):
+def test_the_true_share_is_refuted_as_seldom_as_is_said_over_the_whole_law(
+    rate, u, v, wrong, one_sided
+):
     """Every pair of draws with its probability: no simulation."""
     law = DiscreteGaussian(rate)
     reach = math.ceil(6.5 / math.sqrt(2 * float(rate)))
@@ -324,7 +342,9 @@ def test_the_true_share_is_refuted_as_seldom_as_is_said_over_the_whole_law(rate,
         for y, other in zip(draws.tolist(), mass.tolist(), strict=True):
             first, second = u + x, v + y
             # Nothing is refuted where both together are no more than noise.
-            if first + second > 0 and ShareTest(first, second, law, 0, wrong, one_sided).refutes(*cell):
+            if first + second > 0 and ShareTest(first, second, law, 0, wrong, one_sided).refutes(
+                *cell
+            ):
                 missed += chance * other
     assert missed <= wrong
     if not one_sided and rate < Fraction(1, 100) and u + v == 400:
@@ -345,7 +365,11 @@ def test_the_ends_hold_every_share_that_is_not_refuted():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.each_value
 def test_intervals_cover_the_clipped_figure(estimator, adjacency):
-    subject, stream, values = made(estimator, adjacency, epsilon=2), Seeded(5), [2.0, 9.5, 30.0] * 20
+    subject, stream, values = (
+        made(estimator, adjacency, epsilon=2),
+        Seeded(5),
+        [2.0, 9.5, 30.0] * 20,
+    )
     clip = subject.search.clip((60,), simulated=True)
     total = sum(max(clip.low, min(clip.high, math.floor(Fraction(x) / clip.step))) for x in values)
     rest = (total,) if estimator is ClippedSum else (total, len(values))

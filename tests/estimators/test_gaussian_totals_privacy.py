@@ -33,20 +33,30 @@ CASES = [
 
 def made(estimator, adjacency, most, lower, more, rho=Fraction(1, 2)):
     return estimator(
-        epsilon=1, adjacency=adjacency, lower=lower, rows_per_unit=most, total_rho=rho, **GRID, **more
+        epsilon=1,
+        adjacency=adjacency,
+        lower=lower,
+        rows_per_unit=most,
+        total_rho=rho,
+        **GRID,
+        **more,
     )
 
 
 @pytest.mark.parametrize(("estimator", "adjacency", "most", "lower", "more"), CASES)
 @pytest.mark.sample(4)
-def test_clip_and_gaussian_totals_together_cost_what_is_charged(estimator, adjacency, most, lower, more):
+def test_clip_and_gaussian_totals_together_cost_what_is_charged(
+    estimator, adjacency, most, lower, more
+):
     subject = made(estimator, adjacency, most, lower, more)
     base = 1 if adjacency == "add-remove" or most == 1 else 0
     found = compared(subject, neighbours(adjacency, most, base))
     assert excess(subject.cost, found) <= ROUNDING
     renyi, _, alone = found
     assert alone <= float(subject.total_rho) + ROUNDING
-    assert alone > 0.97 * float(subject.total_rho), "the rho is attained by records at the ends of the clip"
+    assert alone > 0.97 * float(subject.total_rho), (
+        "the rho is attained by records at the ends of the clip"
+    )
     assert all(renyi[order] > 0.7 * subject.cost.rdp(order) for order in (8, 32, 256))
 
 
@@ -93,10 +103,14 @@ def width(clip):
 
 def test_wrong_bounds_are_convicted():
     exchange = made(ClippedSum, "replace-one", 1, None, {})
-    assert convicted(exchange, lambda self, clip: max(-clip.low, clip.high)), "a sum moves by the width"
+    assert convicted(exchange, lambda self, clip: max(-clip.low, clip.high)), (
+        "a sum moves by the width"
+    )
     assert not convicted(exchange, lambda self, clip: width(clip))
     unknown = made(ClippedMean, "replace-one", 1, 0, {})
-    assert convicted(unknown, lambda self, clip: width(clip)), "the bound of one total, used for two"
+    assert convicted(unknown, lambda self, clip: width(clip)), (
+        "the bound of one total, used for two"
+    )
     assert not convicted(unknown, lambda self, clip: math.isqrt(2 * width(clip) ** 2) + 1)
     coming = made(ClippedMean, "add-remove", 1, None, {})
     assert convicted(coming, lambda self, clip: math.isqrt(width(clip) ** 2 // 2)), (
@@ -133,7 +147,9 @@ def divergence(law, shift, order):
     first, second = -rate * x**2, -rate * (x - shift) ** 2
     exponent = order * first + (1 - order) * second
     top = exponent.max()
-    return (top + math.log(np.exp(exponent - top).sum()) - math.log(np.exp(first).sum())) / (order - 1)
+    return (top + math.log(np.exp(exponent - top).sum()) - math.log(np.exp(first).sum())) / (
+        order - 1
+    )
 
 
 @pytest.mark.parametrize("most", [1, 2])
@@ -146,10 +162,16 @@ def test_two_totals_of_few_steps_lose_at_most_rho_at_every_order(most, exchanged
     bound = math.isqrt(2 * size**2 - 1) + 1 if exchanged else size
     rho = Fraction(1, 3)
     noise = TotalNoise(
-        budget=ZCDP(rho=rho), bound=bound, totals=2, record_step=Fraction(1), adjacency="replace-one"
+        budget=ZCDP(rho=rho),
+        bound=bound,
+        totals=2,
+        record_step=Fraction(1),
+        adjacency="replace-one",
     )
     law = noise.mechanism.noise
-    units = {(total, rows * wide - total) for rows in range(most + 1) for total in range(rows * wide + 1)}
+    units = {
+        (total, rows * wide - total) for rows in range(most + 1) for total in range(rows * wide + 1)
+    }
     moves = {(a - c, b - d) for (a, b), (c, d) in product(units, units if exchanged else {(0, 0)})}
     for order in (1.5, 2, 8):
         worst = max(divergence(law, x, order) + divergence(law, y, order) for x, y in moves)

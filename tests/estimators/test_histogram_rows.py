@@ -19,11 +19,15 @@ ONE_ITEM = Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1, l
 LN2 = DiscreteLaplace(Fraction(693147180559945309417, 10**21))
 
 
-@pytest.mark.parametrize("law", [LN2, DiscreteLaplace(Fraction(1, 5)), DiscreteGaussian(Fraction(1, 20))])
+@pytest.mark.parametrize(
+    "law", [LN2, DiscreteLaplace(Fraction(1, 5)), DiscreteGaussian(Fraction(1, 20))]
+)
 @pytest.mark.parametrize("chance", [Fraction(1, 20), Fraction(1, 5)])
 @pytest.mark.parametrize("answer", [0, 2, 7])
 @pytest.mark.each_value
-def test_the_end_from_the_entry_is_wrong_no_more_often_than_promised_given_the_selection(law, chance, answer):
+def test_the_end_from_the_entry_is_wrong_no_more_often_than_promised_given_the_selection(
+    law, chance, answer
+):
     """Given that the row was selected, that is, given all other noise."""
     noise = np.arange(-300, 301)
     weights = law.pmf(noise)
@@ -41,7 +45,9 @@ def test_the_end_from_the_entry_is_wrong_no_more_often_than_promised_given_the_s
     assert worst > 0.3 * float(chance)
 
 
-@pytest.mark.parametrize("law", [LN2, DiscreteLaplace(Fraction(1, 5)), DiscreteGaussian(Fraction(1, 20))])
+@pytest.mark.parametrize(
+    "law", [LN2, DiscreteLaplace(Fraction(1, 5)), DiscreteGaussian(Fraction(1, 20))]
+)
 @pytest.mark.parametrize("lead", [1, 5, 40])
 @pytest.mark.each_value
 def test_the_end_from_the_entry_is_that_of_the_definition_and_does_not_depend_on_how_large_the_counts_are(
@@ -58,7 +64,11 @@ def test_the_end_from_the_entry_is_that_of_the_definition_and_does_not_depend_on
     answers = range(value + 1)
     expected = next(t for t in answers if tail(value - t) > float(chance) * tail(60 - t))
     found = [
-        float(_bound_by_entry(law, np.array([entry + lead], float), np.array([entry], float), chance)[0])
+        float(
+            _bound_by_entry(law, np.array([entry + lead], float), np.array([entry], float), chance)[
+                0
+            ]
+        )
         for entry in (60, 10_060, 1_000_060)
     ]
     if not expected:
@@ -72,7 +82,10 @@ def test_the_end_that_ignores_the_selection_is_convicted():
     noise, reach = np.arange(-60, 61), -LN2.quantile(0.05)
     values, entry = 0 + noise, 10
     selected = values >= entry
-    missed = LN2.pmf(noise[selected])[values[selected] - reach > 0].sum() / LN2.pmf(noise[selected]).sum()
+    missed = (
+        LN2.pmf(noise[selected])[values[selected] - reach > 0].sum()
+        / LN2.pmf(noise[selected]).sum()
+    )
     assert missed == pytest.approx(1), "whoever came in by noise alone is always missed"
 
 
@@ -82,7 +95,10 @@ def test_upper_ends_are_wrong_no_more_often_than_promised_given_the_selection(la
     reach = -law.quantile(0.05)
     for entry in range(-10, 15):
         selected = noise >= entry
-        missed = law.pmf(noise[selected])[noise[selected] < -reach].sum() / law.pmf(noise[selected]).sum()
+        missed = (
+            law.pmf(noise[selected])[noise[selected] < -reach].sum()
+            / law.pmf(noise[selected]).sum()
+        )
         assert missed <= 0.05 + 1e-12
 
 

@@ -35,14 +35,20 @@ def test_each_count_stays_where_all_of_them_add_up_in_64_bits():
     assert huge.records == LARGEST * (GRID.size + 1) <= 1 << 60
     assert huge.merge(huge).records == huge.records
     assert made(-5, 3, -(1 << 63)).counts.tolist() == [0, 3, *[0] * (GRID.size - 1)]
-    unsigned = BucketCounts(grid=GRID, counts=np.full(GRID.size + 1, (1 << 64) - 1, dtype=np.uint64))
+    unsigned = BucketCounts(
+        grid=GRID, counts=np.full(GRID.size + 1, (1 << 64) - 1, dtype=np.uint64)
+    )
     assert unsigned == huge
 
 
 @pytest.mark.parametrize("add", [0, 3, 6])
 def test_a_record_more_moves_one_count_by_one_or_none_wherever_it_is(add):
     """So nested answers stay nested: a limit on their sums would let a record raise some of them and leave those beyond."""
-    for counts in ([LARGEST] * 8, [LARGEST - 1] * 8, [0, 5, LARGEST, 0, 1, LARGEST - 1, LARGEST, 2]):
+    for counts in (
+        [LARGEST] * 8,
+        [LARGEST - 1] * 8,
+        [0, 5, LARGEST, 0, 1, LARGEST - 1, LARGEST, 2],
+    ):
         more = [count + (place == add) for place, count in enumerate(counts)]
         before, after = Runs.of(made(*counts)), Runs.of(made(*more))
         moved = [after.at(edge) - before.at(edge) for edge in range(GRID.size + 1)]
@@ -52,7 +58,12 @@ def test_a_record_more_moves_one_count_by_one_or_none_wherever_it_is(add):
 @pytest.mark.parametrize("m", MADE)
 def test_no_number_of_records_makes_a_release_fail(m):
     edges = m.grid.size
-    for counts in ([0, 0, 0, (1 << 63) - 1], [1 << 58] * (edges + 1), [0] * edges + [1 << 62], [1 << 45] * 3):
+    for counts in (
+        [0, 0, 0, (1 << 63) - 1],
+        [1 << 58] * (edges + 1),
+        [0] * edges + [1 << 62],
+        [1 << 45] * 3,
+    ):
         found = m.release(made(*counts[: edges + 1], grid=m.grid), entropy=Seeded(3))
         assert found.cost == m.cost
 
@@ -64,7 +75,8 @@ def test_lattices_of_many_records_are_those_of_few_times_a_factor(share):
         part = Quantile(q=share, **COMMON).parts[0]
         part = type(part)(**{**vars(part), "upward": upward})
         few, many = (
-            part.lattice(Runs.of(made(*(count * times for count in counts)))) for times in (1, factor)
+            part.lattice(Runs.of(made(*(count * times for count in counts))))
+            for times in (1, factor)
         )
         assert many[0].tolist() == [answer * factor for answer in few[0].tolist()]
         assert many[1].tolist() == few[1].tolist()

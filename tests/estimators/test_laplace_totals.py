@@ -19,7 +19,9 @@ ORDERS = (1.01, 1.1, 2.0, 8.92606, 100.0)
 def list_clips(estimator):
     """Every clip that one search may end with, and of two searches those at the ends and along the diagonal."""
     edges = estimator.grid.size if estimator.search.sides == "above" else estimator.grid.size // 2
-    counts = sorted({1, 2, 3, edges // 3, edges // 2, edges - 1, edges, *range(1, edges + 1, 7)} - {0})
+    counts = sorted(
+        {1, 2, 3, edges // 3, edges // 2, edges - 1, edges, *range(1, edges + 1, 7)} - {0}
+    )
     searches = len(estimator.search.runs(BucketCounts.empty(estimator.grid)))
     tests = [(count,) * searches for count in (*counts, None)]
     if searches == 2:
@@ -35,7 +37,12 @@ def list_clips(estimator):
 def test_the_noise_of_every_clip_costs_at_most_what_is_said(kind, adjacency, lower, epsilon):
     for rows in (1, 7):
         made = KINDS[kind](
-            epsilon=epsilon, adjacency=adjacency, lower=lower, cap=1e6, growth=1.5, rows_per_unit=rows
+            epsilon=epsilon,
+            adjacency=adjacency,
+            lower=lower,
+            cap=1e6,
+            growth=1.5,
+            rows_per_unit=rows,
         )
         assert made.total_cost.pure() == Fraction(epsilon) * Fraction(13, 20)
         assert made.total_cost.zcdp() < Pure(epsilon=made.total_cost.pure()).zcdp()

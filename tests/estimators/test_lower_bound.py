@@ -103,7 +103,9 @@ def test_a_condition_raises_every_tail_less_for_higher_answers(query, threshold,
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize(("query", "threshold"), FAMILIES)
 @pytest.mark.each_value
-def test_the_bound_is_wrong_and_found_with_at_most_the_stated_probability(query, threshold, confidence):
+def test_the_bound_is_wrong_and_found_with_at_most_the_stated_probability(
+    query, threshold, confidence
+):
     for a, b in RATES:
         mechanism = vector(query, a, threshold, b)
         bound = bounds(mechanism, confidence, selective=False)
@@ -117,7 +119,9 @@ def test_the_bound_is_wrong_and_found_with_at_most_the_stated_probability(query,
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize(("query", "threshold"), FAMILIES)
 @pytest.mark.sample(4)
-def test_the_selective_bound_is_wrong_in_at_most_the_stated_share_of_findings(query, threshold, confidence):
+def test_the_selective_bound_is_wrong_in_at_most_the_stated_share_of_findings(
+    query, threshold, confidence
+):
     for a, b in RATES:
         mechanism = vector(query, a, threshold, b)
         bound = bounds(mechanism, confidence, selective=True)
@@ -134,10 +138,18 @@ def twins(mechanism, confidence):
     """Bounds that look right: the tail on the other side, and the bound without condition where there is one."""
     z = np.arange(-REACH, REACH)
     tail = np.array(
-        [(masses(mechanism.threshold_noise, RHO) * tails(mechanism.noise, RHO + x)).sum() for x in z]
+        [
+            (masses(mechanism.threshold_noise, RHO) * tails(mechanism.noise, RHO + x)).sum()
+            for x in z
+        ]
     )
-    other_side = -z[tail >= confidence].max()  # P(Z >= -t) >= confidence, as for noise that is symmetric
-    return {"other tail": LIFTS - other_side, "unconditional": bounds(mechanism, confidence, selective=False)}
+    other_side = -z[
+        tail >= confidence
+    ].max()  # P(Z >= -t) >= confidence, as for noise that is symmetric
+    return {
+        "other tail": LIFTS - other_side,
+        "unconditional": bounds(mechanism, confidence, selective=False),
+    }
 
 
 def test_broken_bounds_are_convicted():
@@ -147,9 +159,9 @@ def test_broken_bounds_are_convicted():
     assert max(wrong(found[x], x, twin["other tail"]) for x in found) > 0.2
     assert max(wrong(found[x], x, twin["unconditional"]) / found[x].sum() for x in found) > 0.9
     symmetric = vector("laplace", Fraction(1, 4), "laplace", HALF)
-    assert (twins(symmetric, 0.95)["other tail"] == bounds(symmetric, 0.95, selective=False)).all(), (
-        "symmetric noise hides it"
-    )
+    assert (
+        twins(symmetric, 0.95)["other tail"] == bounds(symmetric, 0.95, selective=False)
+    ).all(), "symmetric noise hides it"
 
 
 LISTS = [(0, -3, 2), (-8, 0, 4), (3, 3, 3), (-2, 5, -6), (6, -1, 0)]
@@ -163,7 +175,9 @@ def test_both_hold_for_every_place_of_a_list(query, threshold, options):
     """The noise of the threshold that earlier answers met is not the one it had: the bounds do not depend on it."""
     for confidence in (0.8, 0.95):
         mechanism = vector(query, HALF, threshold, THIRD, **options)
-        without, given = (bounds(mechanism, confidence, selective=selective) for selective in (False, True))
+        without, given = (
+            bounds(mechanism, confidence, selective=selective) for selective in (False, True)
+        )
         for heights in LISTS:
             for height, found in zip(heights, findings(heights, mechanism), strict=True):
                 assert wrong(found, height, without) <= 1 - confidence + ROUNDING
@@ -174,7 +188,9 @@ def test_the_sums_over_lists_are_probabilities():
     for options in ({"positives": 2}, {"positives": 2, "resample": True}):
         mechanism = vector("laplace", HALF, "exponential", THIRD, **options)
         each = findings((0, 1, 2), mechanism).sum(axis=1)
-        assert each[0] == pytest.approx(tails(mechanism.noise, RHO) @ masses(mechanism.threshold_noise, RHO))
+        assert each[0] == pytest.approx(
+            tails(mechanism.noise, RHO) @ masses(mechanism.threshold_noise, RHO)
+        )
         assert each.sum() < 2
     assert findings((60, 60, 60), mechanism).sum(axis=1) == pytest.approx([1, 1, 0], abs=1e-6)
     assert findings((3,), mechanism)[0] == pytest.approx(alone(mechanism)[3])
@@ -192,7 +208,9 @@ def test_why_streams_with_several_positives_have_no_selective_bound():
         found = first @ masses(mechanism.noise, RHO[:, None] + LIFTS - x)
         share = max(share, wrong(found, x, bound) / found.sum())
     assert share > 0.1
-    with pytest.raises(InvalidParameter, match="selective must be False for a stream with several positives"):
+    with pytest.raises(
+        InvalidParameter, match="selective must be False for a stream with several positives"
+    ):
         lower_bound(verdict(mechanism, 9), selective=True)
     assert lower_bound(verdict(mechanism, 9)) < 9
     assert lower_bound(made(mechanism), selective=True)[60] > 0, "a list fixes its questions before"
@@ -219,7 +237,9 @@ def branch_bounds(mechanism, confidence):
     for branch, correction in enumerate(mechanism.branch_corrections):
         above = math.ceil(mechanism.threshold + correction) - Fraction(mechanism.threshold)
         fired = [
-            replace(verdict(vector(), 0), mechanism=mechanism, branch=branch, gap=float(lift + above))
+            replace(
+                verdict(vector(), 0), mechanism=mechanism, branch=branch, gap=float(lift + above)
+            )
             for lift in LIFTS
         ]
         rows.append([lower_bound(each, confidence=confidence) for each in fired])
@@ -230,9 +250,17 @@ def branch_bounds(mechanism, confidence):
 def test_branches_share_what_may_be_wrong(noise):
     """Each branch is one more chance to be found and wrong; a bound at full confidence in each of them would be wrong too often."""
     m = AdaptiveSparseVector(
-        threshold=0.5, at_least=1, epsilon=1.5, sensitivity=COUNTING, boundaries=(25, 0), noise=noise
+        threshold=0.5,
+        at_least=1,
+        epsilon=1.5,
+        sensitivity=COUNTING,
+        boundaries=(25, 0),
+        noise=noise,
     )
-    shared, full = branch_bounds(m, 0.8), branch_bounds(m, 0.6)  # two branches: 0.6 is each of them at 0.8
+    shared, full = (
+        branch_bounds(m, 0.8),
+        branch_bounds(m, 0.6),
+    )  # two branches: 0.6 is each of them at 0.8
     chances = {"shared": 0.0, "full": 0.0}
     for x in range(-30, 40):
         found = in_branches(m, x)
@@ -258,7 +286,8 @@ def test_adaptive_sparse_vectors_and_hybrids_have_no_selective_bound():
             value - reach[branch] for value, branch in zip(values, found.branches, strict=True)
         ]
         with pytest.raises(
-            InvalidParameter, match=f"selective must be False for what {type(mechanism).__name__} found"
+            InvalidParameter,
+            match=f"selective must be False for what {type(mechanism).__name__} found",
         ):
             lower_bound(found, selective=True)
 
@@ -283,7 +312,9 @@ def test_the_quantile_of_exponential_noise():
 
 def test_the_tail_of_laplace_noise():
     law = Difference(DiscreteLaplace(Fraction(1, 4 << 20)), DiscreteLaplace(Fraction(2, 5 << 20)))
-    assert 1 - float(law.at_least((3 << 20) + 1)[0]) == pytest.approx(0.7089537938766681, abs=1e-6)  # L1
+    assert 1 - float(law.at_least((3 << 20) + 1)[0]) == pytest.approx(
+        0.7089537938766681, abs=1e-6
+    )  # L1
     law = Difference(DiscreteLaplace(Fraction(1, 1 << 20)), DiscreteLaplace(Fraction(1, 1 << 20)))
     assert float(law.at_least((3 << 20) + 1)[0]) == pytest.approx(
         (2 + 3) / 4 * math.exp(-3), abs=1e-6
@@ -301,7 +332,9 @@ def test_the_selective_bound_of_exponential_noise(gap):
     low, high = 0.0, gap
     for _ in range(80):
         x = (low + high) / 2
-        likely = s / (s + b) * math.exp(-(gap - x) / s) > alpha * (1 - b / (s + b) * math.exp(-x / b))
+        likely = s / (s + b) * math.exp(-(gap - x) / s) > alpha * (
+            1 - b / (s + b) * math.exp(-x / b)
+        )
         low, high = (low, x) if likely else (x, high)
     assert bound == pytest.approx(low, abs=1e-4)
 
@@ -311,7 +344,14 @@ def test_the_selective_bound_of_exponential_noise(gap):
 
 @pytest.mark.parametrize(
     ("threshold", "correction"),
-    [(0, None), (100, 2), (Fraction(1, 3), None), (0.1, Fraction(7, 3)), (-1e6, -5.5), (2**50, "optimal")],
+    [
+        (0, None),
+        (100, 2),
+        (Fraction(1, 3), None),
+        (0.1, Fraction(7, 3)),
+        (-1e6, -5.5),
+        (2**50, "optimal"),
+    ],
 )
 def test_any_threshold_and_correction(threshold, correction):
     """Bounds of heights depend on the lift alone, wherever the threshold lies on the grid."""
@@ -413,13 +453,22 @@ def test_floats_without_digits_left_lower_the_bound():
         exact = threshold + lift - law.reach(1 - Fraction(str(confidence)))
         assert int(lower_bound(verdict(mechanism, lift), confidence=confidence)) <= exact
         assert int(lower_bound(made(mechanism, [lift]), confidence=confidence)[0]) <= exact
-        assert int(lower_bound(made(mechanism, [lift]), confidence=confidence, selective=True)[0]) <= exact
+        assert (
+            int(lower_bound(made(mechanism, [lift]), confidence=confidence, selective=True)[0])
+            <= exact
+        )
     third = vector(threshold=Fraction(1, 3))
-    for lift in (2**40 + 1, 2**52 - 5):  # the gap, a lift and two thirds, has no digit for the thirds
+    for lift in (
+        2**40 + 1,
+        2**52 - 5,
+    ):  # the gap, a lift and two thirds, has no digit for the thirds
         assert 0 <= 1 + lift - law.reach(Fraction(1, 20)) - lower_bound(verdict(third, lift)) <= 4
         assert (
             0
-            <= 1 + lift - law.reach(Fraction(1, 20)) - lower_bound(made(third, [lift]), selective=True)[0]
+            <= 1
+            + lift
+            - law.reach(Fraction(1, 20))
+            - lower_bound(made(third, [lift]), selective=True)[0]
             <= 4
         )
 
@@ -468,12 +517,15 @@ def test_gumbel_sparse_vectors_have_no_gaps():
 def test_bad_parameters_are_refused():
     found = made(vector(), [3])
     for bad in (0, 1, 95, None):
-        with pytest.raises(InvalidParameter, match=r"lower_bound.confidence must be a number in \(0, 1\)"):
+        with pytest.raises(
+            InvalidParameter, match=r"lower_bound.confidence must be a number in \(0, 1\)"
+        ):
             lower_bound(found, confidence=bad)
     with pytest.raises(InvalidParameter, match=r"lower_bound.selective must be True or False"):
         lower_bound(found, selective=1)
     with pytest.raises(
-        InvalidParameter, match=r"lower_bound.found must be a Verdict, Positives, HybridTop or UnlistedTop"
+        InvalidParameter,
+        match=r"lower_bound.found must be a Verdict, Positives, HybridTop or UnlistedTop",
     ):
         lower_bound(LaplaceMechanism(epsilon=1, sensitivity=COUNTING).release(3))
 
@@ -484,6 +536,7 @@ def test_extreme_confidences():
     for wrong_share in (Fraction(1, 10**300), 1 - Fraction(1, 10**300), Fraction(1, 10**5000)):
         z = law.reach(wrong_share)
         assert (
-            law.at_least(z + 1, 700)[1] <= Decimal(wrong_share.numerator) / Decimal(wrong_share.denominator)
+            law.at_least(z + 1, 700)[1]
+            <= Decimal(wrong_share.numerator) / Decimal(wrong_share.denominator)
             or z > 10_000
         )

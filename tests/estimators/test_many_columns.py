@@ -51,7 +51,8 @@ def release_many(subject, seed, read):
     together = subject.release_each(counted(subject) * TIMES, entropy=Seeded(seed))
     assert len(together) == TIMES * len(COLUMNS)
     return {
-        name: [read(one) for one in together[place :: len(COLUMNS)]] for place, name in enumerate(COLUMNS)
+        name: [read(one) for one in together[place :: len(COLUMNS)]]
+        for place, name in enumerate(COLUMNS)
     }
 
 
@@ -65,13 +66,19 @@ def law_of_values(subject, law):
     expected = Counter()
     for edges, mass in law.items():
         several = isinstance(edges, tuple)
-        values = tuple(value_at(subject, edge) for edge in edges) if several else value_at(subject, edges)
+        values = (
+            tuple(value_at(subject, edge) for edge in edges)
+            if several
+            else value_at(subject, edges)
+        )
         expected[values] += mass
     return expected
 
 
 def quantile_laws(subject):
-    return {name: law_of_values(subject, law_of(subject, records)) for name, records in COLUMNS.items()}
+    return {
+        name: law_of_values(subject, law_of(subject, records)) for name, records in COLUMNS.items()
+    }
 
 
 @pytest.mark.parametrize("q", [0.5, 0.9])
@@ -86,7 +93,10 @@ def test_a_quantile_of_each_column_has_its_own_law(q):
 
 def test_a_second_search_follows_in_its_own_column():
     subject = Quantile(
-        q=0.6, epsilon=3, method="above-threshold", **GRID | {"lower": None, "cap": 3, "growth": 1.5}
+        q=0.6,
+        epsilon=3,
+        method="above-threshold",
+        **GRID | {"lower": None, "cap": 3, "growth": 1.5},
     )
     assert len(subject.parts) == 2
     columns = {"below": [-2.5, -0.5, -0.5], "above": [0.2, 0.4, 1.5, 1.5, 2.5]}
@@ -163,7 +173,9 @@ def test_columns_do_not_share_noise():
 def test_one_threshold_for_all_columns_is_convicted(monkeypatch):
     sample = Geometric.sample
     monkeypatch.setattr(
-        Geometric, "sample", lambda self, n, entropy: np.repeat(sample(self, -(-n // 6), entropy), 6)[:n]
+        Geometric,
+        "sample",
+        lambda self, n, entropy: np.repeat(sample(self, -(-n // 6), entropy), 6)[:n],
     )
     subject = Quantile(q=0.5, epsilon=2, method="above-threshold", **GRID)
     drawn = release_many(subject, 8, lambda one: one.value)

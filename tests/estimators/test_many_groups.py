@@ -48,7 +48,9 @@ def repeated(values, ladder, groups):
 def test_one_group_is_what_it_is_alone(shape, estimator):
     subject = made(shape, estimator)
     for seed in range(20):
-        [together] = subject.release_each(BucketSums.of(VALUES, subject.search.ladder), entropy=Seeded(seed))
+        [together] = subject.release_each(
+            BucketSums.of(VALUES, subject.search.ladder), entropy=Seeded(seed)
+        )
         assert together.to_dict() == subject.release(VALUES, entropy=Seeded(seed)).to_dict()
 
 
@@ -72,7 +74,9 @@ def fits(clips, subject, side):
     observed, wanted = (np.append(*one) for one in zip(*pairs, strict=True))
     kept = wanted > 0
     return (
-        stats.chisquare(observed[kept], wanted[kept] * observed[kept].sum() / wanted[kept].sum()).pvalue
+        stats.chisquare(
+            observed[kept], wanted[kept] * observed[kept].sum() / wanted[kept].sum()
+        ).pvalue
         > LEVEL
     )
 
@@ -80,7 +84,9 @@ def fits(clips, subject, side):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_clips_of_many_groups_follow_their_law(shape):
     subject = made(shape, epsilon=6)
-    clips = subject.search.release_each(repeated(VALUES, subject.search.ladder, 6000), entropy=Seeded(8))
+    clips = subject.search.release_each(
+        repeated(VALUES, subject.search.ladder, 6000), entropy=Seeded(8)
+    )
     assert all(fits(clips, subject, side) for side in range(len(clips[0].tests)))
     # Groups of the same edges have one clip, whose noise is drawn together.
     assert len({id(clip) for clip in clips}) == len({clip.tests for clip in clips})
@@ -94,7 +100,9 @@ def test_one_threshold_for_all_groups_is_convicted(monkeypatch):
 
     monkeypatch.setattr(Geometric, "sample", shared)
     subject = made("above", epsilon=6)
-    clips = subject.search.release_each(repeated(VALUES, subject.search.ladder, 6000), entropy=Seeded(8))
+    clips = subject.search.release_each(
+        repeated(VALUES, subject.search.ladder, 6000), entropy=Seeded(8)
+    )
     assert not fits(clips, subject, 0)
 
 
@@ -122,7 +130,9 @@ def test_more_groups_than_are_looked_at_together(monkeypatch):
 
 def test_levels_beyond_64_bits_are_searched_one_by_one():
     scan = ThresholdScan(
-        (1 << 61) + 5, Geometric(made("above").search.scan.noise.rate), made("above").search.scan.noise
+        (1 << 61) + 5,
+        Geometric(made("above").search.scan.noise.rate),
+        made("above").search.scan.noise,
     )
     answers = np.array([[0, (1 << 61) + 4], [0, 1]], dtype=np.int64)
     lengths = np.array([[3, 10**9], [1, 1]], dtype=np.int64)

@@ -36,9 +36,13 @@ def test_unbiased_and_covered(values):
     """With 600 runs the mean of means is off by more than 6.2 of its standard errors with a probability below 1e-9."""
     noise, runs = Seeded(11), 600
     found = [mean_of_reports(MIXTURE.reports(values, entropy=noise)) for _ in range(runs)]
-    error = math.sqrt(np.mean([MIXTURE.variance(at=v) for v in values.tolist()]) / values.size / runs)
+    error = math.sqrt(
+        np.mean([MIXTURE.variance(at=v) for v in values.tolist()]) / values.size / runs
+    )
     assert abs(np.mean([one.value for one in found]) - values.mean()) < 6.2 * error
-    covered = np.mean([one.interval[0] - 1e-9 <= values.mean() <= one.interval[1] + 1e-9 for one in found])
+    covered = np.mean(
+        [one.interval[0] - 1e-9 <= values.mean() <= one.interval[1] + 1e-9 for one in found]
+    )
     assert covered > 0.95, "at least 0.95 for certain, and in fact far more"
     assert all(one.standard_error == pytest.approx(found[0].standard_error) for one in found), (
         "few reports: the largest"
@@ -48,7 +52,9 @@ def test_unbiased_and_covered(values):
 def test_the_standard_error_of_many_reports_is_that_of_their_spread():
     reports = MIXTURE.reports(np.full(20_000, 5.0), entropy=Seeded(3))
     found = mean_of_reports(reports)
-    assert found.standard_error == pytest.approx(math.sqrt(MIXTURE.variance(at=5) / 20_000), rel=0.03)
+    assert found.standard_error == pytest.approx(
+        math.sqrt(MIXTURE.variance(at=5) / 20_000), rel=0.03
+    )
     assert found.standard_error <= reports.standard_error / math.sqrt(20_000)
     assert found.reports == 20_000
     assert json.loads(json.dumps(found.to_dict()))["value"] == found.value
@@ -72,9 +78,9 @@ def test_the_interval_is_that_of_the_inequalities(n, wrong):
             middle = (low + high) / 2
             low, high = (low, middle) if bits(middle) >= 0 else (middle, high)
         wanted = min(plainly, high)
-    assert _bound_mean_error(n, variance=variance, beyond=beyond, width=width, wrong=wrong) == pytest.approx(
-        float(wanted), rel=1e-9
-    )
+    assert _bound_mean_error(
+        n, variance=variance, beyond=beyond, width=width, wrong=wrong
+    ) == pytest.approx(float(wanted), rel=1e-9)
 
 
 def test_the_inequality_holds_for_the_law_itself():
@@ -116,7 +122,9 @@ def test_numbers_alone_and_those_of_a_table():
 
 def test_what_is_refused():
     reports = MIXTURE.reports([1, 2], entropy=Seeded(5))
-    folded = LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)).release([1, 2], entropy=Seeded(1))
+    folded = LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)).release(
+        [1, 2], entropy=Seeded(1)
+    )
     other = CompositeMechanism(lower=0, upper=10, epsilon=2)
     weaker = CompositeMechanism(lower=0, upper=10, epsilon=1.01, activation="mixture").reports(
         [5] * 40, entropy=Seeded(5)
@@ -124,7 +132,10 @@ def test_what_is_refused():
     for call, words in [
         (lambda: mean_of_reports(reports.values), "mechanism must be the CompositeMechanism"),
         (lambda: mean_of_reports(folded), "mechanism must be the CompositeMechanism"),
-        (lambda: mean_of_reports(reports, mechanism=other), "must be the one that made the reports"),
+        (
+            lambda: mean_of_reports(reports, mechanism=other),
+            "must be the one that made the reports",
+        ),
         (lambda: mean_of_reports([], mechanism=MIXTURE), "at least one number"),
         (lambda: mean_of_reports(["1"], mechanism=MIXTURE), "at least one number"),
         (lambda: mean_of_reports([[1.0]], mechanism=MIXTURE), "at least one number"),
@@ -148,7 +159,9 @@ def test_the_interval_rests_on_public_constants_only():
     largest = max(MIXTURE.variance(at=v) for v in np.linspace(0, 10, 101).tolist())
     for values in (np.full(400, 5.0), np.repeat([0.0, 10.0], 200)):
         found = mean_of_reports(MIXTURE.reports(values, entropy=Seeded(3)))
-        reach = _bound_mean_error(400, variance=largest, beyond=most - 0, width=most - least, wrong=0.05)
+        reach = _bound_mean_error(
+            400, variance=largest, beyond=most - 0, width=most - least, wrong=0.05
+        )
         assert found.interval == pytest.approx((found.value - reach, found.value + reach), rel=1e-6)
         assert found.standard_error <= math.sqrt(largest / 400) * (1 + 1e-9), (
             "also where the numbers are far apart"

@@ -21,13 +21,19 @@ from sordino.sources import open_source
 
 GRID = sd.BucketGrid(edges=[0.0, 5.0])
 SALT = bytes(range(32))
-GERMAN = "kunde;betrag\n" + "".join(f"k{i};{1 + i % 900}.{i % 1000:03d},{i % 100:02d}\n" for i in range(4000))
+GERMAN = "kunde;betrag\n" + "".join(
+    f"k{i};{1 + i % 900}.{i % 1000:03d},{i % 100:02d}\n" for i in range(4000)
+)
 
 
 def cells(rows, unit, **more):
     """Return the two private counts of a table with columns u, g and x."""
-    frame = pl.DataFrame(rows, schema={"u": pl.String, "g": pl.String, "x": pl.Float64}, orient="row")
-    found = prepare_numbers(open_source(frame), unit, column="x", grid=GRID, salt=SALT, **more).count()
+    frame = pl.DataFrame(
+        rows, schema={"u": pl.String, "g": pl.String, "x": pl.Float64}, orient="row"
+    )
+    found = prepare_numbers(
+        open_source(frame), unit, column="x", grid=GRID, salt=SALT, **more
+    ).count()
     return np.array([found.known, found.missing])
 
 
@@ -50,7 +56,9 @@ def test_the_two_counts_move_by_what_the_noise_is_made_for(most, groups):
     for size in range(3 if groups else most + 2):
         for values in itertools.product([1.0, 7.0, None], repeat=size):
             for labels in itertools.product("ab", repeat=size if groups else 0):
-                mine = [("n", label, x) for label, x in zip(labels or "a" * size, values, strict=True)]
+                mine = [
+                    ("n", label, x) for label, x in zip(labels or "a" * size, values, strict=True)
+                ]
                 change = cells([*mine, *others], unit, **more) - base
                 moved.append(abs(change).sum())
                 alone[tuple(change)] = change
@@ -66,7 +74,11 @@ def test_the_two_counts_move_by_what_the_noise_is_made_for(most, groups):
 
 def largest_loss(rate, steps):
     """Return the largest logarithm of a ratio, over outcomes of two noisy counts and changes of so many steps in L1."""
-    changes = [d for d in itertools.product(range(-steps, steps + 1), repeat=2) if sum(map(abs, d)) <= steps]
+    changes = [
+        d
+        for d in itertools.product(range(-steps, steps + 1), repeat=2)
+        if sum(map(abs, d)) <= steps
+    ]
     outcomes = list(itertools.product(range(-9, 10), repeat=2))
     return max(
         rate * sum(abs(y - d) - abs(y) for y, d in zip(at, change, strict=True))
@@ -76,7 +88,8 @@ def largest_loss(rate, steps):
 
 
 @pytest.mark.parametrize(
-    ("adjacency", "rows", "steps"), [("add-remove", 1, 1), ("add-remove", 3, 3), ("replace-one", 2, 4)]
+    ("adjacency", "rows", "steps"),
+    [("add-remove", 1, 1), ("add-remove", 3, 3), ("replace-one", 2, 4)],
 )
 def test_a_release_loses_what_it_says_and_no_less(adjacency, rows, steps):
     """Every pair of outcomes of the two counts, at neighbors. With the noise of a single row: convicted."""
@@ -167,7 +180,9 @@ def test_nothing_is_claimed_of_no_rows():
 def test_a_german_file_is_right_or_visibly_low(tmp_path):
     path = tmp_path / "k.csv"
     path.write_text(GERMAN, encoding="utf-8")
-    truth = sum(float(line.split(";")[1].replace(".", "").replace(",", ".")) for line in GERMAN.split()[1:])
+    truth = sum(
+        float(line.split(";")[1].replace(".", "").replace(",", ".")) for line in GERMAN.split()[1:]
+    )
     asked = {"epsilon": 2, "lower": 0, "cap": 10**7}
 
     def ask(**how):
@@ -194,7 +209,9 @@ def test_a_german_file_is_right_or_visibly_low(tmp_path):
 
 
 def test_the_whole_release_costs_what_was_asked_for():
-    frame = pl.DataFrame({"u": list("abcd") * 50, "g": list("aabb") * 50, "x": [1.5, None, 3.0, 9.0] * 50})
+    frame = pl.DataFrame(
+        {"u": list("abcd") * 50, "g": list("aabb") * 50, "x": [1.5, None, 3.0, 9.0] * 50}
+    )
     for adjacency in ("add-remove", "replace-one"):
         unit = sd.PrivacyUnit("u", max_rows=3, adjacency=adjacency)
         session = sd.Session(frame, unit=unit, entropy=sd.Seeded(2))
@@ -206,7 +223,9 @@ def test_the_whole_release_costs_what_was_asked_for():
             ("sum", groups),
             ("sum", {"bounds": (0, 10**4)}),
         ):
-            found = getattr(session, name)("x", epsilon=1, lower=0, cap=10, numbers_share=0.25, **more)
+            found = getattr(session, name)(
+                "x", epsilon=1, lower=0, cap=10, numbers_share=0.25, **more
+            )
             # What bounds the search for several quantiles is not all spent.
             assert Fraction(9, 10) < Fraction(found.cost.pure()) <= 1
             one = found[0] if isinstance(found, tuple) else found

@@ -63,13 +63,18 @@ def test_a_lattice_is_counting_by_hand(seed):
     for _ in range(20):
         first, last = sorted(draw.choice(size + 1, 2, replace=False).tolist())
         low, high = draw.integers(-1, first + 1), draw.integers(last - 1, size + 1)
-        inside = [x for x in records if (low < 0 or x >= edges[low]) and (high >= size or x < edges[high])]
+        inside = [
+            x for x in records if (low < 0 or x >= edges[low]) and (high >= size or x < edges[high])
+        ]
         up = RankSearch(True, first, last, low, high, 4, 3, 0, scan)
-        below = [4 * sum(x < edges[i] for x in inside) - 3 * len(records) for i in range(first, last)]
+        below = [
+            4 * sum(x < edges[i] for x in inside) - 3 * len(records) for i in range(first, last)
+        ]
         assert spread_out(*up.lattice(runs)) == below
         down = RankSearch(False, first, last, low, high, 4, 3, 0, scan)
         above = [
-            4 * sum(x >= edges[i] for x in inside) - 3 * len(records) for i in reversed(range(first, last))
+            4 * sum(x >= edges[i] for x in inside) - 3 * len(records)
+            for i in reversed(range(first, last))
         ]
         assert spread_out(*down.lattice(runs)) == above
         assert [up.edge(k) for k in range(last - first)] == list(range(first, last))
@@ -91,7 +96,9 @@ def test_the_worked_example_with_exponential_noise_is_the_limit_of_fine_lattices
     """Oracle: threshold 3.5, rates 1/2, P(7) = .16545633; geometric noise on N times as fine a lattice errs by O(1/N)."""
     counts, masses = [2, 4, 5, 6, 7, 7, 7, 7], []
     for n in (10, 20, 40):
-        law = first_of([n * (2 * count - 7) for count in counts], 0, Fraction(1, 4 * n), Fraction(1, 4 * n))
+        law = first_of(
+            [n * (2 * count - 7) for count in counts], 0, Fraction(1, 4 * n), Fraction(1, 4 * n)
+        )
         masses.append(law[2])
     once = [2 * fine - coarse for coarse, fine in pairwise(masses)]
     assert (4 * once[1] - once[0]) / 3 == pytest.approx(0.1654563308249, abs=5e-8)
@@ -104,7 +111,9 @@ def test_the_audit_and_the_definition_agree_on_the_law_of_a_search(q):
     answers, lengths = part.lattice(Runs.of(BucketCounts.of(ORACLE, grid=quantile.grid)))
     listed = positions(part.scan, answers.tolist(), lengths.tolist())
     law = law_of(quantile, ORACLE)
-    assert {part.edge(found): float(low) for found, (low, _) in listed} == pytest.approx(law, abs=1e-12)
+    assert {part.edge(found): float(low) for found, (low, _) in listed} == pytest.approx(
+        law, abs=1e-12
+    )
     assert sum(law.values()) == pytest.approx(1, abs=1e-12)
 
 
@@ -128,7 +137,10 @@ def test_releases_have_the_law_of_the_definition_and_not_one_with_other_noise(op
     counts = BucketCounts.of(records, grid=quantile.grid)
     law = law_of(
         quantile,
-        [max(x, options.get("lower") or 0) if options.get("lower", 0) is not None else x for x in records],
+        [
+            max(x, options.get("lower") or 0) if options.get("lower", 0) is not None else x
+            for x in records
+        ],
     )
     edges = {edge: value_of(quantile, edge) for edge in law}
     drawn = Counter(quantile.release(counts, entropy=entropy).value for _ in range(n))
@@ -146,7 +158,9 @@ def test_releases_have_the_law_of_the_definition_and_not_one_with_other_noise(op
 
 def value_of(quantile, edge):
     ends = quantile.grid.edges.tolist()
-    if isinstance(quantile.parts[0], RankFlip):  # a bucket: its middle, or the edge of one without an end
+    if isinstance(
+        quantile.parts[0], RankFlip
+    ):  # a bucket: its middle, or the edge of one without an end
         cuts = [*([] if quantile.lower is None else [quantile.lower]), *ends]
         here = cuts[max(0, edge - (quantile.lower is None)) :][:2]
         return ends[0] if quantile.lower is None and not edge else sum(here) / len(here)
@@ -197,7 +211,12 @@ def fits(drawn, expected, n):
         ({"q": 0.5, "method": "permute-and-flip", "lower": None}, -15, -11.0, False),
         ({"q": 0.5, "method": "permute-and-flip", "lower": None}, 0.0, 0.5, False),
         ({"q": 0.5, "method": "permute-and-flip", "lower": -3}, -1e9, -2.5, False),
-        ({"q": 0, "lower": -3}, -7.5, -3.0, False),  # what lies below the lower bound counts as equal to it
+        (
+            {"q": 0, "lower": -3},
+            -7.5,
+            -3.0,
+            False,
+        ),  # what lies below the lower bound counts as equal to it
         (
             {"q": 0.5, "method": "permute-and-flip"},
             0.0,
@@ -233,7 +252,9 @@ def test_a_middle_lies_in_its_bucket_however_large_or_small_the_edges_are():
             *(float((Fraction(a) + Fraction(b)) / 2) for a, b in pairwise(edges)),
             edges[-1],
         ]
-        assert all(a <= middle <= b for middle, (a, b) in zip(middles[1:-1], pairwise(edges), strict=True))
+        assert all(
+            a <= middle <= b for middle, (a, b) in zip(middles[1:-1], pairwise(edges), strict=True)
+        )
     assert middle_of(0, BucketGrid(edges=[largest]), -largest) == 0
     assert middle_of(0, BucketGrid(edges=[3.0]), Fraction(1, 2)) == 1.75
 
@@ -265,7 +286,9 @@ def law_of_buckets(quantile, records):
     kinds, each = np.unique(every, return_counts=True)
     return dict(
         enumerate(
-            np.array(flip_runs(kinds.tolist(), each.tolist(), part.rate))[np.searchsorted(kinds, every)]
+            np.array(flip_runs(kinds.tolist(), each.tolist(), part.rate))[
+                np.searchsorted(kinds, every)
+            ]
         )
     )
 
@@ -278,7 +301,11 @@ def off_by(records, edges, q, edge, flips):
 
     Between the target and a bucket, if one is chosen: without those in that bucket.
     """
-    below = [0, *(sum(x < e for x in records) for e in edges), len(records)]  # below[i + 1] for edge i
+    below = [
+        0,
+        *(sum(x < e for x in records) for e in edges),
+        len(records),
+    ]  # below[i + 1] for edge i
     if flips:
         return max(0, below[edge] - q * len(records)) + min(0, below[edge + 1] - q * len(records))
     reached = next(i for i in range(len(edges) + 1) if below[i + 1] >= q * len(records))
@@ -294,7 +321,11 @@ def test_rank_errors_hold_with_their_confidence(options):
     edges, wrong, told = quantile.grid.edges.tolist(), 0.0, 0.0
     for edge, mass in law_of(quantile, records).items():
         places = range(len(quantile.parts))
-        ranges = [quantile.errors(edge, place) for place in places if in_reach(quantile.parts[place], edge)]
+        ranges = [
+            quantile.errors(edge, place)
+            for place in places
+            if in_reach(quantile.parts[place], edge)
+        ]
         low, high = (
             max(low for low, _ in ranges),
             min(high for _, high in ranges),
@@ -302,7 +333,9 @@ def test_rank_errors_hold_with_their_confidence(options):
         assert low <= 0 <= high
         told += mass * (high - low)
         flips = isinstance(quantile.parts[0], RankFlip)
-        wrong += mass * (not low <= off_by(records, edges, Fraction(str(quantile.q)), edge, flips) <= high)
+        wrong += mass * (
+            not low <= off_by(records, edges, Fraction(str(quantile.q)), edge, flips) <= high
+        )
     assert wrong <= 0.05
     assert told < 150  # they say something
 
@@ -324,7 +357,8 @@ def test_all_bounds_of_a_rank_share_what_may_be_wrong(options):
 
 def in_reach(part, edge):
     return (
-        not isinstance(part, RankSearch) or part.first - (not part.upward) <= edge < part.last + part.upward
+        not isinstance(part, RankSearch)
+        or part.first - (not part.upward) <= edge < part.last + part.upward
     )
 
 

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from sordino import BucketCounts, InvalidParameter, Quantile, Seeded, cost
-from sordino.estimators.quantiles.quantile_plan import LARGER_FIRST, correction, flips, upward, walks_far
+from sordino.estimators.quantiles.quantile_plan import (
+    LARGER_FIRST,
+    correction,
+    flips,
+    upward,
+    walks_far,
+)
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch
 
 HALF = Fraction(1, 2)
@@ -38,7 +44,9 @@ def test_the_method_follows_the_size_hint_and_nothing_else():
     assert isinstance(searched(made(size_hint=10**9, method="above-threshold")), RankSearch)
     assert not flips(Fraction(99, 100), Fraction(1), 1390, 1000)
     assert flips(Fraction(95, 100), Fraction(1), 1390, 1000)
-    assert isinstance(searched(made(cap=1e6, growth=1.01, size_hint=enough, rows_per_unit=2)), RankSearch)
+    assert isinstance(
+        searched(made(cap=1e6, growth=1.01, size_hint=enough, rows_per_unit=2)), RankSearch
+    )
 
 
 def test_the_direction_is_up_unless_few_records_lie_below():
@@ -55,7 +63,9 @@ def test_the_direction_is_up_unless_few_records_lie_below():
 def test_both_signs_take_one_search_if_the_hint_allows_it_and_else_two():
     one = made(lower=None, cap=1e6, size_hint=40, epsilon=4, method="above-threshold")
     assert searched(one).upward
-    assert not searched(made(lower=None, cap=1e6, size_hint=10**4, q=0.3, method="above-threshold")).upward
+    assert not searched(
+        made(lower=None, cap=1e6, size_hint=10**4, q=0.3, method="above-threshold")
+    ).upward
     for hint in (None, 3):
         up, down = made(lower=None, cap=1e6, size_hint=hint).parts
         zero = (up.last - 1) // 2
@@ -111,7 +121,8 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize(
-    "options", [{"q": 0.75}, {"q": 0.01}, {"size_hint": 1000}, {"adjacency": "replace-one", "size_hint": 5}]
+    "options",
+    [{"q": 0.75}, {"q": 0.01}, {"size_hint": 1000}, {"adjacency": "replace-one", "size_hint": 5}],
 )
 def test_nothing_reads_the_number_of_rows(options, monkeypatch):
     """For every column the same state is asked the same questions, the same words are drawn, and the same is charged."""
@@ -148,7 +159,9 @@ def test_the_cost_is_the_interval_of_its_search():
     assert made(q=0.02).cost == cost.Range(
         low=Fraction(49, 99), high=1, orientation=LARGER_FIRST
     )  # down: 1 - q takes the place of q
-    assert made(q=0.75, ratio=3).cost == cost.Range(low=Fraction(3, 13), high=1, orientation=LARGER_FIRST)
+    assert made(q=0.75, ratio=3).cost == cost.Range(
+        low=Fraction(3, 13), high=1, orientation=LARGER_FIRST
+    )
     assert made(adjacency="replace-one").cost == cost.Range(low=HALF, high=1)
     assert made(adjacency="replace-one", rows_per_unit=2).cost == cost.Pure(epsilon=1)
     assert made(method="permute-and-flip").cost == cost.Pure(epsilon=1)
@@ -179,8 +192,12 @@ def test_rates_are_those_of_the_budget_for_each_row(adjacency, rows):
     e = Fraction(4, 7) if adjacency == "add-remove" else HALF
     assert (part.weight, part.drop) == (4, 3)
     assert part.scan.noise.rate == part.scan.threshold_noise.rate == e / (4 * rows)
-    flip = searched(made(q=0.75, adjacency=adjacency, rows_per_unit=rows, method="permute-and-flip"))
-    assert flip.rate == Fraction(1, rows * (6 if adjacency == "add-remove" else 8))  # twice 3 or 4 steps
+    flip = searched(
+        made(q=0.75, adjacency=adjacency, rows_per_unit=rows, method="permute-and-flip")
+    )
+    assert flip.rate == Fraction(
+        1, rows * (6 if adjacency == "add-remove" else 8)
+    )  # twice 3 or 4 steps
 
 
 def test_a_share_is_a_fraction_with_a_small_denominator():
@@ -218,7 +235,9 @@ def test_public_parameters_are_refused_by_name(name):
 
 
 def test_both_signs_need_a_positive_cap():
-    with pytest.raises(InvalidParameter, match=r"Quantile\.cap must be above 0, where lower is None; got -1"):
+    with pytest.raises(
+        InvalidParameter, match=r"Quantile\.cap must be above 0, where lower is None; got -1"
+    ):
         made(lower=None, cap=-1)
 
 
@@ -239,7 +258,8 @@ def test_counts_over_another_grid_are_refused():
 
 
 @pytest.mark.parametrize(
-    "values", ["abc", np.array(["1", "2"]), np.zeros((2, 2)), 5.0, None, np.zeros(3, dtype="datetime64[s]")]
+    "values",
+    ["abc", np.array(["1", "2"]), np.zeros((2, 2)), 5.0, None, np.zeros(3, dtype="datetime64[s]")],
 )
 def test_what_is_no_list_of_numbers_is_refused(values):
     with pytest.raises(InvalidParameter, match="one-dimensional"):

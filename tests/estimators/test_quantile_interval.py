@@ -40,9 +40,13 @@ def misses(subject, column, q):
     """Chances that `low` lies above the quantile, and `high` below it; upper bounds."""
     runs, true = Runs.of(BucketCounts.of(column, grid=subject.grid)), true_quantile(column, q)
     up, down = subject.parts
-    low = sum(float(most) for found, (_, most) in law_of(up, runs) if _low(subject, up.edge(found)) > true)
+    low = sum(
+        float(most) for found, (_, most) in law_of(up, runs) if _low(subject, up.edge(found)) > true
+    )
     high = sum(
-        float(most) for found, (_, most) in law_of(down, runs) if _high(subject, down.edge(found)) < true
+        float(most)
+        for found, (_, most) in law_of(down, runs)
+        if _high(subject, down.edge(found)) < true
     )
     return low, high
 
@@ -73,9 +77,15 @@ def test_the_chance_is_nearly_used_up_somewhere():
     )
     up, down = subject.parts
     rates = {"noise": replace(up.scan.noise, rate=up.scan.noise.rate * 1000)}
-    sharp = (replace(up, scan=replace(up.scan, **rates)), replace(down, scan=replace(down.scan, **rates)))
+    sharp = (
+        replace(up, scan=replace(up.scan, **rates)),
+        replace(down, scan=replace(down.scan, **rates)),
+    )
     object.__setattr__(subject, "parts", sharp)
-    most = max(max(misses(subject, [1] * n + [3] * m, 0.5)) for n, m in ((500, 501), (501, 500), (500, 500)))
+    most = max(
+        max(misses(subject, [1] * n + [3] * m, 0.5))
+        for n, m in ((500, 501), (501, 500), (500, 500))
+    )
     assert 0.02 < most <= 0.025
 
 
@@ -93,13 +103,17 @@ def test_a_search_that_does_not_stop_early_misses_the_quantile():
 
 def test_confidence_is_what_is_asked_for():
     for confidence in (0.5, 0.8, 0.99):
-        subject = QuantileInterval(q=0.5, epsilon=1, adjacency="add-remove", confidence=confidence, **GRID)
+        subject = QuantileInterval(
+            q=0.5, epsilon=1, adjacency="add-remove", confidence=confidence, **GRID
+        )
         assert max(misses(subject, COLUMNS["spread"], 0.5)) <= (1 - confidence) / 2
 
 
 def test_real_values_of_both_signs():
     values = np.random.default_rng(1).normal(0, 10, 3000)
-    subject = QuantileInterval(q=0.3, epsilon=2, adjacency="add-remove", lower=None, cap=1e6, growth=1.05)
+    subject = QuantileInterval(
+        q=0.3, epsilon=2, adjacency="add-remove", lower=None, cap=1e6, growth=1.05
+    )
     true, entropy = float(np.sort(values)[math.ceil(0.3 * 3000) - 1]), Seeded(3)
     ends = [subject.release(values, entropy=entropy) for _ in range(200)]
     assert sum(one.low <= true <= one.high for one in ends) >= 188
@@ -108,7 +122,9 @@ def test_real_values_of_both_signs():
 
 def test_the_cost_is_within_the_budget_and_that_of_both_searches():
     for adjacency, rows in itertools.product(("add-remove", "replace-one"), (1, 3)):
-        subject = QuantileInterval(q=0.25, epsilon=1, adjacency=adjacency, rows_per_unit=rows, **GRID)
+        subject = QuantileInterval(
+            q=0.25, epsilon=1, adjacency=adjacency, rows_per_unit=rows, **GRID
+        )
         assert 0.99 < subject.cost.pure() <= 1
 
 
@@ -137,7 +153,9 @@ def test_what_is_refused(changed):
 def test_a_session_says_the_interval_and_its_price():
     import polars as pl
 
-    frame = pl.DataFrame({"age": np.random.default_rng(1).integers(0, 90, 4000), "g": ["a", "b"] * 2000})
+    frame = pl.DataFrame(
+        {"age": np.random.default_rng(1).integers(0, 90, 4000), "g": ["a", "b"] * 2000}
+    )
     session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=Seeded(7))
     ask = {"epsilon": 1, "lower": 0, "cap": 120, "integer": True}
     with_interval = session.quantile("age", q=0.5, **ask)

@@ -18,7 +18,14 @@ from sordino.ledger import Budget
 from support.fit import LEVEL
 from support.quantiles import sized_law
 
-PUBLIC = {"q": (0.25, 0.5, 0.75), "epsilon": 3, "adjacency": "add-remove", "lower": 0, "cap": 15, "growth": 2}
+PUBLIC = {
+    "q": (0.25, 0.5, 0.75),
+    "epsilon": 3,
+    "adjacency": "add-remove",
+    "lower": 0,
+    "cap": 15,
+    "growth": 2,
+}
 
 
 def made(**changes):
@@ -150,7 +157,10 @@ def test_a_value_that_most_records_share_does_not_push_the_others_to_the_cap():
 
 def test_both_signs_end_where_the_grid_does():
     found = made(lower=None, epsilon=200).release([-1e9] * 30 + [1e9] * 30, entropy=Seeded(1))
-    assert [(one.value, one.capped) for one in (found[0], found[2])] == [(-15.0, True), (15.0, True)]
+    assert [(one.value, one.capped) for one in (found[0], found[2])] == [
+        (-15.0, True),
+        (15.0, True),
+    ]
 
 
 def test_deciles_of_a_large_column_are_near():
@@ -171,7 +181,9 @@ def test_rank_errors_hold_for_records_that_do_not_share_buckets(adjacency):
     counts, entropy, runs = BucketCounts.of(records, grid=quantiles.grid), Seeded(9), 60
     wrong = 0
     for _ in range(runs):
-        for q, one in zip((0.1, 0.3, 0.5, 0.9), quantiles.release(counts, entropy=entropy), strict=True):
+        for q, one in zip(
+            (0.1, 0.3, 0.5, 0.9), quantiles.release(counts, entropy=entropy), strict=True
+        ):
             off = int((records < one.value).sum()) - math.ceil(q * records.size)
             slack = quantiles.levels + 2
             wrong += not one.rank_error_low - slack <= off <= one.rank_error_high + slack
@@ -182,7 +194,9 @@ def test_rank_errors_hold_for_records_that_do_not_share_buckets(adjacency):
 
 
 def test_levels_and_their_cost():
-    assert [made(q=tuple(i / (m + 1) for i in range(1, m + 1))).levels for m in (1, 2, 3, 4, 7, 8, 9)] == [
+    assert [
+        made(q=tuple(i / (m + 1) for i in range(1, m + 1))).levels for m in (1, 2, 3, 4, 7, 8, 9)
+    ] == [
         1,
         2,
         2,
@@ -191,7 +205,9 @@ def test_levels_and_their_cost():
         4,
         4,
     ]
-    assert made().cost == cost.compose(cost.Pure(epsilon=1), cost.repeat(cost.Range(low=1, high=1), 2))
+    assert made().cost == cost.compose(
+        cost.Pure(epsilon=1), cost.repeat(cost.Range(low=1, high=1), 2)
+    )
     # A record that loses its number moves their number, and what searches count by less than one that moves.
     for rows in (1, 4):
         replaced = made(adjacency="replace-one", rows_per_unit=rows)
@@ -235,7 +251,12 @@ def test_the_release_is_several_values_with_one_public_story():
 def test_a_ledger_charges_it_once(tmp_path):
     budget = Budget(epsilon=4)
     ledger = Ledger.create(
-        tmp_path / "b.db", account="a", budget=budget, adjacency="add-remove", unit="row", source="s"
+        tmp_path / "b.db",
+        account="a",
+        budget=budget,
+        adjacency="add-remove",
+        unit="row",
+        source="s",
     )
     with ledger.reserve(made(), label="quartiles") as charge:
         assert len(charge.release(made(), [1.0, 2.0, 3.0] * 9)) == 3
@@ -272,9 +293,9 @@ def test_the_same_words_are_drawn_for_the_same_outputs_whatever_the_number_of_ro
     for times in (50, 500, 50_000):
         entropy = Logged(3)
         found = quantiles.release(np.repeat([0.5, 2.0, 5.0, 9.0], times), entropy=entropy)
-        seen[tuple(one.value for one in found)] = seen.get(tuple(one.value for one in found), set()) | {
-            tuple(entropy.asked)
-        }
+        seen[tuple(one.value for one in found)] = seen.get(
+            tuple(one.value for one in found), set()
+        ) | {tuple(entropy.asked)}
     assert set(seen) == {(1.0, 3.0, 7.0)}
     assert len(seen[1.0, 3.0, 7.0]) == 1
 
@@ -313,5 +334,7 @@ def test_public_parameters_are_refused_by_name(name):
 
 
 def test_counts_over_another_grid_are_refused():
-    with pytest.raises(InvalidParameter, match=r"Quantiles\.release needs counts over its own grid"):
+    with pytest.raises(
+        InvalidParameter, match=r"Quantiles\.release needs counts over its own grid"
+    ):
         made().release(BucketCounts.of([1.0], grid=made(cap=7).grid), entropy=Seeded(1))

@@ -190,7 +190,9 @@ def test_the_tail_of_a_difference_is_that_of_the_law():
         difference = np.convolve(mass, mass[::-1])
         for lead in (-3, 0, 1, 2, 7):
             tail = difference[2 * most + lead :].sum()
-            assert selected_rows._laplace_difference_tail(rate, lead) == pytest.approx(tail, rel=1e-9)
+            assert selected_rows._laplace_difference_tail(rate, lead) == pytest.approx(
+                tail, rel=1e-9
+            )
 
 
 def test_equal_items_are_seldom_told_apart_and_far_ones_are():
@@ -217,7 +219,9 @@ def test_after_two_sided_noise_the_measurements_alone_tell():
 
 def test_the_lower_bound_of_a_capped_count_takes_the_whole_chance():
     rate = 0.2
-    fresh = sd.LaplaceMechanism(epsilon=rate, sensitivity=sd.COUNTING).release(1000, entropy=sd.Seeded(7))
+    fresh = sd.LaplaceMechanism(epsilon=rate, sensitivity=sd.COUNTING).release(
+        1000, entropy=sd.Seeded(7)
+    )
     low, high = true_interval(fresh, 0.95, capped=True)
     r = math.exp(-rate)
     # The least R with P(noise > R) = r^(R+1)/(1+r) at most 5 %.

@@ -16,11 +16,14 @@ TENTH = DiscreteLaplace(Fraction(1, 10))
 
 
 @pytest.mark.parametrize(
-    ("a", "c"), [(1.0, 0.0), (0.9, 0.1), (0.5, 0.5), (0.5 + 1e-9, 0.5 - 1e-9), (0.7, 0.3), (1.0, 1.0)]
+    ("a", "c"),
+    [(1.0, 0.0), (0.9, 0.1), (0.5, 0.5), (0.5 + 1e-9, 0.5 - 1e-9), (0.7, 0.3), (1.0, 1.0)],
 )
 def test_the_tail_is_that_of_a_difference_of_laplace_variables(a, c):
     """P(|a X - c Y| > t) by adding up over Y."""
-    y = (np.arange(100_000) + 0.5) * 4e-4  # one half of the law of Y; the other half is its mirror image
+    y = (
+        np.arange(100_000) + 0.5
+    ) * 4e-4  # one half of the law of Y; the other half is its mirror image
     weight = np.exp(-y) * 4e-4 / 2
 
     def beyond(x):  # P(a X > x)
@@ -48,7 +51,8 @@ def covered(u, v, rate, wrong, *, one_sided=False, draws=400, seed=1):
     noise = DiscreteLaplace(rate).sample(2 * draws, Seeded(seed)).reshape(draws, 2)
     share = Fraction(u, u + v)
     ends = [
-        ShareTest(u + int(x), v + int(y), DiscreteLaplace(rate), 0, wrong, one_sided).ends() for x, y in noise
+        ShareTest(u + int(x), v + int(y), DiscreteLaplace(rate), 0, wrong, one_sided).ends()
+        for x, y in noise
     ]
     return [low <= share and (one_sided or share <= high) for low, high in ends], ends
 
@@ -65,7 +69,9 @@ def test_intervals_are_not_wider_than_they_have_to_be():
     hit, ends = covered(30_000, 30_000, Fraction(1, 500), 0.1, draws=200)
     assert np.mean(hit) == pytest.approx(0.9, abs=0.08)
     width = np.mean([float(high - low) for low, high in ends])
-    both = 2 * 500 * math.log(2 / 0.1) / 60_000  # the totals at their own quantiles, each with half the level
+    both = (
+        2 * 500 * math.log(2 / 0.1) / 60_000
+    )  # the totals at their own quantiles, each with half the level
     assert width < 0.7 * both
 
 

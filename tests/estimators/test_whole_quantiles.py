@@ -19,7 +19,13 @@ def true_quantile(values, q):
 
 
 def made(q, **changed):
-    options = {"epsilon": 50, "adjacency": "add-remove", "lower": 0, "cap": 120, "integer": True} | changed
+    options = {
+        "epsilon": 50,
+        "adjacency": "add-remove",
+        "lower": 0,
+        "cap": 120,
+        "integer": True,
+    } | changed
     return (Quantiles if isinstance(q, tuple) else Quantile)(q=q, **options)
 
 
@@ -62,7 +68,9 @@ def test_several_do_not_fall():
     for _ in range(200):
         values = [
             one.value
-            for one in made((0.1, 0.45, 0.5, 0.55, 0.9), epsilon=0.5).release(AGES[:50], entropy=entropy)
+            for one in made((0.1, 0.45, 0.5, 0.55, 0.9), epsilon=0.5).release(
+                AGES[:50], entropy=entropy
+            )
         ]
         assert values == sorted(values)
         assert all(value.is_integer() for value in values)

@@ -41,5 +41,7 @@ def test_a_wide_column_is_read_like_a_list(column, name):
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_wide_column_is_counted_like_a_list(column):
     grid = sd.ClippedSum(**OPTIONS).grid
-    wide, listed = (sd.BucketCounts.of(values, grid=grid) for values in (COLUMNS[column], list(WIDE)))
+    wide, listed = (
+        sd.BucketCounts.of(values, grid=grid) for values in (COLUMNS[column], list(WIDE))
+    )
     assert np.array_equal(wide.counts, listed.counts)

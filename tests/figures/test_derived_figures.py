@@ -25,7 +25,9 @@ def mechanism(epsilon=1):
 
 def value(number, made=None):
     made = made or mechanism()
-    return sd.Value(value=float(number), standard_error=1.0, mechanism=made, cost=made.cost, simulated=False)
+    return sd.Value(
+        value=float(number), standard_error=1.0, mechanism=made, cost=made.cost, simulated=False
+    )
 
 
 def values(listed, made=None):
@@ -97,7 +99,9 @@ def test_several_releases_share_what_may_go_wrong():
     a, b = value(520), value(480, mechanism(2))
     both = a + b
     assert both.value == 1000
-    assert both.high - both.value == far([(a.mechanism, 1)], WRONG / 2) + far([(b.mechanism, 1)], WRONG / 2)
+    assert both.high - both.value == far([(a.mechanism, 1)], WRONG / 2) + far(
+        [(b.mechanism, 1)], WRONG / 2
+    )
     settled = sd.derive(both, planned=True)
     assert settled.high - settled.value == far([(a.mechanism, 1), (b.mechanism, 1)])
     # Rows of one release are one sum of noises in any case.
@@ -270,7 +274,9 @@ def test_a_ratio_without_a_law_divides_ends_that_share_what_may_be_wrong(session
     each = mean / rows
     over, under = (sd.derive(one, confidence=0.975) for one in (mean, rows))
     assert min(over.low, under.low) > 0
-    assert (each.low, each.high) == pytest.approx((over.low / under.high, over.high / under.low), rel=1e-9)
+    assert (each.low, each.high) == pytest.approx(
+        (over.low / under.high, over.high / under.low), rel=1e-9
+    )
 
 
 def test_what_is_made_of_figures_of_some_rows_says_of_which(session):
@@ -283,7 +289,9 @@ def test_what_is_made_of_figures_of_some_rows_says_of_which(session):
     assert (every + every).about == ()
     items = session.histogram("item", epsilon=1, domain=["a"], where="paid > 5")
     assert "About item, only rows where paid > 5." in sd.derive(items, "a").about
-    groups = session.sum("paid", epsilon=1, lower=0, cap=99, by="item", domain=["a"], groups_per_unit=1)
+    groups = session.sum(
+        "paid", epsilon=1, lower=0, cap=99, by="item", domain=["a"], groups_per_unit=1
+    )
     [_, told] = sd.derive(groups, "a").about
     assert "in each of at most 1 group" in told
     share = some / every
@@ -315,7 +323,9 @@ def test_what_is_made_of_clipped_figures_says_so(session):
     assert all(figure.clipped for figure in figures.values())
     assert not any(sd.derive(figure).clipped for figure in plain.values())
     page = sd.derive_all(figures | plain)
-    assert [row["clipped"] for row in page.list_rows()] == [True] * len(figures) + [False] * len(plain)
+    assert [row["clipped"] for row in page.list_rows()] == [True] * len(figures) + [False] * len(
+        plain
+    )
     assert "moved between two ends first" in page._repr_html_()
     assert "moved between two ends first" in figures["of sums"]._repr_html_()
     assert "moved between" not in sd.derive_all(plain)._repr_html_()

@@ -51,7 +51,12 @@ def test_the_reach_is_enough_and_hardly_more(parts, wrong):
 
 @pytest.mark.parametrize(
     "law",
-    [LAPLACE(Fraction(1)), LAPLACE(Fraction(1, 10**8)), GAUSS(Fraction(2)), GAUSS(Fraction(1, 10**14))],
+    [
+        LAPLACE(Fraction(1)),
+        LAPLACE(Fraction(1, 10**8)),
+        GAUSS(Fraction(2)),
+        GAUSS(Fraction(1, 10**14)),
+    ],
 )
 @pytest.mark.parametrize("wrong", [0.05, 1e-3, 1e-5])
 @pytest.mark.each_value
@@ -74,7 +79,8 @@ def test_units_far_apart():
     fine = (LAPLACE(Fraction(1, 10**8)), Fraction(1, 1 << 20))
     far = find_far([(LAPLACE(Fraction(1, 100)), Fraction(1)), fine], Fraction(1, 20))
     alone = [
-        float(find_far([one], Fraction(1, 20))) for one in ((LAPLACE(Fraction(1, 100)), Fraction(1)), fine)
+        float(find_far([one], Fraction(1, 20)))
+        for one in ((LAPLACE(Fraction(1, 100)), Fraction(1)), fine)
     ]
     assert math.hypot(*alone) * 0.9 < far < sum(alone)
 
@@ -83,7 +89,9 @@ def test_nothing_reaches_nowhere_and_tiny_levels_end():
     assert find_far([], Fraction(1, 20)) == 0
     law = GAUSS(Fraction(1, 200))
     assert -law.quantile(5e-10) <= find_far([(law, Fraction(1))], Fraction(1, 10**9)) < 80
-    both = find_far([(law, Fraction(1)), (LAPLACE(Fraction(1)), Fraction(1, 3))], Fraction(1, 10**9))
+    both = find_far(
+        [(law, Fraction(1)), (LAPLACE(Fraction(1)), Fraction(1, 3))], Fraction(1, 10**9)
+    )
     assert both > -law.quantile(5e-10)
 
 

@@ -54,14 +54,20 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--case", metavar="FILE_OR_SEED", help="look at one case")
     parser.add_argument(
-        "--broken", choices=sorted(broken.TWINS), help="take one mend out, and stop when that is found"
+        "--broken",
+        choices=sorted(broken.TWINS),
+        help="take one mend out, and stop when that is found",
     )
     parser.add_argument("--stop", action="store_true", help="stop at the first finding")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--no-server", action="store_true", help="leave PostgreSQL out")
     parser.add_argument("--spark", action="store_true", help="tables of Spark, and no others")
     parser.add_argument(
-        "--shrink", type=float, default=20.0, metavar="SECONDS", help="how long a finding is cut down"
+        "--shrink",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="how long a finding is cut down",
     )
     parser.add_argument("--folder", default=str(FOLDER), help="where findings are kept")
     return parser.parse_args()
@@ -73,7 +79,10 @@ def _one(named: str, twin: str | None, folder: Path, seconds: float, spark: bool
     from_file = Path(named).is_file()
     case = load(Path(named)) if from_file else make_case(int(named), "spark" if spark else None)
     kind = case.source["kind"]
-    with servers.reachable(wanted=kind == "postgres"), spark_tables.reachable(wanted=kind == "spark"):
+    with (
+        servers.reachable(wanted=kind == "postgres"),
+        spark_tables.reachable(wanted=kind == "spark"),
+    ):
         finding = check(case, pool=False)
         print(finding or "nothing was found")
         if finding is not None and not from_file and seconds:

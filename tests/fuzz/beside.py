@@ -114,9 +114,13 @@ def _list_files(target: str, folder: Path) -> Iterator[Path]:
     if "://" in where:
         return
     if Path(where).is_dir():
-        yield from (one for one in Path(where).rglob("t*") if one.is_file() and not one.is_symlink())
+        yield from (
+            one for one in Path(where).rglob("t*") if one.is_file() and not one.is_symlink()
+        )
     elif "*" in where:
-        yield from (one for one in Path(where).parent.glob(Path(where).name) if not one.is_symlink())
+        yield from (
+            one for one in Path(where).parent.glob(Path(where).name) if not one.is_symlink()
+        )
     else:
         yield Path(where)
 

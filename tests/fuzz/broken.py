@@ -47,7 +47,9 @@ def _put(owner: Any, name: str, value: Any) -> None:
 
 def _let_statistics_decide() -> None:
     """Let the engine fold what it knows of whole columns, and read files by itself."""
-    _UNDO.append(engines.rewrite(r"SET disabled_optimizers = .*", "SET disabled_optimizers = 'in_clause'"))
+    _UNDO.append(
+        engines.rewrite(r"SET disabled_optimizers = .*", "SET disabled_optimizers = 'in_clause'")
+    )
     _put(engine_module.Engine, "close_doors", lambda self, paths: None)
     _put(tables.ParquetReader, "relation", _scan_parquet)
     _put(tables.DatabaseReader, "relation", _scan_database)
@@ -101,17 +103,17 @@ def _bounded(kept: str, bounds: Any, draw: Any) -> str:
     whose = f"{literal(salt.hex())} || length(unit) || ':' || unit"
     if grouped and groups is not None:
         place = f"row_number() OVER (PARTITION BY unit ORDER BY {words.drawn.format(f'{whose} || item')}, grp) AS place"
-        first = (
-            f"SELECT unit, grp, {place} FROM (SELECT DISTINCT unit, grp, item FROM {known} AS pairs) AS pairs"
+        first = f"SELECT unit, grp, {place} FROM (SELECT DISTINCT unit, grp, item FROM {known} AS pairs) AS pairs"
+        chosen = (
+            f"(SELECT unit AS one, grp AS its FROM ({first}) AS placed WHERE place <= {groups})"
         )
-        chosen = f"(SELECT unit AS one, grp AS its FROM ({first}) AS placed WHERE place <= {groups})"
         known = f"(SELECT x, {names}unit FROM {known} AS known JOIN {chosen} AS chosen ON unit = one AND grp = its)"
     inside = "unit, grp" if grouped else "unit"
     label = "length(item) || ':' || item || " if grouped else ""
-    key = words.drawn.format(f"{whose} || {label}copy || ':' || coalesce({words.shown.format('x')}, '')")
-    copies = (
-        f"SELECT x, {names}unit, row_number() OVER (PARTITION BY {inside}, x) AS copy FROM {known} AS known"
+    key = words.drawn.format(
+        f"{whose} || {label}copy || ':' || coalesce({words.shown.format('x')}, '')"
     )
+    copies = f"SELECT x, {names}unit, row_number() OVER (PARTITION BY {inside}, x) AS copy FROM {known} AS known"
     placed = f"SELECT *, row_number() OVER (PARTITION BY {inside} ORDER BY {key}, x, copy) AS place FROM ({copies}) AS copies"
     return f"(SELECT {'grp, ' if grouped else ''}x FROM ({placed}) AS placed WHERE place <= {rows})"
 
@@ -174,9 +176,7 @@ def wide_total() -> None:
 
 def frame_types() -> None:
     """How a column of a frame is declared decides whether it can be a label: one missing value makes floats of whole numbers."""
-    kinds = (
-        r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|UUID|ENUM\(.*\)"
-    )
+    kinds = r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|UUID|ENUM\(.*\)"
     _put(source_module, "AS_LABELS", re.compile(kinds, re.DOTALL))
 
     read = frames._read_pandas_type
@@ -205,7 +205,9 @@ def strays() -> None:
     def column(series: Any, pa: Any) -> Any:
         if series.dtype != object or not any(isinstance(value, str) for value in series):
             return before(series, pa)
-        return pa.array([value if isinstance(value, str) else None for value in series], pa.large_string())
+        return pa.array(
+            [value if isinstance(value, str) else None for value in series], pa.large_string()
+        )
 
     _put(frames, "_pandas_column", column)
 
@@ -338,19 +340,29 @@ def resembles(case: Case, law: str) -> str | None:
         return "predicates"
     if _has_strays(case):
         return "strays"
-    if source["kind"] == "pandas" and source["made"] in {"numpy", "category"} and _missing_decides(case):
+    if (
+        source["kind"] == "pandas"
+        and source["made"] in {"numpy", "category"}
+        and _missing_decides(case)
+    ):
         return "frame-types"
     if source.get("made") == "scan_csv":
         return "frame-types"
     rows = (*case.base.rows, *case.added, *case.instead)
-    if any(is_beyond(kind, value) for row in rows for kind, value in zip(case.base.kinds, row, strict=True)):
+    if any(
+        is_beyond(kind, value)
+        for row in rows
+        for kind, value in zip(case.base.kinds, row, strict=True)
+    ):
         return "decimals"
     if source.get("header") is False and any(
         str(value).startswith("\ufeff") for row in case.base.rows + case.added for value in row
     ):
         return "mark"
     confused = len({name.lower() for name in case.base.names}) < len(case.base.names)
-    if confused and (source["kind"] in {"parquet", "relation"} or source.get("made") == "scan_parquet"):
+    if confused and (
+        source["kind"] in {"parquet", "relation"} or source.get("made") == "scan_parquet"
+    ):
         return "case"
     if question.where is not None:
         return "where"
@@ -384,7 +396,9 @@ def _has_strays(case: Case) -> bool:
     """Tell whether some text stands among numbers or truth values."""
     rows = (*case.base.rows, *case.added, *case.instead)
     pairs = [pair for row in rows for pair in zip(case.base.kinds, row, strict=True)]
-    return any(isinstance(value, str) and kind in {*WHOLE, *FLOATS, "BOOLEAN"} for kind, value in pairs)
+    return any(
+        isinstance(value, str) and kind in {*WHOLE, *FLOATS, "BOOLEAN"} for kind, value in pairs
+    )
 
 
 def _missing_decides(case: Case) -> bool:
@@ -402,7 +416,11 @@ def _missing_decides(case: Case) -> bool:
 def _with_nan(case: Case, law: str) -> str | None:
     place = case.base.names.index(str(case.question.column))
     numbers = [row[place] for row in (*case.base.rows, *case.added, *case.instead)]
-    signs = {math.copysign(1.0, number) for number in numbers if number is not None and math.isnan(number)}
+    signs = {
+        math.copysign(1.0, number)
+        for number in numbers
+        if number is not None and math.isnan(number)
+    }
     if (
         len(signs) > 1
         and case.question.unit is not None

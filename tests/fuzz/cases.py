@@ -75,7 +75,8 @@ class Case:
             return False
         place = self.base.names.index(self.question.item)
         labels = [
-            {identity(row[place]) for row in rows} for rows in (self.base.rows, self.added, self.instead)
+            {identity(row[place]) for row in rows}
+            for rows in (self.base.rows, self.added, self.instead)
         ]
         return not labels[1] | labels[2] <= labels[0]
 
@@ -119,11 +120,15 @@ def to_text(case: Case, finding: str | None = None) -> str:
         )
         if value
     }
-    kept["columns"] = [[name, kind] for name, kind in zip(case.base.names, case.base.kinds, strict=True)]
+    kept["columns"] = [
+        [name, kind] for name, kind in zip(case.base.names, case.base.kinds, strict=True)
+    ]
     lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in kept.items()]
     for name, rows in (("base", case.base.rows), ("added", case.added), ("instead", case.instead)):
         runs = [json.dumps(run) for run in pack(rows)]
-        lines.append(f'  "{name}": [' + ("\n    " + ",\n    ".join(runs) + "\n  ]" if runs else "]"))
+        lines.append(
+            f'  "{name}": [' + ("\n    " + ",\n    ".join(runs) + "\n  ]" if runs else "]")
+        )
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

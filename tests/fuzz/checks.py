@@ -87,7 +87,11 @@ def examine(case: Case, *, pool: bool, thorough: bool) -> Seen:
         run = _Run(case, pool=pool, thorough=thorough)
         try:
             finding = next((one for one in run.findings() if limit_of(case) is None), None)
-            return Seen(finding, len(run.outcomes), any(one.refused is None for one in run.outcomes.values()))
+            return Seen(
+                finding,
+                len(run.outcomes),
+                any(one.refused is None for one in run.outcomes.values()),
+            )
         finally:
             run.close()
 
@@ -189,7 +193,9 @@ class _Run:
             yield from self._same("cut otherwise", d, other)
         if case.source["kind"] not in {"relation", "postgres", "spark"} and self._looks(0.1):
             other_pieces = 0 if case.pieces else 3
-            with engines.opening(pool=self.pool, threads=0 if case.threads else 4, pieces=other_pieces):
+            with engines.opening(
+                pool=self.pool, threads=0 if case.threads else 4, pieces=other_pieces
+            ):
                 other = self.ask("D with other threads", whole)
             yield from self._same("other threads and pieces", d, other)
         if self._looks(0.1):
@@ -205,7 +211,9 @@ class _Run:
         alone = list(units)[:ALONE]
         for place, unit in enumerate(alone):
             rows = units.pop(unit)
-            if case.question.unit is None and unit is not None:  # rows that are units, some of them alike
+            if (
+                case.question.unit is None and unit is not None
+            ):  # rows that are units, some of them alike
                 yield f"row {place} alone", len(rows), case.base.with_rows(rows[:1])
             else:
                 yield f"unit {place} alone", 1, case.base.with_rows(rows)
@@ -222,13 +230,21 @@ class _Run:
             if outcome.failed is not None:
                 yield Finding("a row ends the release", f"{name}: {outcome.failed}")
         schemas = {
-            name: outcome.names for name, outcome in self.outcomes.items() if outcome.names is not None
+            name: outcome.names
+            for name, outcome in self.outcomes.items()
+            if outcome.names is not None
         }
         if len(set(schemas.values())) > 1:
-            yield Finding("names of columns follow from rows", str(sorted(set(schemas.values())))[:300])
+            yield Finding(
+                "names of columns follow from rows", str(sorted(set(schemas.values())))[:300]
+            )
         if len(set(shapes.values())) > 1:
-            (one, a), (two, b) = next((x, y) for x in shapes.items() for y in shapes.items() if x[1] != y[1])
-            at = max(0, next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0) - 60)
+            (one, a), (two, b) = next(
+                (x, y) for x in shapes.items() for y in shapes.items() if x[1] != y[1]
+            )
+            at = max(
+                0, next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0) - 60
+            )
             yield Finding(
                 "public for one, not for its neighbor",
                 f"{one}: {a[at : at + 250]}; {two}: {b[at : at + 250]}",
@@ -236,7 +252,9 @@ class _Run:
 
     def _true(self, name: str, table: Table) -> Iterator[Finding]:
         values = effective(self.case.source, table, self.case.question)
-        if values is None or (self.case.source.get("collated") and self.case.question.where is not None):
+        if values is None or (
+            self.case.source.get("collated") and self.case.question.where is not None
+        ):
             return  # under a collation other texts are equal
         with suppress(Unsaid):
             wanted = expected(values, self.case.question, source=self.case.source["kind"])
@@ -252,36 +270,51 @@ class _Run:
             n < 0 for key, n in moved.items() if key[0] not in {"steps", "sum", "within"}
         ):
             yield Finding("not monotone", f"{how}: {_shown(moved)}")
-        yield from (self._numbers_moved if question.numeric else self._counts_moved)(how, moved, one.claims)
+        yield from (self._numbers_moved if question.numeric else self._counts_moved)(
+            how, moved, one.claims
+        )
 
     def _counts_moved(self, how: str, moved: Answers, claims: dict[str, int]) -> Iterator[Finding]:
         question = self.case.question
         if any(abs(n) > claims["each"] for n in moved.values()):
-            yield Finding("sensitivity of an answer", f"{how}: {_shown(moved)}, claimed {claims['each']}")
+            yield Finding(
+                "sensitivity of an answer", f"{how}: {_shown(moved)}, claimed {claims['each']}"
+            )
         # What is claimed of all answers together is for one adjacency, and for labels that are known.
         stated = (how == "added") == (question.adjacency == "add-remove") and "public" not in (
             question.domain or {}
         )
         if stated and sum(map(abs, moved.values())) > claims["joint"]:
-            yield Finding("sensitivity of all answers", f"{how}: {_shown(moved)}, claimed {claims['joint']}")
+            yield Finding(
+                "sensitivity of all answers", f"{how}: {_shown(moved)}, claimed {claims['joint']}"
+            )
 
-    def _numbers_moved(self, how: str, moved: Answers, _claims: dict[str, int]) -> Iterator[Finding]:
+    def _numbers_moved(
+        self, how: str, moved: Answers, _claims: dict[str, int]
+    ) -> Iterator[Finding]:
         question, times = self.case.question, 1 if how == "added" else 2
         most, groups = question.max_rows or 1, {key[1] for key in moved}
         allowed = 1 if question.unit is None else question.groups_per_unit or most
         everywhere = sum(abs(n) for key, n in moved.items() if key[0] == "bucket")
         if is_together(question) and everywhere > times * most:
-            yield Finding("rows of a unit in all groups", f"{how}: {_shown(moved)}, at most {times * most}")
+            yield Finding(
+                "rows of a unit in all groups", f"{how}: {_shown(moved)}, at most {times * most}"
+            )
         if question.by is not None and len(groups) > times * allowed:
             yield Finding("groups of a unit", f"{how}: {_shown(moved)}")
         yield from self._sums_moved(how, moved)
-        ranges, labels = step_ranges(question), (question.labels() if question.by else None) or [None]
+        ranges, labels = (
+            step_ranges(question),
+            (question.labels() if question.by else None) or [None],
+        )
         for group in groups:
             ends = ranges[labels.index(group)]
             buckets = sum(abs(n) for key, n in moved.items() if key[:2] == ("bucket", group))
             steps, known = moved.get(("steps", group), 0), moved.get(("known", group), 0)
             widest = (
-                max(abs(ends.low), abs(ends.high)) if how == "added" else max(0, ends.high) - min(0, ends.low)
+                max(abs(ends.low), abs(ends.high))
+                if how == "added"
+                else max(0, ends.high) - min(0, ends.low)
             )
             if buckets > times * most or abs(known) > most or abs(steps) > most * widest:
                 claimed = f"at most {most} rows of {ends.low} to {ends.high} steps"
@@ -304,7 +337,9 @@ class _Run:
                     claimed = f"from {low} to {high} steps"
                     yield Finding("sensitivity of sums", f"{how}: {_shown({key: n})}, {claimed}")
 
-    def _adds_up(self, name: str, whole: Outcome, parts: list[tuple[int, Outcome]]) -> Iterator[Finding]:
+    def _adds_up(
+        self, name: str, whole: Outcome, parts: list[tuple[int, Outcome]]
+    ) -> Iterator[Finding]:
         if any(part.answers is None for _, part in parts):
             return  # said by another law
         if self.case.source.get("odd"):
@@ -316,12 +351,15 @@ class _Run:
         total = {key: n for key, n in total.items() if n and key[0] != "within"}
         if total != {key: n for key, n in (whole.answers or {}).items() if key[0] != "within"}:
             yield Finding(
-                "the whole is not what its units add up to", f"{name}: {_shown(whole.answers or {}, total)}"
+                "the whole is not what its units add up to",
+                f"{name}: {_shown(whole.answers or {}, total)}",
             )
 
     def _same(self, how: str, one: Outcome, two: Outcome) -> Iterator[Finding]:
         if two.answers is not None and one.answers != two.answers:
-            yield Finding("order and cut decide", f"{how}: {_shown(one.answers or {}, two.answers)}")
+            yield Finding(
+                "order and cut decide", f"{how}: {_shown(one.answers or {}, two.answers)}"
+            )
 
 
 _LAWS = {
@@ -343,7 +381,9 @@ def _shown(answers: Answers, other: Answers | None = None) -> str:
     if other is None:
         return ", ".join(f"{_name(key)} by {answers[key]}" for key in keys[:6])
     apart = [key for key in keys if answers.get(key) != other.get(key)]
-    return ", ".join(f"{_name(key)} {answers.get(key, 0)} and {other.get(key, 0)}" for key in apart)[:400]
+    return ", ".join(
+        f"{_name(key)} {answers.get(key, 0)} and {other.get(key, 0)}" for key in apart
+    )[:400]
 
 
 def _name(key: tuple[Any, ...]) -> str:

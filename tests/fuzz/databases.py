@@ -83,9 +83,12 @@ def write_file(spec: dict[str, Any], table: Table, folder: Path) -> str:
     path, name = folder / "t.duckdb", f"w{next(_NAMES)}"
     cursor = _writer().cursor()
     declared = [
-        f"{kind} COLLATE NOCASE" if kind == "VARCHAR" and spec["collated"] else kind for kind in table.kinds
+        f"{kind} COLLATE NOCASE" if kind == "VARCHAR" and spec["collated"] else kind
+        for kind in table.kinds
     ]
-    kinds = ", ".join(f"{_quoted(one)} {kind}" for one, kind in zip(table.names, declared, strict=True))
+    kinds = ", ".join(
+        f"{_quoted(one)} {kind}" for one, kind in zip(table.names, declared, strict=True)
+    )
     cursor.execute(f"ATTACH '{path}' AS {name} (ROW_GROUP_SIZE {spec['group']})")
     cursor.execute(f"CREATE TABLE {name}.t ({kinds})")
     ghosts = table.rows[: spec["ghosts"]][::-1]
@@ -124,7 +127,11 @@ def relation(spec: dict[str, Any], table: Table, folder: Path) -> tuple[Any, Cal
     if spec["made"] == "table" and apart:
         cursor.execute(f"CREATE TEMP TABLE {name} AS {select}")
         return cursor.table(name), cursor.close
-    if spec["made"] == "parquet" and apart and not any(kind.endswith("HUGEINT") for kind in table.kinds):
+    if (
+        spec["made"] == "parquet"
+        and apart
+        and not any(kind.endswith("HUGEINT") for kind in table.kinds)
+    ):
         cursor.execute(f"COPY ({select}) TO '{folder / 'r.parquet'}' (FORMAT parquet)")
         return cursor.read_parquet(str(folder / "r.parquet")), cursor.close
     return cursor.sql(select), cursor.close
@@ -134,7 +141,13 @@ def relation(spec: dict[str, Any], table: Table, folder: Path) -> tuple[Any, Cal
 
 _SERVER: list[str] = []
 _TYPES = {"FLOAT": "real", "DOUBLE": "double precision", "VARCHAR": "text", "NUMERIC": "numeric"}
-_SENT = {"SMALLINT": "int2", "INTEGER": "int4", "BIGINT": "int8", "FLOAT": "float4", "DOUBLE": "float8"}
+_SENT = {
+    "SMALLINT": "int2",
+    "INTEGER": "int4",
+    "BIGINT": "int8",
+    "FLOAT": "float4",
+    "DOUBLE": "float8",
+}
 _SENT |= {"BOOLEAN": "bool", "DATE": "date", "VARCHAR": "text"}
 
 
@@ -160,7 +173,9 @@ def write_server(table: Table) -> tuple[str, Callable[[], None]]:
     connection = _session(_SERVER[0])
     name = f"fuzz_{os.getpid()}_{next(_NAMES)}"
     declared = [_TYPES.get(kind, kind.replace("DECIMAL", "numeric")) for kind in table.kinds]
-    kinds = ", ".join(f"{_quoted(one)} {kind}" for one, kind in zip(table.names, declared, strict=True))
+    kinds = ", ".join(
+        f"{_quoted(one)} {kind}" for one, kind in zip(table.names, declared, strict=True)
+    )
     connection.execute(f"CREATE UNLOGGED TABLE {name} ({kinds})")
     names = ", ".join(map(_quoted, table.names))
     if table.rows:

@@ -41,7 +41,8 @@ def random_marks(rng: Any, spec: Spec) -> Spec:
     fitting = [
         (thousands, decimal)
         for thousands, decimal in MARKS
-        if not taken & {thousands, decimal} and (thousands != "\u202f" or spec["encoding"].startswith("utf"))
+        if not taken & {thousands, decimal}
+        and (thousands != "\u202f" or spec["encoding"].startswith("utf"))
     ]
     thousands, decimal = rng.choice(fitting)
     if spec["encoding"] == "utf-16" and not spec["header"]:
@@ -164,11 +165,18 @@ def with_types(spec: Spec, table: Table, question: Question | None) -> Table | N
         and question.column is not None
         and kinds[question.column] == "VARCHAR"
     ):
-        if question.where is not None or question.column in {question.unit, question.item, question.by}:
+        if question.where is not None or question.column in {
+            question.unit,
+            question.item,
+            question.by,
+        }:
             return None  # it is a text there and a number here
         read[question.column], kinds[question.column] = "double", "DOUBLE"
     rows = (
-        tuple(as_read(spec, name, text, read[name]) for name, text in zip(table.names, row, strict=True))
+        tuple(
+            as_read(spec, name, text, read[name])
+            for name, text in zip(table.names, row, strict=True)
+        )
         for row in table.rows
     )
     return Table(table.names, tuple(kinds.values()), tuple(rows))

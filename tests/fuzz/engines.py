@@ -160,11 +160,14 @@ def _opened(config: dict[str, Any], settings: list[str], threads: int) -> tuple[
     # SET name = value, or SET GLOBAL name = value.
     names = [setting.partition("=")[0].split()[-1].lower() for setting in settings]
     asked = [
-        (setting, f"SELECT current_setting('{name}')") for setting, name in zip(settings, names, strict=True)
+        (setting, f"SELECT current_setting('{name}')")
+        for setting, name in zip(settings, names, strict=True)
     ]
     other = opened.cursor()
     return opened, [
-        setting for setting, ask in asked if opened.execute(ask).fetchone() != other.execute(ask).fetchone()
+        setting
+        for setting, ask in asked
+        if opened.execute(ask).fetchone() != other.execute(ask).fetchone()
     ]
 
 

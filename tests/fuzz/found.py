@@ -53,8 +53,13 @@ def smaller(case: Case, finding: Finding, *, seconds: float) -> tuple[Case, Find
 def keep(case: Case, finding: Finding, folder: Path) -> Path:
     """Write a case into a small readable file."""
     text = to_text(case, str(finding))
-    name = resembles(case, finding.law) or re.sub("[^a-z]+", "-", finding.law.lower()).strip("-")[:40]
-    path = folder / f"{name}-{case.source['kind']}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
+    name = (
+        resembles(case, finding.law) or re.sub("[^a-z]+", "-", finding.law.lower()).strip("-")[:40]
+    )
+    path = (
+        folder
+        / f"{name}-{case.source['kind']}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
+    )
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path

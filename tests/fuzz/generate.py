@@ -104,7 +104,10 @@ class _Maker:
                 rng, rng.choice(KINDS_OF_AIMS.get(self.aim, ("parquet", "duckdb", "csv")))
             )
         if self.aim == "header":
-            self.spec |= {"odd": rng.choice(("cr", "cr", "cr", *sorted(ODD_HEADERS))), "quoting": "minimal"}
+            self.spec |= {
+                "odd": rng.choice(("cr", "cr", "cr", *sorted(ODD_HEADERS))),
+                "quoting": "minimal",
+            }
         self.holds = HOLDS[self.spec["kind"]]
 
     def case(self, seed: int) -> Case:
@@ -113,7 +116,11 @@ class _Maker:
             ("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1)
         )[0]
         if self.aim in {"beside", "replies"}:
-            kind = rng.choice(("items", "rows", "buckets", "totals")) if self.aim == "replies" else "items"
+            kind = (
+                rng.choice(("items", "rows", "buckets", "totals"))
+                if self.aim == "replies"
+                else "items"
+            )
         if self.aim == "types":
             kind = "rows"
         # There each line is a record, so one with line breaks is several (docs/known-limits.md).
@@ -123,7 +130,9 @@ class _Maker:
             kind = "rows"
         numeric = kind in {"buckets", "totals", "records"}
         owned = kind == "units" or (kind != "records" and rng.random() < 0.55)
-        self.signs = numeric and owned and rng.random() < 0.15  # NaN of both signs among the rows of a unit
+        self.signs = (
+            numeric and owned and rng.random() < 0.15
+        )  # NaN of both signs among the rows of a unit
         roles: dict[str, str] = {}
         if owned:
             roles["unit"] = self._label_kind()
@@ -157,10 +166,16 @@ class _Maker:
             }  # a delimiter in a text would make it a row of another unit
         base, added, instead = (self._fitted(rows) for rows in self._rows())
         question = self._question(
-            kind, named, columns, where, Table(tuple(columns), tuple(columns.values()), base + added)
+            kind,
+            named,
+            columns,
+            where,
+            Table(tuple(columns), tuple(columns.values()), base + added),
         )
         release = None
-        if kind != "records" and (self.aim in {"beside", "replies", "ledger"} or rng.random() < 0.05):
+        if kind != "records" and (
+            self.aim in {"beside", "replies", "ledger"} or rng.random() < 0.05
+        ):
             release = random_release(rng, question, self.spec, self.aim)
         return Case(
             base=Table(tuple(columns), tuple(columns.values()), base),
@@ -208,7 +223,9 @@ class _Maker:
         ]
         if self.spec["kind"] in {"csv", "excel"} and self.rng.random() < 0.4:
             return "VARCHAR"  # texts of all sorts, of which some are numbers
-        likely = [kind for kind in ("DOUBLE", "DOUBLE", "BIGINT", "HUGEINT", "HUGEINT") if kind in kinds]
+        likely = [
+            kind for kind in ("DOUBLE", "DOUBLE", "BIGINT", "HUGEINT", "HUGEINT") if kind in kinds
+        ]
         return self.rng.choice(likely if self.rng.random() < 0.6 else kinds)
 
     # ---- rows -----------------------------------------------------------------------------------------------------------
@@ -248,7 +265,9 @@ class _Maker:
     def _fit(self, name: str, kind: str, value: Any) -> Any:
         digits = decimal_digits(kind)
         # Polars refuses a number with more than 38 digits itself.
-        can_be = digits is not None and (digits[0] < 38 or self.spec["kind"] not in {"polars", "lazy"})
+        can_be = digits is not None and (
+            digits[0] < 38 or self.spec["kind"] not in {"polars", "lazy"}
+        )
         if self.spec.get("beyond") and can_be and name != self.unit and self.rng.random() < 0.2:
             return value_beyond(self.rng, kind)
         often = 0.2 if self.aim == "types" else 0.04
@@ -262,7 +281,9 @@ class _Maker:
         ):
             return NO_UNICODE
         # A line of several fields is none of these lines.
-        several = self.spec["kind"] == "csv" and self.spec["quoting"] != "none" and len(self.columns) > 1
+        several = (
+            self.spec["kind"] == "csv" and self.spec["quoting"] != "none" and len(self.columns) > 1
+        )
         often = 0.3 if self.aim == "lines" else 0.03
         if several and kind == "VARCHAR" and name != self.unit and self.rng.random() < often:
             return SEVERAL_LINES
@@ -292,11 +313,16 @@ class _Maker:
                 else ("few", "mixed")
             )
         shape = rng.choice(shapes)
-        few = [random_value(rng, kind) for _ in range(8 if unit and self.signs else rng.choice((1, 2, 3)))]
+        few = [
+            random_value(rng, kind)
+            for _ in range(8 if unit and self.signs else rng.choice((1, 2, 3)))
+        ]
         if shape == "rising":
             start = rng.choice((0, 0, 1, 1_700_000_000, -5))
             low, high = WHOLE[kind]
-            return lambda i, size: start + i if low <= start and start + size <= high else min(i, high)
+            return lambda i, size: (
+                start + i if low <= start and start + size <= high else min(i, high)
+            )
         if shape == "constant":
             return lambda i, size: few[0]
         if shape == "empty":
@@ -317,7 +343,9 @@ class _Maker:
         """Return the rows of one unit: like those of others but for some values, which no other row may have."""
         rng = self.rng
         kinds = list(self.columns.values())
-        count = 1 if self.unit is None else rng.choice((1, 1, 2, 3, 7)) if rng.random() < 0.97 else MANY
+        count = (
+            1 if self.unit is None else rng.choice((1, 1, 2, 3, 7)) if rng.random() < 0.97 else MANY
+        )
         rows: list[Row] = []
         for _ in range(min(count, 8)):
             row = list(rng.choice(base)) if base else [random_value(rng, kind) for kind in kinds]
@@ -334,7 +362,9 @@ class _Maker:
         kind = self.columns[str(self.unit)]
         # As the source holds them: there some texts are others, which another unit may have.
         name = str(self.unit)
-        taken = {unit_text(self.spec, name, kind, fitted(self.spec, kind, row[place])) for row in base}
+        taken = {
+            unit_text(self.spec, name, kind, fitted(self.spec, kind, row[place])) for row in base
+        }
         owners: list[Any] = []
         for _ in range(2):
             for _ in range(50):
@@ -371,14 +401,18 @@ class _Maker:
             "adjacency": rng.choice(("add-remove", "replace-one")),
         }
         if "unit" in named:
-            bounded = kind in {"rows", "buckets", "totals"} or (kind == "items" and rng.random() < 0.5)
+            bounded = kind in {"rows", "buckets", "totals"} or (
+                kind == "items" and rng.random() < 0.5
+            )
             more |= {
                 "unit": named["unit"],
                 "max_rows": rng.choice((1, 1, 2, 3, 10, 11, 100, 3000)) if bounded else None,
             }
         if where:
             texts = self.spec["kind"] in {"csv", "excel"} or self.spec.get("made") == "object"
-            readable = {name: declared.kind_of(self.spec, name) for name in columns} if texts else columns
+            readable = (
+                {name: declared.kind_of(self.spec, name) for name in columns} if texts else columns
+            )
             more["where"] = Maker(rng, readable).condition(rng.choice((0, 0, 1, 1, 2, 3)))
         if "item" in named:
             more["domain"] = self._domain(table, named["item"], public=kind == "items")
@@ -419,10 +453,15 @@ class _Maker:
         dice = rng.random()
         if dice < 0.6:
             lower = rng.choice(("0", "0", None, "-10", "1"))
-            unit, growth = rng.choice(("1", "1", "1/2", "1000")), rng.choice(("2", "2", "10", "3/2", "21/20"))
+            unit, growth = (
+                rng.choice(("1", "1", "1/2", "1000")),
+                rng.choice(("2", "2", "10", "3/2", "21/20")),
+            )
             return {
                 "lower": lower,
-                "cap": rng.choice(("100", "1000", "12345.5", "1e19", "1e19", "1e150", "1e308", "3e-320")),
+                "cap": rng.choice(
+                    ("100", "1000", "12345.5", "1e19", "1e19", "1e150", "1e308", "3e-320")
+                ),
                 "growth": growth,
                 "unit": unit,
             }
@@ -452,11 +491,20 @@ class _Maker:
             ]
         low = rng.choice((0, 0, -1, -100, -most, -3))
         high = rng.choice((0, 1, 20, 100, most, most - 1))
-        return [low, high, rng.choice((0, 0, 0, -1, 1, 5, -10, 20, 62, 64, 75, 76, 110, -60, -900, 900))]
+        return [
+            low,
+            high,
+            rng.choice((0, 0, 0, -1, 1, 5, -10, 20, 62, 64, 75, 76, 110, -60, -900, 900)),
+        ]
 
 
 def _plain(value: Any) -> bool:
     """Tell whether a value is written the same way everywhere, and is not what CSV files take for a missing one."""
     if isinstance(value, str):
         return value.isascii() and value.isalpha() and value not in {"NA", "nan", "NaN", "NULL"}
-    return isinstance(value, int) and not isinstance(value, bool) and value != 7 and abs(value) < 1 << 53
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and value != 7
+        and abs(value) < 1 << 53
+    )

@@ -14,7 +14,15 @@ from functools import lru_cache
 from typing import Any
 
 from fuzz.predicates import COMPARISONS, Tree
-from fuzz.questions import Answers, Question, has_squares, make_domain, make_grid, make_search, step_ranges
+from fuzz.questions import (
+    Answers,
+    Question,
+    has_squares,
+    make_domain,
+    make_grid,
+    make_search,
+    step_ranges,
+)
 from fuzz.tables import Row, Table
 from fuzz.values import WHOLE, exact_number, is_missing, text_of
 from sordino.columns.sum_steps import SumSteps
@@ -121,7 +129,9 @@ def _item(table: Table, row: Row, name: str, question: Question, source: str) ->
     return str(made.labels[int(text) - start]) if made is not None else None
 
 
-def _add_items(found: Expected, table: Table, question: Question, rows: list[Row], *, source: str) -> None:
+def _add_items(
+    found: Expected, table: Table, question: Question, rows: list[Row], *, source: str
+) -> None:
     items = {_item(table, row, str(question.item), question, source) for row in rows} - {None}
     most = (
         len(items)
@@ -136,7 +146,9 @@ def _add_items(found: Expected, table: Table, question: Question, rows: list[Row
 # ---- numbers ------------------------------------------------------------------------------------------------------------
 
 
-def _add_numbers(found: Expected, table: Table, question: Question, rows: list[Row], *, source: str) -> None:
+def _add_numbers(
+    found: Expected, table: Table, question: Question, rows: list[Row], *, source: str
+) -> None:
     groups: dict[Any, list[Any]] = defaultdict(list)
     place = table.names.index(str(question.column))
     for row in rows:
@@ -175,8 +187,13 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
                 found.add(("bucket", group, bucket), fewest, min(n, most))
                 if ladder is not None:
                     found.add(("counted", group, bucket), fewest, min(n, most))
-                    here = [one for one in numbers if one is not None and _bucket(one, edges) == bucket]
-                    found.add(("sum", group, bucket), *_sum_ends(here, bucket, ladder, fewest, min(n, most)))
+                    here = [
+                        one for one in numbers if one is not None and _bucket(one, edges) == bucket
+                    ]
+                    found.add(
+                        ("sum", group, bucket),
+                        *_sum_ends(here, bucket, ladder, fewest, min(n, most)),
+                    )
             if not is_together(question):
                 _add_sum(found, numbers, most)
             continue
@@ -186,12 +203,15 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
         missing = len(numbers) - known
         least, most_steps = sum(steps[:most]), sum(steps[len(steps) - most :])
         found.add(
-            ("steps", group), least if chosen else min(0, least), most_steps if chosen else max(0, most_steps)
+            ("steps", group),
+            least if chosen else min(0, least),
+            most_steps if chosen else max(0, most_steps),
         )
         found.add(("known", group), max(0, most - missing) if chosen else 0, min(known, most))
         if has_squares(question):
             squares = sorted(
-                0 if number is None else (_steps(number, ends) - ends.low) ** 2 for number in numbers
+                0 if number is None else (_steps(number, ends) - ends.low) ** 2
+                for number in numbers
             )
             smallest, largest = sum(squares[:most]), sum(squares[len(squares) - most :])
             found.add(("squares", group), smallest if chosen else 0, largest)
@@ -206,15 +226,21 @@ def _read_grid(grid: str) -> tuple[list[Fraction], SumSteps | None]:
     """Return the edges of a grid, and the steps of a search on it; once for all units of a case."""
     made = make_grid(json.loads(grid))
     search = make_search(made)
-    return [Fraction(edge) for edge in made.edges.tolist()], None if search is None else search.ladder
+    return [
+        Fraction(edge) for edge in made.edges.tolist()
+    ], None if search is None else search.ladder
 
 
 def is_together(question: Question) -> bool:
     """Tell whether rows of a unit are bounded in all groups together."""
-    return question.by is not None and question.unit is not None and question.groups_per_unit is None
+    return (
+        question.by is not None and question.unit is not None and question.groups_per_unit is None
+    )
 
 
-def _sum_ends(numbers: list[Any], bucket: int, ladder: SumSteps, fewest: int, most: int) -> tuple[int, int]:
+def _sum_ends(
+    numbers: list[Any], bucket: int, ladder: SumSteps, fewest: int, most: int
+) -> tuple[int, int]:
     """Return between which ends the steps of some of these numbers of one bucket add up."""
     rung = [one for one in ladder.rungs if one.start <= bucket][-1]
     steps = sorted(0 if number is None else _steps(number, rung) for number in numbers)
@@ -288,7 +314,9 @@ def _holds(tree: Tree, table: Table, row: Row, reading: Reading) -> bool | None:
             raise Unsaid
         return _compare(op, *reading(*parts, table, row))
     if op in {"in", "not in"}:
-        found = [_compare("=", *reading(parts[0], ["const", text], table, row)) for text in parts[1]]
+        found = [
+            _compare("=", *reading(parts[0], ["const", text], table, row)) for text in parts[1]
+        ]
         inside = True if True in found else None if None in found else False
         return inside if op == "in" or inside is None else not inside
     raise Unsaid
@@ -308,11 +336,14 @@ def _read(one: Tree, two: Tree, table: Table, row: Row) -> tuple[tuple[Any, str]
     return _value(one, table, row), _value(two, table, row)
 
 
-def _read_in_frame(one: Tree, two: Tree, table: Table, row: Row) -> tuple[tuple[Any, str], tuple[Any, str]]:
+def _read_in_frame(
+    one: Tree, two: Tree, table: Table, row: Row
+) -> tuple[tuple[Any, str], tuple[Any, str]]:
     """Return two sides as a frame has them: numbers are floats, and what is no plain word may be anything."""
     sides = _read(one, two, table, row)
     if any(
-        kind == "text" and (value is None or not value.isalpha() or len(value) > 2) for value, kind in sides
+        kind == "text" and (value is None or not value.isalpha() or len(value) > 2)
+        for value, kind in sides
     ):
         raise Unsaid
     if one[0] == two[0] == "col" and any(kind == "whole" for _, kind in sides):

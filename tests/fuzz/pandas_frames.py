@@ -51,12 +51,17 @@ def _column(made: str, kind: str, values: list[Any]) -> Any:
     if kind in _NUMPY:
         if missing:
             return pd.Series(
-                np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+                np.array(
+                    [np.nan if value is None else float(value) for value in values],
+                    dtype=np.float64,
+                )
             )
         return pd.Series(np.array(values, dtype=_NUMPY[kind]))
     if kind in FLOATS:
         width = np.float32 if kind == "FLOAT" else np.float64
-        return pd.Series(np.array([np.nan if value is None else value for value in values], dtype=width))
+        return pd.Series(
+            np.array([np.nan if value is None else value for value in values], dtype=width)
+        )
     if kind == "BOOLEAN" and not missing:
         return pd.Series(np.array(values, dtype=bool))
     if kind == "TIMESTAMP":
@@ -73,7 +78,9 @@ def _nullable(kind: str, values: list[Any]) -> Any:
     if (
         kind in FLOATS
     ):  # numpy floats: a Parquet file keeps their NaN as they are or as NULL, which is the same to every question
-        return pd.Series(np.array([np.nan if value is None else value for value in values], dtype=np.float64))
+        return pd.Series(
+            np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        )
     if kind == "BOOLEAN":
         return pd.Series(pd.array(values, dtype="boolean"))
     if kind == "VARCHAR":
@@ -96,7 +103,9 @@ def effective(made: str, table: Table) -> Table:
 def _value(made: str, kind: str, value: Any) -> Any:
     if made == "arrow" or value is None:
         return value
-    if made == "object":  # a text, a number, a truth value or a moment becomes text; everything else is NULL
+    if (
+        made == "object"
+    ):  # a text, a number, a truth value or a moment becomes text; everything else is NULL
         if isinstance(value, int | float | str):
             return text_of(value, "")
         if type(value) not in {dt.date, dt.datetime}:

@@ -24,7 +24,19 @@ NUMBERS = (
     "9223372036854775807", "170141183460469231731687303715884105727", "1e308", "1e400", "1e-400", "127", "255",
 )  # fmt: skip
 PATTERNS = ("'%'", "'a%'", "'_'", "'%a'", "'\\%'", "''", "'1%'", "'%\U0001f600'")
-WORDS = ("'a'", "'b'", "''", "'nan'", "' 7 '", "'7'", "'1e400'", "'ß'", "'2024-01-01'", "'it''s'", "'true'")
+WORDS = (
+    "'a'",
+    "'b'",
+    "''",
+    "'nan'",
+    "' 7 '",
+    "'7'",
+    "'1e400'",
+    "'ß'",
+    "'2024-01-01'",
+    "'it''s'",
+    "'true'",
+)
 
 
 def render(tree: Tree) -> str:
@@ -53,7 +65,11 @@ def render(tree: Tree) -> str:
 
 def _group(tree: Tree) -> str:
     text = render(tree)
-    return text if tree[0] in {"col", "const", "try_cast"} and not text.startswith("-") else f"({text})"
+    return (
+        text
+        if tree[0] in {"col", "const", "try_cast"} and not text.startswith("-")
+        else f"({text})"
+    )
 
 
 def subtrees(tree: Tree) -> Iterator[Tree]:
@@ -119,12 +135,18 @@ class Maker:
             constants = [self._constant(kind) for _ in range(rng.choice((1, 2, 5)))]
             return [f"{rng.choice(('', 'not '))}in", self.value(1, kind), constants]
         if dice < 0.97 and "VARCHAR" in self.columns.values():
-            return [f"{rng.choice(('', 'not '))}like", self.value(0, "VARCHAR"), rng.choice(PATTERNS)]
+            return [
+                f"{rng.choice(('', 'not '))}like",
+                self.value(0, "VARCHAR"),
+                rng.choice(PATTERNS),
+            ]
         if dice < 0.985:  # a value where a condition is meant: refused, for whatever it is
             return self.value(1)
         truths = [name for name, kind in self.columns.items() if kind == "BOOLEAN"]
         return (
-            ["col", rng.choice(truths)] if truths else ["=", self.value(1, "number"), self.value(1, "number")]
+            ["col", rng.choice(truths)]
+            if truths
+            else ["=", self.value(1, "number"), self.value(1, "number")]
         )
 
     def value(self, depth: int, kind: str | None = None) -> Tree:
@@ -136,7 +158,11 @@ class Maker:
             return ["const", "NULL"]
         dice = rng.random()
         if depth > 0 and numeric and dice < 0.5:
-            return [rng.choice(ARITHMETIC), self.value(depth - 1, kind), self.value(depth - 1, kind)]
+            return [
+                rng.choice(ARITHMETIC),
+                self.value(depth - 1, kind),
+                self.value(depth - 1, kind),
+            ]
         if depth > 0 and numeric and dice < 0.55:
             return ["neg", self.value(depth - 1, kind)]
         if depth > 0 and dice < 0.66:
@@ -155,7 +181,9 @@ class Maker:
 
     def _kind(self) -> str:
         kinds = [
-            kind for kind in self.columns.values() if kind in WHOLE or kind in FLOATS or decimal_digits(kind)
+            kind
+            for kind in self.columns.values()
+            if kind in WHOLE or kind in FLOATS or decimal_digits(kind)
         ]
         if kinds and self.rng.random() < 0.7:
             return "number"

@@ -217,7 +217,9 @@ def _list_neighbors(question: Question) -> Iterator[Question]:
     if question.kind == "records":
         return
     if question.ranges is not None:
-        yield replace(question, ranges=[[low, high + 1, exponent] for low, high, exponent in question.ranges])
+        yield replace(
+            question, ranges=[[low, high + 1, exponent] for low, high, exponent in question.ranges]
+        )
     if question.grid is not None and "cap" in question.grid:
         yield replace(question, grid=question.grid | {"cap": "77"})
     if question.max_rows is not None:
@@ -236,7 +238,13 @@ def prepare(source: Any, question: Question) -> Any:
         return prepare_records(source, unit, column=question.column or "")
     if not question.numeric:
         return prepare_counts(
-            source, unit, kind=question.kind, item=question.item, domain=domain, where=where, salt=salt
+            source,
+            unit,
+            kind=question.kind,
+            item=question.item,
+            domain=domain,
+            where=where,
+            salt=salt,
         )
     found = question.labels() if "found" in (question.domain or {}) else None
     asked = prepare_numbers(
@@ -262,7 +270,9 @@ def prepare(source: Any, question: Question) -> Any:
 
 def has_squares(question: Question) -> bool:
     """Tell whether squares are asked for, too: where every clip is as narrow as those of a variance are."""
-    return question.kind == "totals" and all(high - low < 1 << 32 for low, high, _ in question.ranges or [])
+    return question.kind == "totals" and all(
+        high - low < 1 << 32 for low, high, _ in question.ranges or []
+    )
 
 
 def _answered(run: Callable[[], Answers], asked: Any) -> Outcome:
@@ -277,13 +287,21 @@ def _answered(run: Callable[[], Answers], asked: Any) -> Outcome:
 def _claims(asked: Any) -> dict[str, int]:
     """Return what the code itself claims about the answers."""
     if isinstance(asked, RecordQuestion):
-        return {"each": 1, "joint": 2, "size": 1}  # of numbers that are read, one takes the place of another
+        return {
+            "each": 1,
+            "joint": 2,
+            "size": 1,
+        }  # of numbers that are read, one takes the place of another
     if not hasattr(asked, "sensitivity"):
         return {}
     size = 1 if asked.domain is None or asked.domain.kind == "assumed public" else None
     if size is None:  # of labels that nobody listed any number may move, as far as is claimed
         size = 1 << 20 if asked.domain.hidden else asked.domain.size
-    return {"each": int(asked.sensitivity.bound), "joint": int(asked.joint(size).bound), "size": size}
+    return {
+        "each": int(asked.sensitivity.bound),
+        "joint": int(asked.joint(size).bound),
+        "size": size,
+    }
 
 
 def _sums(asked: Any, groups: list[Any]) -> Answers:
@@ -308,7 +326,11 @@ def _answers(asked: Any, question: Question) -> Answers:
     groups = list(asked.groups) or [None] if question.numeric else []
     if question.kind == "buckets":
         for label, counts in zip(groups, asked.run(), strict=True):
-            found |= {("bucket", label, place): int(n) for place, n in enumerate(counts.counts.tolist()) if n}
+            found |= {
+                ("bucket", label, place): int(n)
+                for place, n in enumerate(counts.counts.tolist())
+                if n
+            }
         found |= _sums(asked, groups)
     elif question.kind == "records":
         for number in np.concatenate([np.empty(0), *asked.run()]).tolist():
@@ -330,5 +352,8 @@ def _answers(asked: Any, question: Question) -> Answers:
                 for place, n in zip(counts.positions, counts.values, strict=True)
             }
         else:
-            found = {("item", label): int(n) for label, n in zip(counts.labels, counts.values, strict=True)}
+            found = {
+                ("item", label): int(n)
+                for label, n in zip(counts.labels, counts.values, strict=True)
+            }
     return {key: n for key, n in found.items() if n}

@@ -65,10 +65,14 @@ def random_release(
     return release
 
 
-def released(written: Any, question: Question, release: dict[str, Any], folder: Path, hidden: str) -> Outcome:
+def released(
+    written: Any, question: Question, release: dict[str, Any], folder: Path, hidden: str
+) -> Outcome:
     """Do a release, and return what of it a reader may see."""
     try:
-        seen = (_command if release["how"] == "command" else _session)(written, question, release, folder)
+        seen = (_command if release["how"] == "command" else _session)(
+            written, question, release, folder
+        )
     except Exception as error:  # noqa: BLE001 - whatever is raised that is not ours is a finding
         return Outcome(broken=f"{type(error).__name__}: {error}")
     seen = seen.replace(str(folder), "HERE").replace(hidden, "HERE")
@@ -139,14 +143,20 @@ def _refuse_again(arguments: list[str], written: Any, question: Question) -> Non
     twice = [*arguments, "--epsilon", "2"]
     if run_alone(twice)[0] != 2:
         raise Admitted("an option that is given twice")
-    kinds = {"integer", "text"} - {written.csv.types.get(question.unit, "text")} if written.csv else set()
+    kinds = (
+        {"integer", "text"} - {written.csv.types.get(question.unit, "text")}
+        if written.csv
+        else set()
+    )
     if question.unit is None or not kinds:
         return
     other = [one for one in arguments if not one.startswith(f"--type={question.unit}=")]
     code, _, _ = run_alone([*other, f"--type={question.unit}={min(kinds)}"])
     # Not every question can be asked of texts, or of whole numbers: then it is refused for that.
     if code not in {2, 5}:
-        raise Admitted(f"units read as {written.csv.types.get(question.unit)} and as {min(kinds)}: {code}")
+        raise Admitted(
+            f"units read as {written.csv.types.get(question.unit)} and as {min(kinds)}: {code}"
+        )
 
 
 def _list_facts(question: Question, release: dict[str, Any]) -> dict[str, Any]:
@@ -190,18 +200,25 @@ def _options(question: Question, release: dict[str, Any], folder: Path, target: 
         options += ["--q", "0.5"] if release["name"] == "quantile" else ["--lower", "0"]
     if question.by is not None:
         options += ["--by", question.by]
-        options += ["--groups-per-unit", str(question.groups_per_unit)] if question.groups_per_unit else []
+        options += (
+            ["--groups-per-unit", str(question.groups_per_unit)] if question.groups_per_unit else []
+        )
     if question.item is not None:
         options += ["--item", question.item]
-    options += {"top": ["-k", "1"], "above": ["-c", "1", "--threshold", release.get("threshold", "0")]}.get(
-        release["name"], []
-    )
+    options += {
+        "top": ["-k", "1"],
+        "above": ["-c", "1", "--threshold", release.get("threshold", "0")],
+    }.get(release["name"], [])
     if release["name"] == "top" and "threshold" in release:
         options += ["--threshold", release["threshold"]]
     left = leave(release["beside"], target, folder) if "beside" in release else None
     return [
         *options,
-        *(_domain(question.domain, folder) if left is None else write_options(release["beside"], left)),
+        *(
+            _domain(question.domain, folder)
+            if left is None
+            else write_options(release["beside"], left)
+        ),
     ]
 
 
@@ -266,14 +283,20 @@ def without_odds(err: str, out: str, form: str, *, asked: float) -> str:
     said, spent = float(told[1]), _SPENT.search(out)
     if form == "csv":
         return _ODDS.sub("", err) if said <= asked else err
-    return _ODDS.sub("", err) if spent and math.isclose(said, float(spent[1]), rel_tol=1e-9) else err
+    return (
+        _ODDS.sub("", err) if spent and math.isclose(said, float(spent[1]), rel_tol=1e-9) else err
+    )
 
 
 def _shape(value: Any, *, keep: bool) -> Any:
     """Return the keys of a release; of a ledger also what it keeps."""
     if isinstance(value, dict):
         left_out = (
-            _PASSING | _RETURNED if keep else _SEARCHED if value.get("release") in _SEARCHES else frozenset()
+            _PASSING | _RETURNED
+            if keep
+            else _SEARCHED
+            if value.get("release") in _SEARCHES
+            else frozenset()
         )
         return {name: _shape(one, keep=keep) for name, one in value.items() if name not in left_out}
     if isinstance(value, list):

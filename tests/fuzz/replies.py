@@ -86,7 +86,9 @@ def _make_page(document: str, folder: Path, run: Run) -> str:
     code, _, said = run(["report", str(folder / "release.json"), "--output", str(page)])
     if code:
         raise Disagreement(f"there is no page: {said}")
-    text = re.sub(r"<(style|script)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(
+        r"<(style|script)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
     return html.unescape(re.sub("<[^>]*>", "", text))
 
 

@@ -154,7 +154,9 @@ def _smaller(tree: Tree) -> Iterator[Tree]:
             if len(part) > 1:
                 yield [*tree[:place], part[:1]]
             continue
-        inner = [one for one in part[1:] if isinstance(one, list) and part[0] not in {"in", "not in"}]
+        inner = [
+            one for one in part[1:] if isinstance(one, list) and part[0] not in {"in", "not in"}
+        ]
         for child in inner:
             if (child[0] in _BOOLEAN) == (part[0] in _BOOLEAN):
                 yield [*tree[:place], child, *tree[place + 1 :]]
@@ -172,7 +174,11 @@ def _questions(case: Case) -> Iterator[Case]:
     question = case.question
     if question.by is not None:
         yield _asked(
-            case, by=None, domain=None, groups_per_unit=None, ranges=(question.ranges or [])[:1] or None
+            case,
+            by=None,
+            domain=None,
+            groups_per_unit=None,
+            ranges=(question.ranges or [])[:1] or None,
         )
     if question.max_rows not in {None, 1}:
         yield _asked(case, max_rows=1)
@@ -183,7 +189,9 @@ def _questions(case: Case) -> Iterator[Case]:
     if question.salt != Question("rows").salt:
         yield _asked(case, salt=Question("rows").salt)
     labels = (question.domain or {}).get("list", [])
-    for label in labels if len(labels) > 1 and len({tuple(one) for one in question.ranges or []}) < 2 else ():
+    for label in (
+        labels if len(labels) > 1 and len({tuple(one) for one in question.ranges or []}) < 2 else ()
+    ):
         ranges = question.ranges and question.ranges[:-1]
         yield _asked(case, domain={"list": [one for one in labels if one != label]}, ranges=ranges)
     edges = (question.grid or {}).get("edges", [])
@@ -195,11 +203,15 @@ def _questions(case: Case) -> Iterator[Case]:
 
 def _columns(case: Case) -> Iterator[Case]:
     table, question = case.base, case.question
-    used = question.columns() | (columns_of(question.where) if question.where is not None else set())
+    used = question.columns() | (
+        columns_of(question.where) if question.where is not None else set()
+    )
     for place, name in enumerate(table.names):
         if name not in used and len(table.names) > 1:
             keep = [at for at in range(len(table.names)) if at != place]
-            base, added, instead = (_kept(rows, keep) for rows in (table.rows, case.added, case.instead))
+            base, added, instead = (
+                _kept(rows, keep) for rows in (table.rows, case.added, case.instead)
+            )
             names, kinds = (tuple(one[at] for at in keep) for one in (table.names, table.kinds))
             yield case.change(base=Table(names, kinds, base), added=added, instead=instead)
 
@@ -244,5 +256,9 @@ def _with_column(case: Case, place: int, value: Any, *, everywhere: bool) -> Cas
 
     base = changed(case.base.rows)
     if base == case.base.rows:
-        return case.change(added=changed(case.added), instead=changed(case.instead)) if everywhere else case
+        return (
+            case.change(added=changed(case.added), instead=changed(case.instead))
+            if everywhere
+            else case
+        )
     return case.change(base=case.base.with_rows(base))

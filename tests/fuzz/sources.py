@@ -43,7 +43,17 @@ HOLDS = {
     "polars": PLAIN,
     "lazy": PLAIN,
     "arrow": (*PLAIN, "TIME"),
-    "postgres": ("SMALLINT", "INTEGER", "BIGINT", *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "VARCHAR", "NUMERIC"),
+    "postgres": (
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        *DECIMAL,
+        *FLOATS,
+        "BOOLEAN",
+        "DATE",
+        "VARCHAR",
+        "NUMERIC",
+    ),
     "spark": (*spark_tables.KINDS, *DECIMAL),
 }
 """Which kinds of columns a kind of source can hold."""
@@ -93,14 +103,21 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
             "owner": rng.choice(databases.OWNERS),
         }
     elif kind == "pandas":
-        spec |= {"made": rng.choice(("numpy", "numpy", "numpy", "nullable", "arrow", "object", "category"))}
+        spec |= {
+            "made": rng.choice(
+                ("numpy", "numpy", "numpy", "nullable", "arrow", "object", "category")
+            )
+        }
         spec |= {"twice": rng.random() < 0.1}
     elif kind == "polars":
         spec |= {"chunk": rng.choice((0, 1, 3)), "categories": rng.random() < 0.3}
     elif kind == "lazy":
         spec |= {"made": rng.choice(("frame", "scan_parquet", "scan_csv"))}
     elif kind == "arrow":
-        spec |= {"chunk": rng.choice((0, 1, 3)), "text": rng.choice(("string", "large_string", "dictionary"))}
+        spec |= {
+            "chunk": rng.choice((0, 1, 3)),
+            "text": rng.choice(("string", "large_string", "dictionary")),
+        }
         spec |= {"coded": rng.choice(("no", "no", "plain", "odd")), "twice": rng.random() < 0.1}
     elif kind == "excel":
         spec |= sheets.random_made(rng)
@@ -121,11 +138,20 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
             spec |= {"quote": "", "header": False}  # then a name could not be quoted either
         if rng.random() < 0.25:
             # Lines of JSON, in which delimiters, quotes and marks mean nothing.
-            spec |= {"json": True, "delimiter": ",", "quote": '"', "encoding": "utf-8", "header": True}
+            spec |= {
+                "json": True,
+                "delimiter": ",",
+                "quote": '"',
+                "encoding": "utf-8",
+                "header": True,
+            }
             spec |= {"quoting": "minimal", "date_format": rng.choice(declared.DATES)}
         else:
             spec |= declared.random_marks(rng, spec)
-    if kind in {"arrow", "polars"} or (kind, spec.get("made")) in {("lazy", "frame"), ("pandas", "arrow")}:
+    if kind in {"arrow", "polars"} or (kind, spec.get("made")) in {
+        ("lazy", "frame"),
+        ("pandas", "arrow"),
+    }:
         spec |= {"beyond": rng.random() < 0.5}  # some decimals have more digits than their type
     if kind == "polars" and spec["beyond"]:
         spec |= {"chunk": 0}  # it panics where it puts a chunk of one such row behind another
@@ -133,7 +159,9 @@ def random_spec(rng: Any, kind: str | None = None) -> Spec:
         spec |= {"link": rng.random() < 0.1}  # one file is found under two names
         # A log of Delta names files of Parquet alone.
         spec |= {
-            "found": rng.choice(("pattern", "log" if kind == "parquet" else "pattern", "folder", "keys"))
+            "found": rng.choice(
+                ("pattern", "log" if kind == "parquet" else "pattern", "folder", "keys")
+            )
         }
     if kind == "csv":
         spec |= {"packed": rng.choice(("", "", ".gz", ".zst"))}
@@ -157,7 +185,11 @@ def fitted(spec: Spec, kind: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if spec["kind"] == "csv":
-        return value.replace("\n", " ").encode(spec["encoding"], errors="replace").decode(spec["encoding"])
+        return (
+            value.replace("\n", " ")
+            .encode(spec["encoding"], errors="replace")
+            .decode(spec["encoding"])
+        )
     return value.replace("\0", "") if spec["kind"] == "postgres" else value
 
 
@@ -167,7 +199,9 @@ def recut(rng: Any, spec: Spec) -> Spec:
     if "files" in spec:
         other["files"] = rng.choice((1, 2, 3))
     if "group" in spec:
-        other["group"] = rng.choice((2048, 122_880) if spec["kind"] == "duckdb" else (1, 2, 7, 100_000))
+        other["group"] = rng.choice(
+            (2048, 122_880) if spec["kind"] == "duckdb" else (1, 2, 7, 100_000)
+        )
     if "chunk" in spec and not (spec["kind"] == "polars" and spec.get("beyond")):
         other["chunk"] = rng.choice((0, 1, 2))
     return other
@@ -250,7 +284,9 @@ def _places(spec: Spec, folder: Path, ending: str) -> tuple[list[Path], str]:
     """Return where the files of a table stand, and what finds them; a link to one of them adds nothing."""
     how = spec.get("found", "pattern")
     top = folder if how == "pattern" else folder / "t"
-    parts = [top / f"zz_key={place % 2}" if how == "keys" else top for place in range(spec["files"])]
+    parts = [
+        top / f"zz_key={place % 2}" if how == "keys" else top for place in range(spec["files"])
+    ]
     for part in parts:
         part.mkdir(parents=True, exist_ok=True)
     paths = [part / f"t{place}{ending}" for place, part in enumerate(parts)]
@@ -266,7 +302,9 @@ def _places(spec: Spec, folder: Path, ending: str) -> tuple[list[Path], str]:
 
 def _write_log(top: Path, paths: list[Path]) -> None:
     """Write the log of a table of Delta, with statistics that are wrong, and a file that was removed."""
-    wrong = json.dumps({"numRecords": 0, "minValues": {"any": 9}, "maxValues": {"any": -9}, "nullCount": {}})
+    wrong = json.dumps(
+        {"numRecords": 0, "minValues": {"any": 9}, "maxValues": {"any": -9}, "nullCount": {}}
+    )
     entries = [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
         {
@@ -288,7 +326,9 @@ def _write_log(top: Path, paths: list[Path]) -> None:
 
 def _write_parquet(spec: Spec, table: Table, path: Path) -> None:
     writer, group = spec["writer"], spec["group"]
-    if len(table.rows) // group > 500:  # thousands of groups of one row take longer than they are worth
+    if (
+        len(table.rows) // group > 500
+    ):  # thousands of groups of one row take longer than they are worth
         group = 1000
     if writer == "polars":
         pl.from_arrow(arrow(table)).write_parquet(path, row_group_size=group)
@@ -316,7 +356,9 @@ def _json(spec: Spec, table: Table, folder: Path) -> Written:
         rows = ([_entry(spec, value) for value in row] for row in piece.rows)
         lines = (
             "{"
-            + ", ".join(f"{json.dumps(name)}: {entry}" for name, entry in zip(table.names, row, strict=True))
+            + ", ".join(
+                f"{json.dumps(name)}: {entry}" for name, entry in zip(table.names, row, strict=True)
+            )
             + "}"
             for row in rows
         )
@@ -345,7 +387,9 @@ def _json_values(spec: Spec, table: Table) -> Table:
         if any(NO_UNICODE[-1] in text for text in texts):
             continue  # a rule: lines that are no UTF-8 are dropped
         # A rule: a text with NUL is missing.
-        rows.append(tuple(None if text in {"", spec["null"]} or "\0" in text else text for text in texts))
+        rows.append(
+            tuple(None if text in {"", spec["null"]} or "\0" in text else text for text in texts)
+        )
     return Table(table.names, ("VARCHAR",) * len(table.names), tuple(rows))
 
 
@@ -407,7 +451,11 @@ def _line(spec: Spec, fields: Any) -> str:
     quoting = csv.QUOTE_ALL if everywhere else csv.QUOTE_MINIMAL
     out = io.StringIO()
     csv.writer(
-        out, delimiter=spec["delimiter"], quotechar=spec["quote"], quoting=quoting, lineterminator=""
+        out,
+        delimiter=spec["delimiter"],
+        quotechar=spec["quote"],
+        quoting=quoting,
+        lineterminator="",
     ).writerow(fields)
     return out.getvalue()
 
@@ -439,7 +487,10 @@ def _csv_values(spec: Spec, table: Table) -> Table | None:
             return None  # it belongs to the end of the line
         # A rule: a field that is not in the encoding is missing.
         rows.append(
-            tuple(None if text in {"", spec["null"]} or NO_UNICODE[-1] in text else text for text in fields)
+            tuple(
+                None if text in {"", spec["null"]} or NO_UNICODE[-1] in text else text
+                for text in fields
+            )
         )
     return Table(table.names, ("VARCHAR",) * len(table.names), tuple(rows))
 
@@ -474,8 +525,13 @@ def _add_twice(table: pa.Table) -> pa.Table:
 
 def _chunked(table: pa.Table, size: int, text: str) -> pa.Table:
     if text != "string":
-        kind = pa.large_string() if text == "large_string" else pa.dictionary(pa.int32(), pa.string())
-        fields = [pa.field(one.name, kind if one.type == pa.string() else one.type) for one in table.schema]
+        kind = (
+            pa.large_string() if text == "large_string" else pa.dictionary(pa.int32(), pa.string())
+        )
+        fields = [
+            pa.field(one.name, kind if one.type == pa.string() else one.type)
+            for one in table.schema
+        ]
         table = table.cast(pa.schema(fields))
     if not size or not table.num_rows:
         return table
@@ -494,7 +550,9 @@ def _polars(spec: Spec, table: Table, folder: Path) -> Any:
         return pl.scan_csv(folder / "t.csv")
     frame = pl.from_arrow(_chunked(arrow(table), spec.get("chunk", 0), "string"), rechunk=False)
     if spec.get("categories"):
-        texts = [name for name, kind in zip(table.names, table.kinds, strict=True) if kind == "VARCHAR"]
+        texts = [
+            name for name, kind in zip(table.names, table.kinds, strict=True) if kind == "VARCHAR"
+        ]
         # Columns by their names alone: `pl.col("^c1$")` would be a pattern.
         frame = frame.with_columns(frame.get_column(name).cast(pl.Categorical) for name in texts)
     return frame.lazy() if spec["kind"] == "lazy" else frame

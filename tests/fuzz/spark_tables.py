@@ -12,7 +12,17 @@ import pyarrow.parquet as pq
 
 from fuzz.tables import Table, arrow
 
-KINDS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "DATE", "VARCHAR")
+KINDS = (
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "FLOAT",
+    "DOUBLE",
+    "BOOLEAN",
+    "DATE",
+    "VARCHAR",
+)
 """Which columns it can hold, beside decimals."""
 
 _ADDRESS: list[str] = []
@@ -54,7 +64,9 @@ def random_made(rng: Any) -> dict[str, Any]:
 def frame(spec: dict[str, Any], table: Table, folder: Path) -> Any:
     """Return a table as a frame: handed over, or read from a file with statistics of all its rows."""
     session, handed = _session(_ADDRESS[0]), arrow(table)
-    if spec["made"] == "parquet" or not table.rows:  # of no rows the client would not know the types
+    if (
+        spec["made"] == "parquet" or not table.rows
+    ):  # of no rows the client would not know the types
         path = folder / "t.parquet"
         pq.write_table(handed, path, row_group_size=spec["group"])
         made = session.read.parquet(str(path))

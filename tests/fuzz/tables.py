@@ -79,7 +79,8 @@ def arrow(table: Table) -> pa.Table:
 def _with_bytes(values: list[Any]) -> pa.Array:
     """Return a column of texts of which some are none: bytes that are declared to be text."""
     raw = pa.array(
-        [None if value is None else value.encode("utf-8", "surrogateescape") for value in values], pa.binary()
+        [None if value is None else value.encode("utf-8", "surrogateescape") for value in values],
+        pa.binary(),
     )
     return pa.Array.from_buffers(pa.string(), len(raw), raw.buffers(), raw.null_count)
 
@@ -103,7 +104,11 @@ def pack(rows: Sequence[Row]) -> list[Any]:
         while end < len(rows) and steps is not None and _steps(rows[end - 1], rows[end]) == steps:
             end += 1
         packed.append(
-            [end - at, [to_json(value) for value in first], *([steps] if steps and any(steps) else [])]
+            [
+                end - at,
+                [to_json(value) for value in first],
+                *([steps] if steps and any(steps) else []),
+            ]
         )
         at = end
     return packed
@@ -129,7 +134,10 @@ def unpack(packed: Sequence[Any]) -> Rows:
         first = tuple(from_json(value) for value in values)
         steps = more[0] if more else [0] * len(first)
         rows.extend(
-            tuple(value + step * i if step else value for value, step in zip(first, steps, strict=True))
+            tuple(
+                value + step * i if step else value
+                for value, step in zip(first, steps, strict=True)
+            )
             for i in range(times)
         )
     return tuple(rows)

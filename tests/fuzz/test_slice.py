@@ -43,7 +43,9 @@ def test_what_was_found_stays_mended(path):
 
 
 @pytest.mark.parametrize(
-    "seeds", [SEEDS[:QUICK], pytest.param(SEEDS[QUICK:], marks=pytest.mark.slow)], ids=["first", "others"]
+    "seeds",
+    [SEEDS[:QUICK], pytest.param(SEEDS[QUICK:], marks=pytest.mark.slow)],
+    ids=["first", "others"],
 )
 def test_a_slice_of_fixed_seeds(seeds):
     found = {}
@@ -88,7 +90,9 @@ def test_a_file_keeps_a_case_to_the_last_bit(seed):
         (case.added, again.added),
         (case.instead, again.instead),
     ):
-        assert [tuple(map(identity, row)) for row in one] == [tuple(map(identity, row)) for row in other]
+        assert [tuple(map(identity, row)) for row in one] == [
+            tuple(map(identity, row)) for row in other
+        ]
     assert to_text(again, "a finding") == to_text(case, "a finding")
 
 
@@ -123,7 +127,9 @@ def test_shared_engines_answer_as_fresh_ones_do(tmp_path):
 def test_a_finding_is_cut_down_and_finds_the_same():
     """Twenty rows of which one matters, in a source with options of which none does."""
     case = load(of_twin("wide-total")[0])
-    longer = case.base.with_rows(shuffled((*case.base.rows, *[(None,) * len(case.base.names)] * 20), case))
+    longer = case.base.with_rows(
+        shuffled((*case.base.rows, *[(None,) * len(case.base.names)] * 20), case)
+    )
     case = case.change(base=longer, place="scattered", threads=2)
     broken.install("wide-total")
     try:
@@ -152,7 +158,12 @@ def test_seeds_make_cases_of_every_kind():
         "arrow",
     }
     assert {case.question.kind for case in cases} >= {"rows", "units", "items", "buckets", "totals"}
-    assert {case.source.get("writer") for case in cases} >= {"pyarrow", "pandas", "polars", "duckdb"}
+    assert {case.source.get("writer") for case in cases} >= {
+        "pyarrow",
+        "pandas",
+        "polars",
+        "duckdb",
+    }
     assert {case.release["how"] for case in cases if case.release} == {"command", "session"}
     assert any(case.release and "beside" in case.release for case in cases)
     assert any(case.source.get("odd") for case in cases)
@@ -163,7 +174,9 @@ def test_seeds_make_cases_of_every_kind():
 @pytest.mark.slow
 def test_the_command_ends_by_itself_and_says_what_it_did(tmp_path):
     root = Path(__file__).resolve().parents[2]
-    paths = os.pathsep.join([str(root / "tests"), str(root / "src"), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join(
+        [str(root / "tests"), str(root / "src"), os.environ.get("PYTHONPATH", "")]
+    )
     command = [
         sys.executable,
         "-m",

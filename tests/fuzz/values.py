@@ -26,7 +26,20 @@ def bits(pattern: int) -> float:
 
 NAN, MINUS_NAN, ODD_NAN = math.nan, bits(0xFFF8 << 48), bits(0x7FF8_0000_0000_0123)
 SPECIAL = (
-    *(NAN, MINUS_NAN, ODD_NAN, math.inf, -math.inf, 0.0, -0.0, 5e-324, -5e-324, 2.2e-308, 1e308, -1e308),
+    *(
+        NAN,
+        MINUS_NAN,
+        ODD_NAN,
+        math.inf,
+        -math.inf,
+        0.0,
+        -0.0,
+        5e-324,
+        -5e-324,
+        2.2e-308,
+        1e308,
+        -1e308,
+    ),
     *(
         1.7976931348623157e308,
         0.1,
@@ -111,7 +124,11 @@ def random_value(rng: Any, kind: str) -> Any:
             1 << 62,
             5 << 90,
         )
-        value = rng.choice(edges) if rng.random() < 0.8 else rng.randint(low, high) >> rng.randrange(0, 120)
+        value = (
+            rng.choice(edges)
+            if rng.random() < 0.8
+            else rng.randint(low, high) >> rng.randrange(0, 120)
+        )
         return min(max(value, low), high)
     if digits := decimal_digits(kind):
         width, scale = digits
@@ -127,7 +144,18 @@ def random_value(rng: Any, kind: str) -> Any:
         return rng.choice(
             [
                 Decimal(text)
-                for text in ("0", "1", "-1", "0.1", "1e30", "5e-40", "123456.789", "NaN", "Infinity", "7")
+                for text in (
+                    "0",
+                    "1",
+                    "-1",
+                    "0.1",
+                    "1e30",
+                    "5e-40",
+                    "123456.789",
+                    "NaN",
+                    "Infinity",
+                    "7",
+                )
             ]
         )
     if kind == "DOUBLE":
@@ -140,7 +168,12 @@ def random_value(rng: Any, kind: str) -> Any:
         return rng.choice(("a", "A", "b", "7", "ß"))
     if kind == "VARCHAR" and rng.random() < 0.002:
         return NO_UNICODE
-    pools: dict[str, tuple[Any, ...]] = {"DATE": DAYS, "TIME": TIMES, "TIMESTAMP": STAMPS, "VARCHAR": TEXTS}
+    pools: dict[str, tuple[Any, ...]] = {
+        "DATE": DAYS,
+        "TIME": TIMES,
+        "TIMESTAMP": STAMPS,
+        "VARCHAR": TEXTS,
+    }
     return rng.choice(pools[kind])
 
 

@@ -131,12 +131,18 @@ class _Watch:
         if found is None or mark in self.known:
             return
         self.known.add(mark)
-        path = None if found.text is None else keep(from_text(found.text), found.finding, self.work.folder)
+        path = (
+            None
+            if found.text is None
+            else keep(from_text(found.text), found.finding, self.work.folder)
+        )
         # At once: who waits for the end of a long look would learn it late.
         print(f"found, seed {found.seed}: {found.finding}", file=sys.stderr)
         seconds = found.seconds - self.begun
         self.summary.found.append(
-            Found(found.seed, seconds, self.summary.cases, found.like, found.finding, found.text, path)
+            Found(
+                found.seed, seconds, self.summary.cases, found.like, found.finding, found.text, path
+            )
         )
 
     def look_after(self) -> None:

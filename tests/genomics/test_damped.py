@@ -32,7 +32,11 @@ def largest_move(families, statistic):
         if inside.any():
             worst = max(
                 worst,
-                float(np.abs(statistic(b[inside], c[inside]) - statistic(to_b[inside], to_c[inside])).max()),
+                float(
+                    np.abs(
+                        statistic(b[inside], c[inside]) - statistic(to_b[inside], to_c[inside])
+                    ).max()
+                ),
             )
     return worst
 
@@ -46,12 +50,20 @@ def test_there_are_eighteen_moves():
 @pytest.mark.each_value
 def test_one_family_moves_it_by_at_most_four(families, share):
     damping = 2 * families * share
-    assert largest_move(families, lambda b, c: damped_tdt(b, c, families=families, damping=damping)) <= BOUND
+    assert (
+        largest_move(families, lambda b, c: damped_tdt(b, c, families=families, damping=damping))
+        <= BOUND
+    )
 
 
 @pytest.mark.parametrize("families", [4, 25])
 def test_four_is_attained(families):
-    assert largest_move(families, lambda b, c: damped_tdt(b, c, families=families, damping=2 * families)) == 4
+    assert (
+        largest_move(
+            families, lambda b, c: damped_tdt(b, c, families=families, damping=2 * families)
+        )
+        == 4
+    )
 
 
 @pytest.mark.parametrize("families", [4, 25])
@@ -72,7 +84,9 @@ def test_the_bound_has_room_for_floats():
     b = (total * rng.random(total.size)).astype(np.int64) + 2
     c = np.maximum(total - b, 2)
     for damping in (1000, n, Fraction(4 * n, 3)):
-        statistics = [damped_tdt(b + i, c + j, families=n, damping=damping) for i, j in [(0, 0), *MOVES]]
+        statistics = [
+            damped_tdt(b + i, c + j, families=n, damping=damping) for i, j in [(0, 0), *MOVES]
+        ]
         assert max(float(np.abs(moved - statistics[0]).max()) for moved in statistics) <= BOUND
 
 

@@ -34,7 +34,14 @@ def test_the_smallest_epsilon_is_found(more, wished):
 
 @pytest.mark.parametrize(("enough", "k"), [(0.3, 3), (0.9, 3), (0.6, 1)])
 def test_what_is_not_enough_is_not_looked_at_to_its_end_and_decides_the_same(enough, k):
-    several = {"scale": "sqrt", "method": None, "beta": None, "damping": None, "exact": False, "alone": True}
+    several = {
+        "scale": "sqrt",
+        "method": None,
+        "beta": None,
+        "damping": None,
+        "exact": False,
+        "alone": True,
+    }
     for epsilon in (1, 6, 12, 15, 18, 30, 90):
         asked = {**SIZES, "epsilon": Fraction(epsilon), "k": k}
         whole = sd.genomics.choose_method(**asked)
@@ -54,7 +61,9 @@ def test_what_is_chosen_is_known_without_the_alternatives(epsilon, k):
     assert (found.name, found.beta, found.success) == (whole.name, whole.beta, whole.success)
 
 
-@pytest.mark.parametrize(("sizes", "epsilon"), [((200, 32), 295), ((200, 64), 590), ((500_000, 32), 357)])
+@pytest.mark.parametrize(
+    ("sizes", "epsilon"), [((200, 32), 295), ((200, 64), 590), ((500_000, 32), 357)]
+)
 @pytest.mark.sample(3)
 def test_a_goal_of_many_in_turn_takes_little_work(sizes, epsilon, monkeypatch):
     """Counted, because time is the machine's: it was 14 looks and 270 divided budgets of 51 looks each."""
@@ -70,9 +79,15 @@ def test_a_goal_of_many_in_turn_takes_little_work(sizes, epsilon, monkeypatch):
     monkeypatch.setattr(
         goals, "choose_for_goal", lambda *a, **b: looks.append(b["epsilon"]) or choosing(*a, **b)
     )
-    monkeypatch.setattr(smooth_step_selection, "_divide_cost", lambda *a: made.append(a) or dividing(*a))
-    monkeypatch.setattr(smooth_step_selection, "_left_over", lambda *a: tried.append(a) or trying(*a))
-    found = sd.genomics.find_epsilon(goal="right with 90 %", markers=markers, families=150, k=k, exact=True)
+    monkeypatch.setattr(
+        smooth_step_selection, "_divide_cost", lambda *a: made.append(a) or dividing(*a)
+    )
+    monkeypatch.setattr(
+        smooth_step_selection, "_left_over", lambda *a: tried.append(a) or trying(*a)
+    )
+    found = sd.genomics.find_epsilon(
+        goal="right with 90 %", markers=markers, families=150, k=k, exact=True
+    )
     # As all looks in the middle found it.
     assert found == epsilon
     assert len(set(looks)) <= 12
@@ -92,7 +107,9 @@ def test_the_best_that_is_possible_is_looked_at_to_its_end():
 
 @pytest.mark.slow
 def test_it_is_that_of_all_selections_together():
-    one, two = (sd.genomics.find_epsilon(goal="right with 90 %", **SIZES, k=k, exact=True) for k in (1, 2))
+    one, two = (
+        sd.genomics.find_epsilon(goal="right with 90 %", **SIZES, k=k, exact=True) for k in (1, 2)
+    )
     assert two > one
     assert sd.genomics.find_epsilon(goal="top 2 right with 90 %", **SIZES, k=2, exact=True) == two
 

@@ -11,7 +11,12 @@ import pytest
 from sordino import Seeded
 from sordino.errors import InvalidParameter
 from sordino.genomics import choose_method, most_significant
-from sordino.mechanisms import RandomizedResponse, SmoothSelection, SmoothStepSelection, StepSelection
+from sordino.mechanisms import (
+    RandomizedResponse,
+    SmoothSelection,
+    SmoothStepSelection,
+    StepSelection,
+)
 from sordino.releases import Choice, TopK
 from sordino.smooth import tdt, tdt_statistic
 
@@ -48,7 +53,9 @@ def test_every_method_can_be_asked_for(name):
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "damped"])
 def test_the_raw_statistic(name):
-    found = most_significant(b=B, c=C, families=150, epsilon=30, scale="raw", method=name, entropy=Seeded(7))
+    found = most_significant(
+        b=B, c=C, families=150, epsilon=30, scale="raw", method=name, entropy=Seeded(7)
+    )
     assert found.index == BEST
 
 
@@ -76,7 +83,8 @@ def test_the_default_by_its_own_law(markers, epsilon, published, promised):
             chances.append(method.mechanism.success(scores, **more))
         else:
             hits = [
-                method.mechanism.release(scores, **more, entropy=entropy).index == best for _ in range(10)
+                method.mechanism.release(scores, **more, entropy=entropy).index == best
+                for _ in range(10)
             ]
             chances.append(float(np.mean(hits)))
     found, error = np.mean(chances), np.std(chances) / math.sqrt(150)
@@ -93,7 +101,9 @@ def test_what_is_said_about_success_is_so():
             method.mechanism.release(scores, **more, entropy=entropy).index
             == tdt_statistic(b, c, families=150).argmax()
         )
-    assert abs(hits / 800 - method.success) < 0.09, "6.5 standard errors of the runs, and 2 % for the design"
+    assert abs(hits / 800 - method.success) < 0.09, (
+        "6.5 standard errors of the runs, and 2 % for the design"
+    )
 
 
 def test_the_rule_is_frozen():
@@ -151,9 +161,12 @@ def test_more_budget_makes_the_right_answer_surer_on_real_counts():
 
 def test_only_what_is_exact_if_that_is_asked_for():
     for scale in ("sqrt", "raw"):
-        assert choose_method(markers=5, families=150, epsilon=1, scale=scale, exact=True).mechanism.exact
+        assert choose_method(
+            markers=5, families=150, epsilon=1, scale=scale, exact=True
+        ).mechanism.exact
         assert (
-            "heavy-tail" not in choose_method(markers=5, families=150, epsilon=1, scale=scale, exact=True).why
+            "heavy-tail"
+            not in choose_method(markers=5, families=150, epsilon=1, scale=scale, exact=True).why
         )
     assert "heavy-tail" in choose_method(markers=5, families=150, epsilon=1).why
 
@@ -172,7 +185,9 @@ def test_several_markers_one_after_the_other():
 
 @pytest.mark.parametrize("name", ["smooth-step", "heavy-tail"])
 def test_later_selections_are_among_fewer(name):
-    found = most_significant(b=B, c=C, families=150, epsilon=30, k=3, method=name, entropy=Seeded(7))
+    found = most_significant(
+        b=B, c=C, families=150, epsilon=30, k=3, method=name, entropy=Seeded(7)
+    )
     assert [mechanism.candidates for mechanism in found.mechanism] == [5, 4, 3]
     assert len(set(found.indices.tolist())) == 3
     assert found.cost.pure() <= 30
@@ -195,7 +210,9 @@ ODD = [math.nan, math.inf, -math.inf, -5, 1e308, 301, 2.5, 0]
 def test_private_counts_never_raise(name, kind):
     b = np.array(ODD, dtype=kind)
     for c in (b, b[::-1].copy(), np.zeros(8, dtype=kind)):
-        found = most_significant(b=b, c=c, families=150, epsilon=1, k=2, method=name, entropy=Seeded(3))
+        found = most_significant(
+            b=b, c=c, families=150, epsilon=1, k=2, method=name, entropy=Seeded(3)
+        )
         assert len(set(found.indices.tolist())) == 2
     texts = np.array(["5", None, [], {}, b"", "nan", 3, True], dtype=object)
     most_significant(b=texts, c=texts, families=150, epsilon=1, method=name, entropy=Seeded(3))
@@ -251,15 +268,17 @@ def test_public_mistakes_are_refused(wrong):
 def test_numbers_keep_their_meaning():
     thirds = choose_method(markers=4, families=150, epsilon=Fraction(1, 3), method="damped")
     assert thirds.mechanism.cost.pure() <= Fraction(1, 3)
-    assert choose_method(markers=4, families=150, epsilon=1, damping=Fraction(401, 2)).damping == Fraction(
-        401, 2
-    )
+    assert choose_method(
+        markers=4, families=150, epsilon=1, damping=Fraction(401, 2)
+    ).damping == Fraction(401, 2)
 
 
 def test_a_smaller_beta_is_tried_where_the_first_leaves_nothing():
     found = choose_method(markers=20, families=20, epsilon=0.65, method="heavy-tail")
     with pytest.raises(InvalidParameter, match="must leave a part of epsilon"):
-        choose_method(markers=20, families=20, epsilon=0.65, method="heavy-tail", beta=found.beta / 0.8)
+        choose_method(
+            markers=20, families=20, epsilon=0.65, method="heavy-tail", beta=found.beta / 0.8
+        )
 
 
 def test_equal_budgets_of_another_type_are_kept_apart():

@@ -26,7 +26,9 @@ def escaped(rule, families, shift=0.0):
     around = range(-3, 2 * families + 5)
     found = []
     for (b, c), (db, dc) in itertools.product(itertools.product(around, around), MOVES):
-        (b0, b1), (c0, c1) = rule(np.array([b, b + db]) + shift, np.array([c, c + dc]) + shift, families)
+        (b0, b1), (c0, c1) = rule(
+            np.array([b, b + db]) + shift, np.array([c, c + dc]) + shift, families
+        )
         if (b1 - b0, c1 - c0) not in MOVES:
             found.append((b, c, db, dc))
     return found
@@ -67,7 +69,8 @@ ROWS = [(3, 1), (0, 0), (4, 0), (9, 9), (-2, 5), (2.5, 1.5)]
 def read(folder: Path, rows, *, header="snp,b,B,c,C,note", order=("B", "c")):
     path = folder / "m.csv"
     path.write_text(
-        "\n".join([header, *(f"rs{i},9,{b},{c},9,n" for i, (b, c) in enumerate(rows))]), encoding="utf-8"
+        "\n".join([header, *(f"rs{i},9,{b},{c},9,n" for i, (b, c) in enumerate(rows))]),
+        encoding="utf-8",
     )
     found = open_markers(path, b=order[0], c=order[1], label="snp", form=CsvFormat()).read()
     return np.array(tables(found.b, found.c, 2, "test")), found.labels

@@ -64,7 +64,9 @@ class Mechanism:
         self.noise.append(1)
         if self.error is not None:
             raise self.error
-        return Result(Pure(epsilon=self.epsilon if self.spends is None else self.spends), self.simulated)
+        return Result(
+            Pure(epsilon=self.epsilon if self.spends is None else self.spends), self.simulated
+        )
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,9 @@ def spent(ledger: Ledger) -> Fraction:
     )
     assert Fraction(int(total) + int(shares), NANO) == statement.spent
     draws = raw(url, "SELECT draws FROM ~charge WHERE account = ?", ledger.account)
-    [(events,)] = raw(url, "SELECT count(*) FROM ~event WHERE account = ? AND kind = 'draw'", ledger.account)
+    [(events,)] = raw(
+        url, "SELECT count(*) FROM ~event WHERE account = ? AND kind = 'draw'", ledger.account
+    )
     assert sum(count for (count,) in draws) == events
     if not url.startswith("postgresql:"):
         assert raw(url, "PRAGMA integrity_check") == [("ok",)]

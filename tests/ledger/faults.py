@@ -43,7 +43,9 @@ class Counter:
                 try:
                     return super().execute(sql, *arguments)
                 finally:
-                    counter.boundary(COMMITTED if sql == "COMMIT" and self.writes else "after " + sql)
+                    counter.boundary(
+                        COMMITTED if sql == "COMMIT" and self.writes else "after " + sql
+                    )
 
             def close(self) -> None:
                 counter.boundary("before close")
@@ -89,7 +91,9 @@ def failing(
             return cursor
 
     patch.setattr(
-        sqlite3, "connect", lambda *arguments, **options: connect(*arguments, factory=Connection, **options)
+        sqlite3,
+        "connect",
+        lambda *arguments, **options: connect(*arguments, factory=Connection, **options),
     )
     return failed
 
@@ -101,14 +105,18 @@ class Proxy:
     never sees the answer), "middle" (the client sees the beginning of the answer) or "at once" (cut while the server works on it).
     """
 
-    def __init__(self, url: str, plan: Callable[[bytes], str | None] = lambda message: None) -> None:
+    def __init__(
+        self, url: str, plan: Callable[[bytes], str | None] = lambda message: None
+    ) -> None:
         server = urlsplit(url)
         self.server, self.plan, self.cuts = (server.hostname, server.port or 5432), plan, 0
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.listening.settimeout(0.01)
         user = server.username or "postgres"
         secret = f":{server.password}" if server.password else ""
-        self.url = f"postgresql://{user}{secret}@127.0.0.1:{self.listening.getsockname()[1]}{server.path}"
+        self.url = (
+            f"postgresql://{user}{secret}@127.0.0.1:{self.listening.getsockname()[1]}{server.path}"
+        )
         self.stopped = threading.Event()
         self.pairs: list[tuple[socket.socket, socket.socket]] = []
         self.threads = [threading.Thread(target=self._accept)]
@@ -159,7 +167,9 @@ class Proxy:
                 if manner == "before":
                     break
                 if manner in {"after", "middle", "at once"}:
-                    doomed.append(manner)  # before the server is asked: a quick answer must not slip through
+                    doomed.append(
+                        manner
+                    )  # before the server is asked: a quick answer must not slip through
                 server.sendall(message)
                 if manner == "at once":
                     break
@@ -244,9 +254,9 @@ class Blockade:
     def terminate(self) -> None:
         """Terminate every backend that is stopped."""
         for pid in self.waiting():
-            assert self.connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (
-                True,
-            )
+            assert self.connection.execute(
+                "SELECT pg_terminate_backend(%s, 5000)", [pid]
+            ).fetchone() == (True,)
 
     def lift(self) -> None:
         self.connection.execute("SELECT pg_advisory_unlock(%s)", [_KEY])

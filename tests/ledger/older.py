@@ -39,7 +39,10 @@ def call_schema(url: Any, version: int) -> None:
     sqlite.close_all()
     postgres.close_waiting()
     number = f"UPDATE ~ledger SET version = {version}"
-    raw(str(url), number if str(url).startswith("postgresql:") else f"PRAGMA user_version = {version}")
+    raw(
+        str(url),
+        number if str(url).startswith("postgresql:") else f"PRAGMA user_version = {version}",
+    )
 
 
 def take_back(url: Any) -> None:

@@ -16,7 +16,9 @@ from sordino.record import Record
 RESERVED, WORST, REALLY, SHARE = Fraction(5, 10), Fraction(3, 10), Fraction(1, 10), Fraction(2, 10)
 
 # Longer than a page of SQLite, so that a write of it has several, and shorter than what a client sends at once.
-RECORD = Record(facts={"release": "count"}, columns=("estimate",), rows=[{"estimate": n} for n in range(300)])
+RECORD = Record(
+    facts={"release": "count"}, columns=("estimate",), rows=[{"estimate": n} for n in range(300)]
+)
 
 
 @dataclass(frozen=True)
@@ -48,20 +50,35 @@ def prepare(name: str, ledger: Ledger, mark: Path) -> Struck:
     match name:
         case "reserve":
             return Struck(
-                ledger, lambda: ledger.reserve(Pure(epsilon=RESERVED)), zero, RESERVED, "reserve", mark
+                ledger,
+                lambda: ledger.reserve(Pure(epsilon=RESERVED)),
+                zero,
+                RESERVED,
+                "reserve",
+                mark,
             )
         case "draw":
             charge = ledger.reserve(Pure(epsilon=RESERVED))
             mechanism = Marking(WORST, REALLY, mark)
             return Struck(
-                ledger, lambda: charge.release(mechanism, [1], entropy=REAL), RESERVED, RESERVED, "draw", mark
+                ledger,
+                lambda: charge.release(mechanism, [1], entropy=REAL),
+                RESERVED,
+                RESERVED,
+                "draw",
+                mark,
             )
         case "settle":
             return Struck(ledger, _drawn(ledger, mark).settle, RESERVED, REALLY, "settle", mark)
         case "void":
             key = _drawn(ledger, mark).id
             return Struck(
-                ledger, lambda: ledger.void(key, reason="its process died"), RESERVED, WORST, "void", mark
+                ledger,
+                lambda: ledger.void(key, reason="its process died"),
+                RESERVED,
+                WORST,
+                "void",
+                mark,
             )
         case "keep":
             charge = _drawn(ledger, mark)
@@ -69,12 +86,16 @@ def prepare(name: str, ledger: Ledger, mark: Path) -> Struck:
             return Struck(ledger, lambda: charge.keep(RECORD), REALLY, REALLY, "keep", mark)
         case "create":
             url = ledger._store.address
-            return Struck(ledger, lambda: make(url, SHARE, "other"), zero, zero, "create_account", mark)
+            return Struck(
+                ledger, lambda: make(url, SHARE, "other"), zero, zero, "create_account", mark
+            )
         case "entrust":
             return Struck(ledger, lambda: ledger.grant("team", SHARE), zero, SHARE, "entrust", mark)
         case "grant":
             ledger.grant("team", SHARE)
-            return Struck(ledger, lambda: ledger.grant("team", SHARE), SHARE, 2 * SHARE, "grant_share", mark)
+            return Struck(
+                ledger, lambda: ledger.grant("team", SHARE), SHARE, 2 * SHARE, "grant_share", mark
+            )
     raise AssertionError(name)
 
 

@@ -68,7 +68,10 @@ def failing(epsilon, delta, more):
     """(epsilon, delta) exactly, with one outcome whose loss is epsilon + more: the leak is mixed with what holds."""
     likely = mpmath.mpf(delta) / (1 - mpmath.exp(-mpmath.mpf(more)))
     rare = (likely - delta) * mpmath.exp(-mpmath.mpf(epsilon))
-    return [(likely, mpmath.log(likely / rare)), (1 - likely, mpmath.log((1 - likely) / (1 - rare)))]
+    return [
+        (likely, mpmath.log(likely / rare)),
+        (1 - likely, mpmath.log((1 - likely) / (1 - rare))),
+    ]
 
 
 def both(one, two):
@@ -86,7 +89,9 @@ def breaks(sentence, law):
 
 def old(epsilon, delta):
     """Broken twin: the epsilon of the account, but for a chance of its delta."""
-    return say_odds(Fraction(repr(epsilon)), bound=Bound(Fraction(repr(epsilon)), Fraction(repr(delta))))
+    return say_odds(
+        Fraction(repr(epsilon)), bound=Bound(Fraction(repr(epsilon)), Fraction(repr(delta)))
+    )
 
 
 class TwoPoint(NamedTuple):
@@ -122,7 +127,9 @@ class OneOrder:
 
     def rdp(self, order):
         assert order >= self.order
-        return float(self.release.divergence(mpmath.mpf(self.order.numerator) / self.order.denominator))
+        return float(
+            self.release.divergence(mpmath.mpf(self.order.numerator) / self.order.denominator)
+        )
 
 
 def likeliest(ledger, loss):
@@ -135,7 +142,8 @@ def likeliest(ledger, loss):
     for _ in range(120):
         middle = (low + high) / 2
         fits = (
-            middle * ratio < 1 and TwoPoint(ratio, middle).divergence(order) <= limit - mpmath.mpf(10) ** -12
+            middle * ratio < 1
+            and TwoPoint(ratio, middle).divergence(order) <= limit - mpmath.mpf(10) ** -12
         )
         low, high = (middle, high) if fits else (low, middle)
     return TwoPoint(ratio, low)
@@ -161,7 +169,8 @@ def test_what_was_said_before_is_convicted_by_a_count(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "times"), [(1, 1e-6, 58.4), (3, 1e-6, 22.9), (8, 1e-6, 10.6), (1, 1e-9, 93)]
+    ("epsilon", "delta", "times"),
+    [(1, 1e-6, 58.4), (3, 1e-6, 22.9), (8, 1e-6, 10.6), (1, 1e-9, 93)],
 )
 def test_the_likeliest_release_just_above_epsilon(tmp_path, epsilon, delta, times):
     """It is taken on, convicts the sentence that there was, and keeps the one that there is."""
@@ -197,7 +206,9 @@ def test_an_epsilon_within_the_account_never_loses_more(tmp_path):
     said = say(ledger)
     ledger.reserve(cost.Pure(epsilon=1), label="count")
     likely = 1 / (1 + mpmath.exp(-1))
-    assert chance_of_more([(likely, mpmath.mpf(1)), (1 - likely, mpmath.mpf(-1))], read(said)[0]) == 0
+    assert (
+        chance_of_more([(likely, mpmath.mpf(1)), (1 - likely, mpmath.mpf(-1))], read(said)[0]) == 0
+    )
 
 
 # ---- accounts that keep a part of delta for releases that may fail --------------------------------------------------------
@@ -232,7 +243,9 @@ def test_a_delta_that_is_only_added_is_convicted():
 def test_a_rho_that_may_fail_keeps_its_sentence(rho, delta):
     said = say_odds_of(cost.ApproximateZCDP(rho=rho, delta=delta))
     for more in (0.1, 0.5, 0.7, 1.5):
-        assert not breaks(said, both(failing(0, delta, more), gaussian_count(Fraction(repr(rho))))), more
+        assert not breaks(
+            said, both(failing(0, delta, more), gaussian_count(Fraction(repr(rho))))
+        ), more
 
 
 def test_an_account_that_keeps_deltas_says_so(tmp_path):
@@ -291,7 +304,8 @@ def test_an_account_of_no_known_kind_says_what_every_delta_means(changes):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"delta": 2}, {"delta": "x"}, {"renyi": {"failures_limit": 1e-6}}, {"epsilon": None}]
+    "changes",
+    [{"delta": 2}, {"delta": "x"}, {"renyi": {"failures_limit": 1e-6}}, {"epsilon": None}],
 )
 def test_an_account_that_is_none_says_nothing(changes):
     assert say_promise({"epsilon": 1.0, "delta": 1e-6, "meter": "renyi"} | changes) == ""

@@ -52,7 +52,9 @@ def test_parts_of_a_budget_that_were_rounded_up_name_what_fits(tmp_path, parts):
     for _ in range(min(parts, 11) - 1):
         ledger.reserve(whole)
     if parts > 11:
-        ledger.reserve(Pure(epsilon=(parts - 11) * Fraction(math.ceil(Fraction(10**9, parts)), 10**9)))
+        ledger.reserve(
+            Pure(epsilon=(parts - 11) * Fraction(math.ceil(Fraction(10**9, parts)), 10**9))
+        )
     with pytest.raises(BudgetExceeded) as refused:
         ledger.reserve(whole)
     found = re.search(r"Ask for ([0-9.]+), or give parts of at most 9 decimals", str(refused.value))
@@ -71,7 +73,9 @@ def test_parts_of_a_budget_that_were_rounded_up_name_what_fits(tmp_path, parts):
         ({"epsilon": 1, "delta": 1e-6, "failures": 5e-7, "meter": "zcdp"}, [ZCDP(rho=0.02)]),
     ],
 )
-@pytest.mark.parametrize("asked", [Pure(epsilon=5), ZCDP(rho=2), ApproximateZCDP(rho=2, delta=1e-7)])
+@pytest.mark.parametrize(
+    "asked", [Pure(epsilon=5), ZCDP(rho=2), ApproximateZCDP(rho=2, delta=1e-7)]
+)
 @pytest.mark.each_value
 def test_an_account_with_a_delta_names_an_epsilon_that_fits(tmp_path, budget, spent, asked):
     """Hardly more does not."""
@@ -79,9 +83,13 @@ def test_an_account_with_a_delta_names_an_epsilon_that_fits(tmp_path, budget, sp
     for cost in spent:
         ledger.reserve(cost)
     fails = isinstance(asked, ApproximateZCDP)
-    with pytest.raises(InvalidParameter if fails and keeps_no_deltas(budget) else BudgetExceeded) as refused:
+    with pytest.raises(
+        InvalidParameter if fails and keeps_no_deltas(budget) else BudgetExceeded
+    ) as refused:
         ledger.reserve(asked)
-    found = re.search(r" A release of epsilon ([0-9.]+) fits\. Nothing was read", str(refused.value))
+    found = re.search(
+        r" A release of epsilon ([0-9.]+) fits\. Nothing was read", str(refused.value)
+    )
     if fails and not budget.get("failures"):
         # A delta is what lacks.
         assert found is None
@@ -114,7 +122,9 @@ def test_a_third_is_charged_up_and_budgeted_down(tmp_path):
     third = Fraction(1, 3)
     ledger = make(tmp_path / "budget.db", third)
     assert ledger.remaining == Fraction(333333333, 10**9)
-    with pytest.raises(BudgetExceeded, match=r"needs epsilon 0\.333333334 but 0\.333333333 remains"):
+    with pytest.raises(
+        BudgetExceeded, match=r"needs epsilon 0\.333333334 but 0\.333333333 remains"
+    ):
         ledger.reserve(Pure(epsilon=third))
     with ledger.reserve((Pure(epsilon=Fraction(1, 10)), Mechanism(Fraction(1, 5)))) as charge:
         charge.draw(Pure(epsilon=Fraction(3, 10)))
@@ -134,7 +144,11 @@ def test_halves_of_a_nano_fit_where_their_sum_fits(tmp_path):
 
 
 @settings(max_examples=30)
-@given(st.lists(st.fractions(min_value=0, max_value=Fraction(1, 10**8), max_denominator=10**12), max_size=8))
+@given(
+    st.lists(
+        st.fractions(min_value=0, max_value=Fraction(1, 10**8), max_denominator=10**12), max_size=8
+    )
+)
 def test_rounded_differences_never_pass_the_rounded_sum(parts):
     total, rounded = Fraction(0), 0
     for part in parts:
@@ -258,7 +272,8 @@ def test_what_is_not_an_exact_cost_cannot_be_charged(tmp_path, chargeable):
 def test_a_pure_account_refuses_a_cost_without_a_pure_view(tmp_path):
     ledger = make(tmp_path / "budget.db")
     with pytest.raises(
-        InvalidParameter, match=r"pure meter cannot be charged with a ZCDP: it has no finite epsilon"
+        InvalidParameter,
+        match=r"pure meter cannot be charged with a ZCDP: it has no finite epsilon",
     ):
         ledger.reserve((Pure(epsilon=0.1), ZCDP(rho=0.1)))
     assert ledger.remaining == 1
@@ -352,4 +367,8 @@ def test_a_tiny_delta_is_not_rounded_up():
             Budget(epsilon=1, delta=delta, meter="zcdp")
     for delta in (Fraction(1, 1 << 1022), Fraction(1, 3 * 10**300), Fraction(2, 3)):
         limit = Budget(epsilon=1, delta=delta, meter="zcdp").limit
-        assert ZCDP(rho=limit).epsilon(delta) <= 1 < ZCDP(rho=limit + Fraction(1, 10**9)).epsilon(delta)
+        assert (
+            ZCDP(rho=limit).epsilon(delta)
+            <= 1
+            < ZCDP(rho=limit + Fraction(1, 10**9)).epsilon(delta)
+        )

@@ -65,7 +65,8 @@ def test_a_copy_is_one_file_with_every_account(tmp_path):
     heads = ledger.backup(folder / "copy.db")
     assert list(folder.iterdir()) == [folder / "copy.db"]
     assert heads == {
-        name: Ledger.open(ledger.url, account=name).statement().head for name in ("alarms", "orders", "red")
+        name: Ledger.open(ledger.url, account=name).statement().head
+        for name in ("alarms", "orders", "red")
     }
     assert Ledger.accounts(folder / "copy.db") == ("alarms", "orders", "red")
     assert (folder / "copy.db").stat().st_mode == Path(ledger.url).stat().st_mode
@@ -103,7 +104,10 @@ def test_a_copy_that_cannot_be_made_leaves_nothing(tmp_path):
 
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY))
-        refused(lambda: ledger.backup(folder / "copy.db"), f"The ledger at '{folder}/copy.db' could not be")
+        refused(
+            lambda: ledger.backup(folder / "copy.db"),
+            f"The ledger at '{folder}/copy.db' could not be",
+        )
         assert list(folder.iterdir()) == []
 
     assert in_child(limited) == 0
@@ -210,7 +214,14 @@ def test_nobody_may_read_a_copy_who_may_not_read_the_ledger(tmp_path, monkeypatc
 
 @pytest.mark.parametrize(
     ("rights", "left"),
-    [(0o660, 0o600), (0o644, 0o644), (0o664, 0o644), (0o604, 0o600), (0o600, 0o600), (0o646, 0o644)],
+    [
+        (0o660, 0o600),
+        (0o644, 0o644),
+        (0o664, 0o644),
+        (0o604, 0o600),
+        (0o600, 0o600),
+        (0o646, 0o644),
+    ],
 )
 def test_a_copy_of_another_group_gives_that_group_what_everybody_has(tmp_path, rights, left):
     """It belongs to the group of whoever makes it, or of its folder; those of the ledger's group are others there."""

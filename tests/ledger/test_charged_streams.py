@@ -82,7 +82,9 @@ class Streaming:
 )
 def test_what_a_stream_did_not_spend_returns(ledger, answers, found):
     with ledger.reserve(WORST, label="watch") as charge, charge.open(WORST) as stream:
-        assert [stream.ask(answer).above for answer in answers] == [answer == HIGH for answer in answers]
+        assert [stream.ask(answer).above for answer in answers] == [
+            answer == HIGH for answer in answers
+        ]
         assert stream.spent.pure() == (len(answers) > 0) * 2 * TENTH + found * 2 * TENTH
         assert ledger.remaining == 2 * TENTH, "until it ends, all of it is spent"
         assert (stream.mechanism, stream.asked) == (WORST, len(answers))
@@ -159,7 +161,9 @@ def test_an_exception_that_is_caught_around_the_stream_leaves_it_too(ledger):
     assert spent(ledger) == 9 * TENTH
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError("no"), KeyboardInterrupt(), LedgerConflict("no")])
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("no"), KeyboardInterrupt(), LedgerConflict("no")]
+)
 def test_a_question_that_fails_keeps_everything_even_if_it_is_caught(ledger, error):
     with (
         ledger.reserve(Streaming()) as charge,
@@ -192,7 +196,10 @@ def test_a_stream_that_cannot_be_opened_keeps_everything(ledger):
 
 
 def test_only_mechanisms_with_a_proof_for_each_transcript_give_back(ledger):
-    with ledger.reserve(Streaming()) as charge, charge.open(Streaming(per_transcript=False), entropy=REAL):
+    with (
+        ledger.reserve(Streaming()) as charge,
+        charge.open(Streaming(per_transcript=False), entropy=REAL),
+    ):
         pass
     assert spent(ledger) == 5 * TENTH
 
@@ -239,7 +246,8 @@ def test_a_simulated_verdict_is_refused_and_charged(ledger, says):
 def test_what_is_refused_before_the_draw(ledger):
     with ledger.reserve(Pure(epsilon=0.3), label="small") as charge:
         with pytest.raises(
-            InvalidParameter, match=r"a mechanism with streams, such as a SparseVector; got a Mechanism"
+            InvalidParameter,
+            match=r"a mechanism with streams, such as a SparseVector; got a Mechanism",
         ):
             charge.open(Mechanism(0.1))
         with pytest.raises(LedgerConflict, match=r"needs epsilon 0\.8 but 0\.3 of 0\.3 remains"):
@@ -247,7 +255,9 @@ def test_what_is_refused_before_the_draw(ledger):
         with pytest.raises(InvalidParameter, match="not exact"):
             charge.open(Streaming(0.1, exact=False))
         for never in ({"passes": 2}, {"domain_size": 9}):
-            whole = SparseVector(threshold=0, positives=1, epsilon=0.3, sensitivity=COUNTING, **never)
+            whole = SparseVector(
+                threshold=0, positives=1, epsilon=0.3, sensitivity=COUNTING, **never
+            )
             with pytest.raises(InvalidParameter, match="one pass and without a domain size"):
                 charge.open(whole)
     assert spent(ledger) == 0
@@ -279,7 +289,10 @@ def test_a_killed_process_leaves_the_full_reservation(place, asked):
 
     def watching():
         ledger = Ledger.open(place, account="orders")
-        with ledger.reserve(Pure(epsilon=0.9), label="watch") as charge, charge.open(WORST) as stream:
+        with (
+            ledger.reserve(Pure(epsilon=0.9), label="watch") as charge,
+            charge.open(WORST) as stream,
+        ):
             for _ in range(asked):
                 stream.ask(LOW)
             os.write(writable, b"x")
@@ -374,7 +387,9 @@ def test_threads_share_a_stream_and_close_it_once(ledger):
     total = sum((verdict.charged for verdict in verdicts), Fraction(0))
     assert stream.spent.pure() == total
     exactly = spent(ledger)
-    assert total <= exactly < total + Fraction(1, 10**9), "every verdict that anybody got is paid for"
+    assert total <= exactly < total + Fraction(1, 10**9), (
+        "every verdict that anybody got is paid for"
+    )
 
 
 def test_streams_closed_by_threads_are_all_noted(ledger):

@@ -205,7 +205,10 @@ def test_an_approximate_mechanism_needs_to_be_allowed(ledger):
     smooth = Mechanism(0.1, exact=False)
     with pytest.raises(InvalidParameter, match="allow_approximate=True"):
         ledger.reserve(smooth)
-    with ledger.reserve(Pure(epsilon=0.1)) as charge, pytest.raises(InvalidParameter, match="not exact"):
+    with (
+        ledger.reserve(Pure(epsilon=0.1)) as charge,
+        pytest.raises(InvalidParameter, match="not exact"),
+    ):
         charge.release(smooth, [1], entropy=REAL)
     assert (smooth.noise, ledger.remaining) == ([], 1)
     with ledger.reserve(smooth, allow_approximate=True) as charge:

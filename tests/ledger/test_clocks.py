@@ -25,7 +25,10 @@ def jumping(seed):
         @classmethod
         def now(cls, tz=None):
             return datetime(
-                chance.choice([MINYEAR, 1969, 1970, 2038, MAXYEAR]), 1 + chance.randrange(12), 1, tzinfo=UTC
+                chance.choice([MINYEAR, 1969, 1970, 2038, MAXYEAR]),
+                1 + chance.randrange(12),
+                1,
+                tzinfo=UTC,
             )
 
     return Clock
@@ -71,6 +74,8 @@ def test_a_clock_that_stands_still_or_runs_back_ends_no_waiting(tmp_path, monkey
     ledger = make(tmp_path / "budget.db")
     monkeypatch.setattr(time, "time", lambda: 0.0)
     monkeypatch.setattr(time, "time_ns", lambda: 0)
-    writers = [child(lambda: [ledger.reserve(Pure(epsilon=TINY)) for _ in range(5)]) for _ in range(4)]
+    writers = [
+        child(lambda: [ledger.reserve(Pure(epsilon=TINY)) for _ in range(5)]) for _ in range(4)
+    ]
     assert [finished(writer) for writer in writers] == [0] * 4
     assert spent(ledger) == 20 * TINY

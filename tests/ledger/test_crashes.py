@@ -11,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from ledger.fakes import REAL, Marking, Mechanism, child, finished, in_child, in_threads, make, spent
+from ledger.fakes import (
+    REAL,
+    Marking,
+    Mechanism,
+    child,
+    finished,
+    in_child,
+    in_threads,
+    make,
+    spent,
+)
 from ledger.faults import COMMITTED, Counter
 from ledger.operations import REALLY, RESERVED, WORST, happened, prepare
 from sordino.cost import Pure
@@ -50,7 +60,9 @@ def boundaries(tmp_path: Path) -> list[str]:
     return boundaries_of(lambda: charge_once(ledger, tmp_path / "dry"))
 
 
-SOME = pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])  # 1: every boundary
+SOME = pytest.mark.parametrize(
+    "stride", [4, pytest.param(1, marks=pytest.mark.slow)]
+)  # 1: every boundary
 
 
 @SOME
@@ -75,7 +87,9 @@ def test_a_kill_at_every_boundary_is_all_or_nothing(tmp_path, name, stride):
         done = fatal >= commit
         assert spent(ledger) == (dry.after if done else dry.before), names[fatal]
         assert happened(name, ledger) == done, names[fatal]
-        drawn = {"draw": done and fatal > commit, "settle": True, "void": True, "keep": True}.get(name, False)
+        drawn = {"draw": done and fatal > commit, "settle": True, "void": True, "keep": True}.get(
+            name, False
+        )
         assert mark.exists() == drawn, names[fatal]  # no noise before its draw is committed
         charge_once(ledger, tmp_path / "next")
         assert spent(ledger) == (dry.after if done else dry.before) + REALLY
@@ -108,7 +122,9 @@ def storm(jobs: list[Callable[[], None]], lanes: int) -> list[int]:
     running: dict[int, int] = {}
     for number, job in enumerate(jobs):
         if len(running) == lanes:
-            process = next(iter(running))  # not os.wait: the tests have a server that is their child too
+            process = next(
+                iter(running)
+            )  # not os.wait: the tests have a server that is their child too
             codes[running.pop(process)] = finished(process)
         running[child(job)] = number
     for process, number in running.items():
@@ -160,7 +176,9 @@ def test_1000_kills_of_8_processes_at_random_boundaries(tmp_path):
     unit = Fraction(1, 2000)
     ledger, chance = opened(tmp_path / "budget.db"), random.Random(7)
     fatal = [chance.randrange(len(names)) for _ in range(1000)]
-    jobs = [many(ledger, tmp_path / "mark", k % 2, unit, boundary) for k, boundary in enumerate(fatal)]
+    jobs = [
+        many(ledger, tmp_path / "mark", k % 2, unit, boundary) for k, boundary in enumerate(fatal)
+    ]
     assert storm(jobs, 8) == [KILLED] * 1000
     left = left_by_the_killed(tmp_path)
     assert (len(left), set(left)) == (1000, {0, RESERVED, REALLY})
@@ -210,7 +228,9 @@ def test_a_storm_with_refunds_never_overspends(tmp_path):
         many(ledger, tmp_path / "mark", 500, unit)
     ] * 8
     assert storm(jobs, 8) == [KILLED] * count + [0] * 8
-    assert spent(ledger) > 1 - RESERVED * unit * 9  # it was used up, and what was not spent came back
+    assert (
+        spent(ledger) > 1 - RESERVED * unit * 9
+    )  # it was used up, and what was not spent came back
 
 
 @pytest.mark.sample(4)

@@ -19,9 +19,14 @@ from sordino.process import Process
 
 NAMES = tuple(POINTS)
 USUAL = ("reserve", "draw", "settle", "keep")
-EVERY = [pytest.param(name, marks=() if name in (*USUAL, "grant") else pytest.mark.slow) for name in NAMES]
+EVERY = [
+    pytest.param(name, marks=() if name in (*USUAL, "grant") else pytest.mark.slow)
+    for name in NAMES
+]
 WHERE = [
-    pytest.param(name, point, moment, marks=() if name in USUAL and moment == "BEFORE" else pytest.mark.slow)
+    pytest.param(
+        name, point, moment, marks=() if name in USUAL and moment == "BEFORE" else pytest.mark.slow
+    )
     for name, points in POINTS.items()
     for point in points
     for moment in ("BEFORE", "AFTER")
@@ -75,7 +80,9 @@ def test_a_connection_that_is_cut_at_an_operation(server, tmp_path, name, manner
             refused(struck.do, "cannot be reached")
             wanted = {"before": [0], "after": [1], "middle": [1], "at once": [0, 1]}[manner]
             assert happened(name, struck.ledger) in wanted
-            assert spent(struck.ledger) == (struck.after if happened(name, struck.ledger) else struck.before)
+            assert spent(struck.ledger) == (
+                struck.after if happened(name, struck.ledger) else struck.before
+            )
         else:
             struck.do()
             done_once(struck, name)
@@ -136,7 +143,9 @@ def test_a_connection_that_is_cut_while_the_server_goes_on(server, tmp_path, nam
         if name == "grant":
             assert len(errors) == 1
             assert happened(name, struck.ledger) in {0, 1}
-            assert spent(struck.ledger) == (struck.after if happened(name, struck.ledger) else struck.before)
+            assert spent(struck.ledger) == (
+                struck.after if happened(name, struck.ledger) else struck.before
+            )
         else:
             assert errors == []
             done_once(struck, name)
@@ -173,11 +182,15 @@ def test_a_client_that_is_killed_while_the_server(server, tmp_path, name, point,
     assert struck.noise == used  # nobody was left to draw any
 
 
-@pytest.mark.parametrize(("name", "point", "moment"), [one for one in WHERE if "BEFORE" in one.values])
+@pytest.mark.parametrize(
+    ("name", "point", "moment"), [one for one in WHERE if "BEFORE" in one.values]
+)
 @pytest.mark.sample(4)
 def test_a_full_disk_at_every_write_changes_nothing(server, tmp_path, name, point, moment):
     struck = prepare(name, make(server), tmp_path / "mark")
-    with trigger(server, point, moment, "RAISE disk_full USING MESSAGE = 'private words of the server'"):
+    with trigger(
+        server, point, moment, "RAISE disk_full USING MESSAGE = 'private words of the server'"
+    ):
         assert "private" not in refused(struck.do, "because the disk is full")
     not_done(struck, name)
     struck.do()
@@ -190,7 +203,9 @@ def test_a_lock_that_is_never_given(server, tmp_path, monkeypatch, name):
     wait = f"'{postgres._LOCK_SECONDS}s'"
     assert wait in postgres._REQUIRE_DURABLE_COMMIT
     monkeypatch.setattr(
-        postgres, "_REQUIRE_DURABLE_COMMIT", postgres._REQUIRE_DURABLE_COMMIT.replace(wait, "'50ms'")
+        postgres,
+        "_REQUIRE_DURABLE_COMMIT",
+        postgres._REQUIRE_DURABLE_COMMIT.replace(wait, "'50ms'"),
     )
     struck = prepare(name, make(server), tmp_path / "mark")
     with blockade(server, POINTS[name][-1], "BEFORE"):

@@ -31,7 +31,8 @@ def test_a_locked_ledger_says_so(tmp_path, monkeypatch):
     other = sqlite3.connect(ledger.url, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     refused(
-        lambda: ledger.reserve(Mechanism(0.1)), "was locked by another process for longer than 0.05 seconds"
+        lambda: ledger.reserve(Mechanism(0.1)),
+        "was locked by another process for longer than 0.05 seconds",
     )
     refused(lambda: charge.release(mechanism, [1], entropy=REAL), "was locked")
     refused(charge.settle, "was locked")
@@ -75,8 +76,12 @@ def test_a_full_disk_charges_nothing_and_releases_nothing(tmp_path, monkeypatch)
 def test_a_full_disk_at_every_write_changes_nothing(tmp_path, monkeypatch, name):
     """And so does an input/output error, at the statement or at its commit."""
     struck = prepare(name, make(tmp_path / "budget.db"), tmp_path / "mark")
-    faults = [(sqlite3.SQLITE_FULL, point, False, "because the disk is full") for point in POINTS[name]]
-    faults += [(sqlite3.SQLITE_IOERR_WRITE, point, True, "an input/output error") for point in POINTS[name]]
+    faults = [
+        (sqlite3.SQLITE_FULL, point, False, "because the disk is full") for point in POINTS[name]
+    ]
+    faults += [
+        (sqlite3.SQLITE_IOERR_WRITE, point, True, "an input/output error") for point in POINTS[name]
+    ]
     faults += [
         (sqlite3.SQLITE_IOERR_FSYNC, "COMMIT", False, "an input/output error"),
         (sqlite3.SQLITE_FULL, "COMMIT", False, "disk is full"),
@@ -114,10 +119,18 @@ def test_an_error_after_the_commit_leaves_what_was_committed(tmp_path, monkeypat
         failing(patch, sqlite3.SQLITE_IOERR_FSYNC, chosen, after=True)
         refused(struck.do, "an input/output error")
     sqlite_module.close_all()
-    assert (spent(struck.ledger), happened(name, struck.ledger), struck.noise) == (struck.after, 1, used)
+    assert (spent(struck.ledger), happened(name, struck.ledger), struck.noise) == (
+        struck.after,
+        1,
+        used,
+    )
     if name in {"draw", "settle", "keep"}:
         refused(struck.do, "elsewhere", LedgerConflict)
-        assert (spent(struck.ledger), happened(name, struck.ledger), struck.noise) == (struck.after, 1, used)
+        assert (spent(struck.ledger), happened(name, struck.ledger), struck.noise) == (
+            struck.after,
+            1,
+            used,
+        )
 
 
 @pytest.mark.parametrize("years", [-50, 50])
@@ -205,14 +218,17 @@ def test_a_charge_that_cannot_be_settled_stays_in_full_and_its_release_is_not_lo
         with ledger.reserve(Mechanism(0.5)) as charge:
             released = charge.release(Mechanism(0.5, spends=spends), [1], entropy=REAL)
             failing(
-                patch, sqlite3.SQLITE_FULL, lambda sql: sql.startswith("UPDATE charge SET state = 'settled'")
+                patch,
+                sqlite3.SQLITE_FULL,
+                lambda sql: sql.startswith("UPDATE charge SET state = 'settled'"),
             )
         sqlite_module.close_all()
     assert released.simulated is False
     said = [str(warning.message) for warning in recwarn if warning.category is RuntimeWarning]
     assert len(said) == (spends < 0.5)  # nothing is lost where nothing would have come back
     assert all(
-        "stays in full: it could not be settled" in words and "disk is full" in words for words in said
+        "stays in full: it could not be settled" in words and "disk is full" in words
+        for words in said
     )
     refused(charge.settle, "closed (charged in full)", LedgerConflict)
     assert spent(ledger) == Fraction(1, 2)

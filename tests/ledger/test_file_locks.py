@@ -31,7 +31,11 @@ def copy_all(path):
 
 def charging(path, seconds, wait, counts):
     """Charge for some seconds while a thread reads the files of the ledger every `wait` seconds."""
-    ledger, stop, end = Ledger.open(path, account="orders"), threading.Event(), time.monotonic() + seconds
+    ledger, stop, end = (
+        Ledger.open(path, account="orders"),
+        threading.Event(),
+        time.monotonic() + seconds,
+    )
 
     def read():
         while not stop.wait(wait):
@@ -60,7 +64,8 @@ def storm(tmp_path, seconds):
     ledger = make(tmp_path / "budget.db", 1000)
     out, into = os.pipe()
     children = [
-        child(lambda wait=wait: charging(ledger.url, seconds, wait, into)) for wait in (0, 0.003, 0.01)
+        child(lambda wait=wait: charging(ledger.url, seconds, wait, into))
+        for wait in (0, 0.003, 0.01)
     ]
     assert [finished(one) for one in children] == [0, 0, 0]
     os.close(into)
@@ -162,13 +167,18 @@ def test_a_release_is_not_lost_when_the_ledger_cannot_be_reached_any_more(tmp_pa
         monkeypatch.setattr(sqlite.SqliteStore, "apply", gone)
     assert released is not None  # all of it was drawn: nothing could have come back
     monkeypatch.undo()
-    with pytest.warns(RuntimeWarning, match="stays in full"), ledger.reserve(Mechanism(0.5)) as charge:
+    with (
+        pytest.warns(RuntimeWarning, match="stays in full"),
+        ledger.reserve(Mechanism(0.5)) as charge,
+    ):
         monkeypatch.setattr(sqlite.SqliteStore, "apply", gone)
     monkeypatch.undo()
     assert spent(ledger) == 1
 
 
-def test_a_signal_handler_in_the_middle_of_a_step_is_refused_and_harms_nobody(tmp_path, monkeypatch):
+def test_a_signal_handler_in_the_middle_of_a_step_is_refused_and_harms_nobody(
+    tmp_path, monkeypatch
+):
     """It once closed the connection of the step, and the step closed a file that somebody had opened meanwhile."""
     ledger, other = make(tmp_path / "budget.db"), make(tmp_path / "other.db")
     counted, opened = sqlite.read_change_counter, []
@@ -176,7 +186,11 @@ def test_a_signal_handler_in_the_middle_of_a_step_is_refused_and_harms_nobody(tm
     def interrupted(descriptor):
         """Stand for a signal that comes right after a transaction has begun."""
         monkeypatch.setattr(sqlite, "read_change_counter", counted)
-        for use in (lambda: ledger.remaining, lambda: ledger.reserve(Pure(epsilon=TINY)), ledger.verify):
+        for use in (
+            lambda: ledger.remaining,
+            lambda: ledger.reserve(Pure(epsilon=TINY)),
+            ledger.verify,
+        ):
             with pytest.raises(LedgerConflict, match="signal handler"):
                 use()
         # Other files, also so many that some are closed, go on.

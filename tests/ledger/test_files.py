@@ -102,7 +102,9 @@ def test_missing_things_are_named(tmp_path):
     assert not (tmp_path / "other.db").exists()
     refused(lambda: Ledger.open(ledger.url, account="order"), "its accounts: 'alarms', 'orders'.")
     refused(lambda: make(tmp_path / "no" / "budget.db"), "There is no folder")
-    refused(lambda: Ledger.open(tmp_path / "no" / "budget.db", account="orders"), "There is no folder")
+    refused(
+        lambda: Ledger.open(tmp_path / "no" / "budget.db", account="orders"), "There is no folder"
+    )
     refused(lambda: make(tmp_path), "cannot be opened")
     refused(lambda: make(tmp_path / ("x" * 300)), "cannot be")
     Path(ledger.url).unlink()
@@ -131,7 +133,10 @@ def test_files_of_others_are_left_as_they_are(tmp_path):
     connection.close()
     for path in (text, foreign, marked):
         before = path.read_bytes()
-        for use in (lambda path=path: make(path), lambda path=path: Ledger.open(path, account="orders")):
+        for use in (
+            lambda path=path: make(path),
+            lambda path=path: Ledger.open(path, account="orders"),
+        ):
             refused(use, "is not a sordino ledger")
         assert path.read_bytes() == before
     empty = tmp_path / "empty.db"
@@ -163,7 +168,8 @@ def test_the_file_says_what_it_is(tmp_path):
     ledger = make(tmp_path / "budget.db")
     assert ledger.remaining == 1
     assert [
-        raw(ledger.url, f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version", "journal_mode")
+        raw(ledger.url, f"PRAGMA {name}")[0][0]
+        for name in ("application_id", "user_version", "journal_mode")
     ] == [
         0x534F5244,
         VERSION,
@@ -196,7 +202,8 @@ def test_every_write_is_synchronous(tmp_path, monkeypatch):
 def test_a_busy_ledger_is_waited_for(place):
     ledger = make(place)
     processes = [
-        child(lambda: [ledger.reserve(Pure(epsilon=Fraction(1, 20))) for _ in range(5)]) for _ in range(4)
+        child(lambda: [ledger.reserve(Pure(epsilon=Fraction(1, 20))) for _ in range(5)])
+        for _ in range(4)
     ]
     assert [finished(process) for process in processes] == [0] * 4
     assert spent(ledger) == 1
@@ -223,7 +230,14 @@ def test_the_ledger_alone_is_light():
 
 @pytest.mark.parametrize(
     "module",
-    ["amounts", "history", "account.charge", "account.identity", "account.ledger", "account.statement"],
+    [
+        "amounts",
+        "history",
+        "account.charge",
+        "account.identity",
+        "account.ledger",
+        "account.statement",
+    ],
 )
 def test_the_examples_are_true(module):
     result = doctest.testmod(importlib.import_module(f"sordino.ledger.{module}"))

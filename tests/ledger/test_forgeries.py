@@ -28,7 +28,9 @@ def forged(url, account, change):
     connection = sqlite3.connect(url, isolation_level=None)
     connection.execute("PRAGMA synchronous = OFF")
     try:
-        _forged(lambda sql, *parameters: connection.execute(sql, parameters).fetchall(), account, change)
+        _forged(
+            lambda sql, *parameters: connection.execute(sql, parameters).fetchall(), account, change
+        )
     finally:
         connection.close()
 
@@ -38,7 +40,8 @@ def _forged(run, account, change):
     run("DROP TRIGGER event_delete")
     columns = "number, kind, charge, amount, spent, allowance, body, sums"
     events = [
-        list(row) for row in run(f"SELECT {columns} FROM event WHERE account = ? ORDER BY number", account)
+        list(row)
+        for row in run(f"SELECT {columns} FROM event WHERE account = ? ORDER BY number", account)
     ]
     change(events)
     run("DELETE FROM event WHERE account = ?", account)
@@ -49,20 +52,42 @@ def _forged(run, account, change):
         *facts, body, sums = event
         covered = [head, *map(str, facts), *filter(None, [sums]), body]
         head = hashlib.sha256(" ".join(covered).encode()).hexdigest()
-        run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", account, *facts, head, body, sums)
+        run(
+            "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            account,
+            *facts,
+            head,
+            body,
+            sums,
+        )
     for key in {event[CHARGE] for event in events if event[KIND] == "reserve"}:
         mine = [event for event in events if event[CHARGE] == key]
         by_kind = {
-            kind: [event for event in mine if event[KIND] == kind] for kind in ("reserve", "draw", "settle")
+            kind: [event for event in mine if event[KIND] == kind]
+            for kind in ("reserve", "draw", "settle")
         }
-        drawn, number = sum(event[AMOUNT] for event in by_kind["draw"]), by_kind["reserve"][-1][NUMBER]
+        drawn, number = (
+            sum(event[AMOUNT] for event in by_kind["draw"]),
+            by_kind["reserve"][-1][NUMBER],
+        )
         settled = by_kind["settle"][-1][AMOUNT] if by_kind["settle"] else None
         sql = "UPDATE charge SET number = ?, reserved = ?, drawn = ?, draws = ?, settled = ? WHERE id = ?"
         run(sql, number, by_kind["reserve"][-1][AMOUNT], drawn, len(by_kind["draw"]), settled, key)
         if events[0][SUMS]:
             (pure, failing, impure), drawn = parts(by_kind["reserve"][-1:]), parts(by_kind["draw"])
-            more = (pure, drawn[PURE], parts(by_kind["settle"])[PURE], failing, drawn[FAILING], impure)
-            run(f"UPDATE charge SET {', '.join(f'{name} = ?' for name in MORE)} WHERE id = ?", *more, key)
+            more = (
+                pure,
+                drawn[PURE],
+                parts(by_kind["settle"])[PURE],
+                failing,
+                drawn[FAILING],
+                impure,
+            )
+            run(
+                f"UPDATE charge SET {', '.join(f'{name} = ?' for name in MORE)} WHERE id = ?",
+                *more,
+                key,
+            )
     total, limit = events[-1][SPENT], events[-1][LIMIT]
     sql = "UPDATE account SET number = ?, head = ?, spent = ?, allowance = ? WHERE name = ?"
     run(sql, len(events), head, total, limit, account)
@@ -72,7 +97,14 @@ def _forged(run, account, change):
         run(sql, *map(int, last.split(",")[PURE_SPENT:]), account)
 
 
-MORE = ("pure_reserved", "pure_drawn", "pure_settled", "failing_reserved", "failing_drawn", "impure")
+MORE = (
+    "pure_reserved",
+    "pure_drawn",
+    "pure_settled",
+    "failing_reserved",
+    "failing_drawn",
+    "impure",
+)
 
 
 def parts(events):
@@ -82,11 +114,16 @@ def parts(events):
 
 
 @pytest.fixture(
-    params=["pure", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zcdp", "renyi", "deltas"))]
+    params=[
+        "pure",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("zcdp", "renyi", "deltas")),
+    ]
 )
 def used(request, tmp_path):
     """Return an account with create, reserve, draw, settle and one more reservation."""
-    ledger = make(tmp_path / "budget.db", 1 if request.param == "pure" else 10, **FACTS[request.param])
+    ledger = make(
+        tmp_path / "budget.db", 1 if request.param == "pure" else 10, **FACTS[request.param]
+    )
     with ledger.reserve(Pure(epsilon=0.6)) as charge:
         charge.release(Mechanism(0.6), [1], entropy=REAL)
     ledger.reserve(Pure(epsilon=0))
@@ -279,7 +316,9 @@ def test_a_child_that_gave_itself_more_is_convicted(tmp_path):
     raw(team.url, "CREATE TRIGGER event_update BEFORE UPDATE ON event BEGIN SELECT 1; END")
     raw(team.url, "CREATE TRIGGER event_delete BEFORE DELETE ON event BEGIN SELECT 1; END")
     forged(team.url, "team", more)
-    assert team.verify().problems == ("The limit of the account is not the share that its parent granted.",)
+    assert team.verify().problems == (
+        "The limit of the account is not the share that its parent granted.",
+    )
     assert not Ledger.open(ledger.url, account="orders").verify().sound
 
 
@@ -517,7 +556,11 @@ def asked_for(ledger, cost):
         (Pure(epsilon=0.5), {"pure": 0, "impure": 1}, True),
         (ZCDP(rho=0.05), {"impure": 0}, True),
         (Approximate(epsilon=0.5, delta=1e-7), {"failing": 10**11 - 1}, True),
-        (Pure(epsilon=0.5), {"failing": 6 * 10**11}, False),  # a delta of its own, of more than there is
+        (
+            Pure(epsilon=0.5),
+            {"failing": 6 * 10**11},
+            False,
+        ),  # a delta of its own, of more than there is
         (Pure(epsilon=0.5), {"alpha": "9"}, False),
         (Pure(epsilon=0.5), {"meter": "pure"}, False),
     ],
@@ -530,4 +573,6 @@ def test_a_client_that_lies_about_its_amounts_is_refused_or_convicted(owner, cos
     assert carry_out(mine._store, RESERVE, asked_for(mine, cost), account="orders")
     assert ledger.verify().sound
     assert carry_out(mine._store, RESERVE, asked_for(mine, cost) | lie, account="orders") == written
-    assert ledger.verify().problems == (("Event 3 does not reserve what it describes.",) if written else ())
+    assert ledger.verify().problems == (
+        ("Event 3 does not reserve what it describes.",) if written else ()
+    )

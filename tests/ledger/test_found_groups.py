@@ -40,11 +40,15 @@ NOTHING = ROWS.tail(1)
 def account(place, epsilon=3, **budget):
     budget = {"delta": 1e-6, "failures": 5e-7} | budget
     about = {"adjacency": "add-remove", "unit": "who", "source": "name:rows"}
-    return sd.Ledger.create(place, account="shops", budget=sd.Budget(epsilon=epsilon, **budget), **about)
+    return sd.Ledger.create(
+        place, account="shops", budget=sd.Budget(epsilon=epsilon, **budget), **about
+    )
 
 
 def session(ledger, rows=ROWS, **unit):
-    return sd.Session(rows, unit=sd.PrivacyUnit("who", max_rows=1, **unit), ledger=ledger, name="rows")
+    return sd.Session(
+        rows, unit=sd.PrivacyUnit("who", max_rows=1, **unit), ledger=ledger, name="rows"
+    )
 
 
 def sums_of(ledger, *costs):
@@ -99,7 +103,8 @@ def test_what_the_figures_would_have_cost_comes_back_where_nothing_is_found(plac
         assert release.rows == ()
         spent = spent_in_all(ledger)
         assert is_about(
-            spent._replace(pure=0, impure=0), sums_of(ledger, *[release.cost] * times)._replace(pure=0)
+            spent._replace(pure=0, impure=0),
+            sums_of(ledger, *[release.cost] * times)._replace(pure=0),
         )
         assert spent.failing == times * DELTA * ATTO
         # A reservation without an epsilon ends the sum of epsilons, whatever is drawn of it.
@@ -164,7 +169,9 @@ def test_accounts_without_a_delta_for_it_read_nothing(tmp_path, monkeypatch):
         "pure": {"delta": 0, "failures": 0},
         "zcdp": {"meter": "zcdp", "failures": 0},
     }.items():
-        with pytest.raises(InvalidParameter, match=r"sum.domain must list its labels .* --failures F"):
+        with pytest.raises(
+            InvalidParameter, match=r"sum.domain must list its labels .* --failures F"
+        ):
             session(account(tmp_path / name, **budget)).sum("spent", **ASKED)
     none = account(tmp_path / "none", failures=0)
     with pytest.raises(BudgetExceeded, match="delta 1e-07 of its own but 0 remains"):
@@ -180,12 +187,21 @@ def test_what_a_session_keeps_says_what_found_the_groups(tmp_path, rows):
     table.keep(release)
     record = ledger.read_release(release.receipt.id)
     parts = [part["name"] for part in record.facts["mechanism"]]
-    assert record.facts["label_threshold"] == release.label_threshold == release.mechanism[0].threshold
+    assert (
+        record.facts["label_threshold"] == release.label_threshold == release.mechanism[0].threshold
+    )
     if release.rows:
-        assert (parts, record.facts["measure_noise"]) == (["UnlistedHistogram", "ClippedSum"], "gaussian")
+        assert (parts, record.facts["measure_noise"]) == (
+            ["UnlistedHistogram", "ClippedSum"],
+            "gaussian",
+        )
         assert [row["item"] for row in record.rows] == ["x", "y"]
     else:
-        assert (parts, record.facts["measure_noise"], record.rows) == (["UnlistedHistogram"], None, [])
+        assert (parts, record.facts["measure_noise"], record.rows) == (
+            ["UnlistedHistogram"],
+            None,
+            [],
+        )
     assert record.facts["noise"] == "laplace"
 
 

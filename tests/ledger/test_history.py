@@ -69,10 +69,24 @@ def test_the_chain_is_what_it_is_said_to_be(used, place):
 def test_the_events_tell_what_happened(used, place):
     events = list(used.history())
     assert [event.number for event in events] == list(range(1, 11))
-    kinds = ["create", "reserve", "draw", "settle", "reserve", "draw", "reserve", "void", "grant", "grant"]
+    kinds = [
+        "create",
+        "reserve",
+        "draw",
+        "settle",
+        "reserve",
+        "draw",
+        "reserve",
+        "void",
+        "grant",
+        "grant",
+    ]
     assert [event.kind for event in events] == kinds
     assert events[3].amount == TENTH
-    assert (events[1].detail["label"], events[1].detail["detail"]) == ("prix d'été", {"domain": "público"})
+    assert (events[1].detail["label"], events[1].detail["detail"]) == (
+        "prix d'été",
+        {"domain": "público"},
+    )
     assert {event.charge for event in events if event.kind in {"create", "grant"}} == {None}
     assert events[-1].spent == Fraction(45, 100)
     assert json.loads(json.dumps(events[1].to_dict()))["exact"] == {
@@ -103,7 +117,9 @@ def test_long_histories_are_read_in_pages(place, monkeypatch):
     for _ in range(4):
         with ledger.reserve(Mechanism(0.01)) as charge:
             charge.draw(Mechanism(0.01))
-        assert [event.number for event in ledger.history()] == list(range(1, len(list(ledger.history())) + 1))
+        assert [event.number for event in ledger.history()] == list(
+            range(1, len(list(ledger.history())) + 1)
+        )
         assert len(list(ledger.history(last=4))) == 4
     assert (ledger.verify().events, ledger.verify().sound) == (13, True)
 
@@ -141,7 +157,10 @@ TAMPERING = {
     "events swapped": SWAP,
     "event before the first": [ADD.format(0, 6)],
     "event far before the first": [ADD.format(-(10**9), 6)],
-    "gap in the numbers": [EVENT.format("number = 11", 10), f"UPDATE ~account SET number = 11 {ORDERS}"],
+    "gap in the numbers": [
+        EVENT.format("number = 11", 10),
+        f"UPDATE ~account SET number = 11 {ORDERS}",
+    ],
     "events of another account": [
         "UPDATE ~event SET account = 'team', number = 4 WHERE account = 'orders' AND number = 10"
     ],
@@ -188,7 +207,8 @@ def check_convicted(used, place, what):
         "problems": list(found.problems),
     }
     assert all(
-        problem[0].isupper() and problem.endswith(".") and "\n" not in problem for problem in found.problems
+        problem[0].isupper() and problem.endswith(".") and "\n" not in problem
+        for problem in found.problems
     )
     with pytest.raises(LedgerError, match=r"does not hold \(\d+ problems\)"):
         found.raise_if_broken()
@@ -204,7 +224,10 @@ def test_tampering_is_convicted(used, place, what):
 # The check is the same for both databases: the default run looks at some of it in the second one.
 @pytest.mark.parametrize(
     "what",
-    [pytest.param(what, marks=() if k % 5 == 0 else pytest.mark.slow) for k, what in enumerate(TAMPERING)],
+    [
+        pytest.param(what, marks=() if k % 5 == 0 else pytest.mark.slow)
+        for k, what in enumerate(TAMPERING)
+    ],
 )
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
 @pytest.mark.sample(4)
@@ -277,7 +300,9 @@ def test_a_head_that_was_noted_stays_in_the_history(used):
 @pytest.mark.sample(4)
 def test_the_database_refuses_to_change_an_event(used, place, sql):
     on_server = place.startswith("postgresql:")
-    with pytest.raises(psycopg.errors.InsufficientPrivilege if on_server else sqlite3.DatabaseError):
+    with pytest.raises(
+        psycopg.errors.InsufficientPrivilege if on_server else sqlite3.DatabaseError
+    ):
         raw(place, sql)
     assert used.verify().sound
 

@@ -134,7 +134,9 @@ def test_only_a_settled_charge_keeps(ledger, make_charge):
 def test_a_charge_that_keeps_what_failed_is_convicted(tmp_path, monkeypatch):
     """Broken twin: whatever the state of the charge is. The replay of the history finds it."""
     first, *rest = schema.KEEP.statements
-    broken = schema.Operation("keep", (first.replace(" AND c.state = 'settled'", ""), *rest), charging=True)
+    broken = schema.Operation(
+        "keep", (first.replace(" AND c.state = 'settled'", ""), *rest), charging=True
+    )
     ledger = make(tmp_path / "budget.db")
     monkeypatch.setattr(schema, "KEEP", broken)
     charge = failed(ledger)
@@ -146,7 +148,10 @@ def test_a_charge_that_keeps_what_failed_is_convicted(tmp_path, monkeypatch):
 def test_a_fork_keeps_nothing(ledger):
     charge = settled(ledger)
     assert (
-        in_child(lambda: refused(lambda: charge.keep(RECORD), "settled by this process", LedgerConflict)) == 0
+        in_child(
+            lambda: refused(lambda: charge.keep(RECORD), "settled by this process", LedgerConflict)
+        )
+        == 0
     )
     charge.keep(RECORD)
     assert ledger.charge(charge.id).kept == 1
@@ -227,7 +232,10 @@ def test_what_somebody_else_wrote_is_no_sheet(ledger, place):
         columns = "charge, part, account, form, digest, sheet"
         values = (charge.id, part, "orders", 1, chained(text), text)
         raw(place, f"INSERT INTO ~kept ({columns}) VALUES (?, ?, ?, ?, ?, ?)", *values)
-        refused(lambda part=part: ledger.read_release(charge.id, part=part + 1), "is no record of sordino")
+        refused(
+            lambda part=part: ledger.read_release(charge.id, part=part + 1),
+            "is no record of sordino",
+        )
     assert not ledger.verify().sound
 
 
@@ -235,7 +243,8 @@ def test_a_form_of_a_newer_version_is_refused(ledger, monkeypatch):
     monkeypatch.setattr(Record, "form", 3)
     charge = kept(ledger)
     refused(
-        lambda: ledger.read_release(charge.id), "in form 3 but this version of sordino knows forms up to 2"
+        lambda: ledger.read_release(charge.id),
+        "in form 3 but this version of sordino knows forms up to 2",
     )
     spent(ledger)
 
@@ -273,7 +282,13 @@ def test_a_role_that_may_charge_keeps_what_it_released_and_nothing_else(owner, c
     for key in ("", "9f" * 16, charge._key):
         assert called(charger, schema.KEEP, **known, charge=others.id, key=key) is False
     own = {**known, "charge": charge.id, "key": charge._key}
-    for wrong in ({"part": 0}, {"part": 2}, {"part": -1}, {"part": 1, "digest": "9f" * 32}, {"part": None}):
+    for wrong in (
+        {"part": 0},
+        {"part": 2},
+        {"part": -1},
+        {"part": 1, "digest": "9f" * 32},
+        {"part": None},
+    ):
         assert called(charger, schema.KEEP, **{**own, **wrong}) is False
     for sheet in ("no JSON", "[1]", "1", '{"a": "é"}'):
         with pytest.raises(psycopg.errors.InvalidTextRepresentation):

@@ -42,7 +42,8 @@ def with_threads(place, writers, charges, room):
     ledger, keys = make(place, room * EACH), []
     # Each writer has a ledger of its own, as if it were on a host of its own.
     in_threads(
-        [lambda: keys.extend(fill(Ledger.open(place, account="orders"), charges // writers))] * writers
+        [lambda: keys.extend(fill(Ledger.open(place, account="orders"), charges // writers))]
+        * writers
     )
     check_full(ledger, keys, room)
 
@@ -64,8 +65,12 @@ def with_processes(place, folder, processes, charges, room):
         keys = fill(ledger, charges // processes)
         (folder / f"keys-{os.getpid()}").write_text("\n".join(keys))
 
-    assert [finished(process) for process in [child(work) for _ in range(processes)]] == [0] * processes
-    check_full(ledger, [key for path in folder.glob("keys-*") for key in path.read_text().split()], room)
+    assert [finished(process) for process in [child(work) for _ in range(processes)]] == [
+        0
+    ] * processes
+    check_full(
+        ledger, [key for path in folder.glob("keys-*") for key in path.read_text().split()], room
+    )
 
 
 @pytest.mark.sample(4)
@@ -125,7 +130,9 @@ def test_faults_of_every_kind_at_random_moments(server, tmp_path, monkeypatch, f
         ledger = Ledger.open(proxy.url, account="orders")
         struck, keys = [0], []
         proxy.plan = lambda message: (
-            chance.choice(["before", "after", "middle", "at once"]) if chance.random() < 0.1 else None
+            chance.choice(["before", "after", "middle", "at once"])
+            if chance.random() < 0.1
+            else None
         )
 
         def write(lane):

@@ -52,11 +52,17 @@ def test_the_limit_is_the_largest_rho_that_is_epsilon_delta(epsilon, delta):
     assert epsilon_of(limit, delta) <= epsilon
     # Not even a millionth more, and where floats allow it not even a billionth of rho.
     assert epsilon_of(limit * (1 + Fraction(1, 10**6)) + Fraction(2, NANO), delta) > epsilon
-    assert ZCDP(rho=limit).epsilon(delta) <= epsilon < ZCDP(rho=limit + Fraction(1, NANO)).epsilon(delta)
+    assert (
+        ZCDP(rho=limit).epsilon(delta)
+        <= epsilon
+        < ZCDP(rho=limit + Fraction(1, NANO)).epsilon(delta)
+    )
 
 
 def test_a_larger_budget_allows_more():
-    limits = [Budget(epsilon=Fraction(k, 10), delta=1e-6, meter="zcdp").limit for k in (1, 2, 9, 40)]
+    limits = [
+        Budget(epsilon=Fraction(k, 10), delta=1e-6, meter="zcdp").limit for k in (1, 2, 9, 40)
+    ]
     assert limits == sorted(set(limits))
     limits = [Budget(epsilon=1, delta=10.0**-k, meter="zcdp").limit for k in (12, 7, 6, 1)]
     assert limits == sorted(set(limits))
@@ -73,7 +79,11 @@ def test_small_releases_cost_less_on_the_zcdp_meter(place):
             charge.release(Mechanism(0.005), [1], entropy=REAL)
     assert spent(ledger) == amount_of(nano_up(3 * rho))
     statement = ledger.statement()
-    assert (statement.measure, statement.meter, statement.delta) == ("rho", "zcdp", Fraction(1, 10**6))
+    assert (statement.measure, statement.meter, statement.delta) == (
+        "rho",
+        "zcdp",
+        Fraction(1, 10**6),
+    )
     assert statement.to_dict()["measure"] == "rho"
 
 
@@ -100,7 +110,9 @@ def test_what_was_drawn_does_not_come_back_on_the_zcdp_meter(place):
 
 @pytest.mark.parametrize("says", [False, None, 1, "yes", [True]])
 @pytest.mark.sample(4)
-def test_what_was_drawn_comes_back_on_the_pure_meter_only_with_a_proof_for_each_transcript(place, says):
+def test_what_was_drawn_comes_back_on_the_pure_meter_only_with_a_proof_for_each_transcript(
+    place, says
+):
     ledger = make(place)
     with ledger.reserve(Mechanism(0.5)) as charge:
         charge.release(Mechanism(0.3, spends=0.1, per_transcript=says), [1], entropy=REAL)
@@ -208,7 +220,11 @@ def test_a_charge_of_another_meter_is_refused_by_the_database(place):
     ledger = make(place)
     charge = ledger.reserve(Pure(epsilon=0.2))
     reserve = OPERATIONS[0]
-    facts = {"adjacency": "add-remove", "unit": 'column "customer"', "source": "/data/orders.parquet"}
+    facts = {
+        "adjacency": "add-remove",
+        "unit": 'column "customer"',
+        "source": "/data/orders.parquet",
+    }
     known = {
         "account": "orders",
         "charge": "9f" * 16,
@@ -230,7 +246,11 @@ def test_a_charge_of_another_meter_is_refused_by_the_database(place):
 def test_shares_are_counted_in_the_measure_of_the_meter(place):
     ledger = make(place, 1, delta=1e-6, meter="zcdp")
     team = ledger.grant("team", 0.01)
-    assert (team.remaining, team.statement().meter, team.statement().epsilon) == (Fraction(1, 100), "zcdp", 1)
+    assert (team.remaining, team.statement().meter, team.statement().epsilon) == (
+        Fraction(1, 100),
+        "zcdp",
+        1,
+    )
     team.reserve(ZCDP(rho=0.01))
     with pytest.raises(
         BudgetExceeded,

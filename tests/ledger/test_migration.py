@@ -21,9 +21,7 @@ from sordino.cost import Pure
 from sordino.ledger import Ledger, schema
 from sordino.ledger.store import sqlite
 
-TOO_OLD = (
-    "has schema {} but this version of sordino knows schemas 4 to 5; make an account in it with an older"
-)
+TOO_OLD = "has schema {} but this version of sordino knows schemas 4 to 5; make an account in it with an older"
 
 
 def dumped(path):
@@ -114,7 +112,11 @@ def test_an_older_file_is_read_as_it_is(tmp_path):
     before = Path(ledger.url).read_bytes()
     for _ in range(2):
         again = Ledger.open(ledger.url, account="orders")
-        assert (again.charge(key).kept, again.verify().sound, len(list(again.export()))) == (1, True, 6)
+        assert (again.charge(key).kept, again.verify().sound, len(list(again.export()))) == (
+            1,
+            True,
+            6,
+        )
         assert again.statement().reading == ""
     heads = again.backup(tmp_path / "copy.db")
     assert Path(ledger.url).read_bytes() == before
@@ -167,7 +169,9 @@ def test_migrations_at_once_of_which_some_are_killed_lose_nothing(tmp_path):
             settled(Ledger.open(path, account="orders"))
 
         def look(path=path, attempt=attempt):
-            Ledger.open(path, account="orders").backup(tmp_path / f"copy-{attempt}-{os.getpid()}.db")
+            Ledger.open(path, account="orders").backup(
+                tmp_path / f"copy-{attempt}-{os.getpid()}.db"
+            )
 
         fatals = [chance.randrange(60) for _ in range(4)]
         doomed = [child(lambda fatal=fatal: use(fatal)) for fatal in fatals]
@@ -217,7 +221,10 @@ def test_a_failure_on_the_way_leaves_the_older_file(tmp_path, monkeypatch, code)
     for words in ("ALTER", "DROP", "CREATE TRIGGER", "PRAGMA user_version ="):
         with monkeypatch.context() as patch:
             failed = failing(patch, code, lambda sql, words=words: sql.startswith(words))
-            refused(lambda: settled(Ledger.open(ledger.url, account="orders")), "budget.db' could not be")
+            refused(
+                lambda: settled(Ledger.open(ledger.url, account="orders")),
+                "budget.db' could not be",
+            )
             assert len(failed) == 1
         assert dumped(ledger.url) == before
         assert number_of(ledger.url) == [(4,)]

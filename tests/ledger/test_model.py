@@ -82,7 +82,11 @@ class Model(RuleBasedStateMachine):
 
     def scaled(self, name, amount):
         """Return an epsilon that costs a part of an account on its meter."""
-        return amount if name in OF_EPSILONS else Fraction(math.isqrt(int(amount * 2 * NANO * NANO)), NANO)
+        return (
+            amount
+            if name in OF_EPSILONS
+            else Fraction(math.isqrt(int(amount * 2 * NANO * NANO)), NANO)
+        )
 
     @rule(target=charges, name=ACCOUNTS, amount=AMOUNTS)
     def reserve(self, name, amount):
@@ -175,14 +179,21 @@ class Model(RuleBasedStateMachine):
 
     @rule(one=consumes(charges))
     def fail(self, one):
-        with pytest.raises(LedgerConflict if one["kept"] else ValueError, match="closed|mine"), one["charge"]:
+        with (
+            pytest.raises(LedgerConflict if one["kept"] else ValueError, match="closed|mine"),
+            one["charge"],
+        ):
             raise ValueError("mine")
         self.keep_nothing(one)
 
     @rule(one=consumes(charges))
     def void(self, one):
         line = self.ledgers[one["name"]].void(one["charge"].id, reason="the model says so")
-        assert (line.state, line.settled, line.drawn) == ("void", up(one["worst"]), up(one["worst"]))
+        assert (line.state, line.settled, line.drawn) == (
+            "void",
+            up(one["worst"]),
+            up(one["worst"]),
+        )
         self.taken[one["name"]][one["number"]] = up(one["worst"])
         for late in (one["charge"].settle, lambda: one["charge"].draw(Pure(epsilon=0))):
             with pytest.raises(LedgerConflict, match="elsewhere|closed"):
@@ -233,12 +244,18 @@ TestServerModel.settings = settings(
 @pytest.mark.slow
 class TestModelLonger(Model.TestCase):
     settings = settings(
-        max_examples=200, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=200,
+        stateful_step_count=60,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
     )
 
 
 @pytest.mark.slow
 class TestServerModelLonger(ServerModel.TestCase):
     settings = settings(
-        max_examples=80, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=80,
+        stateful_step_count=50,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
     )

@@ -198,7 +198,9 @@ def test_what_a_killed_process_has_left_is_undone_where_it_was(tmp_path, written
 @pytest.mark.parametrize("charges", [1, 2, 5])
 @pytest.mark.parametrize("written", [True, False])
 @pytest.mark.each_value
-def test_a_file_that_was_used_elsewhere_and_comes_back_keeps_its_charges(tmp_path, written, charges):
+def test_a_file_that_was_used_elsewhere_and_comes_back_keeps_its_charges(
+    tmp_path, written, charges
+):
     ledger, journal = left_behind(tmp_path, written=written)
     moved = elsewhere(tmp_path)
     Path(ledger.url).rename(moved)
@@ -211,7 +213,11 @@ def test_a_file_that_was_used_elsewhere_and_comes_back_keeps_its_charges(tmp_pat
     sqlite.close_all()
     moved.rename(ledger.url)
     content = Path(ledger.url).read_bytes()
-    for use in (lambda: ledger.reserve(Pure(epsilon=TINY)), lambda: ledger.remaining, ledger.verify):
+    for use in (
+        lambda: ledger.reserve(Pure(epsilon=TINY)),
+        lambda: ledger.remaining,
+        ledger.verify,
+    ):
         assert str(journal) in refused(use, "belongs to it as it was before")
     assert Path(ledger.url).read_bytes() == content
     journal.rename(tmp_path / "away")  # as the message says
@@ -332,7 +338,10 @@ def test_a_file_that_an_older_process_has_open_is_not_charged_beside_its_log(tmp
     monkeypatch.setattr(sqlite, "_LOCK_TIMEOUT", 0.05)
     with closing(in_log(ledger.url)) as process:
         process.execute("SELECT * FROM account").fetchall()
-        refused(lambda: ledger.reserve(Pure(epsilon=TINY)), "is kept open by an older version of sordino")
+        refused(
+            lambda: ledger.reserve(Pure(epsilon=TINY)),
+            "is kept open by an older version of sordino",
+        )
         assert ledger.remaining == 1 - TINY  # looking is possible
         refused(lambda: ledger.reserve(Pure(epsilon=TINY)), "Nothing was charged")
     ledger.reserve(Pure(epsilon=TINY))
@@ -398,7 +407,9 @@ def test_a_write_that_somebody_undid_is_not_called_done(tmp_path, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(
-                sqlite3, "connect", lambda *a, connected=Connection, **k: connect(*a, factory=connected, **k)
+                sqlite3,
+                "connect",
+                lambda *a, connected=Connection, **k: connect(*a, factory=connected, **k),
             )
             release = partial(charge.release, Marking(TINY, TINY, noise), [1], entropy=REAL)
             refused(release, "was changed by another program")
@@ -425,7 +436,10 @@ def test_of_a_journal_that_is_too_long_to_be_looked_at_nobody_says_that_it_fits(
     sqlite.close_all()
     size = Path(ledger.url).stat().st_size
     head = journals._JOURNAL_START + struct.pack(">5I", 1, 0, size // PAGE, 512, PAGE)
-    for length, fits in ((journals._MOST_JOURNAL_BYTES // 2, True), (journals._MOST_JOURNAL_BYTES, False)):
+    for length, fits in (
+        (journals._MOST_JOURNAL_BYTES // 2, True),
+        (journals._MOST_JOURNAL_BYTES, False),
+    ):
         Path(f"{ledger.url}-journal").write_bytes(head.ljust(length, b"\0"))
         with Path(ledger.url).open("rb") as file:
             seen = partial(journals.look, file.fileno(), ledger.url, ledger.url)

@@ -32,7 +32,12 @@ def gone(process):
     """Tell whether a process has ended; one that nobody has asked how it ended has."""
     try:
         if Path("/proc/self/stat").exists():
-            state = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+            state = (
+                Path(f"/proc/{process}/stat")
+                .read_text(errors="replace")
+                .rpartition(")")[2]
+                .split()[0]
+            )
             return state == "Z"
         os.kill(process, 0)
     except (FileNotFoundError, ProcessLookupError):
@@ -84,7 +89,9 @@ def test_a_server_that_is_killed_keeps_what_was_committed():
                     writer.execute("SELECT 1")
             with pytest.raises(psycopg.OperationalError):
                 psycopg.connect(address)
-            again = threading.Thread(target=server.start)  # it does not depend on the thread that started it
+            again = threading.Thread(
+                target=server.start
+            )  # it does not depend on the thread that started it
             again.start()
             again.join()
             assert server.address == address
@@ -110,7 +117,10 @@ with started_server() as server:
     "what",
     [
         "tests that are killed",
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("tests that leave at once", "killed server")),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("tests that leave at once", "killed server")
+        ),
     ],
 )
 def test_nothing_is_left_of_a_server_when_its_tests_are_gone(what):
@@ -139,7 +149,11 @@ def test_the_server_is_nobodys_but_the_tests():
         assert connection.execute("SHOW listen_addresses").fetchone() == ("127.0.0.1",)
         assert connection.execute("SHOW unix_socket_directories").fetchone() == ("",)
     assert own_server().folder.stat().st_mode & 0o077 == 0
-    assert own_server().folder.stat().st_uid == (own_server().who or {"user": os.getuid()})["user"] != 0
+    assert (
+        own_server().folder.stat().st_uid
+        == (own_server().who or {"user": os.getuid()})["user"]
+        != 0
+    )
 
 
 def test_where_there_is_no_server_one_sentence_says_what_to_install(tmp_path, monkeypatch):
@@ -148,11 +162,14 @@ def test_where_there_is_no_server_one_sentence_says_what_to_install(tmp_path, mo
     monkeypatch.setattr(postgres, "NAMED", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        NoServer, match="need initdb and postgres.*install a PostgreSQL server.*SORDINO_TEST_POSTGRES"
+        NoServer,
+        match="need initdb and postgres.*install a PostgreSQL server.*SORDINO_TEST_POSTGRES",
     ):
         started_server().__enter__()
     monkeypatch.setattr(postgres, "NAMED", str(tmp_path))
-    with pytest.raises(NoServer, match="must name a folder with initdb and postgres, or an address"):
+    with pytest.raises(
+        NoServer, match="must name a folder with initdb and postgres, or an address"
+    ):
         started_server().__enter__()
 
 
@@ -172,7 +189,17 @@ def test_that_needs_a_server(number, monkeypatch):
 def test_a_run_without_a_server_fails_once_for_each_worker(tmp_path, workers):
     (tmp_path / "conftest.py").write_text((TESTS.parent / "conftest.py").read_text())
     (tmp_path / "test_it.py").write_text(RUN)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        workers,
+        str(tmp_path),
+    ]
     ran = subprocess.run(
         command,
         capture_output=True,

@@ -153,7 +153,9 @@ def test_more_files_than_connections_are_kept(tmp_path):
     ledgers = [make(tmp_path / f"{k}.db") for k in range(3 * sqlite._MOST_OPEN_FILES)]
     charges = [ledger.reserve(Mechanism(0.5)) for ledger in ledgers]
     assert len(sqlite._open_files) <= sqlite._MOST_OPEN_FILES
-    in_threads([lambda c=c: (c.release(Mechanism(0.25), [1], entropy=REAL), c.settle()) for c in charges])
+    in_threads(
+        [lambda c=c: (c.release(Mechanism(0.25), [1], entropy=REAL), c.settle()) for c in charges]
+    )
     assert len(sqlite._open_files) <= sqlite._MOST_OPEN_FILES
     assert {spent(ledger) for ledger in ledgers} == {Fraction(1, 4)}
 
@@ -228,7 +230,9 @@ LINE = "36 35 {device} / /data rw,noatime shared:1 - {kind} server:/export rw\n"
         ("tmpfs", False),
     ],
 )
-def test_network_file_systems_are_refused_before_anything_is_made(tmp_path, monkeypatch, kind, is_network):
+def test_network_file_systems_are_refused_before_anything_is_made(
+    tmp_path, monkeypatch, kind, is_network
+):
     device = tmp_path.stat().st_dev
     mounts = tmp_path / "mountinfo"
     here = LINE.format(device=f"{os.major(device)}:{os.minor(device)}", kind=kind)

@@ -27,7 +27,9 @@ TRACES = (
 
 
 def clean(content: bytes) -> bool:
-    return not any((trace.encode() if isinstance(trace, str) else trace) in content for trace in TRACES)
+    return not any(
+        (trace.encode() if isinstance(trace, str) else trace) in content for trace in TRACES
+    )
 
 
 def full_disk(patch, place):
@@ -79,7 +81,9 @@ def test_a_canary_is_in_no_file_and_in_no_error(tmp_path, monkeypatch, where):
                     with ledger.reserve(Pure(epsilon=1), label="canary") as charge:
                         released.append(charge.release(first, second, entropy=entropy))
                 except (SordinoError, ValueError, AttributeError) as error:
-                    said.append("".join(traceback.format_exception(error)) + repr(error) + repr(charge))
+                    said.append(
+                        "".join(traceback.format_exception(error)) + repr(error) + repr(charge)
+                    )
     for wrong in (CANARY, answers, tuple(answers)):
         with pytest.raises(SordinoError) as refused:
             ledger.reserve(wrong)

@@ -37,7 +37,10 @@ UNIT = sd.PrivacyUnit("customer", max_rows=2)
 
 def shop(rows=60):
     return pl.DataFrame(
-        {"customer": [f"u{n}" for n in range(rows)], "item": [ITEMS[n % 7 % 3] for n in range(rows)]}
+        {
+            "customer": [f"u{n}" for n in range(rows)],
+            "item": [ITEMS[n % 7 % 3] for n in range(rows)],
+        }
     )
 
 
@@ -61,7 +64,13 @@ def account(place):
 
 def leaves(tree, path=()):
     """Yield the path of every value in a tree."""
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    items = (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    )
     for name, value in items:
         yield from leaves(value, (*path, name))
     if not isinstance(tree, dict | list):
@@ -69,7 +78,9 @@ def leaves(tree, path=()):
 
 
 def written(path):
-    return "".join(f"[{one + 1}]" if isinstance(one, int) else f".{one}" for one in path).removeprefix(".")
+    return "".join(
+        f"[{one + 1}]" if isinstance(one, int) else f".{one}" for one in path
+    ).removeprefix(".")
 
 
 def edited(tree, path, change):
@@ -109,7 +120,9 @@ def test_a_statement_of_a_release_says_what_was_reserved_for_it(account):
     )
     assert promise["spent"] == {"epsilon": str(line.settled)}
     assert promise["asked"]["item"] == "item"
-    assert [one["name"] for one in promise["mechanisms"]] == ["HistogramTopK"] or promise["mechanisms"]
+    assert [one["name"] for one in promise["mechanisms"]] == ["HistogramTopK"] or promise[
+        "mechanisms"
+    ]
     assert all(one["proofs"] for one in promise["mechanisms"])
     assert promise["exact"] is True
     event = {event.number: event for event in account.history()}[promise["history"]["event"]]
@@ -160,11 +173,20 @@ def test_a_mechanism_of_somebody_else_has_no_proof_of_ours(tmp_path):
     assert (one["name"], one["proofs"]) == ("GaussianMechanism", [])
     assert ledger.publish().promise["exact"] is False
     ours = sd.SmoothMechanism(epsilon=1, beta=0.1, ceiling=8, floor=0.125, law="quartic")
-    assert proofs.find_proofs({"name": "x", "parameters": repr(ours)}).pages == ("smooth-mechanism.md",)
-    assert not proofs.are_exact([proofs.find_proofs({"parameters": repr(ours)})]), "in ideal arithmetic only"
+    assert proofs.find_proofs({"name": "x", "parameters": repr(ours)}).pages == (
+        "smooth-mechanism.md",
+    )
+    assert not proofs.are_exact([proofs.find_proofs({"parameters": repr(ours)})]), (
+        "in ideal arithmetic only"
+    )
     # A name within quotes is a text.
-    assert proofs.find_proofs({"parameters": "Thing(a='LaplaceMechanism(', b=\"NoisyTopK(\")"}).pages == ()
-    assert {page for pages in proofs.COMPOSED.values() for page in pages} <= set(proofs.read_digests())
+    assert (
+        proofs.find_proofs({"parameters": "Thing(a='LaplaceMechanism(', b=\"NoisyTopK(\")"}).pages
+        == ()
+    )
+    assert {page for pages in proofs.COMPOSED.values() for page in pages} <= set(
+        proofs.read_digests()
+    )
 
 
 def test_a_statement_of_an_account_says_what_all_of_it_may_lose(account):
@@ -226,7 +248,10 @@ def test_a_delta_a_rho_and_a_share(tmp_path):
 def test_rhos_beside_deltas(tmp_path):
     ledger = opened(tmp_path / "a.db", epsilon=3, delta=1e-6, meter="zcdp", failures=5e-7)
     keys = []
-    for cost in (ApproximateZCDP(rho=Fraction(1, 100), delta=Fraction(1, 10**7)), ZCDP(rho=Fraction(1, 50))):
+    for cost in (
+        ApproximateZCDP(rho=Fraction(1, 100), delta=Fraction(1, 10**7)),
+        ZCDP(rho=Fraction(1, 50)),
+    ):
         with ledger.reserve(cost) as charge:
             pass
         charge.keep(Record(facts={"release": "x"}, columns=(), rows=[]))
@@ -234,12 +259,21 @@ def test_rhos_beside_deltas(tmp_path):
     fails, firm = (ledger.publish(key) for key in keys)
     assert firm.promise["guarantee"] == {"variant": "Zero-concentrated DP", "rho": "1/50"}
     said = fails.promise["guarantee"]
-    assert (said["variant"], said["rho"], said["failures"]) == ("Approximate DP", "1/100", "1/10000000")
+    assert (said["variant"], said["rho"], said["failures"]) == (
+        "Approximate DP",
+        "1/100",
+        "1/10000000",
+    )
     # By another route: the cost itself, at the delta that is said.
-    bound = ApproximateZCDP(rho=Fraction(1, 100), delta=Fraction(1, 10**7)).epsilon(Fraction(said["delta"]))
+    bound = ApproximateZCDP(rho=Fraction(1, 100), delta=Fraction(1, 10**7)).epsilon(
+        Fraction(said["delta"])
+    )
     assert float(Fraction(said["epsilon"])) >= float(bound) - 1e-12
     assert Fraction(said["delta"]) == Fraction(6, 10**7)
-    assert set(fails.record["deployment"]["privacy_loss"]["privacy_parameters"]) == {"epsilon", "delta"}
+    assert set(fails.record["deployment"]["privacy_loss"]["privacy_parameters"]) == {
+        "epsilon",
+        "delta",
+    }
     whole = ledger.publish()
     assert whole.promise["guarantee"] == {
         "variant": "Approximate DP",
@@ -261,7 +295,10 @@ def test_noise_without_an_epsilon_promises_its_rho(tmp_path):
     count = session.count(epsilon=0.5, noise="gaussian")
     session.keep(count)
     guarantee = ledger.publish(count.receipt.id).promise["guarantee"]
-    assert (guarantee["variant"], Fraction(guarantee["rho"])) == ("Zero-concentrated DP", count.cost.zcdp())
+    assert (guarantee["variant"], Fraction(guarantee["rho"])) == (
+        "Zero-concentrated DP",
+        count.cost.zcdp(),
+    )
     with ledger.reserve((ZCDP(rho=Fraction(1, 100)), Pure(epsilon=Fraction(1, 10)))) as charge:
         pass
     charge.keep(Record(facts={"release": "x"}, columns=(), rows=[]))
@@ -273,7 +310,9 @@ def test_a_charge_by_a_cost_names_what_was_drawn_from_it(tmp_path):
     ledger = opened(tmp_path / "a.db", epsilon=3)
     with ledger.reserve(Pure(epsilon=1)) as charge:
         for _ in range(2):
-            charge.release(sd.LaplaceMechanism(epsilon=Fraction(1, 4), sensitivity=sd.COUNTING), [5])
+            charge.release(
+                sd.LaplaceMechanism(epsilon=Fraction(1, 4), sensitivity=sd.COUNTING), [5]
+            )
     charge.keep(Record(facts={"release": "x"}, columns=(), rows=[]))
     with ledger.reserve(Pure(epsilon=1)):
         pass
@@ -356,7 +395,9 @@ def test_the_owner_fills_in_the_rest_and_the_registry_takes_it(account):
         check(blank.record, RECORD)
     assert blank.record["tier"] == 1
     assert sum(written(path).startswith("record") for path in leaves(blank.to_dict())) < 40
-    found = [path for path in leaves(blank.record) if edited_value(blank.record, path) == OWNER_MUST_ADD]
+    found = [
+        path for path in leaves(blank.record) if edited_value(blank.record, path) == OWNER_MUST_ADD
+    ]
     assert len(found) == len(blank.missing)
 
 
@@ -478,7 +519,9 @@ def test_an_account_that_was_taken_over_publishes_nothing_more(account):
     key = released(account)
     one = account.publish(key)
     account.convert("later", Budget(epsilon=3, delta=1e-6))
-    refused(account.publish, "which goes on for it. The statement was not published", LedgerConflict)
+    refused(
+        account.publish, "which goes on for it. The statement was not published", LedgerConflict
+    )
     assert account.check_statement(one).sound
     assert account.publish(key) == one, "it is in the history already"
 
@@ -490,9 +533,14 @@ def test_nothing_is_promised_about_a_history_that_does_not_hold(tmp_path):
     url = ledger._store.address
     sqlite.close_all()
     raw(url, "DROP TRIGGER event_update")
-    raw(url, "UPDATE event SET body = replace(body, 'item', 'itum') WHERE kind = 'reserve' AND number = 2")
+    raw(
+        url,
+        "UPDATE event SET body = replace(body, 'item', 'itum') WHERE kind = 'reserve' AND number = 2",
+    )
     refused(lambda: ledger.publish(key), "does not hold")
-    assert any("history of the account" in one for one in ledger.check_statement(statement).problems)
+    assert any(
+        "history of the account" in one for one in ledger.check_statement(statement).problems
+    )
 
 
 @pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
@@ -554,13 +602,19 @@ def test_every_field_that_is_edited_is_named(place, about, stride):
             continue  # a newer form is refused before anything is compared
         wrong = edited(tree, path, other)
         problems = judged(ledger, wrong)
-        assert any(one.startswith(f"{written(path)} was edited: ") for one in problems), (path, problems)
+        assert any(one.startswith(f"{written(path)} was edited: ") for one in problems), (
+            path,
+            problems,
+        )
         assert len(problems) == 1, problems
         # Who edits the digest as well, so that it fits, is found by what the statement is about.
         if path[0] != "digest" and written(path) not in SUBJECT:
             wrong["digest"] = digest_of_statement(wrong)
             both = judged(ledger, wrong)
-            assert any(one.startswith(f"{written(path)} was edited: ") for one in both), (path, both)
+            assert any(one.startswith(f"{written(path)} was edited: ") for one in both), (
+                path,
+                both,
+            )
             assert any(one.startswith("digest was edited: ") for one in both)
     assert ledger.verify().events == before, "a check records nothing and charges nothing"
 
@@ -592,10 +646,14 @@ def test_a_field_that_is_taken_away_or_added_is_named(account):
 def test_a_statement_of_another_account_or_ledger_is_not_in_this_one(tmp_path):
     mine, others = opened(tmp_path / "a.db", epsilon=3), opened(tmp_path / "b.db", epsilon=3)
     statement = others.publish(released(others))
-    assert judged(mine, statement.to_dict())[0].startswith("digest: the history of account 'orders' has no")
+    assert judged(mine, statement.to_dict())[0].startswith(
+        "digest: the history of account 'orders' has no"
+    )
     child = mine.grant("team", 1)
     statement = mine.publish()
-    assert judged(child, statement.to_dict())[0].startswith("digest: the history of account 'team' has no")
+    assert judged(child, statement.to_dict())[0].startswith(
+        "digest: the history of account 'team' has no"
+    )
 
 
 def forged(ledger, document):
@@ -619,9 +677,9 @@ def test_a_false_statement_in_the_history_is_convicted_by_the_rest_of_it(account
         forged(account, false)
         assert account.verify().sound, "the chain has what was put there"
         problems = judged(account, false)
-        assert any(one.startswith(f"{written(path)} is not what the ledger says") for one in problems), (
-            problems
-        )
+        assert any(
+            one.startswith(f"{written(path)} is not what the ledger says") for one in problems
+        ), problems
     assert account.check_statement(text_of(true)).sound
 
 
@@ -635,7 +693,11 @@ def test_a_false_statement_in_the_history_is_convicted_by_the_rest_of_it(account
             "promise": {"history": {"event": -3}, "proofs": {"pages": {}, "version": 1}},
             "digest": "0",
         },
-        {"record": {}, "promise": {"history": {"event": "1"}, "proofs": {"pages": []}}, "digest": "0"},
+        {
+            "record": {},
+            "promise": {"history": {"event": "1"}, "proofs": {"pages": []}},
+            "digest": "0",
+        },
         {
             "record": {},
             "promise": {"a": {"b": [{"c": [[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]}]}},
@@ -666,7 +728,9 @@ def test_a_proof_that_was_signed_for_other_code_is_named(account, monkeypatch):
     known = dict(proofs.read_digests())
     monkeypatch.setattr(publishing, "read_digests", lambda: known | {page: "f" * 64})
     [problem] = account.check_statement(statement).problems
-    assert problem.startswith(f"promise.proofs.pages.{page}: the proof page was signed for other code.")
+    assert problem.startswith(
+        f"promise.proofs.pages.{page}: the proof page was signed for other code."
+    )
     # Whoever puts another digest into the history is found as well.
     monkeypatch.undo()
     false = edited(statement.to_dict(), ("promise", "proofs", "pages", page), lambda _: "0" * 64)
@@ -716,6 +780,8 @@ def test_statements_of_neighbours_differ_in_released_figures_alone(tmp_path, row
     for one, two in ((said[0], said[2]), (said[1], said[3])):
         found = {path for path, *_ in list_differences(one, two)}
         assert found <= FIGURES, found
-        texts = [tree["record"]["deployment"]["implementation"]["mechanisms"] for tree in (one, two)]
+        texts = [
+            tree["record"]["deployment"]["implementation"]["mechanisms"] for tree in (one, two)
+        ]
         heads = [tree["promise"]["history"]["head"] for tree in (one, two)]
         assert texts[0].replace(heads[0], "") == texts[1].replace(heads[1], "")

@@ -76,7 +76,9 @@ def test_it_promises_what_was_reserved_for_all_of_them(account, session):
     # Each mechanism is there as often as it was charged, with what is proved of it.
     parts = [account.publish(key, part=part).promise for part in (1, 2)]
     names = sorted(one["name"] for one in parts[0]["mechanisms"])
-    assert sorted(one["name"] for one in promise["mechanisms"] for _ in range(one["times"])) == names
+    assert (
+        sorted(one["name"] for one in promise["mechanisms"] for _ in range(one["times"])) == names
+    )
     assert all(one["proofs"] for one in promise["mechanisms"])
     assert promise["exact"] is True
     last = [event for event in account.history() if event.kind == "keep"][-1]
@@ -85,7 +87,9 @@ def test_it_promises_what_was_reserved_for_all_of_them(account, session):
     assert all((one["about"], one["batch"]) == ("release", True) for one in parts)
     deployment = statement.record["deployment"]
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 0.75, "delta": 0.0}
-    assert deployment["deployment_model"]["release_type_details"].startswith("2 releases that were charged")
+    assert deployment["deployment_model"]["release_type_details"].startswith(
+        "2 releases that were charged"
+    )
     check(account.publish(key, owner=Owner(OWNER)).record, RECORD)
 
 
@@ -120,7 +124,9 @@ def test_what_is_kept_later_makes_another_statement_and_the_first_holds(account,
 
 
 def test_the_number_of_rows_that_count_is_the_highest_or_none(account):
-    session = sd.Session(shop(), unit=sd.PrivacyUnit("customer", max_rows=2), ledger=account, name="orders")
+    session = sd.Session(
+        shop(), unit=sd.PrivacyUnit("customer", max_rows=2), ledger=account, name="orders"
+    )
     assert account.publish(kept(session)).promise["max_rows"] == 2
     everything = sd.Session(shop(), unit=sd.PrivacyUnit("customer"), ledger=account, name="orders")
     with everything.batch():
@@ -162,7 +168,9 @@ def test_every_field_that_is_edited_is_named(account, session, stride):
         assert problem.startswith(f"{written(path)} was edited: ")
         if path[0] != "digest" and written(path) not in SUBJECT:
             wrong["digest"] = digest_of_statement(wrong)
-            assert any(one.startswith(f"{written(path)} was edited: ") for one in judged(account, wrong))
+            assert any(
+                one.startswith(f"{written(path)} was edited: ") for one in judged(account, wrong)
+            )
 
 
 def test_a_false_one_in_the_history_is_convicted_by_the_rest_of_it(account, session):
@@ -210,7 +218,9 @@ def test_one_about_a_charge_of_a_stranger_is_a_problem_and_no_error(account, ses
 
 def test_what_could_be_too_long_is_refused_before_anything_is_charged():
     check_room(Owner(), [{"kind": "sum"}] * 200)
-    with pytest.raises(InvalidParameter, match=r"262144 characters; got 900 releases.*make two studies"):
+    with pytest.raises(
+        InvalidParameter, match=r"262144 characters; got 900 releases.*make two studies"
+    ):
         check_room(Owner(), [{"kind": "sum"}] * 900)
     # A ledger spells what is not ASCII in six letters or twelve.
     with pytest.raises(InvalidParameter, match="must fit into a statement"):

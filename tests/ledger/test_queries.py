@@ -96,7 +96,12 @@ def test_questions_use_an_index_in_sqlite(tmp_path, name):
 def test_questions_use_an_index_in_postgres(server, name):
     ledger = make(server)
     charge_some(ledger, 20)
-    given = {"account": "orders", "charge": ledger.reserve(Pure(epsilon=SMALL)).id, "after": 3, "until": 5}
+    given = {
+        "account": "orders",
+        "charge": ledger.reserve(Pure(epsilon=SMALL)).id,
+        "after": 3,
+        "until": 5,
+    }
     with psycopg.connect(server) as connection:
         connection.execute(
             "SET enable_seqscan = off"
@@ -117,7 +122,9 @@ def test_operations_use_an_index_in_sqlite(tmp_path, operation):
     given = {name: 0 if kind == "bigint" else "x" for name, kind in operation.parameters.items()}
     for statement in operation.statements:
         for row in connection.execute("EXPLAIN QUERY PLAN " + rendered(statement, "", ":@"), given):
-            found = not row[-1].startswith("SCAN ") or "CONSTANT ROW" in row[-1] or row[-1] == WAY_UP
+            found = (
+                not row[-1].startswith("SCAN ") or "CONSTANT ROW" in row[-1] or row[-1] == WAY_UP
+            )
             assert found, (statement, row)
     connection.close()
 

@@ -37,15 +37,17 @@ def race(calls):
 def test_threads_race_for_the_last_slot_of_a_charge(ledger):
     mechanism = Mechanism(0.3)
     with ledger.reserve(mechanism) as charge:
-        assert race([lambda: charge.release(mechanism, [1], entropy=REAL)] * 8) == ["LedgerConflict"] * 7 + [
-            "won"
-        ]
+        assert race([lambda: charge.release(mechanism, [1], entropy=REAL)] * 8) == [
+            "LedgerConflict"
+        ] * 7 + ["won"]
     assert mechanism.noise == [1]
     assert spent(ledger) == 3 * TENTH
 
 
 def test_threads_race_for_the_last_of_the_budget(ledger):
-    assert race([lambda: ledger.reserve(Mechanism(0.4))] * 8) == ["BudgetExceeded"] * 6 + ["won"] * 2
+    assert (
+        race([lambda: ledger.reserve(Mechanism(0.4))] * 8) == ["BudgetExceeded"] * 6 + ["won"] * 2
+    )
     assert spent(ledger) == 8 * TENTH
 
 

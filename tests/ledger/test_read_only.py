@@ -94,7 +94,11 @@ def test_half_of_a_write_is_not_undone_by_who_may_not_write_and_nothing_is_read_
     before = Path(ledger.url).read_bytes()
 
     def look():
-        for use in (lambda: ledger.remaining, ledger.verify, lambda: ledger.reserve(Mechanism(0.1))):
+        for use in (
+            lambda: ledger.remaining,
+            ledger.verify,
+            lambda: ledger.reserve(Mechanism(0.1)),
+        ):
             refused(use, "holds half of a write that a killed process has left")
 
     with closed_to_writing(folder):

@@ -80,8 +80,14 @@ def test_a_converted_account_and_its_shares_keep_it(place, first):
 
 
 def test_it_can_be_said_when_the_account_is_made(place):
-    about: dict[str, Any] = {"adjacency": "add-remove", "unit": "customer", "source": "/data/orders.csv"}
-    made = Ledger.create(place, account="orders", budget=Budget(epsilon=1), reading=AS_TEXT, **about)
+    about: dict[str, Any] = {
+        "adjacency": "add-remove",
+        "unit": "customer",
+        "source": "/data/orders.csv",
+    }
+    made = Ledger.create(
+        place, account="orders", budget=Budget(epsilon=1), reading=AS_TEXT, **about
+    )
     assert made.statement().reading == AS_TEXT
     refuse(made)
     assert made.verify().problems == ()
@@ -92,7 +98,9 @@ def test_of_two_first_charges_at_once_with_two_readings_one_is_refused(place, sh
     ledger = make(place, 3)
     for turn in range(4):
         parent = ledger if turn == 0 else make(place, 3, f"account {turn}")
-        payers = [parent.grant(f"{parent.account} {one}", 0.5) if shares else parent for one in range(6)]
+        payers = [
+            parent.grant(f"{parent.account} {one}", 0.5) if shares else parent for one in range(6)
+        ]
         calls = [
             lambda payer=payer, one=one: payer.reserve(COST, reading=(AS_TEXT, AS_INTEGER)[one % 2])
             for one, payer in enumerate(payers)
@@ -160,7 +168,9 @@ def test_an_older_ledger_gets_its_reading_with_its_next_charge(place):
         assert one.verify().problems == ()
 
 
-def test_an_older_process_that_has_the_file_open_charges_no_account_whose_reading_is_known(tmp_path):
+def test_an_older_process_that_has_the_file_open_charges_no_account_whose_reading_is_known(
+    tmp_path,
+):
     """It does not say how it reads the column."""
     url = str(tmp_path / "budget.db")
     ledger = make(url, 1)
@@ -172,7 +182,9 @@ def test_an_older_process_that_has_the_file_open_charges_no_account_whose_readin
         *_, parameters = request(ledger._pages.facts, [COST], **given, allow_approximate=False)
         body = parameters["body"].replace('"reading": "", ', "")
         assert "reading" not in body
-        known = {name: parameters[name] for name in ("account", "charge", "amount", "digest", "lock")}
+        known = {
+            name: parameters[name] for name in ("account", "charge", "amount", "digest", "lock")
+        }
         reserve_as_before(url, {**known, "body": body})
 
     ledger.reserve(COST)

@@ -81,19 +81,27 @@ def test_a_converted_account_counts_the_release_by_itself(ledger):
     budget = sd.Budget(epsilon=6, delta=1e-6)
     after = ledger.convert("b", budget).statement()
     order = Fraction(budget.order)
-    alone = amounts_at(Pure(epsilon=1), order).main + amounts_at(Pure(epsilon=Fraction(5, 2)), order).main
+    alone = (
+        amounts_at(Pure(epsilon=1), order).main
+        + amounts_at(Pure(epsilon=Fraction(5, 2)), order).main
+    )
     assert float(after.spent) == pytest.approx(float(alone), abs=1e-8)
     assert after.renyi.epsilon_spent == Fraction(3, 2)
     # Both looks together are the finer noise, whose divergence two separate costs would fall short of.
     assert after.spent >= amounts_at(Pure(epsilon=Fraction(3, 2)), order).main
-    apart = amounts_at(Pure(epsilon=1), order).main + amounts_at(Pure(epsilon=Fraction(1, 2)), order).main
+    apart = (
+        amounts_at(Pure(epsilon=1), order).main
+        + amounts_at(Pure(epsilon=Fraction(1, 2)), order).main
+    )
     assert apart < amounts_at(Pure(epsilon=Fraction(3, 2)), order).main
 
 
 def test_events_of_another_library_are_those_of_the_release_by_itself(ledger):
     charge(ledger)
     told = ledger.dp_events()
-    assert told == list(sd.accounting.to_dp_events([Pure(epsilon=1), Pure(epsilon=Fraction(5, 2))]).events)
+    assert told == list(
+        sd.accounting.to_dp_events([Pure(epsilon=1), Pure(epsilon=Fraction(5, 2))]).events
+    )
 
 
 def test_a_statement_says_what_the_release_loses_by_itself(ledger):
@@ -108,7 +116,12 @@ def test_a_statement_says_what_the_release_loses_by_itself(ledger):
 def test_a_refinement_inside_a_batch_is_found():
     pure, added = Pure(epsilon=1).to_dict(), Added(epsilon=Fraction(1, 4), alone=1).to_dict()
     parts = [added | {"count": 2}, pure | {"count": 1}]
-    body = {"charges": [{"cost": {"notion": "composition", "parts": parts}}, {"cost": FINER.cost.to_dict()}]}
+    body = {
+        "charges": [
+            {"cost": {"notion": "composition", "parts": parts}},
+            {"cost": FINER.cost.to_dict()},
+        ]
+    }
     assert find_alone(body) == 2 + 2 * Fraction(3, 4)
 
 

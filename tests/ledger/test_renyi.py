@@ -9,7 +9,17 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from sordino.cost import RDP, ZCDP, Approximate, GumbelStage, Pure, Range, compose, gumbel_stage, repeat
+from sordino.cost import (
+    RDP,
+    ZCDP,
+    Approximate,
+    GumbelStage,
+    Pure,
+    Range,
+    compose,
+    gumbel_stage,
+    repeat,
+)
 from sordino.ledger.renyi import (
     ATTO,
     LARGEST,
@@ -58,7 +68,13 @@ def test_the_limit_at_an_order_is_the_known_one():
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "order"),
-    [(1, "1e-6", "22"), (3, "1e-6", "8.93"), (8, "1e-6", "4.42"), (1, "1e-9", "34.86"), (50, "0.9", "1.04")],
+    [
+        (1, "1e-6", "22"),
+        (3, "1e-6", "8.93"),
+        (8, "1e-6", "4.42"),
+        (1, "1e-9", "34.86"),
+        (50, "0.9", "1.04"),
+    ],
 )
 def test_the_limit_is_rounded_down_by_less_than_a_unit(epsilon, delta, order):
     epsilon, delta, order = Fraction(epsilon), Fraction(delta), Fraction(order)
@@ -78,7 +94,9 @@ def test_the_order_is_the_one_that_allows_the_largest_rho(epsilon, delta, order)
     largest = limit_by_mpmath(epsilon, delta, found) / mpmath.mpf(float(found))
     for other in (0.5, 0.9, 0.99, 1.01, 1.1, 2):
         nearby = 1 + (found - 1) * Fraction(other)
-        assert limit_by_mpmath(epsilon, delta, nearby) / mpmath.mpf(float(nearby)) <= largest * (1 + 1e-9)
+        assert limit_by_mpmath(epsilon, delta, nearby) / mpmath.mpf(float(nearby)) <= largest * (
+            1 + 1e-9
+        )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +155,10 @@ def test_never_worse_than_a_pure_account_nor_a_zcdp_account():
     ):
         order, limits = limits_of(epsilon, delta)
         for _ in range(20):
-            parts = [Pure(epsilon=Fraction(chance.randrange(1, 10**6), 10**7) * epsilon) for _ in range(30)]
+            parts = [
+                Pure(epsilon=Fraction(chance.randrange(1, 10**6), 10**7) * epsilon)
+                for _ in range(30)
+            ]
             left, spent = Fraction(epsilon), Sums()
             for part in parts:
                 if part.pure() > left:
@@ -159,7 +180,9 @@ def test_never_worse_than_a_pure_account_nor_a_zcdp_account():
 
 def test_amounts_of_costs():
     order = Fraction("8.93")
-    assert amounts_at(ZCDP(rho=Fraction(1, 10)), order) == Amounts(Fraction("0.893"), None, Fraction(0))
+    assert amounts_at(ZCDP(rho=Fraction(1, 10)), order) == Amounts(
+        Fraction("0.893"), None, Fraction(0)
+    )
     pure = amounts_at(Pure(epsilon=0.5), order)
     assert pure.pure == Fraction(1, 2)
     assert pure.main <= Fraction(1, 2)
@@ -167,8 +190,14 @@ def test_amounts_of_costs():
     with mpmath.workdps(40):
         a, e = mpmath.mpf("8.93"), mpmath.mpf("0.5")
         high = 1 / (1 + mpmath.exp(-e))
-        exactly = mpmath.log(high * mpmath.exp((a - 1) * e) + (1 - high) * mpmath.exp(-(a - 1) * e)) / (a - 1)
-        assert 0 <= mpmath.mpf(pure.main.numerator) / pure.main.denominator - exactly < mpmath.mpf("1e-11")
+        exactly = mpmath.log(
+            high * mpmath.exp((a - 1) * e) + (1 - high) * mpmath.exp(-(a - 1) * e)
+        ) / (a - 1)
+        assert (
+            0
+            <= mpmath.mpf(pure.main.numerator) / pure.main.denominator - exactly
+            < mpmath.mpf("1e-11")
+        )
     # A release that may fail is a pure one besides.
     assert amounts_at(Approximate(epsilon=0.5, delta=1e-7), order) == Amounts(
         pure.main, pure.pure, Fraction(1, 10**7)
@@ -258,7 +287,9 @@ def test_the_epsilon_that_was_spent():
     full = spent_epsilon(Sums(main=limits.main, pure=10**11), MILLIONTH, order)
     assert 2.99999999 < full <= 3 + 1e-12
     impure = spent_epsilon(Sums(main=1, impure=1), MILLIONTH, order)
-    assert impure == pytest.approx(float(3 - limit_by_mpmath(Fraction(3), MILLIONTH, order)), abs=1e-8)
+    assert impure == pytest.approx(
+        float(3 - limit_by_mpmath(Fraction(3), MILLIONTH, order)), abs=1e-8
+    )
     # Where no divergence is left, whatever was reserved, nothing was told: amounts are rounded up.
     assert spent_epsilon(Sums(main=0, impure=1), MILLIONTH, order) == 0
 
@@ -309,7 +340,9 @@ def test_a_rule_with_several_orders_and_no_weights_is_refuted():
             assert max(room.values()) >= 0
             assert min(room.values()) < -0.1
         transcripts = [
-            (p * p2, q * q2) for (p, q), second in zip(first, after, strict=True) for p2, q2 in second
+            (p * p2, q * q2)
+            for (p, q), second in zip(first, after, strict=True)
+            for p2, q2 in second
         ]
         truth = delta_of(transcripts, 3)
         assert float(truth) == pytest.approx(1.995922579649e-6, rel=1e-6)
@@ -325,7 +358,11 @@ def exhausting(room, order, ratio):
     low, high = mpmath.mpf(0), 1 / mpmath.mpf(ratio)
     for _ in range(120):
         middle = (low + high) / 2
-        low, high = (middle, high) if divergence(two_points(ratio, middle), order) <= room else (low, middle)
+        low, high = (
+            (middle, high)
+            if divergence(two_points(ratio, middle), order) <= room
+            else (low, middle)
+        )
     return two_points(ratio, low)
 
 
@@ -398,7 +435,9 @@ def test_no_adversary_passes_the_delta_of_the_account(seed):
 @pytest.mark.parametrize("monotone", [True, False])
 def test_a_stage_is_charged_its_divergence_and_no_rho_is_searched_for(monkeypatch, monotone):
     """The smallest rho of a stage takes some milliseconds to find, and at no order says less than the divergence."""
-    orders = [Fraction(text) for text in ("1.000001", "1.5", "4.42", "8.92606", "21.9845", "1000", "1e15")]
+    orders = [
+        Fraction(text) for text in ("1.000001", "1.5", "4.42", "8.92606", "21.9845", "1000", "1e15")
+    ]
     stages = [
         GumbelStage(epsilon=Fraction(text), monotone=monotone)
         for text in ("1e-10", "1e-6", "0.001", "0.05", "0.3", "1", "4", "30", "500")

@@ -183,11 +183,13 @@ def test_a_cost_without_an_epsilon_ends_the_pure_sum_for_good(place):
     statement = ledger.statement()
     assert statement.renyi.epsilon_spent is None
     assert statement.more == math.floor(
-        (row_of(ledger).allowance - row_of(ledger).spent) / (float(row_of(ledger).meter_at_order.order) * 1e5)
+        (row_of(ledger).allowance - row_of(ledger).spent)
+        / (float(row_of(ledger).meter_at_order.order) * 1e5)
     )
     # 0.1 more would fit the pure sum ten times, and the order does not admit it so often.
     fitting = row_of(ledger).limits.count_more(
-        row_of(ledger).sums, amounts_at(Pure(epsilon=0.1), row_of(ledger).meter_at_order.order).rounded_up()
+        row_of(ledger).sums,
+        amounts_at(Pure(epsilon=0.1), row_of(ledger).meter_at_order.order).rounded_up(),
     )
     assert 0 < fitting < 5
     for _ in range(fitting):
@@ -200,14 +202,16 @@ def test_a_cost_without_an_epsilon_ends_the_pure_sum_for_good(place):
 def test_a_delta_needs_a_part_of_the_budget_for_it(place):
     ledger = account(place, 1)
     with pytest.raises(
-        BudgetExceeded, match=r"needs delta 1e-09 of its own but 0 remains for releases that may fail"
+        BudgetExceeded,
+        match=r"needs delta 1e-09 of its own but 0 remains for releases that may fail",
     ):
         ledger.reserve(Approximate(epsilon=0.1, delta=1e-9))
     pure = make(place, 1, "pure")
     with pytest.raises(InvalidParameter, match="it has no finite epsilon at delta 0"):
         pure.reserve(Approximate(epsilon=0.1, delta=1e-9))
     with pytest.raises(
-        InvalidParameter, match=r"neither a finite divergence at order 21\.9845 nor a finite epsilon"
+        InvalidParameter,
+        match=r"neither a finite divergence at order 21\.9845 nor a finite epsilon",
     ):
         ledger.reserve(RDP(table=[(2, 0.1)]))
     with pytest.raises(BudgetExceeded, match="more divergence than any account can hold"):
@@ -383,7 +387,10 @@ def test_events_for_dp_accounting(place):
     ledger.reserve(Pure(epsilon=0.1))
     assert len(ledger.dp_events()) == 2
     other = account(place, 3, name="other", failures=5e-7)
-    for no_event in (ledger.reserve(ZCDP(rho=0.001)), other.reserve(Approximate(epsilon=0.1, delta=1e-7))):
+    for no_event in (
+        ledger.reserve(ZCDP(rho=0.001)),
+        other.reserve(Approximate(epsilon=0.1, delta=1e-7)),
+    ):
         with pytest.raises(InvalidParameter, match="is no event of dp_accounting"):
             Ledger.open(place, account=no_event.account).dp_events()
 
@@ -398,7 +405,10 @@ def test_a_backup_is_whole(tmp_path):
     copy.reserve(Pure(epsilon=0.1))
     sqlite.close_all()
     # The check of a file that stands alone looks at these sums, too.
-    raw(str(tmp_path / "copy.db"), "UPDATE account SET pure_spent = pure_spent - 1 WHERE name = 'orders'")
+    raw(
+        str(tmp_path / "copy.db"),
+        "UPDATE account SET pure_spent = pure_spent - 1 WHERE name = 'orders'",
+    )
     (tmp_path / "copy.db-journal").unlink(missing_ok=True)
     refused(
         lambda: Ledger.open(tmp_path / "copy.db", account="team").reserve(Pure(epsilon=0.1)),
@@ -413,7 +423,9 @@ def as_before(ledger, cost):
     """Return what a client of schema 2 or 3 tells a file when it charges."""
     given = dict.fromkeys(("label", "unit", "source", "adjacency", "reading", "detail"))
     *_, parameters = request(ledger._pages.facts, [cost], **given, allow_approximate=False)
-    return {name: parameters[name] for name in ("account", "charge", "amount", "digest", "lock", "body")}
+    return {
+        name: parameters[name] for name in ("account", "charge", "amount", "digest", "lock", "body")
+    }
 
 
 def test_an_older_process_that_has_the_file_open_charges_what_it_understands(tmp_path):
@@ -485,7 +497,8 @@ def test_a_ledger_does_what_the_arithmetic_says(place, seed):
 
     def plus(a, b, sign=1):
         return Sums(
-            *(x + sign * y for x, y in zip(a[:3], b[:3], strict=True)), a.impure | max(0, sign * b.impure)
+            *(x + sign * y for x, y in zip(a[:3], b[:3], strict=True)),
+            a.impure | max(0, sign * b.impure),
         )
 
     for _ in range(60):
@@ -528,8 +541,13 @@ def test_a_ledger_does_what_the_arithmetic_says(place, seed):
             )
         elif act >= 0.9 and len(ledgers) < 4:
             child = f"team {len(ledgers)}"
-            main, pure = Fraction(chance.randrange(1, 50), 1000), chance.choice([None, Fraction(1, 20)])
-            share = Sums(int(main * NANO), 0 if pure is None else int(pure * NANO), 0, int(pure is None))
+            main, pure = (
+                Fraction(chance.randrange(1, 50), 1000),
+                chance.choice([None, Fraction(1, 20)]),
+            )
+            share = Sums(
+                int(main * NANO), 0 if pure is None else int(pure * NANO), 0, int(pure is None)
+            )
             if not limits[name].admits(sums[name], share):
                 with pytest.raises(BudgetExceeded):
                     ledgers[name].grant(child, main, pure=pure)
@@ -558,7 +576,13 @@ def test_a_role_charges_it_and_cannot_give_itself_more(owner, charger):  # noqa:
     texts = {"meter": "renyi", "alpha": row_of(mine).alpha, "adjacency": PLACE["adjacency"]}
     texts |= {"unit": 'column "customer"', "source": PLACE["source"], "account": "team"}
     state = {"charge": charge.id, "key": charge._key, "account": "team"}
-    closing = {**state, "reserved": row.reserved, "drawn": row.drawn, "draws": 1, "amount": row.drawn}
+    closing = {
+        **state,
+        "reserved": row.reserved,
+        "drawn": row.drawn,
+        "draws": 1,
+        "amount": row.drawn,
+    }
     closing |= {"pure": row.pure_drawn, "failing": row.failing_drawn}
     asked = {"charge": "8e" * 16, "amount": 1, "pure": 1, "failing": 1, "impure": 0}
     for wrong in (-1, -(10**9), None, 9 * 10**18):
@@ -664,19 +688,25 @@ def test_a_pure_account_goes_on_with_a_delta(place):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(1, 1e-6), (3, 1e-6), (8, 1e-6), (1, 1e-9), (Fraction(1, 10), 1e-12), (0.7, 0.01)]
+    ("epsilon", "delta"),
+    [(1, 1e-6), (3, 1e-6), (8, 1e-6), (1, 1e-9), (Fraction(1, 10), 1e-12), (0.7, 0.01)],
 )
 def test_a_zcdp_account_goes_on_with_two_sums(tmp_path, epsilon, delta):
     ledger = make(tmp_path / "budget.db", epsilon, delta=delta, meter="zcdp")
     rho = Fraction(ledger.statement().limit) / 3
     with ledger.reserve(ZCDP(rho=rho)) as charge:
         charge.draw(ZCDP(rho=rho))
-    for other in (Budget(epsilon=epsilon, delta=delta / 2), Budget(epsilon=2 * epsilon, delta=delta)):
+    for other in (
+        Budget(epsilon=epsilon, delta=delta / 2),
+        Budget(epsilon=2 * epsilon, delta=delta),
+    ):
         with pytest.raises(InvalidParameter, match="keeps its epsilon and its delta"):
             ledger.convert("many", other)
     budget = Budget(epsilon=epsilon, delta=delta)
     many = ledger.convert("many", budget)
-    assert spent_in_all(many) == Sums(math.ceil(math.ceil(rho * NANO) * Fraction(budget.order)), 0, 0, 1)
+    assert spent_in_all(many) == Sums(
+        math.ceil(math.ceil(rho * NANO) * Fraction(budget.order)), 0, 0, 1
+    )
     # What was left there is left here.
     for _ in range(2):
         many.reserve(ZCDP(rho=rho - Fraction(2, NANO)))
@@ -752,11 +782,15 @@ def test_streams_and_gaussian_noise_are_charged(tmp_path):
     """A stream gives its pure epsilon back, and Gaussian noise has none."""
     ledger = account(tmp_path / "budget.db", 3)
     order = row_of(ledger).meter_at_order.order
-    mechanism = sd.SparseVector(threshold=100, positives=3, epsilon=0.8, sensitivity=sd.COUNTING, split=0.25)
+    mechanism = sd.SparseVector(
+        threshold=100, positives=3, epsilon=0.8, sensitivity=sd.COUNTING, split=0.25
+    )
     with ledger.reserve(mechanism) as charge, charge.open(mechanism) as stream:
         assert [stream.ask(answer).above for answer in (-(10**6), 10**6)] == [False, True]
     # 0.2 for the threshold and 0.2 for the one positive; the divergence is that of the whole.
-    assert spent_in_all(ledger) == amounts_at(mechanism.cost, order).rounded_up()._replace(pure=4 * 10**8)
+    assert spent_in_all(ledger) == amounts_at(mechanism.cost, order).rounded_up()._replace(
+        pure=4 * 10**8
+    )
     gaussian = sd.GaussianMechanism(rho=0.001, sensitivity=sd.COUNTING)
     with ledger.reserve(gaussian) as charge:
         charge.release(gaussian, 1234)

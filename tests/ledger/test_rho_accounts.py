@@ -55,7 +55,11 @@ def test_the_limit_is_the_largest_rho_at_what_is_left_of_delta(epsilon, delta, f
     left = Fraction(str(delta)) - Fraction(str(failures))
     assert budget.conversion == left
     assert budget.limit == Budget(epsilon=epsilon, delta=left, meter="zcdp").limit
-    assert epsilon_of(budget.limit, left) <= epsilon < epsilon_of(budget.limit + Fraction(3, NANO), left)
+    assert (
+        epsilon_of(budget.limit, left)
+        <= epsilon
+        < epsilon_of(budget.limit + Fraction(3, NANO), left)
+    )
     # Less than without a part for failures: what fails is taken from the same delta.
     assert budget.limit < Budget(epsilon=epsilon, delta=delta, meter="zcdp").limit
 
@@ -67,7 +71,9 @@ def test_a_budget_says_what_it_keeps():
     assert budget.limits == Limits(int(budget.limit * NANO), -1, 5 * 10**11, either=False)
     assert budget != Budget(epsilon=1, delta=1e-6, meter="zcdp")
     # Without such a part it is what it was.
-    assert Budget(epsilon=1, delta=1e-6, meter="zcdp").limits == Limits(24355970, 0, 0, either=False)
+    assert Budget(epsilon=1, delta=1e-6, meter="zcdp").limits == Limits(
+        24355970, 0, 0, either=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,9 +86,18 @@ def test_a_budget_says_what_it_keeps():
         ({"failures": "1e-9"}, r"failures must be a number in \[0, delta\)"),
         ({"failures": True}, r"failures must be a number in \[0, delta\)"),
         ({"failures": 1e-7, "order": 8}, "Budget.order is for the meter 'renyi' alone"),
-        ({"failures": 1e-9, "meter": "pure", "delta": 0}, "Budget.failures must be 0 on the pure meter"),
-        ({"failures": 1e-9, "meter": None, "delta": 0}, "Budget.failures must be 0 on the pure meter"),
-        ({"failures": Fraction(10**12 - 1, 10**18), "epsilon": 1e-8}, "at least a billionth of rho"),
+        (
+            {"failures": 1e-9, "meter": "pure", "delta": 0},
+            "Budget.failures must be 0 on the pure meter",
+        ),
+        (
+            {"failures": 1e-9, "meter": None, "delta": 0},
+            "Budget.failures must be 0 on the pure meter",
+        ),
+        (
+            {"failures": Fraction(10**12 - 1, 10**18), "epsilon": 1e-8},
+            "at least a billionth of rho",
+        ),
     ],
 )
 def test_budgets_that_are_refused(given, says):
@@ -101,7 +116,11 @@ KEEPS = Meter("zcdp", Fraction(1))
     [
         (ZCDP(rho=Fraction(1, 100)), Fraction(1, 100), 0),
         (ApproximateZCDP(rho=Fraction(1, 100), delta=TENTH), Fraction(1, 100), TENTH),
-        (Approximate(epsilon=Fraction(1, 2), delta=TENTH), Pure(epsilon=Fraction(1, 2)).zcdp(), TENTH),
+        (
+            Approximate(epsilon=Fraction(1, 2), delta=TENTH),
+            Pure(epsilon=Fraction(1, 2)).zcdp(),
+            TENTH,
+        ),
         (Pure(epsilon=2), Pure(epsilon=2).zcdp(), 0),
         (Range(low=0.1, high=0.2), Range(low=0.1, high=0.2).zcdp(), 0),
     ],
@@ -166,7 +185,8 @@ def test_as_many_releases_fit_as_both_sums_have_room_for(place):
         assert spent_in_all(ledger) == units((6 - left) * cost.rho, (6 - left) * TENTH)
     assert ledger.statement().more == 0
     with pytest.raises(
-        BudgetExceeded, match=r"needs delta 1e-07 of its own but 0 remains for releases that may fail"
+        BudgetExceeded,
+        match=r"needs delta 1e-07 of its own but 0 remains for releases that may fail",
     ):
         ledger.reserve(cost)
     # What cannot fail still fits, up to the last billionth of rho.
@@ -311,7 +331,12 @@ HALF = Approximate(epsilon=0.5, delta=TENTH)
         # A pure bound of one transcript may be more than what all cost on average.
         (repeat(Range(low=0.01, high=0.02), 2), Pure(epsilon=0.03), True, True),
         (repeat(Range(low=0.01, high=0.02), 2), Pure(epsilon=0.03), False, False),
-        (repeat(Range(low=0.01, high=0.02), 2), Approximate(epsilon=0.03, delta=TENTH), True, False),
+        (
+            repeat(Range(low=0.01, high=0.02), 2),
+            Approximate(epsilon=0.03, delta=TENTH),
+            True,
+            False,
+        ),
     ],
 )
 @pytest.mark.sample(3)
@@ -335,7 +360,9 @@ def test_draws_stay_within_what_was_reserved_in_each_sum(place):
     for _ in range(7):
         charge.draw(ApproximateZCDP(rho=Fraction(1, 3000), delta=TENTH / 3))
     for more in (ZCDP(rho=Fraction(1, NANO)), ApproximateZCDP(rho=0, delta=1e-18)):
-        with pytest.raises(LedgerConflict, match=r"remains in charge .*\(or its delta does not fit\)"):
+        with pytest.raises(
+            LedgerConflict, match=r"remains in charge .*\(or its delta does not fit\)"
+        ):
             charge.draw(more)
     charge.settle()
     assert spent_in_all(ledger) == units(Fraction(7, 3000), 7 * TENTH / 3)
@@ -377,16 +404,23 @@ def test_a_share_has_a_rho_and_a_delta(place):
     small = team.grant("small", 0.001)
     small.reserve(ZCDP(rho=0.001))
     for refusing, asked in (
-        (lambda: team.grant("more", 0.0001, failures=3e-7), "delta 3e-07 of its own but 2e-07 remains"),
+        (
+            lambda: team.grant("more", 0.0001, failures=3e-7),
+            "delta 3e-07 of its own but 2e-07 remains",
+        ),
         (lambda: ledger.grant("more", 1), "The share of 'more' needs rho 1 but"),
         (lambda: small.reserve(ApproximateZCDP(rho=0, delta=1e-9)), "but 0 remains for releases"),
     ):
         with pytest.raises(BudgetExceeded, match=asked):
             refusing()
-    with pytest.raises(InvalidParameter, match=r"grant\.pure is for an account with the renyi meter"):
+    with pytest.raises(
+        InvalidParameter, match=r"grant\.pure is for an account with the renyi meter"
+    ):
         ledger.grant("other", 0.001, pure=0.1)
     plain = make(place, 1, "plain", delta=1e-6, meter="zcdp")
-    with pytest.raises(InvalidParameter, match=r"grant\.failures is for an account that keeps a part of"):
+    with pytest.raises(
+        InvalidParameter, match=r"grant\.failures is for an account that keeps a part of"
+    ):
         plain.grant("other", 0.001, failures=1e-9)
     for one in (ledger, team, small):
         spent_in_all(one)
@@ -476,7 +510,11 @@ def test_the_history_can_be_checked_without_the_library(place):
         assert head == line["head"]
     assert head == ledger.statement().head
     [fact] = json.loads(lines[2]["body"])["charges"]
-    assert (fact["rho"], fact["epsilon"], fact["delta"]) == (str(cost.firm.zcdp()), None, "1/10000000")
+    assert (fact["rho"], fact["epsilon"], fact["delta"]) == (
+        str(cost.firm.zcdp()),
+        None,
+        "1/10000000",
+    )
 
 
 def test_events_for_dp_accounting(place):
@@ -536,7 +574,9 @@ def test_it_is_not_converted(place):
     ledger = account(place)
     ledger.reserve(ZCDP(rho=0.001))
     for budget in (Budget(epsilon=1, delta=1e-6), Budget(epsilon=1, delta=1e-6, failures=FAILURES)):
-        with pytest.raises(LedgerConflict, match="'orders' keeps deltas already. Nothing was converted"):
+        with pytest.raises(
+            LedgerConflict, match="'orders' keeps deltas already. Nothing was converted"
+        ):
             ledger.convert("many", budget)
     assert "<> 'renyi'" in CONVERT.statements[0]
     plain = make(place, 1, "plain", delta=1e-6, meter="zcdp")
@@ -569,13 +609,18 @@ def test_a_ledger_does_what_the_arithmetic_says(place, seed):
         name, act = chance.choice(list(ledgers)), chance.random()
         if act < 0.55:
             rho = Fraction(chance.randrange(1, 3000), 10**6 + chance.randrange(9))
-            failing = chance.choice([0, Fraction(chance.randrange(1, 9), 10**8 + chance.randrange(9))])
+            failing = chance.choice(
+                [0, Fraction(chance.randrange(1, 9), 10**8 + chance.randrange(9))]
+            )
             pure = Fraction(chance.randrange(1, 60), 1000)
             cost, exactly = chance.choice(
                 [
                     (ApproximateZCDP(rho=rho, delta=failing), (rho, failing)),
                     (ZCDP(rho=rho), (rho, 0)),
-                    (Approximate(epsilon=pure, delta=failing), (Pure(epsilon=pure).zcdp(), failing)),
+                    (
+                        Approximate(epsilon=pure, delta=failing),
+                        (Pure(epsilon=pure).zcdp(), failing),
+                    ),
                     (Pure(epsilon=pure), (Pure(epsilon=pure).zcdp(), 0)),
                 ]
             )
@@ -678,7 +723,9 @@ def test_no_adversary_passes_the_delta_of_the_account():
         def ends(p, q, spent, depth, limits=limits, delta=delta):
             for _ in range(5 if depth else 0):
                 each = Fraction(chance.randrange(1, 60), 50)
-                d = Fraction(str(delta)) * chance.choice([0, Fraction(1, 10), Fraction(2, 5), Fraction(4, 5)])
+                d = Fraction(str(delta)) * chance.choice(
+                    [0, Fraction(1, 10), Fraction(2, 5), Fraction(4, 5)]
+                )
                 asked = exact_amounts(Approximate(epsilon=each, delta=d), KEEPS).rounded_up()
                 if limits.admits(spent, asked):
                     return [
@@ -710,11 +757,21 @@ def test_a_role_charges_it_and_cannot_give_itself_more(owner, charger):  # noqa:
     texts = {"meter": "renyi", "alpha": "1", "adjacency": PLACE["adjacency"]}
     texts |= {"unit": 'column "customer"', "source": PLACE["source"], "account": "team"}
     state = {"charge": charge.id, "key": charge._key, "account": "team"}
-    closing = {**state, "reserved": row.reserved, "drawn": row.drawn, "draws": 1, "amount": row.drawn}
+    closing = {
+        **state,
+        "reserved": row.reserved,
+        "drawn": row.drawn,
+        "draws": 1,
+        "amount": row.drawn,
+    }
     closing |= {"pure": 0, "failing": row.failing_drawn}
     asked = {"charge": "8e" * 16, "amount": 1, "pure": 0, "failing": 1, "impure": 1}
     # Whoever calls no epsilon a small one gets nothing by it either: rhos alone count.
-    for wrong in ({"amount": 30_000_000, "impure": 0}, {"amount": 30_000_000}, {"failing": 4 * 10**11}):
+    for wrong in (
+        {"amount": 30_000_000, "impure": 0},
+        {"amount": 30_000_000},
+        {"failing": 4 * 10**11},
+    ):
         assert called(charger, RESERVE, **texts, **{**asked, **wrong}) is False
     for wrong in (-1, -(10**9), None, 9 * 10**18):
         for name in ("amount", "failing"):
@@ -758,7 +815,11 @@ def test_a_kill_at_every_boundary_leaves_at_least_what_was_drawn(tmp_path):
         ledger = Ledger.open(path, account="orders")
         spent_in_all(ledger)
         for line in ledger.statement().charges:
-            least = (Fraction(1, 250), 2 * TENTH) if line.settled is None else (Fraction(3, 1000), TENTH)
+            least = (
+                (Fraction(1, 250), 2 * TENTH)
+                if line.settled is None
+                else (Fraction(3, 1000), TENTH)
+            )
             assert (line.charged, line.delta) == least
         ledger.reserve(ApproximateZCDP(rho=0.001, delta=TENTH))
         sqlite.close_all()

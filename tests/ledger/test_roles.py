@@ -74,7 +74,9 @@ def test_a_permitted_role_does_what_the_owner_does_and_nothing_else(owner, charg
         lambda: ledger.permit(NOBODY),
     ):
         refused(call, "does not allow this role to do that")
-    refused(lambda: make(charger, 1, "other"), "belongs to another role; make accounts as that role")
+    refused(
+        lambda: make(charger, 1, "other"), "belongs to another role; make accounts as that role"
+    )
     assert Ledger.accounts(owner) == ("orders",)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         raw(as_role(owner, NOBODY), "SELECT 1 FROM ~account")
@@ -98,7 +100,9 @@ def test_a_role_without_permit_gets_one_sentence(owner, charger):
             called(stranger, operation)
 
 
-@pytest.mark.parametrize("role", ["no such role", 'x"; DROP SCHEMA sordino CASCADE; --', "public", "PUBLIC "])
+@pytest.mark.parametrize(
+    "role", ["no such role", 'x"; DROP SCHEMA sordino CASCADE; --', "public", "PUBLIC "]
+)
 @pytest.mark.sample(4)
 def test_a_role_that_does_not_exist_is_refused(owner, role):
     ledger = make(owner)
@@ -137,7 +141,8 @@ UPDATED = (
 def test_a_permitted_role_cannot_touch_a_table(charger):
     statements = [sql.format(table) for table in NAMES for sql in TOUCHES]
     statements += [
-        f"UPDATE ~{table} SET {name} = {name}" for table, name in (column.split(".") for column in UPDATED)
+        f"UPDATE ~{table} SET {name} = {name}"
+        for table, name in (column.split(".") for column in UPDATED)
     ]
     statements += [
         "SET SESSION AUTHORIZATION sordino",
@@ -240,7 +245,10 @@ def test_amounts_that_would_give_more_are_refused_by_the_functions(owner, charge
         try:
             assert called(charger, by_name[name], **parameters) is False
         except psycopg.errors.NumericValueOutOfRange:
-            assert max(abs(value) for value in parameters.values() if isinstance(value, int)) >= 9 * 10**18
+            assert (
+                max(abs(value) for value in parameters.values() if isinstance(value, int))
+                >= 9 * 10**18
+            )
     assert raw(owner, "SELECT * FROM ~event ORDER BY number") == before
     assert spent(Ledger.open(owner, account="orders")) == Fraction(1, 2)
 
@@ -252,10 +260,19 @@ def test_only_who_reserved_draws_and_settles(owner, charger):
     known = {"account": "orders", "charge": charge.id}
     [(lock,)] = raw(charger, "SELECT lock FROM ~charge")
     for key in ("", "9f" * 16, lock, charge.id):
-        assert called(charger, by_name["draw"], **known, key=key, slot=0, before=0, amount=1) is False
+        assert (
+            called(charger, by_name["draw"], **known, key=key, slot=0, before=0, amount=1) is False
+        )
         assert (
             called(
-                charger, by_name["settle"], **known, key=key, reserved=5 * 10**8, drawn=0, draws=0, amount=0
+                charger,
+                by_name["settle"],
+                **known,
+                key=key,
+                reserved=5 * 10**8,
+                drawn=0,
+                draws=0,
+                amount=0,
             )
             is False
         )
@@ -336,7 +353,8 @@ SHADOWS = (
 
 
 @pytest.mark.parametrize(
-    "path", ["pg_temp, public, pg_catalog", "public, pg_temp, pg_catalog", "pg_temp, pg_catalog, sordino"]
+    "path",
+    ["pg_temp, public, pg_catalog", "public, pg_temp, pg_catalog", "pg_temp, pg_catalog, sordino"],
 )
 @pytest.mark.sample(4)
 def test_shadows_of_names_change_nothing(owner, charger, path):
@@ -375,9 +393,9 @@ def test_shadows_of_names_change_nothing(owner, charger, path):
             assert connection.execute(sql.encode(), values).fetchone() == (answer,)
         for table in ("account", "charge", "event"):
             for schema in ("pg_temp", "public"):
-                assert connection.execute(f"SELECT count(*) FROM {schema}.{table}".encode()).fetchone() == (
-                    0,
-                )
+                assert connection.execute(
+                    f"SELECT count(*) FROM {schema}.{table}".encode()
+                ).fetchone() == (0,)
         for shadow in SHADOWS[:3]:
             connection.execute(
                 shadow.replace("CREATE TEMP TABLE ", "DROP TABLE public.").split(" (")[0].encode()

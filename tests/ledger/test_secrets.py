@@ -54,7 +54,8 @@ def test_a_password_is_in_nothing_that_is_said_or_kept(guarded, caplog, capfd):
     assert ledger.url == f"postgresql://127.0.0.1:{guarded.port}/ledgers"
     assert re.fullmatch(r"postgresql:\d+/ledgers#public\.orders", ledger.statement().source)
     charge = ledger.reserve(
-        Mechanism(0.1), source=f"postgresql://sordino:{SECRET}@127.0.0.1:{guarded.port}/ledgers#orders"
+        Mechanism(0.1),
+        source=f"postgresql://sordino:{SECRET}@127.0.0.1:{guarded.port}/ledgers#orders",
     )
     said = [
         repr(ledger),
@@ -74,13 +75,17 @@ def test_a_password_is_in_nothing_that_is_said_or_kept(guarded, caplog, capfd):
         lambda: Ledger.open(url, account="other"),
         lambda: make(url, 1, "orders"),
         lambda: ledger.reserve(Mechanism(5)),
-        lambda: ledger.reserve(Mechanism(0.1), source=f"postgresql://me:{SECRET}@127.0.0.1:1/db#orders"),
+        lambda: ledger.reserve(
+            Mechanism(0.1), source=f"postgresql://me:{SECRET}@127.0.0.1:1/db#orders"
+        ),
         lambda: ledger.charge("none"),
         lambda: ledger.permit("nobody here"),
         lambda: Ledger.open(guarded.url("guarded", SECRET + "x"), account="orders"),
         lambda: Ledger.open(guarded.url("nobody", SECRET), account="orders"),
         lambda: Ledger.open(guarded.url("guarded", SECRET, database="missing"), account="orders"),
-        lambda: Ledger.open(guarded.url("guarded", SECRET).replace(str(guarded.port), "1"), account="orders"),
+        lambda: Ledger.open(
+            guarded.url("guarded", SECRET).replace(str(guarded.port), "1"), account="orders"
+        ),
         lambda: make(guarded.url("guarded", SECRET).replace("127.0.0.1", "no-such-host.invalid")),
     ]
     for fails in failing:
@@ -142,7 +147,11 @@ def test_what_is_wrong_with_a_server_is_one_sentence(guarded):
 )
 def test_a_malformed_address_is_refused_without_being_shown(url, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for use in (lambda: Ledger.open(url, account="orders"), lambda: make(url), lambda: Ledger.accounts(url)):
+    for use in (
+        lambda: Ledger.open(url, account="orders"),
+        lambda: make(url),
+        lambda: Ledger.accounts(url),
+    ):
         with pytest.raises((LedgerError, InvalidParameter)) as caught:
             use()
         said = "".join(traceback.format_exception(caught.value, limit=0)) + repr(caught.value)

@@ -37,7 +37,9 @@ def test_no_mechanism_draws_from_a_charge_with_a_seed(ledger, name):
             with pytest.raises(SimulatedRelease, match="Nothing was drawn"):
                 charge.release(mechanism, answers, entropy=entropy)
         assert charge.drawn == 0
-        released = mechanism.release(answers, entropy=sd.Seeded(1))  # what was drawn beside it says so
+        released = mechanism.release(
+            answers, entropy=sd.Seeded(1)
+        )  # what was drawn beside it says so
         assert released.simulated is True
     assert [event.kind for event in ledger.history()] == ["create", "reserve", "settle"]
     assert spent(ledger) == 0
@@ -57,12 +59,20 @@ def test_a_release_that_was_made_with_a_seed_is_refused_where_it_comes_from_the_
     """A mechanism that brings its own entropy cannot hide what its release says."""
 
     class Smuggling:
-        cost, per_transcript, exact, sensitivity = sd.cost.Pure(epsilon=0.25), True, True, sd.COUNTING
+        cost, per_transcript, exact, sensitivity = (
+            sd.cost.Pure(epsilon=0.25),
+            True,
+            True,
+            sd.COUNTING,
+        )
 
         def release(self, answers, *, entropy):
             return MECHANISMS["laplace"][0].release(answers, entropy=sd.Seeded(1))
 
-    with ledger.reserve(Smuggling()) as charge, pytest.raises(SimulatedRelease, match="its charge stays"):
+    with (
+        ledger.reserve(Smuggling()) as charge,
+        pytest.raises(SimulatedRelease, match="its charge stays"),
+    ):
         charge.release(Smuggling(), 5)
     assert spent(ledger) == sd.Budget(epsilon=0.25).limit
 
@@ -72,5 +82,7 @@ def test_a_session_with_a_ledger_takes_no_seed(tmp_path):
     ledger = make(tmp_path / "budget.db")
     for entropy in seeds():
         with pytest.raises(SimulatedRelease):
-            sd.Session(tmp_path / "orders.csv", unit=PrivacyUnit("u"), ledger=ledger, entropy=entropy)
+            sd.Session(
+                tmp_path / "orders.csv", unit=PrivacyUnit("u"), ledger=ledger, entropy=entropy
+            )
     assert spent(ledger) == 0

@@ -97,7 +97,9 @@ def test_a_server_that_crashes_between_two_statements(own, tmp_path, name, point
     assert struck.noise == (name != "reserve")
 
 
-@pytest.mark.parametrize("how", [signal.SIGQUIT, signal.SIGINT], ids=["crashes", "ends its sessions"])
+@pytest.mark.parametrize(
+    "how", [signal.SIGQUIT, signal.SIGINT], ids=["crashes", "ends its sessions"]
+)
 @pytest.mark.parametrize("name", ["reserve", "draw", "settle", "keep"])
 @pytest.mark.sample(4)
 def test_a_server_that_goes_in_the_middle_of_a_commit(own, tmp_path, name, how):  # noqa: F811
@@ -140,7 +142,10 @@ def test_a_server_that_is_away_for_one_step_leaves_what_was_charged(own, tmp_pat
     postgres.close_waiting()
 
 
-def test_a_source_that_goes_away_in_the_middle_of_a_question_is_charged_and_says_nothing(own, tmp_path):  # noqa: F811
+def test_a_source_that_goes_away_in_the_middle_of_a_question_is_charged_and_says_nothing(
+    own,  # noqa: F811
+    tmp_path,
+):
     address = f"{own.url()}#slow"
     with psycopg.connect(own.url(), autocommit=True) as connection:
         connection.execute("DROP VIEW IF EXISTS slow")
@@ -168,7 +173,9 @@ def test_a_source_that_goes_away_in_the_middle_of_a_question_is_charged_and_says
         holder.execute("SELECT pg_advisory_lock(7779)")
         thread = threading.Thread(target=ask)
         thread.start()
-        while not holder.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory'").fetchone():
+        while not holder.execute(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory'"
+        ).fetchone():
             time.sleep(0.01)
         crash(own)
     thread.join()

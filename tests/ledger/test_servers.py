@@ -148,7 +148,9 @@ def test_a_stopped_session_between_two_charges_is_not_noticed(server):
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'sordino'",
         )
         assert fresh_sessions
-        assert ledger.grant("team", EACH).remaining > 0  # what must not be done twice is not lost either
+        assert (
+            ledger.grant("team", EACH).remaining > 0
+        )  # what must not be done twice is not lost either
     assert spent(ledger) == 9 * EACH
 
 
@@ -165,7 +167,9 @@ def test_defaults_of_the_server_do_not_matter(server, monkeypatch, setting):
 
 def test_a_read_only_server_says_so(server):
     make(server)
-    ledger = Ledger.open(f"{server}?options=-c%20default_transaction_read_only%3Don", account="orders")
+    ledger = Ledger.open(
+        f"{server}?options=-c%20default_transaction_read_only%3Don", account="orders"
+    )
     assert ledger.remaining == 1
     refused(lambda: ledger.reserve(Mechanism(0.1)), "is read-only")
 
@@ -175,9 +179,16 @@ def test_a_read_only_server_says_so(server):
 @pytest.mark.sample(4)
 def test_every_operation_insists_on_a_durable_commit(server, operation, asked):
     make(server)
-    texts = {"charge": "9f" * 16, "digest": "9f" * 32, "lock": "9f" * 32, "body": "{}", "sheet": "{}"}
+    texts = {
+        "charge": "9f" * 16,
+        "digest": "9f" * 32,
+        "lock": "9f" * 32,
+        "body": "{}",
+        "sheet": "{}",
+    }
     values = [
-        0 if kind == "bigint" else texts.get(name, "pure") for name, kind in operation.parameters.items()
+        0 if kind == "bigint" else texts.get(name, "pure")
+        for name, kind in operation.parameters.items()
     ]
     with psycopg.connect(server) as connection:
         connection.execute(f"SET synchronous_commit = {asked}".encode())
@@ -219,15 +230,21 @@ def test_a_fork_opens_connections_of_its_own(server):
     def work():
         dropped = []
         sys.unraisablehook = dropped.append
-        warnings.simplefilter("error")  # a connection that is dropped while it is open warns of that
+        warnings.simplefilter(
+            "error"
+        )  # a connection that is dropped while it is open warns of that
         fill(ledger, 3)
         assert dropped == []
-        mine = [connection.pgconn.backend_pid for _, connection in postgres._idle_connections[server]]
+        mine = [
+            connection.pgconn.backend_pid for _, connection in postgres._idle_connections[server]
+        ]
         assert mine
         assert not set(mine) & set(before)
 
     assert in_child(work) == 0
-    assert [finished(process) for process in [child(lambda: fill(ledger, 3)) for _ in range(3)]] == [0] * 3
+    assert [
+        finished(process) for process in [child(lambda: fill(ledger, 3)) for _ in range(3)]
+    ] == [0] * 3
     keys += fill(ledger, 1)
     assert all(process.is_here() for process, _ in postgres._idle_connections[server])
     assert spent(ledger) == 14 * EACH
@@ -249,9 +266,9 @@ def test_schemas_that_are_not_this_ledgers_are_left_alone(server):
             lambda: Ledger.accounts(server),
         ):
             refused(use, says)
-    assert raw(server, "SELECT relname FROM pg_class WHERE relnamespace = 'sordino'::regnamespace") == [
-        ("ledger",)
-    ]
+    assert raw(
+        server, "SELECT relname FROM pg_class WHERE relnamespace = 'sordino'::regnamespace"
+    ) == [("ledger",)]
 
 
 def test_a_database_without_a_ledger_says_so(server):

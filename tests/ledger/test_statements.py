@@ -30,16 +30,24 @@ def test_a_ledger_travels_and_a_charge_does_not(ledger):
 def test_pictures_are_one_line(ledger):
     charge = ledger.reserve(Mechanism(0.1), label="top")
     assert repr(ledger) == f"Ledger({ledger.url!r}, account='orders')"
-    assert repr(charge) == "Charge(account='orders', label='top', reserved=0.1, drawn=0, state='open')"
+    assert (
+        repr(charge) == "Charge(account='orders', label='top', reserved=0.1, drawn=0, state='open')"
+    )
     assert repr(ledger.statement()) == "Statement(account='orders', limit=1, spent=0.1, charges=1)"
 
 
 def test_a_statement_is_ready_for_json(ledger):
-    with ledger.reserve(Mechanism(0.25), label="top", detail={"k": 3, "domain": "público"}) as charge:
+    with ledger.reserve(
+        Mechanism(0.25), label="top", detail={"k": 3, "domain": "público"}
+    ) as charge:
         charge.release(Mechanism(0.25), [1], entropy=REAL)
     ledger.reserve(Mechanism(Fraction(1, 3)))
     said = json.loads(json.dumps(ledger.statement().to_dict(), allow_nan=False))
-    assert said["exact"] == {"limit": "1", "spent": "291666667/500000000", "remaining": "208333333/500000000"}
+    assert said["exact"] == {
+        "limit": "1",
+        "spent": "291666667/500000000",
+        "remaining": "208333333/500000000",
+    }
     assert (said["limit"], said["spent"], said["remaining"]) == (1.0, 0.583333334, 0.416666666)
     assert (said["account"], said["meter"], said["unit"], said["source"]) == (
         "orders",
@@ -62,7 +70,9 @@ def test_a_statement_is_ready_for_json(ledger):
     )
 
 
-@pytest.mark.parametrize("detail", [{"x": float("nan")}, {"x": object()}, [1], "text", {1: {2: {3}}}])
+@pytest.mark.parametrize(
+    "detail", [{"x": float("nan")}, {"x": object()}, [1], "text", {1: {2: {3}}}]
+)
 def test_details_that_json_cannot_express_are_refused(ledger, detail):
     with pytest.raises(InvalidParameter, match="detail must be"):
         ledger.reserve(Mechanism(0.1), detail=detail)

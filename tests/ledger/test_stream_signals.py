@@ -102,7 +102,11 @@ folder.cleanup()
 
 def ran(script):
     return subprocess.run(
-        [sys.executable, "-c", START + script], capture_output=True, text=True, timeout=40, check=False
+        [sys.executable, "-c", START + script],
+        capture_output=True,
+        text=True,
+        timeout=40,
+        check=False,
     )
 
 

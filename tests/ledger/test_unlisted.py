@@ -18,7 +18,9 @@ DELTA = Fraction(1, 10**7)
 
 
 def top(k=3, **other):
-    return UnlistedTopK(**{"k": k, "epsilon": 0.6, "delta": DELTA, "sensitivity": counting(5)} | other)
+    return UnlistedTopK(
+        **{"k": k, "epsilon": 0.6, "delta": DELTA, "sensitivity": counting(5)} | other
+    )
 
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
@@ -91,13 +93,19 @@ def test_what_a_release_says_of_itself(place):
     ledger = account(place, 2, failures=5e-7)
     order = row_of(ledger).meter_at_order.order
     whole = amounts_at(Greedy(None).cost, order).rounded_up()
-    for too_much in (Approximate(epsilon=0.1, delta=2 * DELTA), Approximate(epsilon=0.6, delta=DELTA)):
+    for too_much in (
+        Approximate(epsilon=0.1, delta=2 * DELTA),
+        Approximate(epsilon=0.6, delta=DELTA),
+    ):
         before = spent_in_all(ledger)
         charge = ledger.reserve(Greedy(too_much))
         with pytest.raises(LedgerConflict, match="spent more than its mechanism declared"):
             charge.release(Greedy(too_much), [1], entropy=REAL)
         after = spent_in_all(ledger)
-        assert (after.pure - before.pure, after.failing - before.failing) == (whole.pure, whole.failing)
+        assert (after.pure - before.pure, after.failing - before.failing) == (
+            whole.pure,
+            whole.failing,
+        )
     # A release that says "no delta" gets none back.
     before = spent_in_all(ledger)
     with ledger.reserve(Greedy(Pure(epsilon=0.1))) as charge:

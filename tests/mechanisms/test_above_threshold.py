@@ -35,7 +35,9 @@ def above(**changes):
 
 
 def each(bound=1, **changes):
-    return Sensitivity(**({"bound": bound, "monotone": True, "adjacency": "add-remove", "step": 1} | changes))
+    return Sensitivity(
+        **({"bound": bound, "monotone": True, "adjacency": "add-remove", "step": 1} | changes)
+    )
 
 
 MADE = {
@@ -55,7 +57,11 @@ every = pytest.mark.parametrize("m", MADE.values(), ids=MADE)
     [
         ({}, (1, 1), Range(low=1, high=2)),
         ({"ratio": 3}, (Fraction(3, 2), Fraction(1, 2)), Range(low=0.5, high=2)),
-        ({"sensitivity": each(monotone=False)}, (Fraction(2, 3), Fraction(2, 3)), Pure(epsilon=Fraction(2))),
+        (
+            {"sensitivity": each(monotone=False)},
+            (Fraction(2, 3), Fraction(2, 3)),
+            Pure(epsilon=Fraction(2)),
+        ),
         ({"nested": True}, (2, 2), Range(low=2, high=2)),
         ({"nested": True, "ratio": 4}, (2, Fraction(1, 2)), Range(low=2, high=0.5)),
         ({"nested": True, "offset": 1}, (1, 1), Range(low=1, high=2)),
@@ -82,7 +88,9 @@ def test_the_table(changes, rates, cost):
         assert m.cost == Pure(epsilon=e1 + 2 * e2)
         return
     low, high = cost if isinstance(cost, tuple) else (cost.low, cost.high)
-    assert (float(m.cost.low), float(m.cost.high)) == pytest.approx((float(low), float(high)), rel=1e-9)
+    assert (float(m.cost.low), float(m.cost.high)) == pytest.approx(
+        (float(low), float(high)), rel=1e-9
+    )
 
 
 def test_the_published_concentrated_cost_is_that_of_the_interval():
@@ -135,7 +143,10 @@ def test_the_budget_is_kept_and_nearly_spent(epsilon, ratio, changes):
         ({"nested": 1}, r"^AboveThreshold\.nested must be True or False; got 1"),
         ({"offset": 0.5}, r"^AboveThreshold\.offset must be None unless nested=True; got 0.5"),
         *(
-            ({"nested": True, "offset": bad}, r"^AboveThreshold\.offset must be a number in \[0, 1\]; got")
+            (
+                {"nested": True, "offset": bad},
+                r"^AboveThreshold\.offset must be a number in \[0, 1\]; got",
+            )
             for bad in PROPORTION.invalid
             if bad is not None
         ),
@@ -160,7 +171,9 @@ def test_bad_parameters(changes, message):
 def test_nothing_has_a_default_that_matters():
     for left_out in PARAMETERS:
         with pytest.raises(TypeError):
-            AboveThreshold(**{name: value for name, value in PARAMETERS.items() if name != left_out})
+            AboveThreshold(
+                **{name: value for name, value in PARAMETERS.items() if name != left_out}
+            )
     with pytest.raises(TypeError):
         AboveThreshold(1, 2, COUNTING)
 
@@ -168,7 +181,9 @@ def test_nothing_has_a_default_that_matters():
 @every
 def test_entropy_is_asked_for(m):
     for bad in (7, None, "seed"):
-        with pytest.raises(InvalidParameter, match="release needs entropy such as SYSTEM or Seeded"):
+        with pytest.raises(
+            InvalidParameter, match="release needs entropy such as SYSTEM or Seeded"
+        ):
             m.release([1], entropy=bad)
 
 
@@ -178,7 +193,9 @@ def test_entropy_is_asked_for(m):
 @every
 @given(
     values=st.lists(
-        st.one_of(st.floats(), st.none(), st.integers(), st.text(max_size=2)), min_size=1, max_size=5
+        st.one_of(st.floats(), st.none(), st.integers(), st.text(max_size=2)),
+        min_size=1,
+        max_size=5,
     )
 )
 def test_total_on_anything(m, values):
@@ -239,7 +256,9 @@ def test_nothing_private_is_kept():
 
 def test_a_ledger_pays_for_none_in_full(tmp_path):
     where = {"adjacency": "add-remove", "unit": "person", "source": "people"}
-    ledger = Ledger.create(str(tmp_path / "budget.db"), account="people", budget=Budget(epsilon=3), **where)
+    ledger = Ledger.create(
+        str(tmp_path / "budget.db"), account="people", budget=Budget(epsilon=3), **where
+    )
     m = above(threshold=10**6)
     with ledger.reserve(m, label="first") as charge:
         assert charge.release(m, [1, 2]).index is None

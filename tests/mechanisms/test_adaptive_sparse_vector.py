@@ -100,7 +100,10 @@ def test_long_streams_and_short_blocks_too(monkeypatch, prices, size):
             rules = Rules(
                 FAST, FAST, prices=prices, boundaries=tuple(range(5 * m - 5, -1, -5)), tokens=tokens
             )
-            q, xi = generator.integers(-40, 10, 150) + shift, generator.integers(0, 30, (m, 150)).tolist()
+            q, xi = (
+                generator.integers(-40, 10, 150) + shift,
+                generator.integers(0, 30, (m, 150)).tolist(),
+            )
             events = streamed(q.tolist(), rules, 7, xi)
             assert events == played(q, rules, 7, xi)
             assert len(events) == 150 or not rules.open(tokens - rules.paid(events))
@@ -183,7 +186,9 @@ def one_by_one(branches, prices, left):
 def test_a_run_of_hits_is_paid_for_as_one_after_the_other(prices, branches, left):
     branches = [branch % len(prices) for branch in branches]
     open_ = affordable(prices, left)
-    hits = [branch for branch in branches if branch < open_]  # what is decided with the open branches
+    hits = [
+        branch for branch in branches if branch < open_
+    ]  # what is decided with the open branches
     kept, rest = select_affordable(np.array(hits, dtype=np.intp), prices, left)
     assert (kept.tolist(), rest) == one_by_one(hits, prices, left)
     assert rest == left - sum(prices[hits[i]] for i in kept) >= 0
@@ -230,7 +235,9 @@ def test_never_above_epsilon_and_never_done_while_something_can_be_paid_for(m, v
     if left < m.branch_tokens[0]:
         assert release.indices.size >= m.at_least
         assert release.indices[-1] == release.asked - 1, "it ends with a positive"
-    assert release.cost.pure() > m.cost.pure() - m.branch_epsilons[0] or release.asked == len(values)
+    assert release.cost.pure() > m.cost.pure() - m.branch_epsilons[0] or release.asked == len(
+        values
+    )
 
 
 @pytest.mark.parametrize(("branches", "each"), [(1, 1), (2, 2), (3, 4), ((2, 3), 1), (5, 16)])
@@ -262,7 +269,9 @@ def printed(epsilon, theta, k, fired, number):
 def test_the_printed_rule_in_floats_stops_one_answer_early_and_tokens_do_not():
     """It compares sums of rounded numbers; no privacy is lost by it, answers are."""
     early = settings = 0
-    for epsilon, theta, k in product((0.1, 0.3, 0.7, 1.0, 2.0), (0.1, 0.2, 0.25, 0.3, 0.5), range(1, 25)):
+    for epsilon, theta, k in product(
+        (0.1, 0.3, 0.7, 1.0, 2.0), (0.1, 0.2, 0.25, 0.3, 0.5), range(1, 25)
+    ):
         settings += 1
         exactly = printed(Fraction(str(epsilon)), Fraction(str(theta)), k, 1, Fraction)
         assert exactly == k
@@ -332,7 +341,12 @@ def test_estimates_are_centered_for_a_fixed_answer(noise):
     entropy, estimates = Seeded(6), {0: [], 1: []}
     for at in (1000, 10):  # far above the boundary, and between threshold and boundary
         m = AdaptiveSparseVector(
-            threshold=0, at_least=1, epsilon=2, sensitivity=COUNTING, boundaries=(500, -500), noise=noise
+            threshold=0,
+            at_least=1,
+            epsilon=2,
+            sensitivity=COUNTING,
+            boundaries=(500, -500),
+            noise=noise,
         )
         for _ in range(1000):
             release = m.release([at], entropy=entropy)
@@ -356,7 +370,9 @@ def test_the_default_boundaries_are_two_deviations_counted_from_the_means():
     laplace = AdaptiveSparseVector(
         threshold=0, at_least=5, epsilon=0.5, sensitivity=COUNTING, noise="laplace", correction=7
     )
-    assert 0 <= laplace.branch_corrections[0] - 7 - 2 * math.sqrt(laplace.branch_noise[0].variance) < 1
+    assert (
+        0 <= laplace.branch_corrections[0] - 7 - 2 * math.sqrt(laplace.branch_noise[0].variance) < 1
+    )
     assert laplace.branch_corrections[1] == 7
 
 
@@ -401,14 +417,26 @@ def test_an_optimal_correction_is_that_of_a_sparse_vector_with_the_noise_of_the_
         boundaries=(3, 1),
     )
     plain = AdaptiveSparseVector(
-        threshold=0, at_least=6, epsilon=1, sensitivity=COUNTING, correction="optimal", correction_run=50
+        threshold=0,
+        at_least=6,
+        epsilon=1,
+        sensitivity=COUNTING,
+        correction="optimal",
+        correction_run=50,
     )
-    assert [a - b for a, b in zip(added.branch_corrections, plain.branch_corrections, strict=True)] == [3, 1]
+    assert [
+        a - b for a, b in zip(added.branch_corrections, plain.branch_corrections, strict=True)
+    ] == [3, 1]
 
 
 def test_each_answer_may_have_its_threshold():
     m = AdaptiveSparseVector(
-        threshold=10**12, at_least=3, epsilon=60, sensitivity=COUNTING, boundaries=(150, 0), correction=0.5
+        threshold=10**12,
+        at_least=3,
+        epsilon=60,
+        sensitivity=COUNTING,
+        boundaries=(150, 0),
+        correction=0.5,
     )
     release = m.release([5, 500, 50, 5000], [1000, 100, 100, 4900.25])
     assert release.indices.tolist() == [1, 3]
@@ -436,7 +464,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values])
+@pytest.mark.parametrize(
+    ("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values]
+)
 def test_bad_parameters(name, bad):
     with pytest.raises(InvalidParameter, match=rf"^AdaptiveSparseVector\.{name} must be .*; got "):
         AdaptiveSparseVector(**(GOOD | {name: bad}))
@@ -451,7 +481,9 @@ def test_good_branches(good):
     "bad", [(), (1,), (1, 2), (3, 2, 1), (math.nan, 0), (1, None), "12", 3, (math.inf, 0)]
 )
 def test_boundaries_are_one_number_for_each_branch_and_do_not_rise(bad):
-    with pytest.raises(InvalidParameter, match=r"boundaries must be 2 finite numbers, one for each branch"):
+    with pytest.raises(
+        InvalidParameter, match=r"boundaries must be 2 finite numbers, one for each branch"
+    ):
         AdaptiveSparseVector(**GOOD, boundaries=bad)
 
 
@@ -493,9 +525,16 @@ def test_a_stream_needs_no_domain():
 )
 def test_a_ledger_gets_back_what_the_branches_did_not_spend(tmp_path, values, tokens):
     account = {"adjacency": "add-remove", "unit": "user", "source": "orders"}
-    ledger = Ledger.create(str(tmp_path / "budget.db"), account="a", budget=Budget(epsilon=2), **account)
+    ledger = Ledger.create(
+        str(tmp_path / "budget.db"), account="a", budget=Budget(epsilon=2), **account
+    )
     m = AdaptiveSparseVector(
-        threshold=0, at_least=3, epsilon=1, sensitivity=COUNTING, split=0.25, boundaries=(1000, -1000)
+        threshold=0,
+        at_least=3,
+        epsilon=1,
+        sensitivity=COUNTING,
+        split=0.25,
+        boundaries=(1000, -1000),
     )
     with ledger.reserve(m, label="above") as charge:
         assert ledger.remaining == 1

@@ -16,7 +16,9 @@ LISTS = {
     "top k, Gumbel": sd.NoisyTopK(k=2, epsilon=8, sensitivity=COUNTING, noise="gumbel"),
     "joint top k": sd.JointTopK(k=2, epsilon=8, sensitivity=COUNTING),
     "hybrid top k": sd.HybridTopK(k=2, threshold=100, epsilon=8, sensitivity=COUNTING),
-    "hybrid sparse vector": sd.HybridSparseVector(k=2, threshold=100, epsilon=8, sensitivity=COUNTING),
+    "hybrid sparse vector": sd.HybridSparseVector(
+        k=2, threshold=100, epsilon=8, sensitivity=COUNTING
+    ),
     "sparse vector": sd.SparseVector(threshold=100, positives=2, epsilon=8, sensitivity=COUNTING),
     "adaptive sparse vector": sd.AdaptiveSparseVector(
         threshold=100, at_least=2, epsilon=8, sensitivity=COUNTING

@@ -27,7 +27,9 @@ from sordino import (
 
 COMMON = {"epsilon": 1, "sensitivity": COUNTING}
 VECTORS = {
-    "SparseVector": lambda **other: SparseVector(**{"threshold": 3, "positives": 2} | COMMON | other),
+    "SparseVector": lambda **other: SparseVector(
+        **{"threshold": 3, "positives": 2} | COMMON | other
+    ),
     "AdaptiveSparseVector": lambda **other: AdaptiveSparseVector(
         **{"threshold": 3, "at_least": 2} | COMMON | other
     ),
@@ -35,14 +37,17 @@ VECTORS = {
         **{"threshold": 3, "positives": 2} | COMMON | other
     ),
     "GaussianSparseVector": lambda **other: GaussianSparseVector(
-        **{"threshold": 3, "positives": 2, "rho": 1, "sensitivity": COUNTING, "questions": 9} | other
+        **{"threshold": 3, "positives": 2, "rho": 1, "sensitivity": COUNTING, "questions": 9}
+        | other
     ),
 }
 LISTS = {
     "NoisyTopK": lambda **other: NoisyTopK(**{"k": 3} | COMMON | other),
     "JointTopK": lambda **other: JointTopK(**{"k": 3} | COMMON | other),
     "HybridTopK": lambda **other: HybridTopK(**{"k": 3, "threshold": 5} | COMMON | other),
-    "HybridSparseVector": lambda **other: HybridSparseVector(**{"k": 3, "threshold": 5} | COMMON | other),
+    "HybridSparseVector": lambda **other: HybridSparseVector(
+        **{"k": 3, "threshold": 5} | COMMON | other
+    ),
 }
 CHOICES = {
     "ExponentialMechanism": lambda: ExponentialMechanism(**COMMON),
@@ -78,10 +83,13 @@ def test_fewer_candidates_than_k(name):
         InvalidParameter, match=rf"^{name}\.k must be at most the number of answers 2; got 3\.$"
     ):
         LISTS[name]().release([1, 2], entropy=Unused())
-    with pytest.raises(InvalidParameter, match=rf"^{name}\.k must be at most the domain size 2; got 3\.$"):
+    with pytest.raises(
+        InvalidParameter, match=rf"^{name}\.k must be at most the domain size 2; got 3\.$"
+    ):
         LISTS[name](domain_size=2)
     with pytest.raises(
-        InvalidParameter, match=rf"^{name}\.release takes positions only when domain_size was given\.$"
+        InvalidParameter,
+        match=rf"^{name}\.release takes positions only when domain_size was given\.$",
     ):
         LISTS[name]().release([1, 2, 3], positions=[0, 1, 2], entropy=Unused())
 
@@ -142,7 +150,8 @@ def test_thresholds_of_the_wrong_length(thresholds):
 @pytest.mark.parametrize("bad", [0, -1, (), (2, 1), (0, 1), 33, 1.5, None])
 def test_branches(bad):
     with pytest.raises(
-        InvalidParameter, match=r"^AdaptiveSparseVector\.branches must be a whole number from 1 to 32"
+        InvalidParameter,
+        match=r"^AdaptiveSparseVector\.branches must be a whole number from 1 to 32",
     ):
         VECTORS["AdaptiveSparseVector"](branches=bad)
 
@@ -162,7 +171,8 @@ def test_a_stream_has_one_pass_and_no_domain():
         ):
             VECTORS["SparseVector"](**options).open(entropy=Unused())
     with pytest.raises(
-        InvalidParameter, match=r"^AdaptiveSparseVector\.open needs a mechanism without a domain size"
+        InvalidParameter,
+        match=r"^AdaptiveSparseVector\.open needs a mechanism without a domain size",
     ):
         VECTORS["AdaptiveSparseVector"](domain_size=9).open(entropy=Unused())
 
@@ -172,7 +182,11 @@ def test_what_is_no_number_is_an_ordinary_lowest_answer(name):
     """Private: nothing is refused, and nothing else happens than to an answer far below."""
     made = VECTORS[name](
         threshold=0,
-        **({"noise": "laplace"} if name not in {"GumbelSparseVector", "GaussianSparseVector"} else {}),
+        **(
+            {"noise": "laplace"}
+            if name not in {"GumbelSparseVector", "GaussianSparseVector"}
+            else {}
+        ),
     )
     for strange in (math.nan, -math.inf, None, "nan", b"5", object()):
         assert made.release([strange, 1 << 50], entropy=SYSTEM).indices.tolist() == [1]

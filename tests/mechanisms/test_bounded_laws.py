@@ -38,7 +38,9 @@ MECHANISMS = {
     "composite quartic": CompositeMechanism(**LINE, activation="sine", base="quartic", width=0.7),
 }
 every = pytest.mark.parametrize("m", MECHANISMS.values(), ids=MECHANISMS)
-anything = st.one_of(st.floats(), st.integers(), st.fractions(), st.decimals(), st.none(), st.booleans())
+anything = st.one_of(
+    st.floats(), st.integers(), st.fractions(), st.decimals(), st.none(), st.booleans()
+)
 
 
 @every
@@ -58,9 +60,19 @@ def test_total_within_the_range_and_repeatable(m, value, seed):
 
 @every
 def test_beyond_the_range_is_its_end(m):
-    for far, end in ((1e300, 10), (math.inf, 10), (10**30, 10), (-1e300, -3), (math.nan, -3), (None, -3)):
+    for far, end in (
+        (1e300, 10),
+        (math.inf, 10),
+        (10**30, 10),
+        (-1e300, -3),
+        (math.nan, -3),
+        (None, -3),
+    ):
         for seed in range(6):  # some of which move the answer back into the range
-            assert m.release(far, entropy=Seeded(seed)).value == m.release(end, entropy=Seeded(seed)).value
+            assert (
+                m.release(far, entropy=Seeded(seed)).value
+                == m.release(end, entropy=Seeded(seed)).value
+            )
 
 
 @every
@@ -108,7 +120,9 @@ def test_no_interval_is_made_of_composite_noise(name):
 def test_the_variance_is_symmetric_and_the_standard_error_is_the_largest(m):
     for x in (0, 2, Fraction(7, 2)):
         assert m.variance(at=x) == pytest.approx(m.variance(at=7 - x), rel=1e-9)
-        assert math.sqrt(m.variance(at=x)) <= m.release(0, entropy=Seeded(1)).standard_error * (1 + 1e-12)
+        assert math.sqrt(m.variance(at=x)) <= m.release(0, entropy=Seeded(1)).standard_error * (
+            1 + 1e-12
+        )
 
 
 def test_a_ledger_charges_them(tmp_path):

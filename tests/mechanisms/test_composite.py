@@ -35,7 +35,9 @@ TABLE = TableNoise(((5, 3, 2), (3, 4, 3), (2, 3, 5)), Fraction(3, 10))
 )
 def test_optima_to_all_digits(activation, epsilon, tuned_for, width, variance):
     found = optimize.minimize_scalar(
-        lambda m: float(objective(variances(activation, 1.0, epsilon, np.array([m])), tuned_for)[0]),
+        lambda m: float(
+            objective(variances(activation, 1.0, epsilon, np.array([m])), tuned_for)[0]
+        ),
         bounds=(0.01, 1.99),
         method="bounded",
         options={"xatol": 1e-9},
@@ -46,7 +48,9 @@ def test_optima_to_all_digits(activation, epsilon, tuned_for, width, variance):
         made = CompositeMechanism(
             **LINE, epsilon=epsilon, tuned_for="worst" if tuned_for is None else "center"
         )
-        assert made.parameters["width"] == pytest.approx(width, abs=1.1e-3), "the nearest width of the grid"
+        assert made.parameters["width"] == pytest.approx(width, abs=1.1e-3), (
+            "the nearest width of the grid"
+        )
 
 
 def test_the_mixture_on_the_grid_of_its_oracle():
@@ -85,7 +89,10 @@ def test_nobody_changes_what_is_drawn(m):
             array[0] = 0
     assert isinstance(m.noise.outputs, tuple)
     assert copy.deepcopy(m) == m
-    assert copy.copy(m).release(0.3, entropy=Seeded(2)).value == m.release(0.3, entropy=Seeded(2)).value
+    assert (
+        copy.copy(m).release(0.3, entropy=Seeded(2)).value
+        == m.release(0.3, entropy=Seeded(2)).value
+    )
 
 
 # --- draws, word by word ---------------------------------------------------------------------------------------------------------
@@ -97,7 +104,9 @@ def test_base_and_bump_are_drawn_from_one_word():
         drawn = [int(SMALL.sample(np.array([c]), Scripted([word]))[0]) for word in words]
         assert np.bincount(np.array(drawn) + 7, minlength=15).tolist() == SMALL.weights(c)
     top = (1 << 64) - 1  # is not below the total, and drawn again
-    assert SMALL.sample(np.array([0]), Scripted([top, 3])) == SMALL.sample(np.array([0]), Scripted([3]))
+    assert SMALL.sample(np.array([0]), Scripted([top, 3])) == SMALL.sample(
+        np.array([0]), Scripted([3])
+    )
 
 
 def test_a_mixture_is_a_coin_and_then_the_output_that_it_asks_for():
@@ -179,7 +188,11 @@ def test_outputs_reach_as_far_as_something_is_drawn():
         )
         two = 1 / math.tanh(epsilon / 2)
         reach = max(
-            two, float(m.noise.share > 0) * m.noise.bump.reach / float(m.noise.bump.gain) / m.noise.inputs
+            two,
+            float(m.noise.share > 0)
+            * m.noise.bump.reach
+            / float(m.noise.bump.gain)
+            / m.noise.inputs,
         )
         assert m.output_range == (pytest.approx(-reach, rel=1e-9), pytest.approx(reach, rel=1e-9))
         drawn = m.reports([-1.0, 0.2, 1.0] * 2000, entropy=Seeded(3)).values
@@ -228,7 +241,9 @@ def test_budgets_too_small_for_whole_weights(epsilon, activation):
 
 def test_a_range_of_extreme_floats_is_refused_and_one_next_to_it_is_not():
     for lower, upper in ((-(2.0**901), 0), (0, Fraction(1, 1 << 901)), (0, 10**400)):
-        with pytest.raises(InvalidParameter, match=r"needs a range within 2\^900, at least 2\^-900 wide"):
+        with pytest.raises(
+            InvalidParameter, match=r"needs a range within 2\^900, at least 2\^-900 wide"
+        ):
             CompositeMechanism(lower=lower, upper=upper, epsilon=1)
     for lower, upper in (
         (-(2.0**899), 2.0**899),
@@ -238,13 +253,17 @@ def test_a_range_of_extreme_floats_is_refused_and_one_next_to_it_is_not():
         m = CompositeMechanism(lower=lower, upper=upper, epsilon=1e-9)
         low, high = m.output_range
         assert all(
-            low <= m.release(x, entropy=Seeded(1)).value <= high for x in (lower, upper, math.inf, None)
+            low <= m.release(x, entropy=Seeded(1)).value <= high
+            for x in (lower, upper, math.inf, None)
         )
 
 
 @pytest.mark.slow
 def test_a_table_is_made_once():
-    one, other = CompositeTable(**LINE, epsilon=1), CompositeTable(lower=0, upper=7, epsilon=Fraction(1))
+    one, other = (
+        CompositeTable(**LINE, epsilon=1),
+        CompositeTable(lower=0, upper=7, epsilon=Fraction(1)),
+    )
     assert one.noise is other.noise
     assert composite_table.designed_table(Fraction(1), 4) is one.noise
     again = CompositeTable(**LINE, epsilon=1, inputs=np.int64(9))

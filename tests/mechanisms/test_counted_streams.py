@@ -13,7 +13,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from sordino import COUNTING, Budget, GaussianSparseVector, InvalidParameter, Ledger, Seeded, StreamClosed
+from sordino import (
+    COUNTING,
+    Budget,
+    GaussianSparseVector,
+    InvalidParameter,
+    Ledger,
+    Seeded,
+    StreamClosed,
+)
 from sordino.cost import RDP, Pure
 from sordino.entropy import SYSTEM
 from sordino.mechanisms import CountedStream
@@ -78,7 +86,12 @@ def test_it_ends_after_so_many_positives_and_shows_no_gap():
         math.inf,
         TWO.cost,
     )
-    assert (second.above, second.gap, second.charged, second.cost) == (True, None, 0, Pure(epsilon=0))
+    assert (second.above, second.gap, second.charged, second.cost) == (
+        True,
+        None,
+        0,
+        Pure(epsilon=0),
+    )
     assert first.to_dict()["charged"] is None
     assert stream.spent == TWO.cost
     assert not first.simulated
@@ -97,14 +110,18 @@ def test_no_bound_on_questions_where_they_are_free():
 def test_each_question_may_have_its_threshold():
     with TWO.open(entropy=Seeded(1)) as stream:
         assert not stream.ask(500, threshold=10**6).above
-        with pytest.raises(InvalidParameter, match="GaussianSparseVector.threshold must be a finite number"):
+        with pytest.raises(
+            InvalidParameter, match="GaussianSparseVector.threshold must be a finite number"
+        ):
             stream.ask(500, threshold=math.nan)
         assert stream.ask(500, threshold=-(10**6)).above
         assert stream.asked == 2
 
 
 def test_threads_get_no_question_too_many():
-    m = GaussianSparseVector(threshold=0, positives=10**3, rho=1, sensitivity=COUNTING, questions=200)
+    m = GaussianSparseVector(
+        threshold=0, positives=10**3, rho=1, sensitivity=COUNTING, questions=200
+    )
     stream, answered = m.open(entropy=Seeded(1)), []
 
     def ask():

@@ -29,7 +29,9 @@ def test_what_is_spent_is_the_rate_that_fitted(epsilon, noise):
     asked = Fraction(str(epsilon))
     assert m.noise.rate.denominator <= 1 << 40
     assert m.cost.pure() == m.noise.rate * (7 if noise == "laplace" else 1) <= asked
-    assert (m.cost.pure() == asked) == (asked.denominator < 100), "rounded down where it does not fit"
+    assert (m.cost.pure() == asked) == (asked.denominator < 100), (
+        "rounded down where it does not fit"
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 1, 25, 60, 300, 1000])
@@ -44,8 +46,12 @@ def test_how_far_the_ends_move_at_any_budget(epsilon):
 
 def test_least_excess_of_lists_is_that_of_one_answer_across_the_range():
     rest = math.expm1(1)
-    assert FoldedMechanism(**LINE, sensitivity=COUNTING.over(3)).least_excess == pytest.approx(3 / rest)
-    assert FoldedMechanism(**LINE, sensitivity=COUNTING.over(300)).least_excess == pytest.approx(4 / rest)
+    assert FoldedMechanism(**LINE, sensitivity=COUNTING.over(3)).least_excess == pytest.approx(
+        3 / rest
+    )
+    assert FoldedMechanism(**LINE, sensitivity=COUNTING.over(300)).least_excess == pytest.approx(
+        4 / rest
+    )
 
 
 # --- real answers ----------------------------------------------------------------------------------------------------------------
@@ -77,7 +83,8 @@ def test_real_answers_are_rounded_up_as_often_as_they_should(noise):
 
 def test_the_grid_of_real_answers_does_not_depend_on_where_the_range_begins():
     even, odd = (
-        FoldedMechanism(lower=low, upper=30, epsilon=1, sensitivity=REAL) for low in (-30, Fraction(-89, 3))
+        FoldedMechanism(lower=low, upper=30, epsilon=1, sensitivity=REAL)
+        for low in (-30, Fraction(-89, 3))
     )
     assert even.step == odd.step
     value = 1 + even.step * Fraction(3, 8)
@@ -113,9 +120,9 @@ def test_the_variance_includes_that_of_rounding(part):
         )
         assert float(f * (1 - f) / exact) > 4 * 2e-14, "the test sees it"
         largest = at((low + high) // 2) + mpmath.mpf(1) / 4
-        assert (m.release(0, entropy=Seeded(1)).standard_error / float(m.step)) ** 2 == pytest.approx(
-            float(largest), rel=2e-14
-        )
+        assert (
+            m.release(0, entropy=Seeded(1)).standard_error / float(m.step)
+        ) ** 2 == pytest.approx(float(largest), rel=2e-14)
 
 
 # --- margins and statements ------------------------------------------------------------------------------------------------------
@@ -156,7 +163,8 @@ def test_a_bound_is_held_against_the_range_for_as_many_answers_as_it_is_about():
         Sensitivity(bound=5, monotone=True, adjacency="add-remove", norm="l1"),
     ):
         with pytest.raises(
-            InvalidParameter, match="must have a bound of at most upper - lower, 4, an answer; got 5"
+            InvalidParameter,
+            match="must have a bound of at most upper - lower, 4, an answer; got 5",
         ):
             FoldedMechanism(**LINE, sensitivity=statement)
     with pytest.raises(
@@ -164,6 +172,8 @@ def test_a_bound_is_held_against_the_range_for_as_many_answers_as_it_is_about():
     ):
         FoldedMechanism(**LINE, sensitivity=whole(9, norm="l1", size=2))
     FoldedMechanism(**LINE, sensitivity=whole(8, norm="l1", size=2))
-    unsized = FoldedMechanism(**LINE, sensitivity=whole(9, norm="l1"))  # about as many answers as there are
+    unsized = FoldedMechanism(
+        **LINE, sensitivity=whole(9, norm="l1")
+    )  # about as many answers as there are
     assert unsized.release([4, 4, 4], entropy=Seeded(1)).values.shape == (3,)
     assert unsized.cost.pure() <= 1

@@ -23,7 +23,10 @@ FAR = 1 << 90
 
 def play(monkeypatch, *batches):
     """Make Laplace noise play these draws, as the sampler would hand them out."""
-    left = [np.array(batch, dtype=object if max(map(abs, batch)) > EDGE else np.int64) for batch in batches]
+    left = [
+        np.array(batch, dtype=object if max(map(abs, batch)) > EDGE else np.int64)
+        for batch in batches
+    ]
     monkeypatch.setattr(DiscreteLaplace, "sample", lambda _law, n, _entropy: left.pop(0)[:n])
 
 
@@ -47,7 +50,12 @@ def test_gaps_of_the_hybrids(monkeypatch, edge):
         True,
     )
     vector = HybridSparseVector(
-        k=1, threshold=3, epsilon=1, sensitivity=COUNTING, noise="laplace", threshold_noise="laplace"
+        k=1,
+        threshold=3,
+        epsilon=1,
+        sensitivity=COUNTING,
+        noise="laplace",
+        threshold_noise="laplace",
     )
     play(monkeypatch, [-edge], [edge, -edge])
     found = vector.release([2**60, 0], entropy=SYSTEM)

@@ -15,7 +15,12 @@ from scipy import stats
 
 from sordino import COUNTING, HybridSparseVector, HybridTopK, NoisyTopK, Seeded
 from sordino.mechanisms.crossings import implicit_zeros
-from sordino.mechanisms.crossings.implicit_zeros import _contenders, distinct, find_unlisted_places, listed
+from sordino.mechanisms.crossings.implicit_zeros import (
+    _contenders,
+    distinct,
+    find_unlisted_places,
+    listed,
+)
 from sordino.noise import discrete_laplace, geometric
 from sordino.noise.probability import exp_bounds
 from support.hybrids import found_law, found_outcomes, top_law, top_outcomes
@@ -60,8 +65,12 @@ def test_zeros_that_are_not_listed_compete_as_if_they_were(sparse, monkeypatch, 
     r = math.exp(-m.noise.rate)
     outcomes = list(top_outcomes(SIZE, 2, 4))
     assert fits(m, "top", lambda q, key: top_law(noise, r, q, 2, 2, key, 40), outcomes, 1000) > 1e-8
-    other = HybridTopK(k=2, threshold=2, epsilon=1.4, sensitivity=COUNTING, noise=noise, domain_size=SIZE)
-    assert fits(other, "top", lambda q, key: top_law(noise, r, q, 2, 2, key, 40), outcomes, 600) < 1e-8
+    other = HybridTopK(
+        k=2, threshold=2, epsilon=1.4, sensitivity=COUNTING, noise=noise, domain_size=SIZE
+    )
+    assert (
+        fits(other, "top", lambda q, key: top_law(noise, r, q, 2, 2, key, 40), outcomes, 600) < 1e-8
+    )
 
 
 @pytest.mark.slow
@@ -81,9 +90,14 @@ def test_zeros_that_are_not_listed_reach_the_threshold_as_if_they_were(sparse, n
     m = HybridSparseVector(**known, epsilon=3, split=0.25)
     laws = (noise, math.exp(-m.noise.rate)), (limit, math.exp(-m.threshold_noise.rate))
     outcomes = list(found_outcomes(SIZE, 2, 4))
-    assert fits(m, "sparse", lambda q, key: found_law(*laws, q, 2, 2, key, 40), outcomes, 1000) > 1e-8
+    assert (
+        fits(m, "sparse", lambda q, key: found_law(*laws, q, 2, 2, key, 40), outcomes, 1000) > 1e-8
+    )
     other = HybridSparseVector(**known, epsilon=2, split=0.25)
-    assert fits(other, "sparse", lambda q, key: found_law(*laws, q, 2, 2, key, 40), outcomes, 600) < 1e-8
+    assert (
+        fits(other, "sparse", lambda q, key: found_law(*laws, q, 2, 2, key, 40), outcomes, 600)
+        < 1e-8
+    )
 
 
 @pytest.mark.parametrize("name", HYBRIDS)
@@ -91,11 +105,15 @@ def test_zeros_that_are_not_listed_reach_the_threshold_as_if_they_were(sparse, n
 @pytest.mark.parametrize("size", [50, 10**6, 10**12])
 @pytest.mark.each_value
 def test_domains_of_any_size(name, noise, size):
-    m = HYBRIDS[name](k=3, threshold=500, epsilon=40, sensitivity=COUNTING, noise=noise, domain_size=size)
+    m = HYBRIDS[name](
+        k=3, threshold=500, epsilon=40, sensitivity=COUNTING, noise=noise, domain_size=size
+    )
     release = m.release([900, 901, 7, 950], positions=[size - 1, 17, 4, 17], entropy=Seeded(3))
     assert sorted(release.indices.tolist()) == [17, size - 1], "a repeated position counts once"
     assert release.cost == m.spent(2)
-    assert release.estimates == pytest.approx(np.array([900 + (i == 17) for i in release.indices]), abs=30)
+    assert release.estimates == pytest.approx(
+        np.array([900 + (i == 17) for i in release.indices]), abs=30
+    )
     assert m.release([], positions=[]).indices.size == 0
     low = dataclasses.replace(m, threshold=-(10**6)).release([LOW], positions=[0])
     assert low.indices.size == 3
@@ -148,9 +166,9 @@ def test_ranks_of_unlisted_items_are_turned_into_places(size, data):
     at = sorted(data.draw(st.sets(st.integers(0, size - 1), max_size=size)))
     free = [place for place in range(size) if place not in at]
     ranks = data.draw(st.permutations(range(len(free))))
-    assert find_unlisted_places(np.array(ranks, dtype=np.int64), np.array(at, dtype=np.int64)).tolist() == [
-        free[rank] for rank in ranks
-    ]
+    assert find_unlisted_places(
+        np.array(ranks, dtype=np.int64), np.array(at, dtype=np.int64)
+    ).tolist() == [free[rank] for rank in ranks]
 
 
 @given(values=st.lists(st.integers(0, 6), max_size=20), m=st.integers(1, 8))
@@ -165,7 +183,9 @@ def test_whoever_may_be_among_the_largest_is_kept(values, m):
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, np.int16, object, None])
 def test_positions_of_any_kind_are_read_alike(kind):
     at = [3, 1, 2]
-    _, found = listed([5, 6, 7], at if kind is None else np.array(at, dtype=kind), Fraction(1), "HybridTopK")
+    _, found = listed(
+        [5, 6, 7], at if kind is None else np.array(at, dtype=kind), Fraction(1), "HybridTopK"
+    )
     assert found.dtype == np.int64
     assert found.tolist() == at
 

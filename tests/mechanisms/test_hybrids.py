@@ -42,8 +42,12 @@ MECHANISMS = {
     "top laplace": lambda unit, t: HybridTopK(
         k=3, threshold=t, epsilon=1, sensitivity=each(unit, monotone=False), noise="laplace"
     ),
-    "top all": lambda unit, t: HybridTopK(k=N, threshold=t, epsilon=0.5, sensitivity=each(unit, step=unit)),
-    "sparse": lambda unit, t: HybridSparseVector(k=2, threshold=t, epsilon=1, sensitivity=each(unit)),
+    "top all": lambda unit, t: HybridTopK(
+        k=N, threshold=t, epsilon=0.5, sensitivity=each(unit, step=unit)
+    ),
+    "sparse": lambda unit, t: HybridSparseVector(
+        k=2, threshold=t, epsilon=1, sensitivity=each(unit)
+    ),
     "sparse laplace": lambda unit, t: HybridSparseVector(
         k=3,
         threshold=t,
@@ -100,7 +104,9 @@ def test_unit(make, values, threshold, seed, power):
 
 
 @every
-@given(values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N))
+@given(
+    values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N)
+)
 def test_total_on_anything(make, values):
     m = make(1, 0)
     release = m.release(values, entropy=Seeded(1))
@@ -125,7 +131,9 @@ def test_frozen_hashable_and_public_in_fields(make):
     asked = Fraction(str(m.epsilon))
     assert asked * Fraction(999, 1000) <= m.cost.pure() <= asked
     for bad in (7, None, "seed"):
-        with pytest.raises(InvalidParameter, match="release needs entropy such as SYSTEM or Seeded"):
+        with pytest.raises(
+            InvalidParameter, match="release needs entropy such as SYSTEM or Seeded"
+        ):
             m.release(range(N), entropy=bad)
 
 
@@ -177,7 +185,9 @@ BAD = {
 @pytest.mark.each_value
 def test_bad_parameters(name, parameter, bad):
     with pytest.raises(InvalidParameter, match=rf"^{name}\.(k|{parameter}) must .*; got "):
-        HYBRIDS[name](**({"k": 2, "threshold": 3, "epsilon": 1, "sensitivity": COUNTING} | {parameter: bad}))
+        HYBRIDS[name](
+            **({"k": 2, "threshold": 3, "epsilon": 1, "sensitivity": COUNTING} | {parameter: bad})
+        )
 
 
 @pytest.mark.parametrize("bad", [0, 1, -0.5, "success", "half", None, math.nan])
@@ -185,15 +195,21 @@ def test_bad_splits(bad):
     with pytest.raises(InvalidParameter, match=r"^HybridSparseVector\.split must "):
         HybridSparseVector(k=2, threshold=3, epsilon=1, sensitivity=COUNTING, split=bad)
     with pytest.raises(InvalidParameter, match=r"^HybridSparseVector\.threshold_noise must "):
-        HybridSparseVector(k=2, threshold=3, epsilon=1, sensitivity=COUNTING, threshold_noise="gumbel")
+        HybridSparseVector(
+            k=2, threshold=3, epsilon=1, sensitivity=COUNTING, threshold_noise="gumbel"
+        )
 
 
 @pytest.mark.parametrize("name", HYBRIDS)
 def test_k_beyond_the_answers_is_refused(name):
     known = {"k": 3, "threshold": 0, "epsilon": 1, "sensitivity": COUNTING}
-    with pytest.raises(InvalidParameter, match=rf"{name}.k must be at most the number of answers 2; got 3"):
+    with pytest.raises(
+        InvalidParameter, match=rf"{name}.k must be at most the number of answers 2; got 3"
+    ):
         HYBRIDS[name](**known).release([1, 2])
-    with pytest.raises(InvalidParameter, match=rf"{name}.k must be at most the domain size 2; got 3"):
+    with pytest.raises(
+        InvalidParameter, match=rf"{name}.k must be at most the domain size 2; got 3"
+    ):
         HYBRIDS[name](**known, domain_size=2)
     with pytest.raises(InvalidParameter, match="takes positions only when domain_size was given"):
         HYBRIDS[name](**known).release([1, 2, 3], positions=[0, 1, 2])
@@ -207,7 +223,11 @@ def test_much_epsilon_is_the_answer(name, epsilon):
     m = HYBRIDS[name](k=3, threshold=5, epsilon=epsilon, sensitivity=COUNTING)
     release = m.release([5, 9, 4, 7])
     assert release.indices.tolist() == [1, 3, 0], "an item at the threshold lies above it"
-    assert release.estimates.tolist() == [9, 7, 5] if name == "HybridSparseVector" else not release.crossed
+    assert (
+        release.estimates.tolist() == [9, 7, 5]
+        if name == "HybridSparseVector"
+        else not release.crossed
+    )
     short = m.release([1, 9, 4, 2])
     assert short.indices.tolist() == [1]
     assert short.estimates == pytest.approx([9])
@@ -266,7 +286,9 @@ def test_positions_go_through_a_charge(ledger, name):
     with ledger.reserve(wide, label="wide") as charge:
         assert charge.release(wide, [HIGH], positions=[77]).indices.tolist() == [77]
     exactly = 2 - wide.spent(1).pure()
-    assert exactly - Fraction(2, 10**9) <= ledger.remaining <= exactly, "a ledger counts in nanos, rounded up"
+    assert exactly - Fraction(2, 10**9) <= ledger.remaining <= exactly, (
+        "a ledger counts in nanos, rounded up"
+    )
 
 
 @pytest.mark.parametrize("m", [TOP, LIFTED])

@@ -50,7 +50,10 @@ def fits(seen, law_name, k, rate):
     q = tuple(LISTED.get(i, 0) for i in range(SIZE))
     r = Fraction(np.exp(-float(rate))).limit_denominator(10**4)
     total = sum(seen.values())
-    expected = {key: float(by_formula(law_name, r, q, *key, reach=40)) * total for key in outputs(SIZE, k, 6)}
+    expected = {
+        key: float(by_formula(law_name, r, q, *key, reach=40)) * total
+        for key in outputs(SIZE, k, 6)
+    }
     keys = [key for key, mass in expected.items() if mass >= 5]
     observed = [seen.get(key, 0) for key in keys]
     rest = total - sum(expected[key] for key in keys)
@@ -65,7 +68,9 @@ def begin_at(level, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("law", "name"), [(Geometric, "exponential"), (DiscreteLaplace, "laplace")])
+@pytest.mark.parametrize(
+    ("law", "name"), [(Geometric, "exponential"), (DiscreteLaplace, "laplace")]
+)
 @pytest.mark.parametrize("start", [0, 6])
 def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, law, name, start):
     begin_at(start, monkeypatch)
@@ -120,7 +125,10 @@ def test_zero_winners_are_uniform_over_the_rest():
     entropy = Seeded(3)
     listed = np.arange(0, 1000)
     winners = np.concatenate(
-        [m.release(np.full(1000, -(10**6)), positions=listed, entropy=entropy).indices for _ in range(50)]
+        [
+            m.release(np.full(1000, -(10**6)), positions=listed, entropy=entropy).indices
+            for _ in range(50)
+        ]
     )
     assert not np.isin(winners, listed).any()
     assert stats.kstest(winners / size, "uniform").pvalue > 1e-8
@@ -147,7 +155,9 @@ def test_empty_tables_and_strange_positions_are_answers_too():
     strange = m.release([5, 6, 7, 10**9], positions=[3, 3, -1, 10**12], entropy=Seeded(1))
     assert ((strange.indices >= 0) & (strange.indices < 10**12)).all()
     full = NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=3)
-    assert sorted(full.release([5, 6, 7], positions=[0, 1, 2], entropy=Seeded(1)).indices.tolist()) == [
+    assert sorted(
+        full.release([5, 6, 7], positions=[0, 1, 2], entropy=Seeded(1)).indices.tolist()
+    ) == [
         0,
         1,
         2,
@@ -202,7 +212,10 @@ def test_ties_at_the_lowest_level_have_the_law_of_the_full_computation(sparse, m
         implicit_zeros, "_prefer_first_hits", lambda *_: True
     )  # a matter of speed only: the law must stay
     monkeypatch.setattr(implicit_zeros, "_hit_block", lambda *_: 3)
-    for law, name in ((Geometric(Fraction(1)), "exponential"), (DiscreteLaplace(Fraction(1)), "laplace")):
+    for law, name in (
+        (Geometric(Fraction(1)), "exponential"),
+        (DiscreteLaplace(Fraction(1)), "laplace"),
+    ):
         assert fits(draws(law, 1, 150), name, 1, Fraction(1)) > 1e-8
 
 
@@ -233,7 +246,9 @@ def test_many_rare_ties_do_not_have_to_be_listed(noise, epsilon, monkeypatch):
     asked = []
     fresh = implicit_zeros.draw_fresh_ranks
     monkeypatch.setattr(
-        implicit_zeros, "draw_fresh_ranks", lambda zeros, n, *rest: asked.append(n) or fresh(zeros, n, *rest)
+        implicit_zeros,
+        "draw_fresh_ranks",
+        lambda zeros, n, *rest: asked.append(n) or fresh(zeros, n, *rest),
     )
     m = NoisyTopK(k=3, epsilon=epsilon, sensitivity=COUNTING, noise=noise, domain_size=10**12)
     for seed in range(20):
@@ -252,7 +267,10 @@ def test_fresh_ranks_are_a_uniform_set(zeros, n):
         assert len(set(ranks)) == n
         assert not set(ranks) & set(used.tolist())
         seen.update(ranks)
-    assert stats.chisquare([seen[i] for i in range(20) if i not in {0, 7, 19}]).pvalue > 1e-8 or n == 17
+    assert (
+        stats.chisquare([seen[i] for i in range(20) if i not in {0, 7, 19}]).pvalue > 1e-8
+        or n == 17
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -268,14 +286,17 @@ def test_the_last_of_many_are_found_without_waiting(monkeypatch, n):
     left, entropy = [7, 40_000, 99_999], Seeded(6)
     used = np.setdiff1d(np.arange(100_000), left)
     found = Counter(
-        tuple(sorted(implicit_zeros.draw_fresh_ranks(100_000, n, used, entropy).tolist())) for _ in range(12)
+        tuple(sorted(implicit_zeros.draw_fresh_ranks(100_000, n, used, entropy).tolist()))
+        for _ in range(12)
     )
     assert set(found) == set(combinations(left, n))
 
 
 def test_most_of_a_domain_is_chosen_without_waiting():
     m = NoisyTopK(k=60_000, epsilon=10**6, sensitivity=COUNTING, domain_size=70_000)
-    assert len(set(m.release([5], positions=[69_999], entropy=Seeded(1)).indices.tolist())) == 60_000
+    assert (
+        len(set(m.release([5], positions=[69_999], entropy=Seeded(1)).indices.tolist())) == 60_000
+    )
 
 
 @pytest.mark.parametrize("size", [0, 2**53, 2**64, 1.5])
@@ -289,4 +310,8 @@ def test_domains_beyond_the_grid_are_refused(size):
 def test_noise_beyond_any_word_is_drawn_again_like_any_that_does_not_fit(monkeypatch):
     drawn = iter([np.array([1, 9, 2]), np.array([1 << 70], dtype=object), np.array([0])])
     monkeypatch.setattr(Geometric, "sample", lambda *_: next(drawn))
-    assert implicit_zeros._noise_between(Geometric(Fraction(1)), 4, 7, 3, Seeded(1)).tolist() == [5, 4, 6]
+    assert implicit_zeros._noise_between(Geometric(Fraction(1)), 4, 7, 3, Seeded(1)).tolist() == [
+        5,
+        4,
+        6,
+    ]

@@ -72,7 +72,9 @@ def assert_law(found, q, k, rate):
         for ranks in combinations(range(1, len(q) + 1), k):
             outside = [r for r in range(1, len(q) + 1) if r not in ranks]
             regret = max(ordered[r - 1] for r in outside) - min(ordered[r - 1] for r in ranks)
-            meant = mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator * (regret - least) / 2)
+            meant = mpmath.exp(
+                -mpmath.mpf(rate.numerator) / rate.denominator * (regret - least) / 2
+            )
             place = (outside[0], ranks[-1])
             met[place] += 1
             mass = by_class[place][1]
@@ -146,7 +148,8 @@ def test_probabilities_that_were_computed_independently():
 def fits(mechanism, answers, q, seed, draws=3000, **positions):
     entropy = Seeded(seed)
     met = Counter(
-        tuple(mechanism.release(answers, entropy=entropy, **positions).indices.tolist()) for _ in range(draws)
+        tuple(mechanism.release(answers, entropy=entropy, **positions).indices.tolist())
+        for _ in range(draws)
     )
     law = {places: float(low) for places, (low, _) in joint_sets(q, mechanism.k, mechanism.rate)}
     assert set(met) <= set(law)
@@ -188,7 +191,12 @@ def test_rows_that_are_computed_again(monkeypatch):
     q, k, rate = LISTS[6]
     assert_law(race(q, k, rate), q, k, rate)
     assert (
-        fits(JointTopK(k=2, epsilon=1, sensitivity=COUNTING), (5, 3, 2, 2, 0), [5, 3, 2, 2, 0], seed=13)
+        fits(
+            JointTopK(k=2, epsilon=1, sensitivity=COUNTING),
+            (5, 3, 2, 2, 0),
+            [5, 3, 2, 2, 0],
+            seed=13,
+        )
         > 1e-4
     )
 
@@ -199,7 +207,9 @@ def test_a_huge_domain_and_huge_leads():
     found = wide.release(np.full(1000, 3), positions=positions, entropy=Seeded(3)).indices
     assert np.unique(found).size == 40
     assert not np.isin(found, positions).any(), "nearly all sets are of zeros"
-    sure = wide.release(np.arange(1000) * 9 + 50_000, positions=positions, entropy=Seeded(3)).indices
+    sure = wide.release(
+        np.arange(1000) * 9 + 50_000, positions=positions, entropy=Seeded(3)
+    ).indices
     assert sure.tolist() == positions[960:].tolist()
     none = wide.release([], positions=[], entropy=Seeded(3)).indices
     assert np.unique(none).size == 40
@@ -212,15 +222,23 @@ def test_a_huge_domain_and_huge_leads():
 
 
 def test_all_of_them_are_released():
-    assert JointTopK(k=3, epsilon=1, sensitivity=COUNTING).release([3, 9, 4]).indices.tolist() == [0, 1, 2]
+    assert JointTopK(k=3, epsilon=1, sensitivity=COUNTING).release([3, 9, 4]).indices.tolist() == [
+        0,
+        1,
+        2,
+    ]
     domain = JointTopK(k=4, epsilon=1, sensitivity=COUNTING, domain_size=4)
     assert domain.release([7, -7], positions=[2, 0]).indices.tolist() == [0, 1, 2, 3]
-    report = audit.exact(JointTopK(k=2, epsilon=1, sensitivity=COUNTING), answers_a=[0, 1], answers_b=[1, 1])
+    report = audit.exact(
+        JointTopK(k=2, epsilon=1, sensitivity=COUNTING), answers_a=[0, 1], answers_b=[1, 1]
+    )
     assert not report.broken
 
 
 def test_answers_between_steps():
-    reals = JointTopK(k=2, epsilon=1, sensitivity=Sensitivity(bound=1, monotone=True, adjacency="add-remove"))
+    reals = JointTopK(
+        k=2, epsilon=1, sensitivity=Sensitivity(bound=1, monotone=True, adjacency="add-remove")
+    )
     assert reals.step == Fraction(1, 1 << 20)
     q = np.random.default_rng(1).random(20_000) * 40
     q[[7, 9]] = 400.25, 300.5
@@ -228,7 +246,9 @@ def test_answers_between_steps():
 
 
 def test_the_order_tells_nothing():
-    best = JointTopK(k=3, epsilon=9, sensitivity=COUNTING).release([1, 900, 2, 700, 800], entropy=Seeded(1))
+    best = JointTopK(k=3, epsilon=9, sensitivity=COUNTING).release(
+        [1, 900, 2, 700, 800], entropy=Seeded(1)
+    )
     assert best.indices.tolist() == [1, 3, 4]
     assert set(json.loads(json.dumps(best.to_dict()))) >= {"indices", "cost", "simulated"}
     assert not {"gaps", "gap"} & set(best.to_dict())
@@ -266,7 +286,10 @@ def test_a_search_comes_near_epsilon_and_never_above():
 
 def stated(law, sensitivity):
     return audit.Subject(
-        laws=[], stated=lambda q: law(list(q)), cost=BoundedRange(epsilon=1), sensitivity=sensitivity
+        laws=[],
+        stated=lambda q: law(list(q)),
+        cost=BoundedRange(epsilon=1),
+        sensitivity=sensitivity,
     )
 
 
@@ -290,7 +313,11 @@ def clipped(q):
         (lambda q: joint_sets(q, 2, Fraction(2)), COUNTING, (40, 20, 0), (40, 21, 0)),
         (clipped, COUNTING, (3, *[2] * 8, 1), (3, *[3] * 8, 1)),
     ],
-    ids=["add-remove weights under replace-one", "the whole rate", "the clipped score at the whole rate"],
+    ids=[
+        "add-remove weights under replace-one",
+        "the whole rate",
+        "the clipped score at the whole rate",
+    ],
 )
 def test_broken_weights_are_convicted(law, sensitivity, a, b):
     report = audit.exact(stated(law, sensitivity), answers_a=a, answers_b=b)
@@ -303,7 +330,9 @@ def test_broken_weights_are_convicted(law, sensitivity, a, b):
 def test_too_many_sets_are_refused_before_the_first_is_listed():
     with pytest.raises(InvalidParameter, match="vectors"):
         audit.exact(
-            JointTopK(k=20, epsilon=1, sensitivity=COUNTING), answers_a=[0] * 60, answers_b=[*[0] * 59, 1]
+            JointTopK(k=20, epsilon=1, sensitivity=COUNTING),
+            answers_a=[0] * 60,
+            answers_b=[*[0] * 59, 1],
         )
 
 
@@ -311,13 +340,19 @@ def test_what_is_refused():
     for bad in (0, -1, 1.5, None, True):
         with pytest.raises(InvalidParameter, match=r"^JointTopK\.k must be"):
             JointTopK(k=bad, epsilon=1, sensitivity=COUNTING)
-    with pytest.raises(InvalidParameter, match="JointTopK.k must be at most the number of answers 2; got 3"):
+    with pytest.raises(
+        InvalidParameter, match="JointTopK.k must be at most the number of answers 2; got 3"
+    ):
         JointTopK(k=3, epsilon=1, sensitivity=COUNTING).release([1, 2])
-    with pytest.raises(InvalidParameter, match="JointTopK.k must be at most the domain size 2; got 3"):
+    with pytest.raises(
+        InvalidParameter, match="JointTopK.k must be at most the domain size 2; got 3"
+    ):
         JointTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=2)
     with pytest.raises(InvalidParameter, match="JointTopK.release takes positions only when"):
         JointTopK(k=1, epsilon=1, sensitivity=COUNTING).release([1, 2], positions=[0, 1])
-    with pytest.raises(InvalidParameter, match="JointTopK.release with a domain size needs positions"):
+    with pytest.raises(
+        InvalidParameter, match="JointTopK.release with a domain size needs positions"
+    ):
         JointTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=9).release([1, 2])
 
 

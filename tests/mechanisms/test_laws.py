@@ -59,10 +59,18 @@ MECHANISMS = {
     "step counting": lambda unit: StepSelection(epsilon=0.5, sensitivity=each(unit, step=unit)),
     "response": lambda unit: RandomizedResponse(epsilon=1),  # it knows no unit
     "top all": lambda unit: NoisyTopK(k=N, epsilon=0.5, sensitivity=each(unit, step=unit)),
-    "laplace": lambda unit: LaplaceMechanism(epsilon=0.3, sensitivity=each(unit, step=unit).over(N)),
-    "laplace real": lambda unit: LaplaceMechanism(epsilon=0.3, sensitivity=each(2 * unit, norm="l1", size=N)),
-    "gaussian": lambda unit: GaussianMechanism(rho=0.3, sensitivity=each(unit, step=unit).over(N, "l2")),
-    "gaussian real": lambda unit: GaussianMechanism(rho=0.3, sensitivity=each(2 * unit, norm="l2", size=N)),
+    "laplace": lambda unit: LaplaceMechanism(
+        epsilon=0.3, sensitivity=each(unit, step=unit).over(N)
+    ),
+    "laplace real": lambda unit: LaplaceMechanism(
+        epsilon=0.3, sensitivity=each(2 * unit, norm="l1", size=N)
+    ),
+    "gaussian": lambda unit: GaussianMechanism(
+        rho=0.3, sensitivity=each(unit, step=unit).over(N, "l2")
+    ),
+    "gaussian real": lambda unit: GaussianMechanism(
+        rho=0.3, sensitivity=each(2 * unit, norm="l2", size=N)
+    ),
 }
 ADDITIVE = LaplaceMechanism | GaussianMechanism
 every = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHANISMS)
@@ -124,7 +132,9 @@ def test_unit(make, values, seed, power):
 
 
 @every
-@given(values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N))
+@given(
+    values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N)
+)
 @pytest.mark.sample(4)
 def test_total_on_anything(make, values):
     release = make(1).release(values, entropy=Seeded(1))
@@ -153,7 +163,9 @@ def test_replace_and_entropy(make):
     assert dataclasses.replace(m) == m
     assert json.dumps(m.release(range(N), entropy=Seeded(1)).to_dict())
     for bad in (7, None, "seed"):
-        with pytest.raises(InvalidParameter, match="release needs entropy such as SYSTEM or Seeded"):
+        with pytest.raises(
+            InvalidParameter, match="release needs entropy such as SYSTEM or Seeded"
+        ):
             m.release(range(N), entropy=bad)
 
 
@@ -171,7 +183,9 @@ def test_nothing_private_in_repr_pickle_exception_or_log(make, caplog):
     private = [CANARY, 1, 2, 3, 4, 5]
     with caplog.at_level(logging.DEBUG):
         release = m.release(private, entropy=Seeded(3))
-    kept = pickle.dumps(m) + pickle.dumps(release) + (repr(m) + repr(release) + caplog.text).encode()
+    kept = (
+        pickle.dumps(m) + pickle.dumps(release) + (repr(m) + repr(release) + caplog.text).encode()
+    )
     assert str(CANARY).encode() not in kept
     assert CANARY.to_bytes(8, "little") not in kept
     assert np.float64(CANARY).tobytes() not in kept
@@ -214,7 +228,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values])
+@pytest.mark.parametrize(
+    ("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values]
+)
 def test_bad_parameters_of_noisy_top_k(name, bad):
     with pytest.raises(InvalidParameter, match=rf"^NoisyTopK\.(k|{name}) must be .*; got "):
         NoisyTopK(**({"k": 2, "epsilon": 1, "sensitivity": COUNTING} | {name: bad}))
@@ -228,7 +244,9 @@ def test_bad_parameters_of_additive_mechanisms(cls):
             InvalidParameter, match=rf"^{cls.__name__}\.{name} must be a number in \(0, inf\); got "
         ):
             cls(**{name: bad, "sensitivity": COUNTING})
-    with pytest.raises(InvalidParameter, match=rf"^{cls.__name__}\.sensitivity must be a Sensitivity"):
+    with pytest.raises(
+        InvalidParameter, match=rf"^{cls.__name__}\.sensitivity must be a Sensitivity"
+    ):
         cls(**{name: 1, "sensitivity": 1})
 
 
@@ -250,11 +268,17 @@ def test_nothing_has_a_default_epsilon_or_sensitivity():
 
 
 def test_k_beyond_the_answers_is_refused():
-    with pytest.raises(InvalidParameter, match="NoisyTopK.k must be at most the number of answers 2; got 3"):
+    with pytest.raises(
+        InvalidParameter, match="NoisyTopK.k must be at most the number of answers 2; got 3"
+    ):
         NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING).release([1, 2])
-    with pytest.raises(InvalidParameter, match="NoisyTopK.domain_size must be None with Gumbel noise; got 9"):
+    with pytest.raises(
+        InvalidParameter, match="NoisyTopK.domain_size must be None with Gumbel noise; got 9"
+    ):
         NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=9, noise="gumbel")
-    with pytest.raises(InvalidParameter, match="NoisyTopK.k must be at most the domain size 2; got 3"):
+    with pytest.raises(
+        InvalidParameter, match="NoisyTopK.k must be at most the domain size 2; got 3"
+    ):
         NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=2)
 
 
@@ -314,7 +338,9 @@ def test_the_cost_is_that_of_the_rounded_rate():
 @pytest.mark.parametrize("epsilon", [709, 720, 800, 5000, 10**12])
 def test_absurd_epsilons_release_the_answer(epsilon):
     assert LaplaceMechanism(epsilon=epsilon, sensitivity=COUNTING).release(5).value == 5
-    assert NoisyTopK(k=1, epsilon=epsilon, sensitivity=COUNTING).release([5, 9]).indices.tolist() == [1]
+    assert NoisyTopK(k=1, epsilon=epsilon, sensitivity=COUNTING).release(
+        [5, 9]
+    ).indices.tolist() == [1]
 
 
 @pytest.mark.parametrize("rho", [10**12, Fraction(1, 10**20)])
@@ -343,6 +369,7 @@ def test_absurd_rhos(rho):
 )
 def test_noise_that_would_be_far_from_ideal_is_refused(make):
     with pytest.raises(
-        InvalidParameter, match="more noise than|noise with a rate of at|a grid whose step lies between"
+        InvalidParameter,
+        match="more noise than|noise with a rate of at|a grid whose step lies between",
     ):
         make()

@@ -69,7 +69,9 @@ NOTHINGS = [
     Indexed(),
     object(),
 ]
-every = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
+every = pytest.mark.parametrize(
+    "mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__
+)
 
 
 def released(mechanism, answers):
@@ -96,12 +98,17 @@ def test_an_answer_that_is_missing_is_the_lowest_as_the_only_one(mechanism):
 @pytest.mark.parametrize("mechanism", STREAMS, ids=lambda mechanism: type(mechanism).__name__)
 def test_what_is_no_number_is_the_lowest_in_a_stream(mechanism):
     for nothing in NOTHINGS:
-        with mechanism.open(entropy=sd.Seeded(1)) as stream, mechanism.open(entropy=sd.Seeded(1)) as other:
+        with (
+            mechanism.open(entropy=sd.Seeded(1)) as stream,
+            mechanism.open(entropy=sd.Seeded(1)) as other,
+        ):
             assert stream.ask(nothing).to_dict() == other.ask(-math.inf).to_dict(), repr(nothing)
 
 
 @every
-@pytest.mark.parametrize("wrong", ["7", b"7", object(), {1}, {1: 2}], ids=lambda wrong: type(wrong).__name__)
+@pytest.mark.parametrize(
+    "wrong", ["7", b"7", object(), {1}, {1: 2}], ids=lambda wrong: type(wrong).__name__
+)
 @pytest.mark.each_value
 def test_what_is_neither_a_number_nor_a_list_by_its_type_is_refused(mechanism, wrong):
     with pytest.raises(sd.InvalidParameter, match="needs a number or a one-dimensional array"):
@@ -122,6 +129,8 @@ COLUMNS = {
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
 def test_a_missing_number_does_not_round_those_of_others(column):
     odd = (1 << 54) - 1  # no float has it
-    whole, holed = (to_steps(column([odd, other]), Fraction(4), "test").tolist() for other in (7, None))
+    whole, holed = (
+        to_steps(column([odd, other]), Fraction(4), "test").tolist() for other in (7, None)
+    )
     assert whole == [odd // 4, 1]
     assert holed == [odd // 4, -CLAMP]

@@ -50,12 +50,25 @@ MECHANISMS = {
         split=0.3,
     ),
     "gaussian exponential": lambda u: GaussianSparseVector(
-        threshold=u / 2, positives=2, rho=0.5, epsilon=1, sensitivity=each(u, step=u), noise="exponential"
+        threshold=u / 2,
+        positives=2,
+        rho=0.5,
+        epsilon=1,
+        sensitivity=each(u, step=u),
+        noise="exponential",
     ),
     "gaussian laplace": lambda u: GaussianSparseVector(
-        threshold=0, positives=2, rho=0.5, epsilon=0.5, sensitivity=each(u), noise="laplace", questions=N
+        threshold=0,
+        positives=2,
+        rho=0.5,
+        epsilon=0.5,
+        sensitivity=each(u),
+        noise="laplace",
+        questions=N,
     ),
-    "gumbel": lambda u: GumbelSparseVector(threshold=3 * u, positives=2, epsilon=2, sensitivity=each(u)),
+    "gumbel": lambda u: GumbelSparseVector(
+        threshold=3 * u, positives=2, epsilon=2, sensitivity=each(u)
+    ),
     "gumbel general": lambda u: GumbelSparseVector(
         threshold=0, positives=3, epsilon=3, sensitivity=each(u, monotone=False, step=u)
     ),
@@ -98,7 +111,9 @@ def test_unit(make, values, seed, power):
 
 
 @every
-@given(values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N))
+@given(
+    values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N)
+)
 def test_total_on_anything(make, values):
     release = make(1).release(values, entropy=Seeded(1))
     assert release.to_dict()["gaps"] == [None] * release.indices.size
@@ -126,10 +141,17 @@ def test_nothing_private_in_repr_pickle_exception_or_log(make, caplog):
     with caplog.at_level(logging.DEBUG):
         release = m.release(private, entropy=Seeded(3))
     assert release.indices.tolist()[:1] == [0]
-    kept = pickle.dumps(m) + pickle.dumps(release) + (repr(m) + repr(release) + caplog.text).encode()
+    kept = (
+        pickle.dumps(m) + pickle.dumps(release) + (repr(m) + repr(release) + caplog.text).encode()
+    )
     assert str(CANARY).encode() not in kept
     assert CANARY.to_bytes(8, "little") not in kept
-    for bad in (np.array([private, private]), np.array(private, dtype="M8[s]"), {CANARY}, str(CANARY)):
+    for bad in (
+        np.array([private, private]),
+        np.array(private, dtype="M8[s]"),
+        {CANARY},
+        str(CANARY),
+    ):
         with pytest.raises(InvalidParameter) as caught:
             m.release(bad, entropy=Seeded(3))
         assert str(CANARY) not in "".join(traceback.format_exception(caught.value))
@@ -165,7 +187,12 @@ def test_the_rates_are_what_the_cost_says():
     assert float(m.threshold_noise.rate) == pytest.approx(1 / 3, abs=1e-5), "1/(1 + sqrt(4))"
     for noise, law in (("exponential", Geometric), ("laplace", DiscreteLaplace)):
         pure = GaussianSparseVector(
-            threshold=0, positives=4, rho=1, epsilon=2, sensitivity=each(monotone=False, step=1), noise=noise
+            threshold=0,
+            positives=4,
+            rho=1,
+            epsilon=2,
+            sensitivity=each(monotone=False, step=1),
+            noise=noise,
         )
         assert isinstance(pure.noise, law)
         assert (pure.threshold_noise.rate, pure.noise.rate) == (1, Fraction(1, 4))
@@ -306,7 +333,8 @@ def test_thresholds_beyond_the_clamp_are_refused():
     for m in (GumbelSparseVector(**GUMBEL), GaussianSparseVector(**GAUSSIAN)):
         name = type(m).__name__
         with pytest.raises(
-            InvalidParameter, match=f"{name}.release.thresholds must (be a finite number|lie within)"
+            InvalidParameter,
+            match=f"{name}.release.thresholds must (be a finite number|lie within)",
         ):
             m.release([1, 2], [1, math.nan])
         with pytest.raises(InvalidParameter, match="thresholds must be a list of 2 numbers"):

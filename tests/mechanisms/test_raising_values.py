@@ -38,7 +38,9 @@ def raising(kind):
         "__dir__",
         "__doc__",
     }
-    methods = {name: _raise for name in dir(kind) if callable(getattr(kind, name)) and name not in spared}
+    methods = {
+        name: _raise for name in dir(kind) if callable(getattr(kind, name)) and name not in spared
+    }
     methods |= {name: property(_raise) for name in ("numerator", "denominator", "real", "imag")}
     return type(f"Raising{kind.__name__}", (kind,), {"__hash__": kind.__hash__} | methods)
 
@@ -68,7 +70,9 @@ LISTS = {
     "hybrid top k": lambda: sd.HybridTopK(k=1, threshold=1, epsilon=1, sensitivity=COUNTING),
     "exponential": lambda: sd.ExponentialMechanism(epsilon=1, sensitivity=COUNTING),
     "permute and flip": lambda: sd.PermuteAndFlip(epsilon=1, sensitivity=COUNTING),
-    "sparse vector": lambda: sd.SparseVector(threshold=1, positives=1, epsilon=1, sensitivity=COUNTING),
+    "sparse vector": lambda: sd.SparseVector(
+        threshold=1, positives=1, epsilon=1, sensitivity=COUNTING
+    ),
     "above threshold": lambda: sd.AboveThreshold(threshold=1, epsilon=1, sensitivity=COUNTING),
     "step selection": lambda: sd.StepSelection(epsilon=1, sensitivity=COUNTING),
     "sum": lambda: sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=100),
@@ -83,7 +87,9 @@ LISTS = {
 def test_an_element_of_a_list_is_its_number_or_missing(made, kind):
     value, plain = VALUES[kind]
     mechanism = LISTS[made]()
-    found, wanted = (mechanism.release([1, 2, one], entropy=sd.Seeded(3)).to_dict() for one in (value, plain))
+    found, wanted = (
+        mechanism.release([1, 2, one], entropy=sd.Seeded(3)).to_dict() for one in (value, plain)
+    )
     assert json.dumps(found) == json.dumps(wanted)
 
 
@@ -116,7 +122,10 @@ def test_a_value_whose_type_has_no_hash_is_the_number_behind_it(kind):
         lambda: sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(3)),
         lambda: sd.ClippedSum(epsilon=1, lower=0, cap=100, adjacency="add-remove"),
     ):
-        seen = [make().release([3, value, 7], entropy=sd.Seeded(1)).to_dict() for value in (strange, 5.5)]
+        seen = [
+            make().release([3, value, 7], entropy=sd.Seeded(1)).to_dict()
+            for value in (strange, 5.5)
+        ]
         assert seen[0] == seen[1]
     with sd.SparseVector(threshold=1, positives=1, epsilon=1, sensitivity=sd.COUNTING).open(
         entropy=sd.Seeded(1)

@@ -83,7 +83,8 @@ def next_to_a_whole_number(low, step, cells, kind, n):
     chance = np.random.default_rng(cells)
     values = (float(low) + float(step) * chance.uniform(0, cells, n)).astype(kind)
     places = [
-        max(Fraction(0), min(Fraction(cells), (Fraction(*x.as_integer_ratio()) - low) / step)) for x in values
+        max(Fraction(0), min(Fraction(cells), (Fraction(*x.as_integer_ratio()) - low) / step))
+        for x in values
     ]
     offsets = chance.integers(-(1 << 14), 1 << 14, n).tolist()
     words = [
@@ -134,7 +135,10 @@ def test_whatever_is_no_number_is_the_lowest():
         Decimal("-1e9999999"),
     ]
     assert rounded(strange, 0).tolist() == [0] * len(strange)
-    assert rounded([math.inf, 10**400, Decimal("1e9999999"), Decimal("inf")], 0).tolist() == [CELLS] * 4
+    assert (
+        rounded([math.inf, 10**400, Decimal("1e9999999"), Decimal("inf")], 0).tolist()
+        == [CELLS] * 4
+    )
     assert rounded([Decimal("1e-9999999"), Decimal("0.5"), True], 0).tolist() == [2, 5, 9]
     for word in (0, 1 << 63, (1 << 64) - 1):
         assert rounded(np.array([np.nan, np.inf, -np.inf]), word).tolist() == [0, CELLS, 0]

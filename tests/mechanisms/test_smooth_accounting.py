@@ -84,7 +84,11 @@ def test_a_supremum_against_high_precision():
         outer = lambda x: x**-3 / 3 * mp.hyp2f1(1, mp.mpf(3) / 4, mp.mpf(7) / 4, -(x**-4)) / half  # noqa: E731
 
         def sf(x):
-            return outer(x) if x > 1 else 1 - x * mp.hyp2f1(1, mp.mpf(1) / 4, mp.mpf(5) / 4, -(x**4)) / half
+            return (
+                outer(x)
+                if x > 1
+                else 1 - x * mp.hyp2f1(1, mp.mpf(1) / 4, mp.mpf(5) / 4, -(x**4)) / half
+            )
 
         for beta, shift in ((0, 1), (mp.mpf("0.2"), 1)):
             values = [mp.log(sf(z) / sf(mp.exp(beta) * z + shift)) for z in mp.linspace(0, 3, 301)]
@@ -98,7 +102,9 @@ def test_a_supremum_against_high_precision():
 def test_the_winners_share_is_certified_and_close(gamma, beta):
     known = law(gamma)
     for alpha in (0.003, 0.05, 0.5, 3, 40):
-        at_least = max(on_a_grid(known, beta, 2 * alpha), float(gamma - 1) * beta)  # the latter far out
+        at_least = max(
+            on_a_grid(known, beta, 2 * alpha), float(gamma - 1) * beta
+        )  # the latter far out
         found = k1(alpha, beta, known)
         assert at_least * (1 - 1e-12) <= found <= at_least * (1 + 3e-5) + 1e-9
         assert found <= kappa(known, 2 * alpha) + float(gamma - 1) * beta + 1e-9
@@ -113,7 +119,9 @@ def test_the_losers_share_has_its_largest_value_at_one_of_two_ends(gamma, candid
     for alpha, beta in ((0.05, 0.02), (0.5, 0.2), (0.5, 2), (3, 0.5)):
         found = k2(alpha, beta, candidates, known)
         for s in np.exp(np.linspace(-beta, 0, 9)):
-            at = on_a_grid(known, 0, 2 * alpha * s) + min(factor * -math.log(s), math.log(candidates))
+            at = on_a_grid(known, 0, 2 * alpha * s) + min(
+                factor * -math.log(s), math.log(candidates)
+            )
             assert at <= found + 1e-9
         coarse = kappa(known, 2 * alpha) + min(factor * beta, math.log(candidates))
         assert found <= coarse + 1e-9
@@ -151,9 +159,9 @@ def test_published_accounting():
     assert bound_selection_loss(0.3, 0.1, 1, QUARTIC, "one", "published") == pytest.approx(
         0.6 * slope + 0.3
     ), "max(1, m - 1)"
-    assert bound_selection_loss(0.3, 0.1, 5, law(Fraction(3, 2)), "one", "published") == pytest.approx(
-        0.6 * 0.5 ** (1 / 3) + 4 * 0.1
-    )
+    assert bound_selection_loss(
+        0.3, 0.1, 5, law(Fraction(3, 2)), "one", "published"
+    ) == pytest.approx(0.6 * 0.5 ** (1 / 3) + 4 * 0.1)
 
 
 def test_below_two_only_theorem_b_is_used():
@@ -183,9 +191,14 @@ def test_the_noise_fits_the_budget_and_no_less_would(gamma, sided, accounting):
             continue
         assert scale_loss(beta, candidates, known, sided, accounting) < epsilon
         assert bound_selection_loss(alpha, beta, candidates, known, sided, accounting) <= epsilon
-        assert bound_selection_loss(alpha * 1.00002, beta, candidates, known, sided, accounting) > epsilon
+        assert (
+            bound_selection_loss(alpha * 1.00002, beta, candidates, known, sided, accounting)
+            > epsilon
+        )
         if accounting == "tight":
-            assert alpha >= largest_selection_alpha(epsilon, beta, candidates, known, sided, "published")
+            assert alpha >= largest_selection_alpha(
+                epsilon, beta, candidates, known, sided, "published"
+            )
 
 
 def test_absurd_budgets():

@@ -45,9 +45,17 @@ MECHANISMS = {
 }
 every = pytest.mark.parametrize("m", MECHANISMS.values(), ids=MECHANISMS)
 anything = st.one_of(
-    st.floats(), st.integers(), st.fractions(), st.decimals(), st.none(), st.booleans(), st.text(max_size=2)
+    st.floats(),
+    st.integers(),
+    st.fractions(),
+    st.decimals(),
+    st.none(),
+    st.booleans(),
+    st.text(max_size=2),
 )
-number = st.one_of(st.floats(), st.integers(), st.fractions(), st.decimals(), st.none(), st.booleans())
+number = st.one_of(
+    st.floats(), st.integers(), st.fractions(), st.decimals(), st.none(), st.booleans()
+)
 
 
 @every
@@ -155,8 +163,12 @@ def test_the_decision_is_the_nearest_step_between_the_ends():
 
 def test_what_is_lost_for_the_scale():
     """Below a power of 2 it is beta, at z = 0, and not (gamma - 1) beta; and a bound may be rounded."""
-    assert [power_loss(0.5, gamma) for gamma in (1.5, 2, 4)] == pytest.approx([0.5, 0.5, 1.5], rel=1e-12)
-    assert steepness(Fraction(1, 4), Fraction(1), Fraction(64)) - 0.25 == pytest.approx(2.0**-40, rel=1e-3)
+    assert [power_loss(0.5, gamma) for gamma in (1.5, 2, 4)] == pytest.approx(
+        [0.5, 0.5, 1.5], rel=1e-12
+    )
+    assert steepness(Fraction(1, 4), Fraction(1), Fraction(64)) - 0.25 == pytest.approx(
+        2.0**-40, rel=1e-3
+    )
     assert steepness(Fraction(5), Fraction(1), Fraction(2)) == pytest.approx(math.log(2), rel=1e-11)
 
 

@@ -51,16 +51,24 @@ class Unused:
 
 
 @every
-@given(values=scores, seed=st.integers(0, 99), shift=st.integers(-500, 500), power=st.integers(-8, 8))
+@given(
+    values=scores, seed=st.integers(0, 99), shift=st.integers(-500, 500), power=st.integers(-8, 8)
+)
 def test_same_entropy_same_release_shifted_and_in_other_units(options, values, seed, shift, power):
     m = made(**options)
     first = m.release(values, smooth_bound=1, entropy=Seeded(seed))
     assert (
-        first.index == m.release(np.array(values), smooth_bound=[1, 0.5, -1, 0], entropy=Seeded(seed)).index
+        first.index
+        == m.release(np.array(values), smooth_bound=[1, 0.5, -1, 0], entropy=Seeded(seed)).index
     )
-    assert first.index == m.release([x + shift for x in values], smooth_bound=1, entropy=Seeded(seed)).index
+    assert (
+        first.index
+        == m.release([x + shift for x in values], smooth_bound=1, entropy=Seeded(seed)).index
+    )
     unit = 2.0**power
-    other = made(**options | {name: (COMMON | options)[name] * unit for name in ("ceiling", "floor")})
+    other = made(
+        **options | {name: (COMMON | options)[name] * unit for name in ("ceiling", "floor")}
+    )
     assert other.alpha == m.alpha
     assert (
         first.index
@@ -90,8 +98,12 @@ def test_it_is_a_value_with_its_cost(options):
 
 def test_the_best_wins_where_it_leads_and_nobody_is_left_out():
     m = made(epsilon=10)
-    assert all(m.release([0, 900, 0, 0], smooth_bound=0, entropy=Seeded(i)).index == 1 for i in range(50))
-    assert {m.release([0, 0, 0, 0], smooth_bound=8, entropy=Seeded(i)).index for i in range(50)} == {
+    assert all(
+        m.release([0, 900, 0, 0], smooth_bound=0, entropy=Seeded(i)).index == 1 for i in range(50)
+    )
+    assert {
+        m.release([0, 0, 0, 0], smooth_bound=8, entropy=Seeded(i)).index for i in range(50)
+    } == {
         0,
         1,
         2,
@@ -139,7 +151,10 @@ def test_what_is_no_number_is_the_lowest_score():
     for seed in range(20):
         lowest = m.release([-math.inf, 1, -math.inf, 2], smooth_bound=8, entropy=Seeded(seed)).index
         for nothing in (math.nan, None, Decimal("NaN"), "7", object()):
-            assert m.release([nothing, 1, nothing, 2], smooth_bound=8, entropy=Seeded(seed)).index == lowest
+            assert (
+                m.release([nothing, 1, nothing, 2], smooth_bound=8, entropy=Seeded(seed)).index
+                == lowest
+            )
     assert m.release([1, math.inf, 2, math.nan], smooth_bound=0, entropy=Seeded(1)).index == 1
 
 
@@ -173,11 +188,13 @@ def test_nothing_private_in_repr_pickle_exception_or_log(caplog):
 def test_public_mistakes_are_refused_before_noise_is_drawn():
     m = made()
     with pytest.raises(
-        InvalidParameter, match=r"^SmoothSelection\.release needs 4 scores, one for each candidate; got 3\.$"
+        InvalidParameter,
+        match=r"^SmoothSelection\.release needs 4 scores, one for each candidate; got 3\.$",
     ):
         m.release([1, 2, 3], smooth_bound=1, entropy=Unused())
     with pytest.raises(
-        InvalidParameter, match=r"^SmoothSelection\.release\.smooth_bound must be a number, or a list of one"
+        InvalidParameter,
+        match=r"^SmoothSelection\.release\.smooth_bound must be a number, or a list of one",
     ):
         m.release([1, 2, 3, 4], smooth_bound=[1, 2], entropy=Unused())
     with pytest.raises(
@@ -202,7 +219,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values])
+@pytest.mark.parametrize(
+    ("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values]
+)
 def test_bad_parameters(name, bad):
     with pytest.raises(InvalidParameter, match=rf"^SmoothSelection\.{name} must be .*; got "):
         made(**{name: bad})
@@ -267,7 +286,9 @@ def test_it_loads_no_scipy():
     made_and_used = "SmoothSelection(epsilon=1, beta=0.05, candidates=3, ceiling=8, floor=1).release([1, 2, 3], smooth_bound=1)"
     script = f"import sys, sordino; sordino.{made_and_used}; print('scipy' in sys.modules)"
     assert (
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
         == "False\n"
     )
 
@@ -287,7 +308,8 @@ def test_numbers_beyond_the_floats_are_numbers():
     with pytest.raises(InvalidParameter, match="must leave a part of epsilon"):
         made(beta=huge, epsilon=huge, accounting="published")
     with pytest.raises(
-        InvalidParameter, match=r"^SmoothSelection\.candidates must be at most 2\^53; got a whole number of"
+        InvalidParameter,
+        match=r"^SmoothSelection\.candidates must be at most 2\^53; got a whole number of",
     ):
         made(candidates=huge)
 
@@ -296,7 +318,8 @@ def test_a_lead_beyond_the_floats_is_a_lead_and_says_nothing():
     """Differences over the smallest scale overflow: warnings are errors here, and would tell."""
     m = made(ceiling=1 << 500, floor=Fraction(1, 1 << 500))
     assert [
-        m.release([0, 0, lead, 0], smooth_bound=0, entropy=Seeded(3)).index for lead in (1e200, 1e308)
+        m.release([0, 0, lead, 0], smooth_bound=0, entropy=Seeded(3)).index
+        for lead in (1e200, 1e308)
     ] == [2, 2]
 
 

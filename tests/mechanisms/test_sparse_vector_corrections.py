@@ -66,7 +66,9 @@ def test_every_pair_of_laws_has_its_closed_form(query, threshold, s, b):
 
 def test_oracles_of_the_difference():
     assert lead_probability(10, (E, 4), (L, 2)) == pytest.approx(0.106077691332, abs=1e-12)  # C1
-    assert lead_probability(3, (E, 2), (L, 2)) == pytest.approx(0.334695240223, abs=1e-12)  # C3, equal scales
+    assert lead_probability(3, (E, 2), (L, 2)) == pytest.approx(
+        0.334695240223, abs=1e-12
+    )  # C3, equal scales
     assert lead_probability(0, (E, 4), (E, 2)) == pytest.approx(2 / 3, abs=1e-12)  # S1
     assert lead_probability(0, (E, 4), (L, 2)) == pytest.approx(5 / 6, abs=1e-12)  # S8
     assert lead_probability(-3, (L, 4), (L, 2.5)) == pytest.approx(0.708953793877, abs=1e-12)  # L1
@@ -111,7 +113,9 @@ def test_no_correction_on_a_grid_is_better(query, threshold, run, margin, s, b):
     grid = np.linspace(-margin - 8 * (s + b), margin + 12 * (s + b), 3001)
     assert value(best) >= max(map(value, grid)) - 1e-9
     if margin == 0:  # k^k / (k + 1)^(k + 1), whatever the noise (C9)
-        assert value(best) == pytest.approx(run * math.log(run) - (run + 1) * math.log(run + 1), abs=1e-9)
+        assert value(best) == pytest.approx(
+            run * math.log(run) - (run + 1) * math.log(run + 1), abs=1e-9
+        )
 
 
 def test_a_constant_margin_only_shifts_exponential_noise():
@@ -126,7 +130,9 @@ def by_scipy(task, share, r):
     stages = 1 if task.resample else task.positives
 
     def inside(rho):
-        below, above = (float(survival(task.query, s, r + rho + sign * task.margin)) for sign in (1, -1))
+        below, above = (
+            float(survival(task.query, s, r + rho + sign * task.margin)) for sign in (1, -1)
+        )
         return float(density(task.threshold, b, rho)) * ((1 - below) ** task.run * above) ** stages
 
     low = -60 * b if task.threshold == L else 0
@@ -168,7 +174,9 @@ def test_oracle_of_the_true_success():
 )
 @pytest.mark.sample(4)
 def test_splitting_for_success_beats_splitting_for_variance(task, variance, success, w):
-    assert math.exp(best_success(task, variance_share(task))[0]) == pytest.approx(variance, abs=1e-4)
+    assert math.exp(best_success(task, variance_share(task))[0]) == pytest.approx(
+        variance, abs=1e-4
+    )
     share, r = success_share(task, None)
     assert math.exp(log_success(task, share, r)) == pytest.approx(success, abs=1e-4)
     assert 1 / share - 1 == pytest.approx(w, abs=0.05)
@@ -205,7 +213,9 @@ def test_the_variance_split_has_the_least_variance(query, threshold, monotone, r
 def test_oracles_of_the_variance():
     """V1, V2, V4: the variance of a comparison at the best split, and that split."""
     for threshold, expected in ((L, 3262.87136574), (E, 3094.32098904)):
-        m = SparseVector(threshold=0, positives=50, epsilon=1, sensitivity=REAL, threshold_noise=threshold)
+        m = SparseVector(
+            threshold=0, positives=50, epsilon=1, sensitivity=REAL, threshold_noise=threshold
+        )
         assert total_variance(m) == pytest.approx(expected, rel=2e-5)  # rates are rounded down
     assert variance_share(Task(E, E, 2, 10, False)) == pytest.approx(0.119501968416, abs=1e-12)
 
@@ -246,7 +256,10 @@ def test_the_mechanism_splits_for_success():
     def rate(m, runs=400):
         entropy = Seeded(3)
         return np.mean(
-            [m.release([-2.5] * 20 + [2.5], entropy=entropy).indices.tolist() == [20] for _ in range(runs)]
+            [
+                m.release([-2.5] * 20 + [2.5], entropy=entropy).indices.tolist() == [20]
+                for _ in range(runs)
+            ]
         )
 
     assert rate(both) == pytest.approx(0.7171, abs=6 * 0.5 / math.sqrt(400))
@@ -261,7 +274,9 @@ def test_shares_keep_twenty_digits_and_the_whole_budget():
     assert m.cost.pure() == Fraction(1, 10)
     assert m.threshold_epsilon / m.cost.pure() == pytest.approx(1 / (1 + 50 ** (2 / 3)), rel=1e-6)
     assert json.dumps(m.release([1], entropy=Seeded(1)).to_dict())
-    third = SparseVector(threshold=0, positives=3, epsilon=1, sensitivity=EITHER, split=Fraction(1, 3))
+    third = SparseVector(
+        threshold=0, positives=3, epsilon=1, sensitivity=EITHER, split=Fraction(1, 3)
+    )
     assert (third.threshold_epsilon, third.positive_epsilon) == (Fraction(1, 3), Fraction(2, 9))
 
 

@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from sordino import COUNTING, AdaptiveSparseVector, InvalidParameter, Seeded, Sensitivity, SparseVector
+from sordino import (
+    COUNTING,
+    AdaptiveSparseVector,
+    InvalidParameter,
+    Seeded,
+    Sensitivity,
+    SparseVector,
+)
 from sordino.constraints import POSITIVE
 from sordino.mechanisms.crossings import crossings
 from sordino.noise import DiscreteLaplace, Geometric
@@ -31,7 +38,9 @@ def each(bound=1, **changes):
 
 # name -> a function of the unit: answers and thresholds in another unit, noise in the same number of steps
 MECHANISMS = {
-    "exponential": lambda u: SparseVector(threshold=3 * u, positives=2, epsilon=1, sensitivity=each(u)),
+    "exponential": lambda u: SparseVector(
+        threshold=3 * u, positives=2, epsilon=1, sensitivity=each(u)
+    ),
     "laplace": lambda u: SparseVector(
         threshold=0,
         positives=2,
@@ -67,7 +76,9 @@ MECHANISMS = {
         correction_run=9,
         correction_margin=5 * u,
     ),
-    "adaptive": lambda u: AdaptiveSparseVector(threshold=3 * u, at_least=1, epsilon=1, sensitivity=each(u)),
+    "adaptive": lambda u: AdaptiveSparseVector(
+        threshold=3 * u, at_least=1, epsilon=1, sensitivity=each(u)
+    ),
     "three branches": lambda u: AdaptiveSparseVector(
         threshold=0,
         at_least=2,
@@ -86,7 +97,12 @@ MECHANISMS = {
         threshold_noise="laplace",
     ),
     "adaptive, boundaries": lambda u: AdaptiveSparseVector(
-        threshold=u / 2, at_least=2, epsilon=2, sensitivity=each(u), boundaries=(5 * u, -u), correction=u
+        threshold=u / 2,
+        at_least=2,
+        epsilon=2,
+        sensitivity=each(u),
+        boundaries=(5 * u, -u),
+        correction=u,
     ),
 }
 every = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHANISMS)
@@ -95,7 +111,9 @@ answers = st.lists(st.integers(-40, 40), min_size=N, max_size=N)
 
 def outcome(release):
     own = release.to_dict()
-    return json.dumps({key: own[key] for key in ("indices", "gaps", "branches", "passes", "asked", "cost")})
+    return json.dumps(
+        {key: own[key] for key in ("indices", "gaps", "branches", "passes", "asked", "cost")}
+    )
 
 
 @every
@@ -140,7 +158,9 @@ def test_unit(make, values, seed, power):
 
 
 @every
-@given(values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N))
+@given(
+    values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N)
+)
 @pytest.mark.sample(4)
 def test_total_on_anything(make, values):
     release = make(1).release(values, entropy=Seeded(1))
@@ -177,7 +197,9 @@ def test_nothing_private_in_repr_pickle_exception_or_log(make, caplog):
     with caplog.at_level(logging.DEBUG):
         release = m.release(private, entropy=Seeded(3))
     assert release.indices.tolist()[:1] == [0]
-    kept = pickle.dumps(m) + pickle.dumps(release) + (repr(m) + repr(release) + caplog.text).encode()
+    kept = (
+        pickle.dumps(m) + pickle.dumps(release) + (repr(m) + repr(release) + caplog.text).encode()
+    )
     assert str(CANARY).encode() not in kept
     assert CANARY.to_bytes(8, "little") not in kept
     for bad in (
@@ -221,9 +243,16 @@ def test_what_was_found_is_paid_for_and_what_was_asked_is_said():
 
 
 def test_each_new_threshold_is_paid_for_once_it_was_met():
-    m = SparseVector(threshold=0, positives=3, epsilon=6, sensitivity=COUNTING, split=0.5, resample=True)
+    m = SparseVector(
+        threshold=0, positives=3, epsilon=6, sensitivity=COUNTING, split=0.5, resample=True
+    )
     assert (m.threshold_epsilon, m.positive_epsilon) == (1, 1)
-    for values, thresholds in (([LOW], 1), ([HIGH], 1), ([HIGH, LOW], 2), ([HIGH, HIGH, LOW, HIGH, LOW], 3)):
+    for values, thresholds in (
+        ([LOW], 1),
+        ([HIGH], 1),
+        ([HIGH, LOW], 2),
+        ([HIGH, HIGH, LOW, HIGH, LOW], 3),
+    ):
         release = m.release(values)
         assert release.cost.pure() == thresholds + release.indices.size
 
@@ -243,9 +272,9 @@ def test_later_passes_ask_what_was_below_and_keep_their_gaps_for_themselves():
     assert m.release([HIGH, HIGH]).indices.tolist() == [0, 1]
     endless = SparseVector(threshold=0, positives=4, epsilon=2, sensitivity=COUNTING, passes=10**12)
     assert endless.release([HIGH, HIGH]).asked == 2, "nobody is left to ask"
-    none = SparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING, passes=3).release(
-        [LOW, LOW]
-    )
+    none = SparseVector(
+        threshold=0, positives=1, epsilon=2, sensitivity=COUNTING, passes=3
+    ).release([LOW, LOW])
     assert none.asked == 6
 
 
@@ -297,7 +326,12 @@ def test_estimates_are_centered_for_a_fixed_answer():
 @pytest.mark.slow
 def test_gaps_have_the_law_of_the_difference():
     m = SparseVector(
-        threshold=0, positives=1, epsilon=1, sensitivity=COUNTING, noise="laplace", threshold_noise="laplace"
+        threshold=0,
+        positives=1,
+        epsilon=1,
+        sensitivity=COUNTING,
+        noise="laplace",
+        threshold_noise="laplace",
     )
     entropy = Seeded(8)
     gaps = np.array([m.release([1000], entropy=entropy).gaps[0] for _ in range(1000)]) - 1000
@@ -335,7 +369,13 @@ def test_blocks_are_only_a_matter_of_speed(monkeypatch, options):
 
 @pytest.mark.parametrize(
     "kind",
-    [list, tuple, np.array, lambda x: np.array(x, dtype=np.float64), lambda x: np.array(x, dtype=object)],
+    [
+        list,
+        tuple,
+        np.array,
+        lambda x: np.array(x, dtype=np.float64),
+        lambda x: np.array(x, dtype=object),
+    ],
 )
 def test_each_answer_may_have_its_threshold(kind):
     m = SparseVector(threshold=10**12, positives=3, epsilon=60, sensitivity=COUNTING)
@@ -345,9 +385,13 @@ def test_each_answer_may_have_its_threshold(kind):
     assert np.allclose(release.gaps, [400, 1000], atol=20)
 
 
-@pytest.mark.parametrize("bad", [[1], [1, 2, 3], [[1, 2]], 3, "12", {1, 2}, np.array(5), {1: 2, 3: 4}])
+@pytest.mark.parametrize(
+    "bad", [[1], [1, 2, 3], [[1, 2]], 3, "12", {1, 2}, np.array(5), {1: 2, 3: 4}]
+)
 def test_thresholds_of_another_length_are_refused(bad):
-    with pytest.raises(InvalidParameter, match="thresholds must be a list of 2 numbers, one for each answer"):
+    with pytest.raises(
+        InvalidParameter, match="thresholds must be a list of 2 numbers, one for each answer"
+    ):
         MECHANISMS["counting"](1).release([1, 2], bad)
 
 
@@ -356,7 +400,8 @@ def test_thresholds_of_another_length_are_refused(bad):
 )
 def test_thresholds_are_finite_numbers(bad):
     with pytest.raises(
-        InvalidParameter, match="SparseVector.release.thresholds must (be a finite number|lie within)"
+        InvalidParameter,
+        match="SparseVector.release.thresholds must (be a finite number|lie within)",
     ):
         MECHANISMS["counting"](1).release([1, 2], [1, bad])
     if bad is not None:
@@ -382,7 +427,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values])
+@pytest.mark.parametrize(
+    ("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values]
+)
 def test_bad_parameters(name, bad):
     with pytest.raises(InvalidParameter, match=rf"^SparseVector\.{name} must be .*; got "):
         SparseVector(**(GOOD | {name: bad}))

@@ -25,22 +25,30 @@ def ledger(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("values", "found"), [([LOW] * 9, 0), ([LOW, HIGH, LOW], 1), ([HIGH] * 4, 3)])
+@pytest.mark.parametrize(
+    ("values", "found"), [([LOW] * 9, 0), ([LOW, HIGH, LOW], 1), ([HIGH] * 4, 3)]
+)
 def test_what_was_not_found_returns(ledger, values, found):
     with ledger.reserve(WORST, label="above") as charge:
         assert ledger.remaining == 1
         release = charge.release(WORST, values)
     assert release.indices.size == found
-    assert ledger.remaining == 2 - Fraction(1, 4) - found * Fraction(1, 4) == 2 - release.cost.pure()
+    assert (
+        ledger.remaining == 2 - Fraction(1, 4) - found * Fraction(1, 4) == 2 - release.cost.pure()
+    )
 
 
 def test_thresholds_and_positions_go_through(ledger):
-    wide = SparseVector(threshold=10**6, positives=2, epsilon=1, sensitivity=COUNTING, domain_size=10**9)
+    wide = SparseVector(
+        threshold=10**6, positives=2, epsilon=1, sensitivity=COUNTING, domain_size=10**9
+    )
     with ledger.reserve(Pure(epsilon=2), label="two") as charge:
         assert charge.release(WORST, [5, 5], thresholds=[HIGH, LOW]).indices.tolist() == [1]
         assert charge.release(wide, [HIGH], positions=[77]).indices.tolist() == [77]
     exactly = 2 - Fraction(1, 2) - wide.spent(1).pure()
-    assert exactly - Fraction(2, 10**9) <= ledger.remaining <= exactly, "a ledger counts in nanos, rounded up"
+    assert exactly - Fraction(2, 10**9) <= ledger.remaining <= exactly, (
+        "a ledger counts in nanos, rounded up"
+    )
 
 
 def test_a_stream_keeps_its_full_reservation(ledger):

@@ -204,7 +204,9 @@ def test_the_edges_of_the_clamp_are_converted_alike(power):
             ):
                 assert _StepConverter(unit).of(value) == to_steps([value], unit, "x")[0]
             if exactly.denominator == 1:
-                assert _StepConverter(unit).of(int(exactly)) == to_steps([int(exactly)], unit, "x")[0]
+                assert (
+                    _StepConverter(unit).of(int(exactly)) == to_steps([int(exactly)], unit, "x")[0]
+                )
 
 
 def test_thresholds_of_their_own():
@@ -319,7 +321,10 @@ def test_noise_beyond_64_bits_is_compared_all_the_same():
 
 def test_noise_beyond_64_bits_is_handed_out_too():
     ahead = Ahead(
-        SimpleNamespace(sample=lambda n, entropy: np.array([1 << 70] * n, dtype=object)), Seeded(1), 2, 2
+        SimpleNamespace(sample=lambda n, entropy: np.array([1 << 70] * n, dtype=object)),
+        Seeded(1),
+        2,
+        2,
     )
     assert [ahead.take() for _ in range(3)] == [1 << 70] * 3
 

@@ -25,7 +25,9 @@ NONE = np.zeros(0, dtype=np.int64)
 
 
 def one_branch(steps, at, size, cut, *, queries, positives, **rules):
-    return domain_crossings(steps, at, size, [cut], queries=[queries], prices=[1], tokens=positives, **rules)
+    return domain_crossings(
+        steps, at, size, [cut], queries=[queries], prices=[1], tokens=positives, **rules
+    )
 
 
 @pytest.fixture
@@ -38,10 +40,14 @@ def draws(law, limit, count, *, seed=1, cut=2, **rules):
     at, steps = np.array(list(LISTED)), np.array(list(LISTED.values()))
     seen = Counter()
     for _ in range(count):
-        found = one_branch(steps, at, SIZE, cut, thresholds=limit, queries=law, entropy=entropy, **rules)
+        found = one_branch(
+            steps, at, SIZE, cut, thresholds=limit, queries=law, entropy=entropy, **rules
+        )
         assert (found.passes == 1).all()
         seen[
-            tuple(zip(found.places.tolist(), found.lifts.tolist(), found.passes.tolist(), strict=True)),
+            tuple(
+                zip(found.places.tolist(), found.lifts.tolist(), found.passes.tolist(), strict=True)
+            ),
             found.asked,
             found.stages,
         ] += 1
@@ -54,7 +60,9 @@ def fits(seen, rules, cut=2):
     total = sum(seen.values())
     expected = {}
     for transcript in transcripts(SIZE, rules, 2):
-        expected[outcome(transcript, SIZE, rules)] = by_formula(q, rules, transcript, reach=30) * total
+        expected[outcome(transcript, SIZE, rules)] = (
+            by_formula(q, rules, transcript, reach=30) * total
+        )
     keys = [key for key, mass in expected.items() if mass >= 5]
     observed = [seen.get(key, 0) for key in keys]
     rest = total - sum(expected[key] for key in keys)
@@ -79,7 +87,9 @@ CASES = [
 def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, kind, rate, options, length):
     if length is not None:  # runs of any length give the same law
         monkeypatch.setattr(
-            transcripts_module, "_choose_run_length", lambda law, level, rest, most: min(rest, length)
+            transcripts_module,
+            "_choose_run_length",
+            lambda law, level, rest, most: min(rest, length),
         )
     law = FAMILIES[kind](rate)
     ratio = math.exp(-rate)
@@ -91,8 +101,14 @@ def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, kind, rate, option
 def test_the_comparison_tells_another_law(sparse):
     options = {"positives": 2, "resample": False}
     seen = draws(Geometric(Fraction(1)), Geometric(Fraction(1)), 1000, **options)
-    assert fits(seen, Rules(("exponential", math.exp(-1)), ("exponential", math.exp(-1)), **options)) > 1e-8
-    assert fits(seen, Rules(("exponential", math.exp(-1)), ("exponential", math.exp(-0.8)), **options)) < 1e-8
+    assert (
+        fits(seen, Rules(("exponential", math.exp(-1)), ("exponential", math.exp(-1)), **options))
+        > 1e-8
+    )
+    assert (
+        fits(seen, Rules(("exponential", math.exp(-1)), ("exponential", math.exp(-0.8)), **options))
+        < 1e-8
+    )
 
 
 class Fixed:
@@ -175,7 +191,9 @@ def test_how_many_of_a_million_cross_is_binomial():
 
 @pytest.mark.parametrize("resample", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 100])
-def test_the_zero_items_of_a_run_stand_where_nothing_is_listed(sparse, monkeypatch, length, resample):
+def test_the_zero_items_of_a_run_stand_where_nothing_is_listed(
+    sparse, monkeypatch, length, resample
+):
     monkeypatch.setattr(
         transcripts_module, "_choose_run_length", lambda law, level, rest, most: min(rest, length)
     )
@@ -184,7 +202,9 @@ def test_the_zero_items_of_a_run_stand_where_nothing_is_listed(sparse, monkeypat
         "_draw_zero_hits",
         lambda n, *_: Part(np.arange(n), np.zeros(n, dtype=np.intp), np.zeros(n)),
     )
-    at = np.array([1, 2, 6, 9, 10, 17])  # far below the threshold, so that the zero items alone are above
+    at = np.array(
+        [1, 2, 6, 9, 10, 17]
+    )  # far below the threshold, so that the zero items alone are above
     found = one_branch(
         np.full(at.size, -(10**9)),
         at,
@@ -205,7 +225,9 @@ def test_large_answers_in_a_large_domain_are_found_in_order(options):
     m = SparseVector(
         threshold=10**6, positives=3, epsilon=4, sensitivity=COUNTING, domain_size=10**12, **options
     )
-    release = m.release([2 * 10**6, 5, 3 * 10**6], positions=[999_999_999_998, 4, 17], entropy=Seeded(2))
+    release = m.release(
+        [2 * 10**6, 5, 3 * 10**6], positions=[999_999_999_998, 4, 17], entropy=Seeded(2)
+    )
     assert release.indices.tolist() == [17, 999_999_999_998]
     assert release.asked == 10**12
     assert release.cost.pure() == m.spent(2, 3 if m.resample else 1).pure()
@@ -215,14 +237,18 @@ def test_large_answers_in_a_large_domain_are_found_in_order(options):
 def test_dense_and_sparse_agree_where_noise_hardly_matters():
     values, at = [50, 900, 901, 7], [3, 40_000, 90_000, 8]
     for size in (50_000, 100_000):
-        m = SparseVector(threshold=500, positives=5, epsilon=50, sensitivity=COUNTING, domain_size=size)
+        m = SparseVector(
+            threshold=500, positives=5, epsilon=50, sensitivity=COUNTING, domain_size=size
+        )
         release = m.release(values, positions=at)
         assert release.indices.tolist() == [place for place in (40_000, 90_000) if place < size]
         assert release.asked == size
 
 
 def test_a_threshold_that_every_zero_reaches():
-    m = SparseVector(threshold=-(10**6), positives=5, epsilon=1, sensitivity=COUNTING, domain_size=10**12)
+    m = SparseVector(
+        threshold=-(10**6), positives=5, epsilon=1, sensitivity=COUNTING, domain_size=10**12
+    )
     assert m.release([], positions=[]).indices.tolist() == [0, 1, 2, 3, 4]
     low = m.release([-(10**9)], positions=[2])
     assert low.indices.tolist() == [0, 1, 3, 4, 5]
@@ -232,7 +258,9 @@ def test_a_threshold_that_every_zero_reaches():
 def test_many_listed_items_and_many_positives(monkeypatch):
     monkeypatch.setattr(transcripts_module, "_MOST_LISTED", 100)
     n = 5000
-    m = SparseVector(threshold=500, positives=n, epsilon=10**6, sensitivity=COUNTING, domain_size=10**9)
+    m = SparseVector(
+        threshold=500, positives=n, epsilon=10**6, sensitivity=COUNTING, domain_size=10**9
+    )
     release = m.release(np.full(n, 900), positions=np.arange(n) * 1000 + 3)
     assert release.indices.tolist() == (np.arange(n) * 1000 + 3).tolist()
 
@@ -271,6 +299,10 @@ def test_any_level_ends(epsilon, size, threshold):
     assert release.asked <= size
     real = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
     fine = SparseVector(
-        threshold=min(threshold, 10**6) / 7, positives=3, epsilon=1, sensitivity=real, domain_size=size
+        threshold=min(threshold, 10**6) / 7,
+        positives=3,
+        epsilon=1,
+        sensitivity=real,
+        domain_size=size,
     )
     assert fine.release([5.5], positions=[7]).asked <= size

@@ -19,14 +19,28 @@ import pytest
 from hypothesis import given, strategies as st
 
 import sordino as sd
-from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SmoothStepSelection, StepSelection
+from sordino import (
+    COUNTING,
+    InvalidParameter,
+    Seeded,
+    Sensitivity,
+    SmoothStepSelection,
+    StepSelection,
+)
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE
 from sordino.grid import CLAMP
 from sordino.mechanisms import step_selection as public
 from sordino.mechanisms.smooth import smooth_step_selection as smooth
 from sordino.mechanisms.smooth.clamped_bound import clamped_bound
 from sordino.mechanisms.smooth.smooth_step_selection import losers_fit
-from sordino.mechanisms.smooth.step_atoms import DIGITS, FINE, ROOM, heights, least_counts, ratio_for
+from sordino.mechanisms.smooth.step_atoms import (
+    DIGITS,
+    FINE,
+    ROOM,
+    heights,
+    least_counts,
+    ratio_for,
+)
 from support.steps import law, losers
 
 CANARY = 86753099173
@@ -45,9 +59,9 @@ def made(**changes):
 )
 def test_what_all_losers_cost(rate, m):
     share = losers(math.exp(-float(rate)), m)
-    assert losers_fit(Fraction(rate), Fraction(share * (1.001 if float(rate) >= 0.3 else 1.03)), m), (
-        "groups of levels lose a little"
-    )
+    assert losers_fit(
+        Fraction(rate), Fraction(share * (1.001 if float(rate) >= 0.3 else 1.03)), m
+    ), "groups of levels lose a little"
     assert not losers_fit(Fraction(rate), Fraction(share * 0.999), m)
     assert share <= math.log(m)
 
@@ -57,7 +71,10 @@ def test_losers_pay_less_than_was_known():
     for rate, m, known in ((1, 5, 0.9937), (0.5, 2, 0.2761)):
         q = math.exp(-rate)
         every = math.log(
-            sum((1 - q) * q**k * ((1 - q ** (k + 2)) / (1 - q ** (k + 1))) ** (m - 1) for k in range(200))
+            sum(
+                (1 - q) * q**k * ((1 - q ** (k + 2)) / (1 - q ** (k + 1))) ** (m - 1)
+                for k in range(200)
+            )
         )
         assert every == pytest.approx(known, abs=1e-4)
         assert losers(q, m) < every / 2
@@ -69,7 +86,8 @@ def test_a_rate_is_affordable_for_certain():
     with mpmath.workdps(60):
         q = mpmath.exp(-2)
         kept = mpmath.nsum(
-            lambda k: (1 - q) * q**k * ((1 - q ** (k + 2)) / (1 - q ** (k + 3))) ** (m - 1), [0, mpmath.inf]
+            lambda k: (1 - q) * q**k * ((1 - q ** (k + 2)) / (1 - q ** (k + 3))) ** (m - 1),
+            [0, mpmath.inf],
         )
         share = Fraction(str(-mpmath.log(kept)))
     assert losers_fit(rate, share + Fraction(1, 10**18), m)
@@ -77,7 +95,8 @@ def test_a_rate_is_affordable_for_certain():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "m"), [(1, 5), (0.3, 20), (12, 10**6), (5, 10**4), (40, 2), (Fraction(1, 3), 7), (0.05, 5)]
+    ("epsilon", "m"),
+    [(1, 5), (0.3, 20), (12, 10**6), (5, 10**4), (40, 2), (Fraction(1, 3), 7), (0.05, 5)],
 )
 @pytest.mark.sample(4)
 def test_the_budget_is_divided_and_used_up(epsilon, m):
@@ -88,7 +107,9 @@ def test_the_budget_is_divided_and_used_up(epsilon, m):
     assert losers_fit(*split, m, ratio)
     assert split.winner * (1 << 40) % 1 == 0
     more = split.winner * Fraction(101, 100)
-    assert more >= sum(split) or not losers_fit(more, sum(split) - more, m, ratio), "noise could be smaller"
+    assert more >= sum(split) or not losers_fit(more, sum(split) - more, m, ratio), (
+        "noise could be smaller"
+    )
 
 
 def by_halves(budget, m, ratio):
@@ -112,10 +133,13 @@ def by_halves(budget, m, ratio):
 
 @pytest.mark.parametrize("m", [2, 5, 169, 200, 500_000])
 @pytest.mark.parametrize(
-    ("budget", "beta"), [(0.5, 0.5), (1.0, 0.02), (3.125, 0.0218), (9.21875, 0.0218), (40.0, 0.3), (1e4, 1)]
+    ("budget", "beta"),
+    [(0.5, 0.5), (1.0, 0.02), (3.125, 0.0218), (9.21875, 0.0218), (40.0, 0.3), (1e4, 1)],
 )
 @pytest.mark.each_value
-def test_a_rate_is_proposed_in_few_looks_and_is_that_of_fifty_halvings(budget, beta, m, monkeypatch):
+def test_a_rate_is_proposed_in_few_looks_and_is_that_of_fifty_halvings(
+    budget, beta, m, monkeypatch
+):
     ratio = ratio_for(Fraction(beta), Fraction("0.231"), Fraction(2))
     wanted, looks, look = by_halves(budget, m, ratio), [], smooth._left_over
     monkeypatch.setattr(smooth, "_left_over", lambda *given: looks.append(given) or look(*given))
@@ -127,7 +151,11 @@ def test_a_rate_is_proposed_in_few_looks_and_is_that_of_fifty_halvings(budget, b
         assert wanted not in {math.floor(budget * (1 - i / 64) * 2**40) for i in range(1, 64)}
 
 
-@given(st.integers(1, 10**6), st.integers(0, 10**6), st.sampled_from(["line", "steps", "bend", "far", "no"]))
+@given(
+    st.integers(1, 10**6),
+    st.integers(0, 10**6),
+    st.sampled_from(["line", "steps", "bend", "far", "no"]),
+)
 def test_the_last_number_that_is_enough_is_found(size, last, kind):
     last = min(last, size - 1)
     values = {
@@ -163,9 +191,14 @@ def test_losers_pay_less_where_the_bound_moves_little(rate, m, beta, before, sha
     assert losers_fit(Fraction(rate), Fraction(share * rough), m, ratio)
     assert not losers_fit(Fraction(rate), Fraction(share / rough), m, ratio)
     assert losers_fit(Fraction(rate), Fraction(before * 1.0005), m)
-    assert not losers_fit(Fraction(rate), Fraction(share * rough), m), "without the heights it is not known"
+    assert not losers_fit(Fraction(rate), Fraction(share * rough), m), (
+        "without the heights it is not known"
+    )
     assert not losers_fit(
-        Fraction(rate), Fraction(share / rough), m, ratio_for(Fraction(40), Fraction(1), Fraction(10**9))
+        Fraction(rate),
+        Fraction(share / rough),
+        m,
+        ratio_for(Fraction(40), Fraction(1), Fraction(10**9)),
     )
 
 
@@ -209,7 +242,9 @@ def test_a_single_candidate_and_a_public_scale_leave_all_to_the_winner():
 
 def test_the_first_atoms():
     found = made(beta=0.1).atoms(5)
-    assert found == pytest.approx([0, 2, 4.210341836151295, 6.653147352471636, 9.352864967623642], abs=1e-9)
+    assert found == pytest.approx(
+        [0, 2, 4.210341836151295, 6.653147352471636, 9.352864967623642], abs=1e-9
+    )
     assert made(ceiling=3, floor=3).atoms(4) == (0, 2, 4, 6)
 
 
@@ -291,7 +326,12 @@ def test_the_scale_is_the_bound_and_two_steps_rounded_up():
             (math.nan, 8),
             (None, 8),
         ],
-        *[(Decimal("NaN"), 8), (Decimal("sNaN"), 8), (Decimal("1e999999"), 8), (Decimal("-1e999999"), 0.5)],
+        *[
+            (Decimal("NaN"), 8),
+            (Decimal("sNaN"), 8),
+            (Decimal("1e999999"), 8),
+            (Decimal("-1e999999"), 0.5),
+        ],
         *[
             (Decimal("1e-999999"), 0.5),
             (Fraction(3, 2), 1.5),
@@ -343,7 +383,10 @@ def test_only_the_best_of_each_level_can_win(rows, scale, huge):
     assert ahead.tolist() == sorted(ahead.tolist())
     assert len(ahead) == len(set(levels.tolist()))
     everyone = smooth.decide(steps, levels[None, :], scale << 24, m.heights)[0]
-    assert ahead[smooth.decide(steps[ahead], levels[ahead][None, :], scale << 24, m.heights)[0]] == everyone
+    assert (
+        ahead[smooth.decide(steps[ahead], levels[ahead][None, :], scale << 24, m.heights)[0]]
+        == everyone
+    )
     sums = [
         (int(step) << DIGITS + 24) + (scale << 24) * m.heights([int(level)])[0]
         for step, level in zip(steps, levels, strict=True)
@@ -364,7 +407,9 @@ def test_windows_of_any_size(windows):
 def test_noise_beyond_64_bits_is_released():
     for m in (made(), StepSelection(epsilon=2, sensitivity=COUNTING)):
         object.__setattr__(
-            m, "noise", SimpleNamespace(sample=lambda n, entropy: np.array([0, 1 << 80, 5, 5], dtype=object))
+            m,
+            "noise",
+            SimpleNamespace(sample=lambda n, entropy: np.array([0, 1 << 80, 5, 5], dtype=object)),
         )
         extra = {"smooth_bound": 1} if isinstance(m, SmoothStepSelection) else {}
         assert m.release([9, 0, 9, 9], entropy=Seeded(1), **extra).index == 1
@@ -374,7 +419,9 @@ def test_a_hundred_thousand_candidates():
     m = made(epsilon=14, candidates=100_000)
     scores = np.arange(100_000) / 1000.0
     assert m.release(scores, smooth_bound=0.5, entropy=Seeded(5)).index > 90_000
-    assert m.success(scores + 99 * (scores == scores.max()), smooth_bound=0.5) == pytest.approx(1, abs=1e-6)
+    assert m.success(scores + 99 * (scores == scores.max()), smooth_bound=0.5) == pytest.approx(
+        1, abs=1e-6
+    )
 
 
 def test_success_is_the_law_of_the_best():
@@ -386,7 +433,9 @@ def test_success_is_the_law_of_the_best():
     windows = StepSelection(epsilon=0.7, sensitivity=either)
     for answers in ([3, 9, 4, 9], [9, 1, 5, 7], [1, 3], [4]):
         exact = law(answers, 1, [2 * j for j in range(140)], math.exp(-0.7), 0)
-        assert windows.success(answers) == pytest.approx(exact[answers.index(max(answers))], abs=1e-9)
+        assert windows.success(answers) == pytest.approx(
+            exact[answers.index(max(answers))], abs=1e-9
+        )
 
 
 @given(
@@ -397,11 +446,16 @@ def test_success_is_the_law_of_the_best():
 )
 def test_shift_and_unit(scores, shift, power, seed):
     plain = made().release(scores, smooth_bound=0.75, entropy=Seeded(seed)).index
-    assert made().release([x + shift for x in scores], smooth_bound=0.75, entropy=Seeded(seed)).index == plain
+    assert (
+        made().release([x + shift for x in scores], smooth_bound=0.75, entropy=Seeded(seed)).index
+        == plain
+    )
     unit = 2.0**power
     other = made(ceiling=8 * unit, floor=unit / 2)
     assert (
-        other.release([x * unit for x in scores], smooth_bound=0.75 * unit, entropy=Seeded(seed)).index
+        other.release(
+            [x * unit for x in scores], smooth_bound=0.75 * unit, entropy=Seeded(seed)
+        ).index
         == plain
     )
     assert other.cost == made().cost
@@ -411,11 +465,13 @@ def test_shift_and_unit(scores, shift, power, seed):
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"), [(name, bad) for name in ("epsilon", "ceiling", "floor") for bad in POSITIVE.invalid]
+    ("name", "bad"),
+    [(name, bad) for name in ("epsilon", "ceiling", "floor") for bad in POSITIVE.invalid],
 )
 def test_numbers_that_are_not_positive(name, bad):
     with pytest.raises(
-        InvalidParameter, match=rf"^SmoothStepSelection\.{name} must be a number in \(0, inf\); got "
+        InvalidParameter,
+        match=rf"^SmoothStepSelection\.{name} must be a number in \(0, inf\); got ",
     ):
         made(**{name: bad})
 
@@ -431,7 +487,8 @@ def test_smoothness_that_is_none(bad):
 @pytest.mark.parametrize("bad", COUNT.invalid)
 def test_numbers_of_candidates_that_are_none(bad):
     with pytest.raises(
-        InvalidParameter, match=r"^SmoothStepSelection\.candidates must be a whole number, at least 1; got "
+        InvalidParameter,
+        match=r"^SmoothStepSelection\.candidates must be a whole number, at least 1; got ",
     ):
         made(candidates=bad)
 
@@ -449,7 +506,9 @@ def test_parameters_that_do_not_go_together():
     assert made(beta=0, floor=8).cost.pure() == 2
 
 
-@pytest.mark.parametrize("changes", [{"epsilon": 1e-9}, {"epsilon": 5e-5, "beta": 1e-6}, {"epsilon": 1e13}])
+@pytest.mark.parametrize(
+    "changes", [{"epsilon": 1e-9}, {"epsilon": 5e-5, "beta": 1e-6}, {"epsilon": 1e13}]
+)
 def test_budgets_for_which_there_is_no_useful_noise(changes):
     with pytest.raises(
         InvalidParameter, match=r"^SmoothStepSelection\.epsilon must be (larger for|at most 2\^40)"
@@ -465,7 +524,8 @@ def test_scores_that_are_not_as_many():
         ):
             made().release(scores, smooth_bound=1)
     with pytest.raises(
-        InvalidParameter, match=r"^SmoothStepSelection\.release needs a number or a one-dimensional array"
+        InvalidParameter,
+        match=r"^SmoothStepSelection\.release needs a number or a one-dimensional array",
     ):
         made().release([], smooth_bound=1)
     with pytest.raises(TypeError):

@@ -18,11 +18,15 @@ from sordino.mechanisms.unlisted.occurring import counting, read_occurring
 
 FIVE = counting(5)
 MAKERS = {
-    "top": lambda **other: UnlistedTopK(**{"k": 3, "epsilon": 3, "delta": 1e-6, "sensitivity": FIVE} | other),
+    "top": lambda **other: UnlistedTopK(
+        **{"k": 3, "epsilon": 3, "delta": 1e-6, "sensitivity": FIVE} | other
+    ),
     "top, Laplace": lambda **other: UnlistedTopK(
         **{"k": 9, "epsilon": 3, "delta": 1e-6, "sensitivity": FIVE, "noise": "laplace"} | other
     ),
-    "counts": lambda **other: UnlistedHistogram(**{"epsilon": 3, "delta": 1e-6, "sensitivity": FIVE} | other),
+    "counts": lambda **other: UnlistedHistogram(
+        **{"epsilon": 3, "delta": 1e-6, "sensitivity": FIVE} | other
+    ),
     "counts, Gaussian": lambda **other: UnlistedHistogram(
         **{"rho": 0.3, "delta": 1e-6, "sensitivity": FIVE} | other
     ),
@@ -60,7 +64,9 @@ def test_the_order_of_the_table_and_counts_below_the_least_decide_nothing(make):
     for seed in range(10):
         one = m.release(COUNTS, labels=LABELS, entropy=Seeded(seed))
         order = np.random.default_rng(seed).permutation(5)
-        other = m.release(np.array(COUNTS)[order], labels=[LABELS[i] for i in order], entropy=Seeded(seed))
+        other = m.release(
+            np.array(COUNTS)[order], labels=[LABELS[i] for i in order], entropy=Seeded(seed)
+        )
         longer = m.release([2, *COUNTS, 0, 5, 9], labels=more, entropy=Seeded(seed))
         assert one.labels == other.labels == longer.labels
 
@@ -88,7 +94,13 @@ def test_what_is_no_label_is_left_out_and_raises_nothing(make):
 @pytest.mark.parametrize("least", [1, 3])
 def test_of_labels_that_are_given_twice_the_largest_count_counts(least):
     """One unit moves each count by a step; the first one of those that occur could move by ten."""
-    for counts in ([least - 1, 10], [10, least - 1], [least, 10], [10, least], [least - 1, least - 1]):
+    for counts in (
+        [least - 1, 10],
+        [10, least - 1],
+        [least, 10],
+        [10, least],
+        [least - 1, least - 1],
+    ):
         before = read_occurring(counts, ["a", "a"], least, "x")
         after = read_occurring([counts[0] + 1, counts[1]], ["a", "a"], least, "x")
         largest = max(counts)
@@ -125,7 +137,9 @@ def test_public_mistakes_are_refused_before_a_draw(make):
             m.release(answers, labels=labels, entropy=Unused())
         assert "2" not in str(caught.value)
     for bad in (7, None, "seed"):
-        with pytest.raises(InvalidParameter, match="release needs entropy such as SYSTEM or Seeded"):
+        with pytest.raises(
+            InvalidParameter, match="release needs entropy such as SYSTEM or Seeded"
+        ):
             m.release([1], labels=["a"], entropy=bad)
 
 
@@ -136,7 +150,10 @@ def test_public_mistakes_are_refused_before_a_draw(make):
         ({"delta": 0}, r"delta must be a number in \(0, 1\); got 0"),
         ({"delta": 1}, r"delta must be a number in \(0, 1\); got 1"),
         ({"delta": None}, r"delta must be a number in \(0, 1\)"),
-        ({"delta": 1e-300, "least": 1 << 52}, "must have a threshold of at most 2^52".replace("^", r"\^")),
+        (
+            {"delta": 1e-300, "least": 1 << 52},
+            "must have a threshold of at most 2^52".replace("^", r"\^"),
+        ),
         ({"least": 0}, "least must be a whole number, at least 1; got 0"),
         ({"above": math.nan}, "above must be a finite number"),
         ({"above": 1e30}, r"must have a threshold of at most 2\^52; got one beyond"),
@@ -144,15 +161,27 @@ def test_public_mistakes_are_refused_before_a_draw(make):
         ({"sensitivity": COUNTING}, "must bound all counts together, l1=M .* Give max_rows"),
         ({"sensitivity": COUNTING.over(3)}, "must be a statement about each answer"),
         (
-            {"sensitivity": Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1, l1=4)},
+            {
+                "sensitivity": Sensitivity(
+                    bound=2, monotone=True, adjacency="add-remove", step=1, l1=4
+                )
+            },
             "must be about counts of units: bound=1, step=1, .*; got bound=2",
         ),
         (
-            {"sensitivity": Sensitivity(bound=1, monotone=True, adjacency="replace-one", step=1, l1=4)},
+            {
+                "sensitivity": Sensitivity(
+                    bound=1, monotone=True, adjacency="replace-one", step=1, l1=4
+                )
+            },
             "must be about counts of units",
         ),
         (
-            {"sensitivity": Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1, l1=0.5)},
+            {
+                "sensitivity": Sensitivity(
+                    bound=1, monotone=True, adjacency="add-remove", step=1, l1=0.5
+                )
+            },
             "must let a unit count for at least one label",
         ),
     ],
@@ -166,7 +195,9 @@ def test_parameters_that_are_refused(make, changes, says):
 
 def test_one_budget_and_not_two():
     for given in ({}, {"epsilon": 1, "rho": 0.1}):
-        with pytest.raises(InvalidParameter, match=r"either epsilon, .*, or rho, .*; got (neither|both)\."):
+        with pytest.raises(
+            InvalidParameter, match=r"either epsilon, .*, or rho, .*; got (neither|both)\."
+        ):
             UnlistedHistogram(delta=1e-6, sensitivity=FIVE, **given)
     for bad in (0, -1, math.inf, "1"):
         with pytest.raises(InvalidParameter, match=r"must be a number in \(0, inf\)"):
@@ -193,7 +224,9 @@ def test_what_was_not_found_is_nowhere_in_a_release(make):
     found = make().release([900, 1], labels=["kiwi", secret], entropy=Seeded(1))
     kept = pickle.dumps(found) + repr(found).encode() + json.dumps(found.to_dict()).encode()
     assert secret.encode() not in kept
-    assert not any(referent is secret for referent in gc.get_referents(found, found.__dict__, found.labels))
+    assert not any(
+        referent is secret for referent in gc.get_referents(found, found.__dict__, found.labels)
+    )
 
 
 def test_odd_items_of_two_units_are_rounded_up():
@@ -240,6 +273,8 @@ def test_a_million_labels():
     counts = np.ones(10**6, dtype=np.int64)
     counts[::1000] = 5000
     labels = [f"{i:07}" for i in range(10**6)]
-    found = UnlistedTopK(k=10, epsilon=1, delta=1e-6, sensitivity=FIVE).release(counts, labels=labels)
+    found = UnlistedTopK(k=10, epsilon=1, delta=1e-6, sensitivity=FIVE).release(
+        counts, labels=labels
+    )
     assert len(found.labels) == 10
     assert all(int(label) % 1000 == 0 for label in found.labels)

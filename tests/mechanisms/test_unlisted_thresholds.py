@@ -41,7 +41,11 @@ def plain(kind, r, offset, labels, *, noisy):
             # By the logarithm: 1 less a power would lose what is below 1e-40.
             return mpmath.mpf(1) if chance == 1 else -mpmath.expm1(labels * mpmath.log1p(-chance))
 
-        reach = int(90 / -mpmath.log(r)) + 5 if kind != "gaussian" else int((90 / -mpmath.log(r)) ** 0.5) + 5
+        reach = (
+            int(90 / -mpmath.log(r)) + 5
+            if kind != "gaussian"
+            else int((90 / -mpmath.log(r)) ** 0.5) + 5
+        )
         reach += offset
         span = range(0 if kind == "exponential" else -reach, reach)
         if kind == "gaussian":
@@ -80,7 +84,9 @@ def test_one_sided_values_of_another_program(k, epsilon, labels, delta, offset, 
     law = Geometric(Fraction(epsilon) / k)
     assert least_offset(law, labels, Fraction(delta), "x", noisy=True) == offset
     if failing is not None:
-        assert float(bound_exponential(law.rate, offset, labels)) == pytest.approx(failing, rel=1e-13)
+        assert float(bound_exponential(law.rate, offset, labels)) == pytest.approx(
+            failing, rel=1e-13
+        )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,9 @@ def test_two_sided_values_of_another_program(epsilon, delta, offset):
 def test_gaussian_values_of_another_program():
     rate = Fraction(1, 20)
     assert least_offset(DiscreteGaussian(rate), 10, MILLIONTH, "x", noisy=False) == 17
-    assert float(bound_gaussian_alone(rate, 17, 10)) == pytest.approx(8.06380668466603e-7, rel=1e-13)
+    assert float(bound_gaussian_alone(rate, 17, 10)) == pytest.approx(
+        8.06380668466603e-7, rel=1e-13
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +119,9 @@ def test_fractions_at_one_half(bound, labels, value):
 
 
 def test_two_sided_noise_on_two_labels_and_the_threshold():
-    assert float(plain("laplace", 0.5, 3, 2, noisy=True)) == pytest.approx(0.246693121693122, abs=1e-14)
+    assert float(plain("laplace", 0.5, 3, 2, noisy=True)) == pytest.approx(
+        0.246693121693122, abs=1e-14
+    )
     assert float(bound_laplace(LN2, 3, 2)) >= 0.246693121693122
 
 
@@ -138,7 +148,9 @@ def test_a_bound_is_above_the_plain_sum_and_next_to_it(kind, noisy, labels, rate
 
 @pytest.mark.parametrize(("kind", "noisy"), LAWS)
 @pytest.mark.parametrize("labels", [1, 5, 300])
-@pytest.mark.parametrize(("rate", "delta"), [("0.1", "1e-9"), ("0.4", "1e-6"), ("3", "0.01"), ("0.2", "0.3")])
+@pytest.mark.parametrize(
+    ("rate", "delta"), [("0.1", "1e-9"), ("0.4", "1e-6"), ("3", "0.01"), ("0.2", "0.3")]
+)
 @pytest.mark.sample(3)
 def test_the_least_offset_is_enough_and_one_less_is_not(kind, noisy, labels, rate, delta):
     """The broken twin is one step lower: it fails more often than delta says."""
@@ -159,7 +171,9 @@ def test_wide_gaussians_are_bounded_by_an_integral():
     for rate in ("4e-4", "1e-6", "1e-10"):
         law = DiscreteGaussian(Fraction(rate))
         offset = least_offset(law, 30, Fraction(1, 10**9), "x", noisy=False)
-        failing = [-math.expm1(30 * math.log1p(-float(law.sf(at - 1)))) for at in (offset, offset - 1)]
+        failing = [
+            -math.expm1(30 * math.log1p(-float(law.sf(at - 1)))) for at in (offset, offset - 1)
+        ]
         assert failing[0] <= 1e-9 * (1 + 1e-6) < failing[1] * (1 + 2e-6)
 
 
@@ -168,9 +182,9 @@ def test_tiny_deltas_and_huge_numbers_of_labels():
     for law, noisy in ((Geometric, True), (DiscreteLaplace, True), (DiscreteLaplace, False)):
         offset = least_offset(law(Fraction(1)), 10**9, tiny, "x", noisy=noisy)
         assert offset == pytest.approx(math.log(10) * 409, rel=0.02)
-    assert least_offset(DiscreteGaussian(Fraction(1, 4)), 5, tiny, "x", noisy=False) == pytest.approx(
-        61, abs=2
-    )
+    assert least_offset(
+        DiscreteGaussian(Fraction(1, 4)), 5, tiny, "x", noisy=False
+    ) == pytest.approx(61, abs=2)
     assert least_offset(Geometric(Fraction(1)), 5, 1 - Fraction(1, 10**9), "x", noisy=True) == 0
 
 

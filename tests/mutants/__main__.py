@@ -17,7 +17,9 @@ LIST = Path(__file__).with_name("list.toml")
 def main() -> int:
     """Run what the arguments say; 1 unless every mutant is convicted."""
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of mutants; without any, all of them")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="of mutants; without any, all of them"
+    )
     parser.add_argument("--processes", type=int, default=2, help="how many at a time (2)")
     parser.add_argument(
         "--no-control", action="store_true", help="do not run the tests without a mutant first"
@@ -65,14 +67,19 @@ def _passes_without(mutants: list[Mutant], pool: ThreadPoolExecutor, processes: 
     for test in sorted({test for mutant in mutants for test in find_tests(mutant, PROJECT)}):
         files.setdefault(test.partition("::")[0], []).append(test)
     # The tests of a file stay together: what they prepare is prepared once.
-    parts = [[test for file in list(files)[at::processes] for test in files[file]] for at in range(processes)]
+    parts = [
+        [test for file in list(files)[at::processes] for test in files[file]]
+        for at in range(processes)
+    ]
     runs = [pool.submit(run_control, part, PROJECT) for part in parts if part]
     words = {_tell(run.result()).word for run in runs}
     return words <= {"survived"}
 
 
 def _tell(verdict: Verdict) -> Verdict:
-    print(f"{verdict.word:10}  {verdict.name:32}  {verdict.seconds:5.1f} s  {verdict.why}", flush=True)
+    print(
+        f"{verdict.word:10}  {verdict.name:32}  {verdict.seconds:5.1f} s  {verdict.why}", flush=True
+    )
     return verdict
 
 

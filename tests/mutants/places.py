@@ -57,7 +57,9 @@ def read_list(path: Path) -> tuple[Mutant, ...]:
 
 def source_roots(project: Path) -> tuple[Path, ...]:
     """Return the folders from which a project is imported."""
-    return tuple(root for root in (project / "src", *sorted(project.glob("packages/*/src"))) if root.is_dir())
+    return tuple(
+        root for root in (project / "src", *sorted(project.glob("packages/*/src"))) if root.is_dir()
+    )
 
 
 def find_change(mutant: Mutant, roots: tuple[Path, ...]) -> Change:

@@ -47,7 +47,9 @@ def run_control(tests: Sequence[str], project: Path) -> Verdict:
         return _judge("control", tests, project, Path(folder), None)
 
 
-def _judge(name: str, tests: Sequence[str], project: Path, folder: Path, change: Change | None) -> Verdict:
+def _judge(
+    name: str, tests: Sequence[str], project: Path, folder: Path, change: Change | None
+) -> Verdict:
     report, places = folder / "report.json", [str(TESTS)]
     told = {witness.REPORT: str(report)}
     if change is not None:
@@ -61,7 +63,10 @@ def _judge(name: str, tests: Sequence[str], project: Path, folder: Path, change:
     first = () if change is None else ("-x",)
     begun = time.monotonic()
     ended, output = _run(
-        [sys.executable, "-m", "pytest", *PYTEST, *first, *tests], project, os.environ | told, change
+        [sys.executable, "-m", "pytest", *PYTEST, *first, *tests],
+        project,
+        os.environ | told,
+        change,
     )
     seconds = time.monotonic() - begun
     said = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {}
@@ -75,7 +80,9 @@ def _judge(name: str, tests: Sequence[str], project: Path, folder: Path, change:
     return Verdict(name, "survived", f"{said['passed']} tests passed", seconds)
 
 
-def _run(command: list[str], project: Path, env: dict[str, str], change: Change | None) -> tuple[bool, str]:
+def _run(
+    command: list[str], project: Path, env: dict[str, str], change: Change | None
+) -> tuple[bool, str]:
     """Return whether a command has ended in time, and what it wrote."""
     with subprocess.Popen(
         command,

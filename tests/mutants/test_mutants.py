@@ -95,7 +95,9 @@ def test_a_mutant_that_hangs_has_no_verdict(project, monkeypatch):
 
 def test_the_source_itself_convicts_nobody(project):
     """Where something puts the source in front of the mutant, no test is about it."""
-    (project / "tests/conftest.py").write_text(f"import sys\nsys.path.insert(0, {str(project / 'src')!r})\n")
+    (project / "tests/conftest.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(project / 'src')!r})\n"
+    )
     found = try_mutant(mutant(), project)
     assert (found.word, "imported from elsewhere" in found.why) == ("no verdict", True)
 

@@ -36,7 +36,8 @@ def test_two_copies_release_different_noise():
 
 
 @pytest.mark.parametrize(
-    "kind", ["sessions", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("doors", "ledger"))]
+    "kind",
+    ["sessions", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("doors", "ledger"))],
 )
 def test_two_copies_share_no_word(kind):
     found = copies(kind)

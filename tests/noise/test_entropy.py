@@ -104,7 +104,9 @@ def test_entropy_of_other_makes_need_not_forget():
     first = seeded.words(3)
     renew(seeded)
     renew(None)
-    assert [*first.tolist(), *seeded.words(3).tolist()] == Seeded(9).words(6).tolist(), "a seed is one stream"
+    assert [*first.tolist(), *seeded.words(3).tolist()] == Seeded(9).words(6).tolist(), (
+        "a seed is one stream"
+    )
     for bad in (7, None, "seed"):
         with pytest.raises(InvalidParameter, match="test needs entropy such as SYSTEM or Seeded"):
             fresh_entropy(bad, "test")
@@ -161,7 +163,9 @@ def test_threads_that_begin_releases_share_no_word():
     assert np.unique(words).size == words.size
 
 
-@pytest.mark.parametrize("entropy", [SYSTEM, System()], ids=["with the hook", "by the process number alone"])
+@pytest.mark.parametrize(
+    "entropy", [SYSTEM, System()], ids=["with the hook", "by the process number alone"]
+)
 def test_a_forked_child_draws_its_own_words(entropy):
     entropy.words(5)
     reader, writer = os.pipe()

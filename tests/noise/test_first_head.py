@@ -33,13 +33,18 @@ SMALL = runs((3, 4), (9, 0), (0, 1), (40, 3), (2, 5))
 
 def law(depths, lengths, rate):
     """Return the probability of each run: the integral of r p (1-p t)^(r-1) times (1-p t)^r of the others, a polynomial."""
-    p = [mpmath.exp(-mpmath.mpf(rate.numerator) * max(d, 0) / rate.denominator) for d in depths.tolist()]
+    p = [
+        mpmath.exp(-mpmath.mpf(rate.numerator) * max(d, 0) / rate.denominator)
+        for d in depths.tolist()
+    ]
     winning = []
     for j, (mine, length) in enumerate(zip(p, lengths.tolist(), strict=True)):
         factors = [other for i, other in enumerate(p) for _ in range(int(lengths[i]) - (i == j))]
         polynomial = [mpmath.mpf(1)]
         for factor in factors:
-            polynomial = [a - factor * b for a, b in zip([*polynomial, 0], [0, *polynomial], strict=True)]
+            polynomial = [
+                a - factor * b for a, b in zip([*polynomial, 0], [0, *polynomial], strict=True)
+            ]
         winning.append(
             length * mine * mpmath.fsum(c / (k + 1) for k, c in enumerate(polynomial))
             if length
@@ -67,7 +72,8 @@ def test_the_integral_is_the_law_of_coins_in_random_order():
 def counts_of(size, seed, depths, lengths, rate):
     entropy = Seeded(seed)
     return np.bincount(
-        [first_head(depths, lengths, rate, entropy) for _ in range(size)], minlength=int(lengths.sum())
+        [first_head(depths, lengths, rate, entropy) for _ in range(size)],
+        minlength=int(lengths.sum()),
     )
 
 
@@ -107,7 +113,10 @@ def test_candidates_that_once_showed_tails_stay_out():
     offset = [0]
     assert (
         first_head(
-            depths, lengths, Fraction(1), Scripted([*ring_1, *offset, *ring_1, *offset, *ring_0, *offset])
+            depths,
+            lengths,
+            Fraction(1),
+            Scripted([*ring_1, *offset, *ring_1, *offset, *ring_0, *offset]),
         )
         == 0
     )
@@ -118,7 +127,11 @@ def test_candidates_that_once_showed_tails_stay_out():
 def test_a_candidate_that_showed_tails_stays_out_whatever_its_next_coin_says():
     """The script: candidate 1 rings and has shown tails; it rings again, with a coin that would do by itself."""
     depths, lengths = runs((0, 1), (5, 1))
-    tails, heads, other = [LAST - 1, 1 << 40, LAST - 1], [LAST - 1, LAST - 1, 1 << 33], [0, 1 << 63, 0]
+    tails, heads, other = (
+        [LAST - 1, 1 << 40, LAST - 1],
+        [LAST - 1, LAST - 1, 1 << 33],
+        [0, 1 << 63, 0],
+    )
     script = [word for ring in (tails, heads, other) for word in (*ring, 0)]
     assert first_head(depths, lengths, Fraction(1), Scripted(script)) == 0
     assert first_head(depths, lengths, Fraction(1), Scripted([*heads, 0])) == 1
@@ -132,7 +145,10 @@ def near(value, offset, bits=320):
 CASES = {
     "small": (*SMALL, RATE),
     "long": (*runs((1 << 38, 1 << 38), (0, 3), (5 << 40, 1 << 39)), Fraction(1, 1 << 40)),
-    "deep": (*runs((0, 1), ((1 << 62) - 1, 1 << 40), (35, 1 << 38), (2000, 1 << 39)), Fraction(4, 5)),
+    "deep": (
+        *runs((0, 1), ((1 << 62) - 1, 1 << 40), (35, 1 << 38), (2000, 1 << 39)),
+        Fraction(4, 5),
+    ),
 }
 
 
@@ -154,7 +170,10 @@ def test_runs_are_picked_exactly_in_proportion(name, apart):
                 if 0 < value < 1:
                     first, *more = near(share, side << apart)
                     expected = next(j for j, s in enumerate(shares) if value < s)
-                    assert known.picked(LazyUniform(first, Scripted([*more, *[1 << 63] * 9]))) == expected
+                    assert (
+                        known.picked(LazyUniform(first, Scripted([*more, *[1 << 63] * 9])))
+                        == expected
+                    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -169,7 +188,9 @@ def test_rings_are_accepted_exactly_up_to_their_edge(name, apart):
         waits = [near(mpmath.exp(-mpmath.mpf(e)), 12345) for e in (0.7, 1.9)]
         spent = -mpmath.fsum(
             mpmath.log(
-                mpmath.fsum(mpmath.mpf(w) / mpmath.mpf(2) ** (64 * (k + 1)) for k, w in enumerate(words))
+                mpmath.fsum(
+                    mpmath.mpf(w) / mpmath.mpf(2) ** (64 * (k + 1)) for k, w in enumerate(words)
+                )
             )
             for words in waits
         )
@@ -179,7 +200,10 @@ def test_rings_are_accepted_exactly_up_to_their_edge(name, apart):
                 if not 0 < edge + side * mpmath.mpf(2) ** (apart - 320) < 1:
                     continue
                 coin = near(edge, side * ((1 << apart) + (1 << 60)))
-                lazy = [LazyUniform(words[0], Scripted([*words[1:], *[0] * 9])) for words in (*waits, coin)]
+                lazy = [
+                    LazyUniform(words[0], Scripted([*words[1:], *[0] * 9]))
+                    for words in (*waits, coin)
+                ]
                 assert known.first_ring(run, lazy[:2], lazy[2]) is (side < 0)
 
 
@@ -199,7 +223,8 @@ def test_floats_propose_what_decimals_decide(pairs, rate, word, other):
     if known.depths[decided]:
         wait, coin = LazyUniform(word, Seeded(1)), LazyUniform(other, Seeded(2))
         assert (
-            known.first_ring(decided, [wait], coin) in {known._first_ring(decided, [wait], coin)} - {None}
+            known.first_ring(decided, [wait], coin)
+            in {known._first_ring(decided, [wait], coin)} - {None}
             or wait.length > 64
         )
 
@@ -209,7 +234,8 @@ def test_one_candidate_and_empty_runs():
     assert first_head(*runs((5, 0), (0, 1), (0, 0)), Fraction(1), Seeded(1)) == 0
     assert {first_head(*runs((-3, 2)), Fraction(1), Seeded(seed)) for seed in range(20)} == {0, 1}
     assert {
-        first_head(*runs((7, 2), (-9, 0), (10**9, 5)), Fraction(1), Seeded(seed)) for seed in range(20)
+        first_head(*runs((7, 2), (-9, 0), (10**9, 5)), Fraction(1), Seeded(seed))
+        for seed in range(20)
     } == {0, 1}, "from the best"
 
 

@@ -74,7 +74,9 @@ def test_every_boundary_is_exactly_where_the_law_has_it(name, apart):
     depths, lengths, rate = CASES[name]
     total = int(lengths.sum())
     ends = np.cumsum(lengths)
-    boundaries = sorted({1, total // 3 + 1, total, *(int(end) + i for end in ends for i in (-1, 0, 1))})
+    boundaries = sorted(
+        {1, total // 3 + 1, total, *(int(end) + i for end in ends for i in (-1, 0, 1))}
+    )
     with mpmath.workdps(160):
         for i in [i for i in boundaries if 0 < i <= total]:
             edge = survival(depths, lengths, rate, i)
@@ -90,7 +92,11 @@ def test_every_boundary_is_exactly_where_the_law_has_it(name, apart):
                 if side > 0:
                     expected = i - 1 if with_margin < neighbours[0] else None
                 else:
-                    expected = (i if i < total else -1) if i == total or with_margin < neighbours[1] else None
+                    expected = (
+                        (i if i < total else -1)
+                        if i == total or with_margin < neighbours[1]
+                        else None
+                    )
                 if expected is not None:
                     got = first_success(depths, lengths, rate, Scripted([*words, *[1 << 63] * 20]))
                     assert (-1 if got is None else got) == expected, (i, side)
@@ -103,7 +109,9 @@ def test_every_boundary_is_exactly_where_the_law_has_it(name, apart):
     st.integers(0, LAST),
 )
 def test_floats_propose_what_decimals_decide(pairs, rate, word):
-    depths, lengths = runs(*pairs) if pairs else (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    depths, lengths = (
+        runs(*pairs) if pairs else (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    )
     proposed = module._propose_position(depths, lengths, rate, word)
     uniform = module.LazyUniform(word, Seeded(1))
     while (decided := module._locate_position(depths, lengths, rate, uniform)) is None:
@@ -132,11 +140,15 @@ def fits(places, bins, depths, lengths, rate):
     """Return whether chi-square over `bins` groups of positions of about equal probability under this law lets the draws pass."""
     probabilities = law(depths, lengths, rate)
     group = np.minimum((np.cumsum(probabilities) * bins).astype(int), bins - 1)
-    counts = np.bincount([group[-1 if place is None else place] for place in places], minlength=bins)
+    counts = np.bincount(
+        [group[-1 if place is None else place] for place in places], minlength=bins
+    )
     expected = np.bincount(group, weights=probabilities, minlength=bins) * len(places)
     kept = expected > 5
     return (
-        stats.chisquare(counts[kept], expected[kept] * counts[kept].sum() / expected[kept].sum()).pvalue
+        stats.chisquare(
+            counts[kept], expected[kept] * counts[kept].sum() / expected[kept].sum()
+        ).pvalue
         > LEVEL
     )
 
@@ -156,7 +168,10 @@ def test_draws_fit_and_other_rates_are_convicted():
 
 def test_draws_over_many_runs_fit():
     generator = np.random.default_rng(3)
-    depths, lengths = np.sort(generator.integers(60, 300, 200))[::-1].copy(), generator.integers(1, 60, 200)
+    depths, lengths = (
+        np.sort(generator.integers(60, 300, 200))[::-1].copy(),
+        generator.integers(1, 60, 200),
+    )
     case = depths, lengths, Fraction(1, 20)
     assert fits(draws(1500, 5, *case), 20, *case)
 
@@ -264,7 +279,10 @@ def test_empty_runs_of_any_depth_change_nothing(rows, depth, seed):
     """A search fills its rows up with runs at the depth of no record, which may be a certain success."""
     depths, lengths = lined_up(rows)
     more = np.full((len(rows), 2), depth, dtype=np.int64)
-    padded = np.concatenate([depths, more], axis=1), np.concatenate([lengths, np.zeros_like(more)], axis=1)
+    padded = (
+        np.concatenate([depths, more], axis=1),
+        np.concatenate([lengths, np.zeros_like(more)], axis=1),
+    )
     found = [
         first_successes(*given, Fraction(1, 7), Seeded(seed)).tolist()
         for given in ((depths, lengths), padded)
@@ -277,7 +295,9 @@ def test_rows_that_floats_leave_open_are_decided_by_decimals(monkeypatch):
     words = Seeded(2).words(30).tolist()
     sure = first_successes(depths, lengths, Fraction(1, 3), Scripted(words)).tolist()
     monkeypatch.setattr(
-        module, "_propose_positions", lambda depths, *_: np.full(len(depths), module._OPEN, dtype=np.int64)
+        module,
+        "_propose_positions",
+        lambda depths, *_: np.full(len(depths), module._OPEN, dtype=np.int64),
     )
     more = Scripted([*words, *[1 << 63] * 200])
     assert first_successes(depths, lengths, Fraction(1, 3), more).tolist() == sure

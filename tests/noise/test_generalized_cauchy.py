@@ -117,7 +117,9 @@ def test_draws_have_the_law_and_no_other_scale(gamma):
         assert far(drawn / 1.1) > FAR
     if gamma <= 6:  # another route, a beta variable: beyond, it rounds to 1 too often
         beta = 1 / (1 + drawn ** float(gamma))[::-1]
-        assert np.abs(stats.beta(1 - 1 / float(gamma), 1 / float(gamma)).cdf(beta) - steps).max() < FAR
+        assert (
+            np.abs(stats.beta(1 - 1 / float(gamma), 1 / float(gamma)).cdf(beta) - steps).max() < FAR
+        )
 
 
 def test_signs_are_fair_and_tell_nothing_of_the_size():
@@ -126,7 +128,9 @@ def test_signs_are_fair_and_tell_nothing_of_the_size():
     assert abs(positive.mean() - 0.5) < 3.3 / math.sqrt(N)  # Hoeffding: 2 exp(-2 3.3^2) < 1e-9
     for half in (drawn[positive], -drawn[~positive]):
         steps = np.arange(1, half.size + 1) / half.size
-        assert np.abs(law(4).cdf(np.sort(half)) - steps).max() < math.sqrt(math.log(2e9) / (2 * half.size))
+        assert np.abs(law(4).cdf(np.sort(half)) - steps).max() < math.sqrt(
+            math.log(2e9) / (2 * half.size)
+        )
 
 
 def test_small_numbers_keep_their_digits():
@@ -155,7 +159,9 @@ def test_a_proposal_word_by_word():
 
 def test_the_tail_reaches_as_far_as_it_should():
     first = [0, 1 << 63, (1 << 64) - 1, 1]  # U = 2^-65, an outer proposal, taken
-    assert law(4)._proposed(1, Scripted(first)).tolist() == pytest.approx([2 ** (65 / 3)], rel=1e-14)
+    assert law(4)._proposed(1, Scripted(first)).tolist() == pytest.approx(
+        [2 ** (65 / 3)], rel=1e-14
+    )
     drawn = law(2).sample(N, Seeded(7))
     assert drawn.max() > N / 40  # P(|Z| > t) = 2/(pi t): it stays below with probability exp(-25)
     assert drawn.min() < 40 / N
@@ -172,6 +178,8 @@ def test_it_is_a_value():
     assert pickle.loads(pickle.dumps(law(4))) == law(4)
     assert hash(law(4)) == hash(law(Fraction(4)))
     for bad in GAMMA.invalid:
-        with pytest.raises(InvalidParameter, match=r"^gamma must be a number from 1\.1 to 100; got "):
+        with pytest.raises(
+            InvalidParameter, match=r"^gamma must be a number from 1\.1 to 100; got "
+        ):
             GAMMA("gamma", bad)
     assert [GAMMA("gamma", value) for value in GAMMA.valid] == [4, 2, Fraction(3, 2)]

@@ -29,7 +29,9 @@ def interrupted(call, at):
         return line
 
     before = sys.gettrace()
-    sys.settrace(lambda frame, event, arg: line if frame.f_code.co_filename == entropy.__file__ else None)
+    sys.settrace(
+        lambda frame, event, arg: line if frame.f_code.co_filename == entropy.__file__ else None
+    )
     try:
         call()
     except Interrupt:
@@ -41,13 +43,17 @@ def interrupted(call, at):
 
 @pytest.mark.parametrize("make", [System, lambda: Seeded(5)], ids=["system", "seeded"])
 @pytest.mark.parametrize("drawn", [0, 1, 8000])
-@pytest.mark.parametrize("wanted", [6, 2000, 10_000])  # out of the pool, out of a new one, and around it
+@pytest.mark.parametrize(
+    "wanted", [6, 2000, 10_000]
+)  # out of the pool, out of a new one, and around it
 @pytest.mark.sample(4)
 def test_an_interrupt_anywhere_in_a_draw_hands_out_no_word_twice_and_no_zeros(make, drawn, wanted):
     for at in count(1):
         source = make()
         words = [source.words(drawn)]
-        ended = not interrupted(lambda source=source, words=words: words.append(source.words(wanted)), at)
+        ended = not interrupted(
+            lambda source=source, words=words: words.append(source.words(wanted)), at
+        )
         words += [source.words(6), source.words(2000), source.words(8191)]
         seen = np.concatenate(words)
         assert seen.all(), f"words that were wiped were handed out after an interrupt at line {at}"
@@ -58,7 +64,9 @@ def test_an_interrupt_anywhere_in_a_draw_hands_out_no_word_twice_and_no_zeros(ma
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 200, 8000])
-def test_an_interrupt_anywhere_while_words_are_forgotten_hands_out_no_word_twice_and_no_zeros(drawn):
+def test_an_interrupt_anywhere_while_words_are_forgotten_hands_out_no_word_twice_and_no_zeros(
+    drawn,
+):
     for at in count(1):
         source = System()
         words = [source.words(drawn), source.words(1)]
@@ -83,7 +91,9 @@ def handled(call, at, handler):
         return line
 
     before = sys.gettrace()
-    sys.settrace(lambda frame, event, arg: line if frame.f_code.co_filename == entropy.__file__ else None)
+    sys.settrace(
+        lambda frame, event, arg: line if frame.f_code.co_filename == entropy.__file__ else None
+    )
     try:
         call()
     finally:
@@ -175,7 +185,9 @@ def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(source, inside):
 
 def test_a_child_that_is_forked_in_the_middle_of_a_draw_draws_words_of_its_own():
     handler = "lambda *_: (setattr(entropy, '_read_keystream', done), found.append(os.fork()))"
-    done = ran(HANDLED.format(source="sd.SYSTEM", handler=handler, inside="_read_keystream") + FORKING)
+    done = ran(
+        HANDLED.format(source="sd.SYSTEM", handler=handler, inside="_read_keystream") + FORKING
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -185,7 +197,10 @@ def test_an_interrupt_anywhere_keeps_no_lock(drawn):
     for at in count(1):
         source, taken = System(), []
         source.words(drawn)
-        ended = interrupted_by_keyboard(lambda source=source: (source.words(37), source.renew()), at) is None
+        ended = (
+            interrupted_by_keyboard(lambda source=source: (source.words(37), source.renew()), at)
+            is None
+        )
 
         def other(source=source, taken=taken):
             taken.append(source._stream.lock.acquire(timeout=5))

@@ -113,7 +113,9 @@ def test_a_truncated_sampler_is_convicted(monkeypatch):
     monkeypatch.setattr(
         Geometric, "_raised", lambda self, drawn, high, level, entropy: drawn
     )  # the rest is forgotten
-    assert_convicted(Geometric(Fraction(1, 50)), Geometric(Fraction(1, 50)).sample(60_000, Seeded(5)))
+    assert_convicted(
+        Geometric(Fraction(1, 50)), Geometric(Fraction(1, 50)).sample(60_000, Seeded(5))
+    )
 
 
 def test_binary_digits_multiply_to_the_geometric_mass():
@@ -138,7 +140,10 @@ def test_a_draw_beyond_the_word_is_a_python_integer(monkeypatch):
     monkeypatch.setattr(
         geometric_module, "_WORD_LIMIT", 1 << 43
     )  # the true limit is reached once in e^(2^21) draws
-    none, carry = [(1 << 64) - 1], [0]  # the largest word is above every probability, the smallest below
+    none, carry = (
+        [(1 << 64) - 1],
+        [0],
+    )  # the largest word is above every probability, the smallest below
     drawn = law.sample(1, Scripted(none * 43 + carry + carry * 3 + none * 2))
     assert drawn.dtype == object
     assert drawn.tolist() == [4 << 43]
@@ -147,7 +152,9 @@ def test_a_draw_beyond_the_word_is_a_python_integer(monkeypatch):
 
 
 @pytest.mark.parametrize(("carries", "kind"), [(6, np.int64), (7, object)])
-def test_what_stays_in_a_word_leaves_room_for_the_difference_of_two_draws(monkeypatch, carries, kind):
+def test_what_stays_in_a_word_leaves_room_for_the_difference_of_two_draws(
+    monkeypatch, carries, kind
+):
     coins = iter([True] * carries + [False])
     monkeypatch.setattr(geometric_module, "bernoulli", lambda *_: np.array([next(coins)]))
     law = Geometric(Fraction(1, 1 << 40))
@@ -247,7 +254,9 @@ def test_a_wide_enclosure_decides_nothing():
     from sordino.noise.samplers.bernoulli import _invert_cdf
 
     wide = lambda _digits: (Decimal("0.2"), Decimal("0.3"))  # noqa: E731
-    middle = 1 << 190  # U = 0.25: below C(0) = 0.8^5 = 0.33 for the one end, above 0.7^5 = 0.17 for the other
+    middle = (
+        1 << 190
+    )  # U = 0.25: below C(0) = 0.8^5 = 0.33 for the one end, above 0.7^5 = 0.17 for the other
     assert _invert_cdf(5, wide, middle, 192) is None
     assert _invert_cdf(5, wide, 1 << 180, 192) == 0
     assert _invert_cdf(5, lambda _digits: (Decimal("0.9"), Decimal(1)), middle, 192) is None
@@ -267,8 +276,14 @@ def test_gaussian_draws_that_only_the_exact_exponent_decides(monkeypatch):
 def test_wide_gaussians_have_closed_forms(rate):
     law = DiscreteGaussian(rate)
     sigma = math.sqrt(1 / (2 * float(rate)))
-    for z, tail in ((1.0, 0.15865525393145707), (1.959963984540054, 0.025), (6.0, 9.865876450376946e-10)):
-        assert float(law.sf(round(z * sigma))) == pytest.approx(tail, rel=2e-2 if sigma < 1e4 else 1e-4)
+    for z, tail in (
+        (1.0, 0.15865525393145707),
+        (1.959963984540054, 0.025),
+        (6.0, 9.865876450376946e-10),
+    ):
+        assert float(law.sf(round(z * sigma))) == pytest.approx(
+            tail, rel=2e-2 if sigma < 1e4 else 1e-4
+        )
         assert float(law.cdf(-round(z * sigma) - 1)) == pytest.approx(
             float(law.sf(round(z * sigma))), rel=1e-12
         )
@@ -281,4 +296,6 @@ def test_the_closed_form_of_wide_gaussians_agrees_with_the_sum():
 
     law = DiscreteGaussian(Fraction(1, 1_900_000))  # still summed term by term
     points = np.array([-4000, -900, -1, 0, 1, 500, 3000, 6000])
-    assert _wide_sf(float(law.rate), points.astype(float)) == pytest.approx(law.sf(points), rel=1e-9)
+    assert _wide_sf(float(law.rate), points.astype(float)) == pytest.approx(
+        law.sf(points), rel=1e-9
+    )

@@ -21,7 +21,9 @@ from sordino.noise.samplers.powers import (
     uniforms,
 )
 
-EDGES = np.array([math.log(2) / 2, math.log(2), 1.5 * math.log(2), -math.log1p(-math.sqrt(0.5)), DEEP])
+EDGES = np.array(
+    [math.log(2) / 2, math.log(2), 1.5 * math.log(2), -math.log1p(-math.sqrt(0.5)), DEEP]
+)
 
 
 def depths_of(rate, count):
@@ -36,12 +38,14 @@ def depths_of(rate, count):
 def furthest(computed, true, bound):
     """Return the largest relative error as a part of its bound, which is in units of 2^-53."""
     return max(
-        float(abs(c / t - 1)) / (b * UNIT) for c, t, b in zip(computed.tolist(), true, bound, strict=True)
+        float(abs(c / t - 1)) / (b * UNIT)
+        for c, t, b in zip(computed.tolist(), true, bound, strict=True)
     )
 
 
 @pytest.mark.parametrize(
-    "rate", [Fraction(1, 1 << 40), Fraction(79, 506), Fraction(3), Fraction((1 << 61) - 1, (1 << 60) + 7)]
+    "rate",
+    [Fraction(1, 1 << 40), Fraction(79, 506), Fraction(3), Fraction((1 << 61) - 1, (1 << 60) + 7)],
 )
 def test_floats_are_as_right_as_they_say(rate):
     depths = depths_of(rate, 150)
@@ -50,13 +54,19 @@ def test_floats_are_as_right_as_they_say(rate):
     assert (hazards(x) == logarithms(p, q)).all()
     kept = x < DEEP
     with mpmath.workdps(60):
-        true = [mpmath.mpf(rate.numerator) * int(depth) / rate.denominator for depth in depths[kept].tolist()]
+        true = [
+            mpmath.mpf(rate.numerator) * int(depth) / rate.denominator
+            for depth in depths[kept].tolist()
+        ]
         assert furthest(x[kept], true, [4.0] * len(true)) < 1
         assert (
             furthest(p[kept], [mpmath.exp(-t) for t in true], 4 * x[kept] + 16) < 0.75
         )  # three of the four are proven
         assert furthest(q[kept], [-mpmath.expm1(-t) for t in true], [32.0] * len(true)) < 0.5
-        hazard = [-mpmath.log(-mpmath.expm1(-t)) if t < 1 else -mpmath.log1p(-mpmath.exp(-t)) for t in true]
+        hazard = [
+            -mpmath.log(-mpmath.expm1(-t)) if t < 1 else -mpmath.log1p(-mpmath.exp(-t))
+            for t in true
+        ]
         assert furthest(hazards(x)[kept], hazard, 6 * x[kept] + 64) < 0.5
     assert not p[~kept].any()
     assert (q[~kept] == 1).all()
@@ -70,7 +80,10 @@ def test_rates_at_both_ends(power):
     with mpmath.workdps(200):
         true = [mpmath.mpf(2) ** power * depth for depth in (1, 3)]
         if power < 0:
-            assert furthest(hazards(x), [-mpmath.log(-mpmath.expm1(-t)) for t in true], [64.0] * 2) < 0.5
+            assert (
+                furthest(hazards(x), [-mpmath.log(-mpmath.expm1(-t)) for t in true], [64.0] * 2)
+                < 0.5
+            )
     if power > 0:
         assert (x == DEEP).all()
 
@@ -96,7 +109,11 @@ def test_exponential_variables_of_words():
     computed = logarithms(*uniforms(words))
     with mpmath.workdps(60):
         assert (
-            furthest(computed, [-mpmath.log(mpmath.mpf(word) / 2**64) for word in words], [40.0] * len(words))
+            furthest(
+                computed,
+                [-mpmath.log(mpmath.mpf(word) / 2**64) for word in words],
+                [40.0] * len(words),
+            )
             < 0.5
         )
         for word, (low, high) in zip(words, exponentials(words), strict=True):

@@ -13,7 +13,14 @@ from sordino.noise import Probability, bernoulli_exp, uniform_below
 from sordino.noise.samplers.bernoulli import is_below
 from support.scripted import Scripted
 
-RATES = [Fraction(1, 2), Fraction(1, 50), Fraction(3, 7), Fraction(1, 10**9), Fraction(20), Fraction(5000)]
+RATES = [
+    Fraction(1, 2),
+    Fraction(1, 50),
+    Fraction(3, 7),
+    Fraction(1, 10**9),
+    Fraction(20),
+    Fraction(5000),
+]
 
 
 def digits(value, b):
@@ -31,7 +38,9 @@ def test_digits_agree_with_another_library(x, b):
 
 
 @given(
-    st.fractions(min_value=0, max_value=40, max_denominator=1 << 40), st.integers(1, 300), st.integers(1, 200)
+    st.fractions(min_value=0, max_value=40, max_denominator=1 << 40),
+    st.integers(1, 300),
+    st.integers(1, 200),
 )
 def test_fewer_digits_are_a_prefix(x, b, more):
     p = Probability.exp(x)
@@ -89,7 +98,9 @@ def test_exponential_coins_are_unmoved_by_a_proposal_within_its_tolerance():
     edge = Probability.exp(x).bits(64)
     for word in (edge - 5, edge - 1, edge + 1, edge + 5):
         results = {
-            bool(bernoulli_exp(np.array([float(x) + error]), lambda _: x, Scripted([word, 0, 0]))[0])
+            bool(
+                bernoulli_exp(np.array([float(x) + error]), lambda _: x, Scripted([word, 0, 0]))[0]
+            )
             for error in (-(2.0**-44), 0.0, 2.0**-44)
         }
         assert len(results) == 1

@@ -31,7 +31,13 @@ def test_table_two_against_the_least_variances(function):
     below = []
     for epsilon, printed in zip(EPSILONS, TABLE_TWO[function], strict=True):
         m = CompositeMechanism(
-            lower=0, upper=1, epsilon=epsilon, activation=activation, base=base, tuned_for="center", **hump
+            lower=0,
+            upper=1,
+            epsilon=epsilon,
+            activation=activation,
+            base=base,
+            tuned_for="center",
+            **hump,
         )
         least = m.variance(at=0.5)
         # the width is the best one on the grid, and the variance of the grid is within 1e-5 of the continuous optimum (test_composite)
@@ -51,8 +57,12 @@ def test_the_losses_of_counts_are_those_of_an_interval_about_the_answer(activati
         assert (about.output_range[1] - count) / count == pytest.approx(loss, rel=0.18), (
             "axes that end at a round number"
         )
-        beside = CompositeMechanism(lower=count + 0.5, upper=count + 1.5, tuned_for="center", **kind)
-        assert beside.output_range[0] > about.output_range[0], "what the one can release the other cannot"
+        beside = CompositeMechanism(
+            lower=count + 0.5, upper=count + 1.5, tuned_for="center", **kind
+        )
+        assert beside.output_range[0] > about.output_range[0], (
+            "what the one can release the other cannot"
+        )
         whole = CompositeMechanism(lower=0, upper=2 * count, **kind)
         assert whole.variance(at=count) > count**2, "used as it must be"
 
@@ -80,5 +90,8 @@ def test_folding_leaves_the_mean_absolute_error_and_lowers_the_variance(noise):
 
 def test_a_composite_mechanism_is_no_way_to_a_count():
     count = LaplaceMechanism(epsilon=1, sensitivity=COUNTING).noise.variance
-    assert FoldedMechanism(lower=0, upper=1000, epsilon=1, sensitivity=COUNTING).variance(at=768) <= count
+    assert (
+        FoldedMechanism(lower=0, upper=1000, epsilon=1, sensitivity=COUNTING).variance(at=768)
+        <= count
+    )
     assert CompositeMechanism(lower=0, upper=1000, epsilon=1).variance(at=768) > 1e5 * count

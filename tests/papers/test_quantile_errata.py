@@ -39,9 +39,9 @@ def ours(data, lower, cap, q=1):
 @pytest.mark.parametrize(("lower", "off"), [(0, 2), (-5, 12), (17, -32), (1, 0)])
 def test_e1_the_listing_returns_its_value_with_the_wrong_sign(lower, off):
     _, edges = ours([lower], lower, lower + 255)
-    assert [value - edge for (_, value), edge in zip(listing([lower], lower, 2, 8), edges, strict=True)] == [
-        off
-    ] * 8
+    assert [
+        value - edge for (_, value), edge in zip(listing([lower], lower, 2, 8), edges, strict=True)
+    ] == [off] * 8
 
 
 def test_e2_the_first_test_of_the_listing_is_the_first_edge():
@@ -100,7 +100,9 @@ def test_e5_gumbel_noise_needs_no_equal_rates(e1, e2):
         ([0, 0], [1, 0], e1 + e2),
         ([-3, -3], [-2, -3], e1 + e2),
     ):
-        ratios = [math.log(a / b) for a, b in zip(gumbel(one, e1, e2), gumbel(other, e1, e2), strict=True)]
+        ratios = [
+            math.log(a / b) for a, b in zip(gumbel(one, e1, e2), gumbel(other, e1, e2), strict=True)
+        ]
         assert max(map(abs, ratios)) <= most + 1e-6
 
 
@@ -117,7 +119,10 @@ def test_e7_without_a_cap_the_mean_is_infinite():
         quantile = Quantile(q=1, epsilon=1, adjacency="replace-one", lower=0, cap=cap, growth=2)
         law = walk(data, quantile.grid.edges.tolist(), 1, HALF, HALF, True)
         means.append(
-            sum(mass * quantile.grid.edges[min(edge, quantile.grid.size - 1)] for edge, mass in law.items())
+            sum(
+                mass * quantile.grid.edges[min(edge, quantile.grid.size - 1)]
+                for edge, mass in law.items()
+            )
         )
     assert means[1] > 1000 * means[0]
     assert means[2] > 1e6 * means[1]
@@ -127,14 +132,19 @@ def test_e8_more_threshold_noise_rate_makes_values_far_beyond_rare():
     """rho = e1/e2 = 2 cuts P(J > 100) from 1/101 to 1.9e-4, in the limit of fine lattices."""
     assert 2 * special.beta(101, 2) == pytest.approx(1.94e-4, rel=0.01)
     data, edges = [0.5] * 40, list(range(1, 102))
-    tails = [walk(data, edges, 1, ratio * Fraction(1, 20), Fraction(1, 20), True)[101] for ratio in (1, 2)]
+    tails = [
+        walk(data, edges, 1, ratio * Fraction(1, 20), Fraction(1, 20), True)[101]
+        for ratio in (1, 2)
+    ]
     assert tails[1] < tails[0] / 20
 
 
 def test_e10_the_interval_of_lemma_b1_is_the_cost():
     """Both directed bounds; that both are attained is in tests/privacy/test_quantile.py."""
     for q in (HALF, Fraction(3, 4), Fraction(1)):
-        stated = Quantile(q=q, epsilon=1, adjacency="add-remove", lower=0, cap=7, growth=2, ratio=2).cost
+        stated = Quantile(
+            q=q, epsilon=1, adjacency="add-remove", lower=0, cap=7, growth=2, ratio=2
+        ).cost
         e2 = 1 / (2 * q + 1)
         assert (stated.low, stated.high) == (max(q * e2, (1 - q) * 2 * e2), 1)
 

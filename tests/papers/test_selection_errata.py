@@ -10,7 +10,13 @@ import mpmath
 import pytest
 from scipy import integrate
 
-from sordino.mechanisms.crossings.split import Task, best_correction, lead_probability, log_success, stays
+from sordino.mechanisms.crossings.split import (
+    Task,
+    best_correction,
+    lead_probability,
+    log_success,
+    stays,
+)
 from sordino.noise import Geometric
 from sordino_audit.controls.enumerated import SPARSE_VECTORS
 
@@ -123,7 +129,10 @@ def images(rule, q, changed, values, winner):
 
 def test_the_printed_alignment_of_top_k_with_exponential_noise_is_not_one_to_one():
     q, changed, values = (0, 0, 0), (2, -2, 2), range(5)  # in halves of the bound
-    printed, ours = images(printed_alignment, q, changed, values, 0), images(aligned, q, changed, values, 0)
+    printed, ours = (
+        images(printed_alignment, q, changed, values, 0),
+        images(aligned, q, changed, values, 0),
+    )
     assert len(set(printed)) < len(printed)
     assert len(set(ours)) == len(ours)
 
@@ -133,8 +142,14 @@ def test_our_alignment_is_one_to_one_on_every_small_neighbor_and_only_raises_noi
         for winner in range(3):
             mapped = images(aligned, (0, 0, 0), changed, range(4), winner)
             assert len(set(mapped)) == len(mapped)
-            before = images(lambda q, c, noise, w: tuple(noise), (0, 0, 0), changed, range(4), winner)
-            assert all(x >= y for a, b in zip(mapped, before, strict=True) for x, y in zip(a, b, strict=True))
+            before = images(
+                lambda q, c, noise, w: tuple(noise), (0, 0, 0), changed, range(4), winner
+            )
+            assert all(
+                x >= y
+                for a, b in zip(mapped, before, strict=True)
+                for x, y in zip(a, b, strict=True)
+            )
 
 
 # ---- the best correction and appending (Liu et al., Theorems 4 and 8, section 4.3) ------------------------------------
@@ -198,7 +213,9 @@ def test_appended_passes_are_dependent_and_the_printed_sum_exceeds_one():
 def test_the_gap_of_a_late_pass_says_nothing_about_its_answer(below):
     """Given that it fires, exponential noise exceeds the level by a fresh exponential number, whatever the answer was."""
     scale, level = 4, 10
-    conditional = [survival(level + below + x, scale) / survival(level + below, scale) for x in (1, 4, 9)]
+    conditional = [
+        survival(level + below + x, scale) / survival(level + below, scale) for x in (1, 4, 9)
+    ]
     assert conditional == pytest.approx([survival(x, scale) for x in (1, 4, 9)], rel=1e-12)
 
 

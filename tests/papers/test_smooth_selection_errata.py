@@ -33,7 +33,10 @@ def synthetic(markers):
 
 def best_of(noisy, scores):
     return float(
-        (np.take_along_axis(scores, noisy.argmax(axis=1)[:, None], axis=1)[:, 0] == scores.max(axis=1)).mean()
+        (
+            np.take_along_axis(scores, noisy.argmax(axis=1)[:, None], axis=1)[:, 0]
+            == scores.max(axis=1)
+        ).mean()
     )
 
 
@@ -79,7 +82,8 @@ def test_means_do_not_order_accuracies():
     exponential = best_of(scores + mean * rng.exponential(size=scores.shape), scores)
     cauchy = best_of(scores + mean / GeneralizedCauchy(10).mean * heavy(5, 10), scores)
     steps = best_of(
-        scores + mean * math.expm1(9) * (rng.geometric(-math.expm1(-9), size=scores.shape) - 1), scores
+        scores + mean * math.expm1(9) * (rng.geometric(-math.expm1(-9), size=scores.shape) - 1),
+        scores,
     )
     assert exponential == pytest.approx(0.505, abs=0.03)
     assert cauchy == pytest.approx(0.618, abs=0.03)

@@ -88,14 +88,21 @@ LAWS = list(product((Geometric, DiscreteLaplace), repeat=2))
     ],
 )
 @pytest.mark.sample(4)
-def test_success_is_the_sum_to_ten_digits_and_never_above_it(query, threshold, run, stages, low, high, rates):
+def test_success_is_the_sum_to_ten_digits_and_never_above_it(
+    query, threshold, run, stages, low, high, rates
+):
     laws = query(rates[0]), threshold(rates[1])
-    found, exact = success(run, stages, low, high, *laws), float(by_sum(run, stages, low, high, *laws))
+    found, exact = (
+        success(run, stages, low, high, *laws),
+        float(by_sum(run, stages, low, high, *laws)),
+    )
     assert exact * (1 - 2.0**-32) <= found <= exact
 
 
 @pytest.mark.parametrize(("query", "threshold"), LAWS)
-@pytest.mark.parametrize("rates", [(Fraction(1, 60), Fraction(1, 20)), (Fraction(1, 10), Fraction(1, 90))])
+@pytest.mark.parametrize(
+    "rates", [(Fraction(1, 60), Fraction(1, 20)), (Fraction(1, 10), Fraction(1, 90))]
+)
 @pytest.mark.sample(4)
 def test_few_nodes_are_below_too_and_more_of_them_closer(monkeypatch, query, threshold, rates):
     run, stages, low, high = 20, 2, -300, 80
@@ -124,7 +131,9 @@ def test_a_grid_of_a_million_steps_a_scale_is_close_to_the_continuous_task():
         )
         share = float(m.threshold_epsilon)
         expected = math.exp(log_success(Task(query, limit, 2, 2, False, 15, margin), share, 3.0))
-        assert 1 - plan.accuracy(m, answers=15, alpha=margin).beta == pytest.approx(expected, abs=2e-6)
+        assert 1 - plan.accuracy(m, answers=15, alpha=margin).beta == pytest.approx(
+            expected, abs=2e-6
+        )
 
 
 def geometric(ratio):
@@ -147,14 +156,18 @@ def test_it_is_the_probability_of_the_transcript_for_the_hardest_answers(resampl
     stages, times = (1, 2) if resample else (2, 1)
     beta = 1 - success(1, stages, -alpha, alpha, geometric(THIRD), geometric(HALF)) ** times
     worst = 0.0
-    for q in product((-alpha, -alpha - 1), (alpha, alpha + 2), (-alpha, -alpha - 3), (alpha, alpha + 1)):
+    for q in product(
+        (-alpha, -alpha - 1), (alpha, alpha + 2), (-alpha, -alpha - 3), (alpha, alpha + 1)
+    ):
         parts = [q[:2], q[2:]] if resample else [q]
         worst = max(worst, 1 - float(math.prod(verdicts(part) for part in parts)))
     assert worst == pytest.approx(beta, abs=1e-9)
 
 
 def test_oracles_of_the_sparse_vector():
-    m = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=EITHER, threshold_noise=L, split=HALF)
+    m = SparseVector(
+        threshold=0, positives=1, epsilon=1, sensitivity=EITHER, threshold_noise=L, split=HALF
+    )
     alpha = 4 * (math.log(10) + math.log(4))
     exact = plan.accuracy(m, answers=10, alpha=alpha).beta
     assert exact == pytest.approx(0.2554, abs=5e-5)
@@ -171,7 +184,9 @@ def test_oracles_of_the_sparse_vector():
     )
     rightly = 1 - plan.accuracy(best, answers=10, alpha=0).beta
     assert rightly == pytest.approx(0.0289486222218, abs=1e-7)  # C10
-    assert rightly < 0.0350493899481  # C9, the product over questions: it promises what does not hold
+    assert (
+        rightly < 0.0350493899481
+    )  # C9, the product over questions: it promises what does not hold
     options = {
         "threshold": 0,
         "positives": 1,
@@ -190,8 +205,16 @@ def test_oracle_of_the_incomplete_beta_function():
     m = SparseVector(threshold=0, positives=c, epsilon=1, sensitivity=REAL, correction=r)
     s, b = (float(m.step / law.rate) for law in (m.noise, m.threshold_noise))
     w = math.exp(-(r + alpha) / s)
-    closed = s / b * math.exp(2 * alpha * c / s) * w ** (-s / b) * mpmath.betainc(c + s / b, k * c + 1, 0, w)
-    assert 1 - plan.accuracy(m, answers=k, alpha=alpha).beta == pytest.approx(float(closed), abs=1e-5)
+    closed = (
+        s
+        / b
+        * math.exp(2 * alpha * c / s)
+        * w ** (-s / b)
+        * mpmath.betainc(c + s / b, k * c + 1, 0, w)
+    )
+    assert 1 - plan.accuracy(m, answers=k, alpha=alpha).beta == pytest.approx(
+        float(closed), abs=1e-5
+    )
 
 
 def test_answers_and_thresholds_between_steps_are_taken_at_their_worst():
@@ -202,7 +225,8 @@ def test_answers_and_thresholds_between_steps_are_taken_at_their_worst():
     )
     assert plan.accuracy(m, answers=5, alpha=3.5).beta == pytest.approx(expected, rel=1e-9)
     assert (
-        plan.accuracy(m, answers=5, alpha=Fraction(7, 2)).beta == plan.accuracy(m, answers=5, alpha=3.5).beta
+        plan.accuracy(m, answers=5, alpha=Fraction(7, 2)).beta
+        == plan.accuracy(m, answers=5, alpha=3.5).beta
     )
     assert plan.accuracy(m, answers=5, alpha=1e300).beta < 1e-9, "no answer lies beyond the clamp"
 
@@ -226,17 +250,25 @@ def test_new_thresholds_are_stages_of_their_own():
 
 def test_releases_succeed_as_often():
     m = SparseVector(
-        threshold=0, positives=2, epsilon=3, sensitivity=COUNTING, correction="optimal", correction_run=4
+        threshold=0,
+        positives=2,
+        epsilon=3,
+        sensitivity=COUNTING,
+        correction="optimal",
+        correction_run=4,
     )
     task, entropy = [-3] * 4 + [3] + [-3] * 4 + [3], Seeded(3)
     beta = plan.accuracy(m, answers=4, alpha=3).beta
-    failed = np.mean([m.release(task, entropy=entropy).indices.tolist() != [4, 9] for _ in range(1000)])
+    failed = np.mean(
+        [m.release(task, entropy=entropy).indices.tolist() != [4, 9] for _ in range(1000)]
+    )
     assert 0.1 < beta < 0.9
     assert abs(failed - beta) < 5 * math.sqrt(beta * (1 - beta) / 1000)
 
 
 @pytest.mark.parametrize(
-    ("run", "c", "low", "high"), [(1, 1, -2, 2), (3, 1, -1, 4), (1, 2, -3, 1), (2, 2, 0, 0), (2, 1, 3, -2)]
+    ("run", "c", "low", "high"),
+    [(1, 1, -2, 2), (3, 1, -1, 4), (1, 2, -3, 1), (2, 2, 0, 0), (2, 1, 3, -2)],
 )
 def test_gumbel_noise_fails_as_often_as_its_law_says(run, c, low, high):
     task = [low, *[low] * (run - 1), high] * c
@@ -274,7 +306,8 @@ def test_draws_without_replacement(n, k, gap):
                 return Fraction(0)
             whole = sum(HALF ** -q[i] for i in left)
             return sum(
-                HALF ** -q[i] / whole * (1 if i in bad else draws(left - {i}, turns - 1)) for i in left
+                HALF ** -q[i] / whole * (1 if i in bad else draws(left - {i}, turns - 1))
+                for i in left
             )
 
         return draws(frozenset(range(n)), k)
@@ -292,7 +325,9 @@ def test_noisy_top_k_fails_as_often_as_the_sum_says_at_worst(kind, n, k, gap, bo
     for q in product((0, gap, gap + 1) if n == 2 else (0, gap), repeat=n):
         bad = {i for i in range(n) if q[i] <= sorted(q)[-k] - gap}
         law = by_decide(kind, HALF, q, k, box=box)
-        worst = max(worst, float(sum(mass for (winners, _), mass in law.items() if bad & set(winners))))
+        worst = max(
+            worst, float(sum(mass for (winners, _), mass in law.items() if bad & set(winners)))
+        )
         rest = 1 - float(sum(law.values()))
     law = (DiscreteLaplace if kind == L else Geometric)(LN2)
     found = 1 - success(n - k, 1, -gap, 1 << 60, law, law if k == 1 else Geometric(k * LN2))
@@ -309,7 +344,9 @@ def test_the_hardest_answers_of_a_top_k_by_its_formula():
         for gaps in product(range(10), repeat=2)
     )
     law = Geometric(LN2)
-    assert 1 - success(1, 1, -2, 1 << 60, law, Geometric(2 * LN2)) == pytest.approx(float(failed), abs=4e-3)
+    assert 1 - success(1, 1, -2, 1 << 60, law, Geometric(2 * LN2)) == pytest.approx(
+        float(failed), abs=4e-3
+    )
 
 
 def test_a_mechanism_is_asked_with_its_own_noise():
@@ -317,7 +354,9 @@ def test_a_mechanism_is_asked_with_its_own_noise():
     for k, n, gap in ((1, 9, 3), (2, 9, 3), (4, 5, 1)):
         m = NoisyTopK(k=k, epsilon=k, sensitivity=COUNTING)  # rate 1
         r = math.exp(-1)
-        rightly = math.fsum((1 - r**k) * r ** (k * x) * (1 - r ** (x + gap)) ** (n - k) for x in range(60))
+        rightly = math.fsum(
+            (1 - r**k) * r ** (k * x) * (1 - r ** (x + gap)) ** (n - k) for x in range(60)
+        )
         assert plan.accuracy(m, answers=n, alpha=gap).beta == pytest.approx(1 - rightly, abs=1e-9)
     laplace = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise=L)
     expected = 1 - float(by_sum(8, 1, -3, 1 << 60, laplace.noise, laplace.noise))
@@ -351,7 +390,8 @@ def test_tiny_failures_keep_their_digits():
 
 
 @pytest.mark.parametrize(
-    "law", [exponential_failure, permuted_failure, lambda n, gap, rate: peeled_failure(n, 2, gap, rate)]
+    "law",
+    [exponential_failure, permuted_failure, lambda n, gap, rate: peeled_failure(n, 2, gap, rate)],
 )
 def test_failures_fall_with_the_gap_over_all_its_sizes(law):
     found = [law(40, gap, Fraction(1, 7)) for gap in range(1, 1200, 7)]
@@ -366,7 +406,9 @@ MECHANISMS = {
     "sparse vector real": SparseVector(
         threshold=0.1, positives=1, epsilon=1, sensitivity=REAL, noise=L, correction=5
     ),
-    "gumbel sparse vector": GumbelSparseVector(threshold=10, positives=2, epsilon=4, sensitivity=REAL),
+    "gumbel sparse vector": GumbelSparseVector(
+        threshold=10, positives=2, epsilon=4, sensitivity=REAL
+    ),
     "exponential": ExponentialMechanism(epsilon=1, sensitivity=COUNTING),
     "permute and flip": PermuteAndFlip(epsilon=0.5, sensitivity=REAL),
     "top": NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING),
@@ -412,8 +454,13 @@ def test_answers_beyond_the_clamp_are_no_answers_apart():
 
 
 def test_nothing_can_go_wrong_where_all_are_selected():
-    assert plan.accuracy(NoisyTopK(k=4, epsilon=1, sensitivity=COUNTING), answers=4, alpha=1).beta == 0
-    assert plan.accuracy(PermuteAndFlip(epsilon=1, sensitivity=COUNTING), answers=1, beta=0.5).beta == 0
+    assert (
+        plan.accuracy(NoisyTopK(k=4, epsilon=1, sensitivity=COUNTING), answers=4, alpha=1).beta == 0
+    )
+    assert (
+        plan.accuracy(PermuteAndFlip(epsilon=1, sensitivity=COUNTING), answers=1, beta=0.5).beta
+        == 0
+    )
 
 
 def test_statements_can_be_read_aloud():
@@ -485,6 +532,8 @@ def test_what_has_no_guarantee_is_refused():
         plan.accuracy(laplace, answers=5, alpha=1)
     with pytest.raises(InvalidParameter, match=r"must be a SparseVector, .*; got LaplaceMechanism"):
         plan.accuracy(LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers=5, alpha=1)
-    hopeless = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=COUNTING, correction=-(2**52))
+    hopeless = SparseVector(
+        threshold=0, positives=1, epsilon=1, sensitivity=COUNTING, correction=-(2**52)
+    )
     with pytest.raises(InvalidParameter, match="some margin within 2\\^52 steps"):
         plan.accuracy(hopeless, answers=5, beta=1e-6)

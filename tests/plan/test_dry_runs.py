@@ -30,15 +30,24 @@ ASKS = {
     "top_k with a threshold": ("item", {"k": 2, "epsilon": 1, "domain": ITEMS, "threshold": 9}),
     "top_set": ("item", {"k": 2, "epsilon": 1, "domain": ITEMS}),
     "top_k of a range": ("x", {"k": 2, "epsilon": 1, "domain": sd.Domain.range(0, 1000)}),
-    "top_k of unlisted labels": ("item", {"k": 2, "epsilon": 1, "domain": sd.Domain.unlisted(delta=1e-6)}),
-    "top_k of assumed labels": ("item", {"k": 2, "epsilon": 1, "domain": sd.Domain.assume_public()}),
+    "top_k of unlisted labels": (
+        "item",
+        {"k": 2, "epsilon": 1, "domain": sd.Domain.unlisted(delta=1e-6)},
+    ),
+    "top_k of assumed labels": (
+        "item",
+        {"k": 2, "epsilon": 1, "domain": sd.Domain.assume_public()},
+    ),
     "above": ("item", {"threshold": 14, "positives": 1, "epsilon": 1, "domain": ITEMS}),
     "above, measured": (
         "item",
         {"threshold": 50, "positives": 1, "epsilon": 1, "domain": ITEMS, "measure_share": 0.5},
     ),
     "histogram": ("item", {"epsilon": 1, "domain": ITEMS}),
-    "histogram of unlisted labels": ("item", {"epsilon": 1, "domain": sd.Domain.unlisted(delta=1e-6)}),
+    "histogram of unlisted labels": (
+        "item",
+        {"epsilon": 1, "domain": sd.Domain.unlisted(delta=1e-6)},
+    ),
     "histogram of assumed labels": ("item", {"epsilon": 1, "domain": sd.Domain.assume_public()}),
     "histogram within bounds": ("item", {"epsilon": 1, "domain": ITEMS, "bounds": (0, 90)}),
     "count": (None, {"epsilon": 1, "where": "item = 'tea'"}),
@@ -95,7 +104,9 @@ def session_of(ask, source, **more):
 
 def written(made_plan):
     """Return all that a plan says, as text."""
-    return json.dumps(made_plan.to_dict(), sort_keys=True) + str(made_plan) + made_plan._repr_html_()
+    return (
+        json.dumps(made_plan.to_dict(), sort_keys=True) + str(made_plan) + made_plan._repr_html_()
+    )
 
 
 def is_refused(ask, kind):
@@ -124,7 +135,9 @@ def test_a_plan_that_looks_at_rows_is_seen(ask, tmp_path, monkeypatch):
         "_assume",
         lambda self, *_: Assumption((PublicRows("these", self._executor.source),), "these"),
     )
-    said = [written(plan(session_of(ask, made(tmp_path, "arrow", rows(more))), ask)) for more in (0, 1)]
+    said = [
+        written(plan(session_of(ask, made(tmp_path, "arrow", rows(more))), ask)) for more in (0, 1)
+    ]
     assert said[0] != said[1]
 
 
@@ -159,7 +172,8 @@ def test_the_file_is_not_even_opened(tmp_path):
     os.mkfifo(path)
     seen = []
     asked = threading.Thread(
-        target=lambda: seen.extend(plan(session, ask) for ask in ("top_k", "quantile", "above")), daemon=True
+        target=lambda: seen.extend(plan(session, ask) for ask in ("top_k", "quantile", "above")),
+        daemon=True,
     )
     asked.start()
     asked.join(30)
@@ -181,8 +195,12 @@ def test_a_server_is_asked_for_no_row(monkeypatch):
                     list(zip(*rows(more).to_pydict().values(), strict=True)),
                 )
             session = session_of("top_k", f"{database()}#{name}")
-            monkeypatch.setattr(PostgresBackend, "scan", lambda *_: pytest.fail("a row was asked for"))
-            said.append([written(plan(session, ask)) for ask in ("top_k", "quantile", "sum of groups")])
+            monkeypatch.setattr(
+                PostgresBackend, "scan", lambda *_: pytest.fail("a row was asked for")
+            )
+            said.append(
+                [written(plan(session, ask)) for ask in ("top_k", "quantile", "sum of groups")]
+            )
         assert said[0] == said[1]
         connection.execute("DROP TABLE public.planned, public.planned_too")
 
@@ -194,7 +212,9 @@ def test_a_server_is_asked_for_no_row(monkeypatch):
 def account(tmp_path):
     def make(**budget):
         about = {"adjacency": "add-remove", "unit": UNIT, "source": "name:shop"}
-        return sd.Ledger.create(tmp_path / "budget.db", account="shop", budget=sd.Budget(**budget), **about)
+        return sd.Ledger.create(
+            tmp_path / "budget.db", account="shop", budget=sd.Budget(**budget), **about
+        )
 
     return make
 
@@ -243,7 +263,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_plan_refuses_what_its_release_refuses_in_the_same_words(what, account):
-    session = sd.Session(made(None, "polars", rows()), unit=UNIT, ledger=account(epsilon=3), name="shop")
+    session = sd.Session(
+        made(None, "polars", rows()), unit=UNIT, ledger=account(epsilon=3), name="shop"
+    )
     said = []
     for who in (session, session.plan):
         with pytest.raises(SordinoError) as refused:
@@ -280,7 +302,9 @@ def test_a_plan_again_is_the_same():
 
 def test_a_write_of_the_caller_is_not_called():
     session = session_of("randomize", rows())
-    seen = session.plan.randomize("x", epsilon=1, lower=0, upper=9, write=lambda _: pytest.fail("called"))
+    seen = session.plan.randomize(
+        "x", epsilon=1, lower=0, upper=9, write=lambda _: pytest.fail("called")
+    )
     released = session.randomize("x", epsilon=1, lower=0, upper=9)
     assert seen.rows[0].standard_error == released.standard_error
 
@@ -351,7 +375,9 @@ def test_a_shape_of_columns_says_nothing_of_labels():
         session.plan.top_k("item", k=1, epsilon=1, domain=ITEMS, like="normal:3,1")
 
 
-@pytest.mark.parametrize(("name", "value"), [("rows", 0), ("rows", 10**8), ("rows", "9"), ("runs", 0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("rows", 0), ("rows", 10**8), ("rows", "9"), ("runs", 0)]
+)
 def test_numbers_of_a_plan_are_checked(name, value):
     session = session_of("top_k", rows())
     with pytest.raises(sd.InvalidParameter, match=f"top_k.{name} must be"):

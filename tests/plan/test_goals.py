@@ -26,7 +26,9 @@ def session():
 
 def account(tmp_path, **budget):
     about = {"adjacency": "add-remove", "unit": sd.PrivacyUnit.row(), "source": "name:rows"}
-    ledger = sd.Ledger.create(tmp_path / "b.db", account="rows", budget=sd.Budget(**budget), **about)
+    ledger = sd.Ledger.create(
+        tmp_path / "b.db", account="rows", budget=sd.Budget(**budget), **about
+    )
     return sd.Session(ROWS, unit=sd.PrivacyUnit.row(), ledger=ledger, name="rows"), ledger
 
 
@@ -49,7 +51,19 @@ def test_goals_are_read(text, kind, amount, k):
 
 @pytest.mark.parametrize(
     "text",
-    ["20", "±0", "± -3", "0 %", "right with 100 %", "right with 0 %", "top right", "", None, 20, "±1e999"],
+    [
+        "20",
+        "±0",
+        "± -3",
+        "0 %",
+        "right with 100 %",
+        "right with 0 %",
+        "top right",
+        "",
+        None,
+        20,
+        "±1e999",
+    ],
 )
 def test_what_is_no_goal_is_refused(session, text):
     with pytest.raises(sd.InvalidParameter, match="count.goal must be a goal such as"):
@@ -150,7 +164,9 @@ def test_a_goal_stays_within_the_account(tmp_path):
 def test_what_no_account_could_pay_is_not_blamed_on_the_account(tmp_path):
     session, _ = account(tmp_path, epsilon=0.5)
     ask = {"threshold": 2, "positives": 1, "domain": LABELS, "method": "gaps", "goal": "±30"}
-    with pytest.raises(sd.InvalidParameter, match="that some epsilon reaches.*because nothing is measured"):
+    with pytest.raises(
+        sd.InvalidParameter, match="that some epsilon reaches.*because nothing is measured"
+    ):
         session.plan.above("item", **ask)
     # With a measurement it is reached, and what it takes is told.
     with pytest.raises(sd.BudgetExceeded, match="needs more than remains: with epsilon 0.5"):
@@ -174,7 +190,9 @@ def search(look, fits=lambda _: None, exact=True):
     return Search("it", parse_goal("it", "±1"), look, fits, str, exact)
 
 
-@pytest.mark.parametrize("least", [GRID[0], Fraction(3, 1000), Fraction(1), Fraction("7.77"), GRID[-1]])
+@pytest.mark.parametrize(
+    "least", [GRID[0], Fraction(3, 1000), Fraction(1), Fraction("7.77"), GRID[-1]]
+)
 @pytest.mark.parametrize("power", [1, 2, 0.3])
 @pytest.mark.each_value
 def test_the_search_finds_the_least_epsilon_in_few_looks(least, power):
@@ -238,7 +256,9 @@ def test_an_epsilon_that_a_noise_lacks_is_not_the_answer():
 
 
 def test_places_of_the_grid():
-    assert all(find_place(float(GRID[place])) == place for place in (0, 1, 900, 4321, len(GRID) - 1))
+    assert all(
+        find_place(float(GRID[place])) == place for place in (0, 1, 900, 4321, len(GRID) - 1)
+    )
     assert find_place(0.10001) == GRID.index(Fraction("0.101"))
     assert list(GRID) == sorted(set(GRID))
 
@@ -290,7 +310,9 @@ def find_true_chance(shape, k, epsilon, runs=20_000):
     """Return how often the k largest of 20 counts are named, by noise of another route."""
     counts = np.sort(parse_shape(shape).list_counts(len(LABELS), 2000))[::-1]
     law = sd.NoisyTopK(k=k, epsilon=epsilon, sensitivity=sd.COUNTING).noise
-    draws = np.random.default_rng(5).geometric(-math.expm1(-float(law.rate)), (runs, counts.size)) - 1
+    draws = (
+        np.random.default_rng(5).geometric(-math.expm1(-float(law.rate)), (runs, counts.size)) - 1
+    )
     best = np.argpartition(counts + draws, -k, axis=1)[:, -k:]
     return (counts[best] >= counts[k - 1]).all(axis=1).mean()
 
@@ -301,7 +323,9 @@ def find_true_chance(shape, k, epsilon, runs=20_000):
 def test_a_choice_is_right_as_often_as_its_goal_says(session, shape, wish):
     """Of what a search has found an estimate is as likely too high as too low: a standard error is kept free."""
     goal = f"top 3 right with {100 * wish:g} %"
-    plan = session.plan.top_k("item", k=3, domain=LABELS, method="gaps", like=shape, rows=2000, goal=goal)
+    plan = session.plan.top_k(
+        "item", k=3, domain=LABELS, method="gaps", like=shape, rows=2000, goal=goal
+    )
     # Half of it chooses; the other half measures what was chosen.
     true = find_true_chance(shape, 3, plan.epsilon / 2)
     slack = 3 * math.sqrt(wish * (1 - wish) / 20_000)
@@ -313,7 +337,8 @@ def test_a_choice_is_right_as_often_as_its_goal_says(session, shape, wish):
 def test_a_goal_beyond_what_is_simulated_is_refused_and_no_other_one(session):
     ask = {"k": 3, "domain": LABELS, "method": "gaps", "like": "zipf:1.1", "rows": 2000}
     found = [
-        session.plan.top_k("item", goal=f"right with {wish} %", **ask).epsilon for wish in (90, 99, 99.9)
+        session.plan.top_k("item", goal=f"right with {wish} %", **ask).epsilon
+        for wish in (90, 99, 99.9)
     ]
     assert found == sorted(set(found))
     with pytest.raises(sd.InvalidParameter, match="that some epsilon reaches"):

@@ -36,7 +36,12 @@ def drawn_families(method, runs, seed):
 
 
 # Where the probability is neither near 0 nor near 1. Two rows of 10,000 markers said .19 of the second one, which is .53.
-CASES = [(100, 500, 3, 150), (10_000, 10_000, 3, 50), (10_000, 2_000, 4, 50), (1_000, 2_000, 3, 100)]
+CASES = [
+    (100, 500, 3, 150),
+    (10_000, 10_000, 3, 50),
+    (10_000, 2_000, 4, 50),
+    (1_000, 2_000, 3, 100),
+]
 
 
 @pytest.mark.parametrize(("markers", "families", "epsilon", "runs"), CASES)
@@ -105,7 +110,9 @@ def test_what_is_said_of_several_in_turn_is_so(markers, epsilon):
         )
         statistic = tdt_statistic(b, total - b, families=300)
         # Equal statistics are equally good.
-        hits += statistic[[index for index, _ in found]].tolist() == np.sort(statistic)[:-4:-1].tolist()
+        hits += (
+            statistic[[index for index, _ in found]].tolist() == np.sort(statistic)[:-4:-1].tolist()
+        )
     assert abs(hits / 400 - method.success) < 0.09, "4 standard errors"
     alone = choose_method(markers=markers, families=300, epsilon=epsilon / 3, exact=True)
     assert method.success < alone.success

@@ -51,7 +51,9 @@ def half(plan):
 
 MEASURED = {
     "count": lambda s: [(s.count(epsilon=0.3), None)],
-    "histogram": lambda s: [(row, row.item) for row in s.histogram("item", epsilon=0.5, domain=LABELS)],
+    "histogram": lambda s: [
+        (row, row.item) for row in s.histogram("item", epsilon=0.5, domain=LABELS)
+    ],
     "top_k": lambda s: [
         (row, row.item) for row in s.top_k("item", k=5, epsilon=1, domain=LABELS, method="gaps")
     ],
@@ -157,7 +159,12 @@ def look(name, shape, epsilon, first):
 @pytest.fixture(scope="module")
 def seen():
     """For each figure, shape and epsilon a plan and some releases, with chance of their own."""
-    asked = [(name, shape, epsilon) for name in FIGURES for epsilon, shapes in AT.items() for shape in shapes]
+    asked = [
+        (name, shape, epsilon)
+        for name in FIGURES
+        for epsilon, shapes in AT.items()
+        for shape in shapes
+    ]
     return [look(*one, 100 * number + 100) for number, one in enumerate(asked)]
 
 
@@ -239,7 +246,10 @@ def rightly(shape, how, times):
     """Return how often a release names the right items."""
     frame, truth = orders(shape)
     least = sorted(truth.values())[-ASKED[how]["k"]]
-    named = [[truth[row.item] >= least for row in choose(session(frame, seed), how)] for seed in range(times)]
+    named = [
+        [truth[row.item] >= least for row in choose(session(frame, seed), how)]
+        for seed in range(times)
+    ]
     return np.mean([all(one) for one in named])
 
 
@@ -272,7 +282,9 @@ def test_a_plan_of_half_the_noise_is_convicted(monkeypatch):
     real = chosen.InverseTail.invert
     monkeypatch.setattr(chosen.InverseTail, "invert", lambda self, tails: real(self, tails) / 2)
     frame, _ = orders("zipf:0.5")
-    plan = session(frame, 1).plan.top_k("item", domain=LABELS, like="zipf:0.5", rows=ROWS, **ASKED["gaps"])
+    plan = session(frame, 1).plan.top_k(
+        "item", domain=LABELS, like="zipf:0.5", rows=ROWS, **ASKED["gaps"]
+    )
     assert not agrees(plan.choices[0], rightly("zipf:0.5", "gaps", TIMES), TIMES)
 
 
@@ -281,10 +293,14 @@ def test_bins_of_many_counts_say_what_each_of_them_would():
     counts = parse_shape("zipf:0.4").list_counts(3000, 60_000)
     law = sd.NoisyTopK(k=4, epsilon=0.4, sensitivity=sd.COUNTING).noise
     binned = chosen.simulate_top(counts, 4, law, 1.0, runs=2000)
-    draws = np.random.default_rng(3).geometric(-math.expm1(-float(law.rate)), (2000, counts.size)) - 1
+    draws = (
+        np.random.default_rng(3).geometric(-math.expm1(-float(law.rate)), (2000, counts.size)) - 1
+    )
     best = np.argpartition(counts + draws, -4, axis=1)[:, -4:]
     right = (counts[best] >= np.sort(counts)[-4]).sum(axis=1)
     plain = (right == 4).mean()
-    assert abs(binned.right - plain) <= 4 * math.hypot(binned.error, math.sqrt(plain * (1 - plain) / 2000))
+    assert abs(binned.right - plain) <= 4 * math.hypot(
+        binned.error, math.sqrt(plain * (1 - plain) / 2000)
+    )
     assert binned.share == pytest.approx(right.mean() / 4, abs=0.04)
     assert 0.02 < plain < 0.98

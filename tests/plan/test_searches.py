@@ -56,7 +56,8 @@ def gaussian(rate, reach):
 
 
 @pytest.mark.parametrize(
-    ("rate", "reach"), [(Fraction(2), 12), (Fraction(1, 50), 90), (Fraction(1, 2 * 1000**2), 14_000)]
+    ("rate", "reach"),
+    [(Fraction(2), 12), (Fraction(1, 50), 90), (Fraction(1, 2 * 1000**2), 14_000)],
 )
 def test_tails_of_a_gaussian_are_never_above_the_truth_and_close(rate, reach):
     law, (_, tails) = DiscreteGaussian(rate), gaussian(rate, reach)
@@ -78,7 +79,11 @@ def test_tails_of_a_gaussian_are_never_above_the_truth_and_close(rate, reach):
 
 @pytest.mark.parametrize(
     ("query", "rate"),
-    [(DiscreteGaussian, Fraction(1, 90)), (Geometric, Fraction(1, 9)), (DiscreteLaplace, Fraction(1, 9))],
+    [
+        (DiscreteGaussian, Fraction(1, 90)),
+        (Geometric, Fraction(1, 9)),
+        (DiscreteLaplace, Fraction(1, 9)),
+    ],
 )
 @pytest.mark.parametrize(
     ("run", "stages", "low", "high"), [(4, 1, -30, 5), (10**9, 2, -250, 5), (1, 3, 2, 3)]
@@ -130,7 +135,10 @@ def by_sum(limit, passed, found, times):
 def test_several_branches_from_below_and_closer_with_more_nodes(monkeypatch, laws, limit, times):
     """Being found in any of several branches is no log-concave event: chords alone would not be below."""
     heights = (-260, -120, -60)
-    passed = [Questions(law, height, 8 * max(times, 1)) for law, height in zip(laws, heights, strict=False)]
+    passed = [
+        Questions(law, height, 8 * max(times, 1))
+        for law, height in zip(laws, heights, strict=False)
+    ]
     found = [Questions(law, height + 150) for law, height in zip(laws, heights, strict=False)]
     truth, short = by_sum(limit, passed, found, times), []
     assert truth > 0.03
@@ -152,7 +160,8 @@ def turns(q, cuts, laws):
         mass = pmf(E, HALF, rho)
         for i, answer in enumerate(q):
             none = math.prod(
-                cdf(kind, r, rho + cut - answer - 1) for (kind, r), cut in zip(laws, cuts, strict=True)
+                cdf(kind, r, rho + cut - answer - 1)
+                for (kind, r), cut in zip(laws, cuts, strict=True)
             )
             mass *= 1 - none if i % 2 else none
         total += mass
@@ -163,7 +172,9 @@ def turns(q, cuts, laws):
 def test_an_adaptive_task_at_the_hardest_answers(alpha):
     """All answers of a box that keep the margin: none fails more often than `expected` says, and one as often."""
     laws, cuts, rates = [(E, HALF), (E, HALF**2)], (2, 0), (LN2, 2 * LN2)
-    passed = [Questions(Geometric(rate), -alpha - cut, 2) for rate, cut in zip(rates, cuts, strict=True)]
+    passed = [
+        Questions(Geometric(rate), -alpha - cut, 2) for rate, cut in zip(rates, cuts, strict=True)
+    ]
     found = [Questions(Geometric(rate), alpha - cut) for rate, cut in zip(rates, cuts, strict=True)]
     beta = 1 - expected(Geometric(LN2), passed, found, 2)
     below, above = (-alpha, -alpha - 1), (alpha, alpha + 3)
@@ -172,9 +183,13 @@ def test_an_adaptive_task_at_the_hardest_answers(alpha):
 
 
 def test_an_adaptive_vector_is_asked_with_its_own_noise_and_boundaries():
-    m = AdaptiveSparseVector(threshold=7, at_least=2, epsilon=3, sensitivity=COUNTING, boundaries=(4.5, 0.5))
+    m = AdaptiveSparseVector(
+        threshold=7, at_least=2, epsilon=3, sensitivity=COUNTING, boundaries=(4.5, 0.5)
+    )
     cuts = [math.ceil(7 + 4.5) - 7, math.ceil(7 + 0.5) - 7]
-    passed = [Questions(law, -5 - cut, 3 * 2) for law, cut in zip(m.branch_noise, cuts, strict=True)]
+    passed = [
+        Questions(law, -5 - cut, 3 * 2) for law, cut in zip(m.branch_noise, cuts, strict=True)
+    ]
     found = [Questions(law, 5 - cut) for law, cut in zip(m.branch_noise, cuts, strict=True)]
     beta = plan.accuracy(m, answers=3, alpha=5).beta
     assert beta == pytest.approx(1 - by_sum(m.threshold_noise, passed, found, 2), abs=1e-9)
@@ -182,7 +197,9 @@ def test_an_adaptive_vector_is_asked_with_its_own_noise_and_boundaries():
         threshold=7, at_least=2, epsilon=3, sensitivity=COUNTING, branches=1, split=0.5
     )
     plain = SparseVector(threshold=7, positives=2, epsilon=3, sensitivity=COUNTING, split=0.5)
-    assert plan.accuracy(one, answers=3, alpha=5).beta == plan.accuracy(plain, answers=3, alpha=5).beta
+    assert (
+        plan.accuracy(one, answers=3, alpha=5).beta == plan.accuracy(plain, answers=3, alpha=5).beta
+    )
 
 
 def often(m, task, places, runs=250):
@@ -215,12 +232,19 @@ def often(m, task, places, runs=250):
             4,
         ),
         (
-            GaussianSparseVector(threshold=0, positives=2, rho=2, sensitivity=COUNTING, questions=10),
+            GaussianSparseVector(
+                threshold=0, positives=2, rho=2, sensitivity=COUNTING, questions=10
+            ),
             ([-3] * 4 + [3]) * 2,
             [4, 9],
             4,
         ),
-        (HybridTopK(k=3, threshold=0, epsilon=3, sensitivity=COUNTING), [-3] * 5 + [3] * 3, [5, 6, 7], 5),
+        (
+            HybridTopK(k=3, threshold=0, epsilon=3, sensitivity=COUNTING),
+            [-3] * 5 + [3] * 3,
+            [5, 6, 7],
+            5,
+        ),
         (
             HybridSparseVector(k=3, threshold=0, epsilon=4, sensitivity=COUNTING),
             [-3] * 5 + [3] * 2,
@@ -258,7 +282,8 @@ def failing(kind, order, k, box):
 
 
 @pytest.mark.parametrize(
-    ("kind", "n", "k", "alpha"), [(E, 2, 1, 1), (E, 1, 2, 1), (E, 2, 2, 2), (L, 2, 1, 1), (L, 1, 2, 1)]
+    ("kind", "n", "k", "alpha"),
+    [(E, 2, 1, 1), (E, 1, 2, 1), (E, 2, 2, 2), (L, 2, 1, 1), (L, 1, 2, 1)],
 )
 def test_hybrids_fail_as_often_as_it_says_at_worst(kind, n, k, alpha):
     """Every number of answers above from 0 to k, in every public order, at the margin or one further."""
@@ -267,7 +292,9 @@ def test_hybrids_fail_as_often_as_it_says_at_worst(kind, n, k, alpha):
         box = {1: 30, 2: 24, 3: 14, 4: 9}[n + s] // (1 if kind == E else 2)
         for extra in range(2 if n + s < 4 else 1):
             answers = (
-                [(-alpha, False)] * (n - 1) + [(-alpha - extra, False)] + [(alpha, True)] * max(s - 1, 0)
+                [(-alpha, False)] * (n - 1)
+                + [(-alpha - extra, False)]
+                + [(alpha, True)] * max(s - 1, 0)
             )
             for order in set(permutations(answers + [(alpha + extra, True)] * min(s, 1))):
                 failed, left = failing(kind, order, k, box)
@@ -299,15 +326,21 @@ def test_hybrids_are_asked_with_their_own_noise():
         x = np.arange(4000)
         least = Geometric(3 * m.noise.rate)
         full = float((least.pmf(x) * m.noise.cdf(x + 8 - 1) ** 20 * threshold.cdf(x + 4)).sum())
-        assert plan.accuracy(m, answers=20, alpha=4).beta == pytest.approx(1 - min(short, full), abs=1e-9)
+        assert plan.accuracy(m, answers=20, alpha=4).beta == pytest.approx(
+            1 - min(short, full), abs=1e-9
+        )
 
 
 # --- what is said, and what is refused --------------------------------------------------------------------------------------------
 
 MECHANISMS = {
     "adaptive": AdaptiveSparseVector(threshold=100.5, at_least=2, epsilon=1, sensitivity=COUNTING),
-    "adaptive real": AdaptiveSparseVector(threshold=0.1, at_least=1, epsilon=1, sensitivity=EITHER, noise=L),
-    "gaussian": GaussianSparseVector(threshold=0.5, positives=2, rho=1, sensitivity=REAL, questions=200),
+    "adaptive real": AdaptiveSparseVector(
+        threshold=0.1, at_least=1, epsilon=1, sensitivity=EITHER, noise=L
+    ),
+    "gaussian": GaussianSparseVector(
+        threshold=0.5, positives=2, rho=1, sensitivity=REAL, questions=200
+    ),
     "gaussian exponential": GaussianSparseVector(
         threshold=5, positives=2, rho=1, epsilon=1, noise="exponential", sensitivity=COUNTING
     ),
@@ -317,7 +350,12 @@ MECHANISMS = {
 }
 
 
-FINE = {"adaptive real", "gaussian", "hybrid top real", "hybrid vector"}  # a grid of a million steps a scale
+FINE = {
+    "adaptive real",
+    "gaussian",
+    "hybrid top real",
+    "hybrid vector",
+}  # a grid of a million steps a scale
 
 
 @pytest.mark.parametrize(
@@ -342,7 +380,10 @@ def test_statements_say_what_a_hybrid_is_asked():
     assert three.statement.endswith(
         "of 7 answers at least 30 below the threshold none is selected, and all others, where at most 3 lie at least 30 above it."
     )
-    assert (three.positives, plan.accuracy(MECHANISMS["adaptive"], answers=7, alpha=30).positives) == (3, 2)
+    assert (
+        three.positives,
+        plan.accuracy(MECHANISMS["adaptive"], answers=7, alpha=30).positives,
+    ) == (3, 2)
     assert (
         " at most one lies at least "
         in plan.accuracy(MECHANISMS["hybrid vector"], answers=7, alpha=30).statement

@@ -61,7 +61,9 @@ def test_permute_and_flip_is_a_race_of_exponentials(epsilon):
             total += (-1) ** len(chosen) * math.exp(-sum(chosen)) / (len(chosen) + 1)
         return total
 
-    assert winning(mechanism, DESIGN) == pytest.approx(np.mean([exactly(row) for row in SCORES]), abs=1e-3)
+    assert winning(mechanism, DESIGN) == pytest.approx(
+        np.mean([exactly(row) for row in SCORES]), abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3])
@@ -169,17 +171,25 @@ def test_budgets_of_any_size(epsilon):
 def test_scores_of_ones_own():
     clear = [9.0, 1.0, 0.5, 0.2]
     assert choose_selector(m=4, epsilon=1, sensitivity=moves(0.5), scores=clear).success > 0.99
-    assert choose_selector(m=4, epsilon=1, sensitivity=moves(0.5), scores=[clear, clear[::-1]]).success > 0.99
+    assert (
+        choose_selector(m=4, epsilon=1, sensitivity=moves(0.5), scores=[clear, clear[::-1]]).success
+        > 0.99
+    )
     assert choose_selector(m=4, epsilon=1, sensitivity=moves(50), scores=clear).success < 0.6
 
 
 def test_public_numbers_beyond_the_floats_are_numbers():
     assert choose_selector(m=5, epsilon=1, **SMOOTH | {"typical": 10**400}).success > 0.2
-    assert choose_selector(m=2, epsilon=1, sensitivity=moves(1), scores=[1.7e308, -1.7e308]).success > 0.999
+    assert (
+        choose_selector(m=2, epsilon=1, sensitivity=moves(1), scores=[1.7e308, -1.7e308]).success
+        > 0.999
+    )
 
 
 def test_the_choice_is_the_same_each_time():
-    assert choose_selector(m=7, epsilon=1.3, **SMOOTH) == choose_selector(m=7, epsilon=1.3, **SMOOTH)
+    assert choose_selector(m=7, epsilon=1.3, **SMOOTH) == choose_selector(
+        m=7, epsilon=1.3, **SMOOTH
+    )
     assert np.array_equal(noise_alone(20).scores, noise_alone(20).scores)
     assert abs(float((noise_alone(20).scores ** 2).mean()) - 1) < 0.1
 
@@ -187,7 +197,10 @@ def test_the_choice_is_the_same_each_time():
 def test_what_it_says_about_success_is_so():
     found, entropy = choose_selector(m=10, epsilon=2, sensitivity=moves(0.4)), Seeded(12)
     scores = np.abs(np.random.default_rng(8).normal(size=(800, 10)))
-    hits = sum(found.mechanism.release(row, entropy=entropy).index == row.argmax() for row in scores) / 800
+    hits = (
+        sum(found.mechanism.release(row, entropy=entropy).index == row.argmax() for row in scores)
+        / 800
+    )
     assert abs(hits - found.success) < 0.13, "7 standard errors"
 
 
@@ -223,5 +236,7 @@ def test_public_mistakes_are_refused(wrong):
 
 @pytest.mark.parametrize("m", [0, 2**22 + 1, 2**63])
 def test_so_many_candidates_as_no_design_can_hold_are_refused(m):
-    with pytest.raises(InvalidParameter, match=r"choose_selector\.m must be a whole number from 1 to 2\^22"):
+    with pytest.raises(
+        InvalidParameter, match=r"choose_selector\.m must be a whole number from 1 to 2\^22"
+    ):
         choose_selector(m=m, epsilon=3)

@@ -24,7 +24,13 @@ def recall(mechanism, counts, runs=30):
     return np.mean([(counts[indices] >= least).mean() for indices in found])
 
 
-SHAPES = [(10, 3000, 1.0), (10, 100_000, 0.8), (100, 3000, 0.8), (25, 3000, 0.5), (100, 100_000, 0.3)]
+SHAPES = [
+    (10, 3000, 1.0),
+    (10, 100_000, 0.8),
+    (100, 3000, 0.8),
+    (25, 3000, 0.5),
+    (100, 100_000, 0.3),
+]
 
 
 @pytest.mark.parametrize(("k", "m", "decay"), SHAPES)
@@ -45,7 +51,10 @@ def test_what_is_needed_is_where_no_count_of_wrong_sets_outweighs_the_best():
     k, m = 40, 4000
     for decay in (0.0, 0.5, 1.0):
         needed = find_needed(k, m, decay)
-        logs = [math.lgamma(m - h + 1) - math.lgamma(k - h + 2) - math.lgamma(m - k) for h in range(1, k + 1)]
+        logs = [
+            math.lgamma(m - h + 1) - math.lgamma(k - h + 2) - math.lgamma(m - k)
+            for h in range(1, k + 1)
+        ]
         loss = [needed * k / 2 * (k / h) ** decay for h in range(1, k + 1)]
         worst = max(one - other for one, other in zip(logs, loss, strict=True))
         assert -10 < worst < 10, "of two hundred or more nats"
@@ -77,7 +86,10 @@ def test_the_rule():
         ({"k": 3000}, r"plan\.choose_top_k\.k must be less than m, 3000; got 3000\."),
         ({"m": 1.5}, r"plan\.choose_top_k\.m must be a whole number from 1 to 2\^52; got 1\.5\."),
         ({"epsilon": 0}, r"plan\.choose_top_k\.epsilon must be"),
-        ({"kth_count": -1}, r"plan\.choose_top_k\.kth_count must be a number in \[0, inf\); got -1\."),
+        (
+            {"kth_count": -1},
+            r"plan\.choose_top_k\.kth_count must be a number in \[0, inf\); got -1\.",
+        ),
         ({"decay": -1}, r"plan\.choose_top_k\.decay must be"),
         ({"ordered": 1}, r"plan\.choose_top_k\.ordered must be True or False; got 1\."),
     ],

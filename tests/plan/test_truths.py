@@ -17,7 +17,12 @@ from sordino.session.plans.runs import DryRuns
 ROWS = pl.DataFrame({"u": ["a", "b", "c"], "g": ["p", "q", "p"], "x": [1.0, 2.0, 3.0]})
 COLUMN = {"lower": 0, "cap": 200}
 GROUPS = {"by": "g", "groups_per_unit": 1, "domain": ["p", "q", "r"]}
-UNLISTED = {"by": "g", "groups_per_unit": 1, "domain": sd.Domain.unlisted(delta=1e-6), "most_groups": 4}
+UNLISTED = {
+    "by": "g",
+    "groups_per_unit": 1,
+    "domain": sd.Domain.unlisted(delta=1e-6),
+    "most_groups": 4,
+}
 BOUNDED = {"bounds": (0, 1e7)}
 PUBLIC = pl.DataFrame(
     {
@@ -97,7 +102,9 @@ def test_the_figure_of_public_rows_is_added_up_and_clips_nothing(session, kind):
     [row] = plan.rows
     assert row.off == pytest.approx(FIGURES[kind](HEAVY["x"]), rel=0.05)
     assert row.held == 0
-    with pytest.raises(sd.InvalidParameter, match="some epsilon reaches.*assumed: data like a public frame"):
+    with pytest.raises(
+        sd.InvalidParameter, match="some epsilon reaches.*assumed: data like a public frame"
+    ):
         getattr(session.plan, kind)("x", lower=0, cap=1e6, goal="10 %", like=HEAVY, runs=3)
 
 
@@ -204,13 +211,15 @@ def keeps(release, true, reach):
 
 def count_kept(session, kind, goal, columns):
     """Return how many releases keep what the plan of a goal says, and how sure it is of that."""
-    plan = getattr(session.plan, kind)("x", goal=f"±{goal}", like="normal:50,20", rows=2000, **COLUMN)
+    plan = getattr(session.plan, kind)(
+        "x", goal=f"±{goal}", like="normal:50,20", rows=2000, **COLUMN
+    )
     kept = 0
     for seed, column in enumerate(columns):
         frame = pl.DataFrame({"x": column})
-        release = getattr(sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(seed)), kind)(
-            "x", epsilon=plan.epsilon, **COLUMN
-        )
+        release = getattr(
+            sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(seed)), kind
+        )("x", epsilon=plan.epsilon, **COLUMN)
         kept += keeps(release, FIGURES[kind](frame["x"]), goal)
     return kept, plan.rows[0].sure
 

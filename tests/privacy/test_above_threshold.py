@@ -56,7 +56,9 @@ def by_powers(threshold, e1, e2, answers):
                 term = (1 - r1) * r1**z
                 for f in answers[:k]:
                     term *= 1 - r2 ** max(threshold + z - f, 0)
-                total += term * (r2 ** max(threshold + z - answers[k], 0) if k < len(answers) else 1)
+                total += term * (
+                    r2 ** max(threshold + z - answers[k], 0) if k < len(answers) else 1
+                )
             powers = [mpmath.mpf(1)]  # of y = r2^(z - start)
             for f in answers[:k]:
                 c = r2 ** (threshold + start - f)
@@ -97,7 +99,9 @@ def test_runs_are_equal_answers():
 def test_a_noise_that_cannot_be_added_up_is_refused():
     with pytest.raises(InvalidParameter, match="tests of the noisy threshold"):
         audit.exact(
-            AboveThreshold(threshold=0, epsilon=1, sensitivity=Sensitivity(**vars(EITHER) | {"step": None})),
+            AboveThreshold(
+                threshold=0, epsilon=1, sensitivity=Sensitivity(**vars(EITHER) | {"step": None})
+            ),
             n=2,
             search=True,
         )
@@ -170,7 +174,10 @@ def test_a_long_run_on_the_grid(r):
 )
 def test_oracles_of_the_tight_pairs(e1, e2, sensitivity, pair, loss):
     m = AboveThreshold(
-        threshold=0, epsilon=loss, sensitivity=sensitivity, ratio=Fraction(str(e1)) / Fraction(str(e2))
+        threshold=0,
+        epsilon=loss,
+        sensitivity=sensitivity,
+        ratio=Fraction(str(e1)) / Fraction(str(e2)),
     )
     assert (m.threshold_epsilon, m.answer_epsilon) == (Fraction(str(e1)), Fraction(str(e2)))
     report = audit.exact(m, answers_a=pair[0], answers_b=pair[1])
@@ -187,12 +194,15 @@ def floats(one, lists):
     f = np.asarray(lists)
     z = np.arange(int(45 / float(one.threshold_noise.rate)))
     left = np.tile(
-        -math.expm1(-float(one.threshold_noise.rate)) * np.exp(-float(one.threshold_noise.rate) * z),
+        -math.expm1(-float(one.threshold_noise.rate))
+        * np.exp(-float(one.threshold_noise.rate) * z),
         (len(f), 1),
     )
     law = []
     for answers in f.T:
-        passed = np.exp(-float(one.noise.rate) * np.maximum(one.threshold + z - answers[:, None], 0))
+        passed = np.exp(
+            -float(one.noise.rate) * np.maximum(one.threshold + z - answers[:, None], 0)
+        )
         law.append((left * passed).sum(axis=1))
         left = left * (1 - passed)
     return np.column_stack([*law, left.sum(axis=1)])
@@ -222,8 +232,12 @@ def test_any_answers(e1, e2):
 
 @pytest.mark.parametrize(("e1", "e2"), [(ONE, HALF), (HALF, ONE)])
 def test_monotone_answers(e1, e2):
-    pairs = [(f, moved(f, d)) for f in product((-1, 0, 1), repeat=3) for d in product((0, 1), repeat=3)]
-    high, low = worst(scan(0, e1, e2), pairs)  # the first has the smaller answers: a loss in [-e2, e1 + e2]
+    pairs = [
+        (f, moved(f, d)) for f in product((-1, 0, 1), repeat=3) for d in product((0, 1), repeat=3)
+    ]
+    high, low = worst(
+        scan(0, e1, e2), pairs
+    )  # the first has the smaller answers: a loss in [-e2, e1 + e2]
     claim = monotone_cost(e1, e2)
     assert high == pytest.approx(float(claim.high), abs=SMALL)
     assert low == pytest.approx(float(claim.low), abs=SMALL)
@@ -252,7 +266,9 @@ def test_nested_answers(q, b, e1, e2, rows):
         for d in nested_moves(2, rows)
     ]
     claim = nested_cost(e1, e2, Fraction(q))
-    reached = [worst(scan(t, e1 / (b * rows), e2 / (b * rows)), pairs) for t in range(-b * rows, 2 * b + 1)]
+    reached = [
+        worst(scan(t, e1 / (b * rows), e2 / (b * rows)), pairs) for t in range(-b * rows, 2 * b + 1)
+    ]
     assert max(high for high, _ in reached) == pytest.approx(float(claim.high), abs=SMALL)
     assert max(low for _, low in reached) == pytest.approx(float(claim.low), abs=SMALL)
 
@@ -318,7 +334,9 @@ def test_a_release_is_the_scan_on_the_grid():
     values = [0.3, 2.2, -1, math.inf, math.nan]
     for seed in range(20):
         steps = np.array([0, 4, -2, 1 << 52, -(1 << 52)])
-        assert m.release(values, entropy=Seeded(seed)).index == m.scan().first(steps, None, Seeded(seed))
+        assert m.release(values, entropy=Seeded(seed)).index == m.scan().first(
+            steps, None, Seeded(seed)
+        )
     assert m.scan().threshold == 5
 
 
@@ -344,7 +362,9 @@ def test_nested_pairs_are_taken_on_trust():
     m = AboveThreshold(threshold=0, epsilon=1, sensitivity=COUNTING, nested=True)
     assert not audit.exact(m, answers_a=(0, 1), answers_b=(0, 2)).checked
     assert audit.exact(
-        AboveThreshold(threshold=0, epsilon=1, sensitivity=COUNTING), answers_a=(0, 1), answers_b=(0, 2)
+        AboveThreshold(threshold=0, epsilon=1, sensitivity=COUNTING),
+        answers_a=(0, 1),
+        answers_b=(0, 2),
     ).checked
 
 
@@ -358,9 +378,24 @@ def stated(one, cost):
 SOLD_TOO_CHEAP = {
     # what is sold: the cost of another line of the table, with neighbours of its own
     "any answers at the monotone cost": (scan(0, 1, 1), monotone_cost(ONE, ONE), (0, 0), (1, -1)),
-    "monotone answers at the cost of a fixed count": (scan(0, 1, 1), nested_cost(ONE, ONE), (0, 0), (1, 0)),
-    "the ends of two lines exchanged": (scan(0, 2, 1), Range(low=1, high=Fraction(3, 2)), (0, 0), (1, 1)),
-    "e1 and e2 exchanged": (scan(5, 1, 2), nested_cost(Fraction(4), Fraction(2), HALF), (5, 0), (4, 1)),
+    "monotone answers at the cost of a fixed count": (
+        scan(0, 1, 1),
+        nested_cost(ONE, ONE),
+        (0, 0),
+        (1, 0),
+    ),
+    "the ends of two lines exchanged": (
+        scan(0, 2, 1),
+        Range(low=1, high=Fraction(3, 2)),
+        (0, 0),
+        (1, 1),
+    ),
+    "e1 and e2 exchanged": (
+        scan(5, 1, 2),
+        nested_cost(Fraction(4), Fraction(2), HALF),
+        (5, 0),
+        (4, 1),
+    ),
     # T = ceil(q n) moves with the data under add-remove: [0, 0] against [1, 1 of 2 records]
     "a fixed threshold that is not fixed": (
         scan(0, 1, 1),
@@ -378,12 +413,18 @@ def test_the_wrong_line_of_the_table_is_convicted(name):
 
 
 def played(rule, laws, cost):
-    return Subject(laws=laws, play=lambda f, noise: [rule(f, row.tolist()) for row in noise], cost=cost)
+    return Subject(
+        laws=laws, play=lambda f, noise: [rule(f, row.tolist()) for row in noise], cost=cost
+    )
 
 
 def first(f, noise, passed):
     return next(
-        (i for i, (answer, z) in enumerate(zip(f, noise[1:], strict=True)) if passed(answer, z, noise[0])),
+        (
+            i
+            for i, (answer, z) in enumerate(zip(f, noise[1:], strict=True))
+            if passed(answer, z, noise[0])
+        ),
         None,
     )
 
@@ -412,7 +453,9 @@ PLAYED = {
 @pytest.mark.slow
 def test_twins_are_convicted(name):
     rule, f, g = PLAYED[name]
-    assert audit.exact(played(rule, [Geometric(ONE)] * 3, Pure(epsilon=2)), answers_a=f, answers_b=g).broken
+    assert audit.exact(
+        played(rule, [Geometric(ONE)] * 3, Pure(epsilon=2)), answers_a=f, answers_b=g
+    ).broken
     assert not audit.exact(
         played(right, [Geometric(ONE)] * 3, Pure(epsilon=2)), answers_a=f, answers_b=g
     ).broken
@@ -423,10 +466,17 @@ def test_a_second_positive_of_one_threshold_is_convicted():
     def on(f, noise):
         """Go on after the first positive with the same threshold, at the price of one call."""
         found = right(f, noise)
-        return found if found is None else (found, right(f[found + 1 :], [noise[0], *noise[found + 2 :]]))
+        return (
+            found
+            if found is None
+            else (found, right(f[found + 1 :], [noise[0], *noise[found + 2 :]]))
+        )
 
     report = audit.exact(
-        played(on, [Geometric(ONE)] * 4, Pure(epsilon=2)), answers_a=(0, 0, 0), answers_b=(1, 0, 0), tail=1e-7
+        played(on, [Geometric(ONE)] * 4, Pure(epsilon=2)),
+        answers_a=(0, 0, 0),
+        answers_b=(1, 0, 0),
+        tail=1e-7,
     )
     assert report.broken
     assert report.epsilon_at_least == pytest.approx(3, abs=1e-3)
@@ -440,6 +490,9 @@ def test_a_threshold_that_is_not_drawn_anew_is_convicted(drawn):
         return right(f[:1], [noise[0], noise[2]]), right(f[1:], [noise[drawn - 1], noise[3]])
 
     report = audit.exact(
-        played(twice, [Geometric(ONE)] * 4, Pure(epsilon=2)), answers_a=(0, 0), answers_b=(1, -1), tail=1e-7
+        played(twice, [Geometric(ONE)] * 4, Pure(epsilon=2)),
+        answers_a=(0, 0),
+        answers_b=(1, -1),
+        tail=1e-7,
     )
     assert report.broken == (drawn == 1)

@@ -33,10 +33,20 @@ LAWS = [
         3,
         marks=pytest.mark.slow,
     ),
-    ((1,), Rules(ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(2, 1, 0), tokens=4), 7),
+    (
+        (1,),
+        Rules(ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(2, 1, 0), tokens=4),
+        7,
+    ),
     (
         (0, 1),
-        Rules(("exponential", FAST), ("exponential", FAST), prices=(1, 2, 4), boundaries=(1, 0, 0), tokens=5),
+        Rules(
+            ("exponential", FAST),
+            ("exponential", FAST),
+            prices=(1, 2, 4),
+            boundaries=(1, 0, 0),
+            tokens=5,
+        ),
         3,
     ),
     ((0, 1), Rules(ONE_SIDED, ONE_SIDED, prices=(1,), boundaries=(0,), tokens=1), 9),
@@ -65,13 +75,20 @@ def test_a_release_has_the_law_of_the_formula(q, rules, width):
 def test_a_branch_that_cannot_be_paid_for_never_fires():
     rules = Rules(("exponential", FAST), ("exponential", Fraction(2, 5)), prices=(2, 3), tokens=6)
     law = by_play((1, 0, 0), rules, 3)
-    ended = ((1, 0), (0, 0))  # one token is left: neither branch can be paid for, and nothing more is asked
+    ended = (
+        (1, 0),
+        (0, 0),
+    )  # one token is left: neither branch can be paid for, and nothing more is asked
     assert ended in law
     assert not [transcript for transcript in law if transcript[:2] == ended and len(transcript) > 2]
     cheap = ((1, 0), None, (0, 0))  # three are left: the first may still fire, and the second, too
-    assert {transcript[2][0] for transcript in law if transcript[:2] == cheap[:2] and transcript[2]} == {0, 1}
+    assert {
+        transcript[2][0] for transcript in law if transcript[:2] == cheap[:2] and transcript[2]
+    } == {0, 1}
     fewer = by_play((1, 0, 0), Rules(rules.threshold, rules.token, prices=(2, 3), tokens=5), 3)
-    assert {transcript[2][0] for transcript in fewer if transcript[:2] == cheap[:2] and transcript[2]} == {0}
+    assert {
+        transcript[2][0] for transcript in fewer if transcript[:2] == cheap[:2] and transcript[2]
+    } == {0}
 
 
 def moves(n, *, monotone):
@@ -84,9 +101,13 @@ def moves(n, *, monotone):
     "rules",
     [
         Rules(ONE_SIDED, ONE_SIDED),
-        Rules(ONE_SIDED, ("exponential", Fraction(1, 4)), prices=(2, 3), boundaries=(3, 0), tokens=3),
+        Rules(
+            ONE_SIDED, ("exponential", Fraction(1, 4)), prices=(2, 3), boundaries=(3, 0), tokens=3
+        ),
         pytest.param(
-            Rules(ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(0, 0, -1), tokens=4),
+            Rules(
+                ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(0, 0, -1), tokens=4
+            ),
             marks=pytest.mark.slow,
         ),
         Rules(TWO_SIDED, ONE_SIDED),
@@ -96,7 +117,9 @@ def moves(n, *, monotone):
 )
 @pytest.mark.sample(4)
 def test_no_transcript_loses_more_than_it_says(rules, monotone):
-    loss, witness = worst(moves(2, monotone=monotone), rules, 1 if monotone else 2, highest=1, reach=40)
+    loss, witness = worst(
+        moves(2, monotone=monotone), rules, 1 if monotone else 2, highest=1, reach=40
+    )
     assert loss <= 1e-9, witness
 
 
@@ -117,7 +140,9 @@ def test_each_transcript_reaches_what_it_says(monotone, fired):
 
 def test_the_dearest_positive_loses_less_where_the_branch_before_it_is_near():
     rules, pair = Rules(ONE_SIDED, ONE_SIDED), ((0, 0), (1, -1))
-    loss, _ = worst([pair], rules, 2, highest=0, only=lambda transcript: transcript == (None, (1, 0)))
+    loss, _ = worst(
+        [pair], rules, 2, highest=0, only=lambda transcript: transcript == (None, (1, 0))
+    )
     assert loss < -0.1
 
 
@@ -198,7 +223,8 @@ def density(t):
 
 def test_the_oracle_by_quadrature():
     value = sum(
-        integrate.quad(density, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in ((0.5, 1), (1, 20), (20, 200))
+        integrate.quad(density, a, b, epsabs=0, epsrel=1e-12)[0]
+        for a, b in ((0.5, 1), (1, 20), (20, 200))
     )
     assert value == pytest.approx(A1, rel=1e-10)
 
@@ -210,7 +236,9 @@ def test_the_oracle_is_the_limit_of_the_mechanism(fine):
         threshold=0,
         at_least=1,
         epsilon=Fraction(7, 10),
-        sensitivity=Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=Fraction(1, fine)),
+        sensitivity=Sensitivity(
+            bound=1, monotone=False, adjacency="replace-one", step=Fraction(1, fine)
+        ),
         split=Fraction(5, 7),
         boundaries=(2, 0),
         branches=2,

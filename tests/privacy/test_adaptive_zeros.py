@@ -15,7 +15,11 @@ from sordino.mechanisms.crossings import transcripts
 from sordino.noise import DiscreteLaplace, Geometric
 from support.branches import DIGITS, ENOUGH, binomial, exactly, law, noise, subset, tails
 
-LOW, HIGH, HIGHEST = -1, 2, 0  # noise from LOW to HIGH is told apart; lifts up to HIGHEST are compared
+LOW, HIGH, HIGHEST = (
+    -1,
+    2,
+    0,
+)  # noise from LOW to HIGH is told apart; lifts up to HIGHEST are compared
 
 
 @pytest.fixture
@@ -65,7 +69,9 @@ def dense(q, mechanism, limits):
             need = cuts[branch] + limit - q[i]
             for lift in range(HIGHEST + 1):
                 chance = reaches[branch](need + lift) - reaches[branch](need + lift + 1)
-                ask(i + 1, mass * chance, [*events, (i, branch, lift)], left - prices[branch], limit)
+                ask(
+                    i + 1, mass * chance, [*events, (i, branch, lift)], left - prices[branch], limit
+                )
             mass *= 1 - reaches[branch](need)
         ask(i + 1, mass, events, left, limit)
 
@@ -80,7 +86,9 @@ def compared(found, expected):
     """Return how far two laws are apart where both are told apart, and how much that is."""
     with localcontext() as context:
         context.prec = DIGITS
-        return max(abs(found.get(key, 0) - mass) for key, mass in expected.items()), sum(expected.values())
+        return max(abs(found.get(key, 0) - mass) for key, mass in expected.items()), sum(
+            expected.values()
+        )
 
 
 def wide(**options):
@@ -116,7 +124,11 @@ def test_transcripts_have_the_law_of_the_dense_computation(enumerated, options, 
         return (*zip(*events, strict=True), found.asked) if events else (found.asked,)
 
     limit = mechanism.threshold_noise
-    parts = {} if length is None else {"_choose_run_length": lambda law, level, rest, most: min(rest, length)}
+    parts = (
+        {}
+        if length is None
+        else {"_choose_run_length": lambda law, level, rest, most: min(rest, length)}
+    )
     found, cut = enumerated(program, limit, **parts)
     q = [answers.get(i, 0) for i in range(3)]
     expected = dense(q, mechanism, noise(limit, 0, 0))
@@ -138,8 +150,17 @@ def test_used_zeros_do_not_cross_twice(monkeypatch):
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 def test_large_answers_in_a_large_domain_are_found_in_their_branch(noise):
-    m = wide(threshold=10**6, at_least=2, epsilon=4, domain_size=10**12, noise=noise, boundaries=(10**6, 0))
-    release = m.release([15 * 10**5, 5, 3 * 10**6], positions=[999_999_999_998, 4, 17], entropy=Seeded(2))
+    m = wide(
+        threshold=10**6,
+        at_least=2,
+        epsilon=4,
+        domain_size=10**12,
+        noise=noise,
+        boundaries=(10**6, 0),
+    )
+    release = m.release(
+        [15 * 10**5, 5, 3 * 10**6], positions=[999_999_999_998, 4, 17], entropy=Seeded(2)
+    )
     assert release.indices.tolist() == [17, 999_999_999_998]
     assert release.branches.tolist() == [0, 1]
     assert release.asked == 10**12
@@ -162,7 +183,9 @@ def test_the_first_branch_of_a_zero_is_not_that_of_a_later_one():
             for law, cut in zip(m.branch_noise, (30, 12), strict=True)
         ]
         shares.append(
-            float(m.threshold_noise.pmf(rho)) * chances[0] / (chances[0] + (1 - chances[0]) * chances[1])
+            float(m.threshold_noise.pmf(rho))
+            * chances[0]
+            / (chances[0] + (1 - chances[0]) * chances[1])
         )
     assert abs(np.mean(first) - sum(shares)) < 0.1
     assert 0.02 < sum(shares) < 0.98
@@ -179,7 +202,11 @@ def test_any_level_ends(epsilon, size, threshold):
     assert release.asked <= size
     real = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
     fine = wide(
-        threshold=min(threshold, 10**6) / 7, at_least=3, epsilon=1, sensitivity=real, domain_size=size
+        threshold=min(threshold, 10**6) / 7,
+        at_least=3,
+        epsilon=1,
+        sensitivity=real,
+        domain_size=size,
     )
     assert fine.release([5.5], positions=[7]).asked <= size
 

@@ -30,7 +30,9 @@ def worst_pure_loss(mechanism, moves):
 def test_laplace_loss_is_attained(k, epsilon):
     mechanism = LaplaceMechanism(epsilon=epsilon, sensitivity=COUNTING.over(k))
     moves = [m for m in product((-1, 0, 1), repeat=k) if any(m)]
-    assert worst_pure_loss(mechanism, moves) == pytest.approx(float(mechanism.cost.pure()), abs=1e-9)
+    assert worst_pure_loss(mechanism, moves) == pytest.approx(
+        float(mechanism.cost.pure()), abs=1e-9
+    )
     assert mechanism.cost.pure() == Fraction(str(epsilon))
 
 
@@ -48,7 +50,9 @@ def test_noise_at_nine_tenths_of_the_scale_is_convicted():
 
 def renyi(law, move, order):
     """The Rényi divergence between the law and the law shifted by `move`, term by term."""
-    points = RANGE[(law.pmf(RANGE) > 0) & (law.pmf(RANGE - move) > 0)]  # the rest weighs less than 1e-300
+    points = RANGE[
+        (law.pmf(RANGE) > 0) & (law.pmf(RANGE - move) > 0)
+    ]  # the rest weighs less than 1e-300
     p, q = np.log(law.pmf(points)), np.log(law.pmf(points - move))
     terms = order * p + (1 - order) * q
     top = terms.max()

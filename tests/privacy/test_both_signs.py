@@ -49,14 +49,19 @@ def test_the_cost_is_that_of_the_worked_example():
     assert stated == Range(low=Fraction("0.6"), high=Fraction("1.2"), orientation=LARGER_FIRST)
     one = both_sides(("0.6", "0.6"), ("0.6", "0.6"), HALF, "replace-one")
     assert one == Range(low=Fraction("1.2"), high=Fraction("1.8"))
-    assert both_sides(("0.6", "0.6"), ("0.6", "0.6"), HALF, "replace-one", 2) == Pure(epsilon=Fraction("1.8"))
+    assert both_sides(("0.6", "0.6"), ("0.6", "0.6"), HALF, "replace-one", 2) == Pure(
+        epsilon=Fraction("1.8")
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
         ({"q": 0.5}, ("2/3", "2/3", "4/9", "4/9")),
-        ({"q": 0.9}, ("10/19", "10/19", "100/171", "100/171")),  # as low = 0.9 (u2 + d1) may be 1: not 0.861
+        (
+            {"q": 0.9},
+            ("10/19", "10/19", "100/171", "100/171"),
+        ),  # as low = 0.9 (u2 + d1) may be 1: not 0.861
         ({"q": 0.1}, ("10/19", "10/19", "100/171", "100/171")),  # down first: the mirror image
         ({"q": 0.75, "ratio": 2}, ("4/5", "2/5", "14/15", "7/15")),
         ({"q": 0.25, "ratio": 5}, ("20/19", "4/19", "64/57", "64/285")),
@@ -67,20 +72,28 @@ def test_the_cost_is_that_of_the_worked_example():
 )
 def test_the_first_search_is_as_large_as_it_may_be(options, expected):
     quantile = made(epsilon=1, **options)
-    assert [float(rate) for rate in rates(quantile)] == pytest.approx([float(Fraction(x)) for x in expected])
+    assert [float(rate) for rate in rates(quantile)] == pytest.approx(
+        [float(Fraction(x)) for x in expected]
+    )
     assert 1 - Fraction(1, 10**6) < quantile.cost.pure() <= 1
 
 
 def test_no_search_has_less_than_half_of_the_budget_would_give_it():
     """What one search of a shared budget had: half of it, over the larger end of its own interval."""
     shares = (0, 0.01, 0.1, 0.25, 0.4, 0.5, 0.51, 0.75, 0.9, 0.99, 1)
-    for q, ratio, adjacency in product(shares, (0.01, 0.1, 0.5, 1, 2, 5, 100), ("add-remove", "replace-one")):
+    for q, ratio, adjacency in product(
+        shares, (0.01, 0.1, 0.5, 1, 2, 5, 100), ("add-remove", "replace-one")
+    ):
         quantile = made(q=q, ratio=ratio, adjacency=adjacency, epsilon=1)
         assert quantile.cost.pure() <= 1
         for part in quantile.parts:
             p = q if part.upward else 1 - q
             alone = max(1 + p * ratio, (1 - p) * ratio) if adjacency == "add-remove" else 1 + ratio
-            assert part.weight * part.scan.noise.rate >= 0.5 / alone * (1 - 1e-6), (q, ratio, adjacency)
+            assert part.weight * part.scan.noise.rate >= 0.5 / alone * (1 - 1e-6), (
+                q,
+                ratio,
+                adjacency,
+            )
 
 
 def test_both_directions_are_mirror_images():
@@ -121,14 +134,17 @@ def two_walks(records, edges, q, both, leads_on=None):
 def pairs(most, rows, adjacency):
     """Pairs of columns; under add-remove the first one has the unit."""
     for column in columns(VALUES, most):
-        others = shorter(column, rows) if adjacency == "add-remove" else replaced(column, VALUES, rows)
+        others = (
+            shorter(column, rows) if adjacency == "add-remove" else replaced(column, VALUES, rows)
+        )
         yield from ((column, other) for other in sorted(others) if len(other) <= most)
 
 
 def check(quantile, most):
     law = lru_cache(None)(lambda column: law_of(quantile, column))
     found = [
-        losses(law(one), law(other)) for one, other in pairs(most, quantile.rows_per_unit, quantile.adjacency)
+        losses(law(one), law(other))
+        for one, other in pairs(most, quantile.rows_per_unit, quantile.adjacency)
     ]
     low, high = min(low for low, _ in found), max(high for _, high in found)
     stated = quantile.cost
@@ -145,7 +161,9 @@ def check(quantile, most):
 @pytest.mark.parametrize(("ratio", "rows"), [(1, 1), (4, 1), (Fraction(1, 3), 2)])
 @pytest.mark.each_value
 def test_no_neighbors_lose_more_than_both_searches_cost(q, ratio, rows, adjacency):
-    assert check(made(q=q, ratio=ratio, rows_per_unit=rows, adjacency=adjacency, epsilon=2), 3) > 0.4
+    assert (
+        check(made(q=q, ratio=ratio, rows_per_unit=rows, adjacency=adjacency, epsilon=2), 3) > 0.4
+    )
 
 
 @pytest.mark.slow
@@ -209,7 +227,9 @@ def test_a_second_search_that_is_not_lowered_is_convicted(q, ratio, lost):
     both = ((ratio * first, first), (ratio * second, second))
     assert both_sides(*both, q).high == 1
     honest = rates(made(q=q, ratio=ratio, epsilon=1))
-    broken, ours = (-ends_of(q, each, [TOP] * 5, [TOP] * 4)[0] for each in (both, (honest[:2], honest[2:])))
+    broken, ours = (
+        -ends_of(q, each, [TOP] * 5, [TOP] * 4)[0] for each in (both, (honest[:2], honest[2:]))
+    )
     assert broken == pytest.approx(lost, abs=1e-3)
     assert ours == pytest.approx(1, abs=1e-3)
     assert ours <= 1 + SLACK

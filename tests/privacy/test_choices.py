@@ -77,7 +77,9 @@ def test_decide_takes_its_turn_among_equals():
 
 
 @pytest.mark.parametrize(
-    "values", [(5, 0, 5), (5, 5, 1, 5), (0, 5, 5, 5, 2), (5, 5, 5, 0, 5), (0, 5, 5, 5, 5, 5, 1)], ids=str
+    "values",
+    [(5, 0, 5), (5, 5, 1, 5), (0, 5, 5, 5, 2), (5, 5, 5, 0, 5), (0, 5, 5, 5, 5, 5, 1)],
+    ids=str,
 )
 def test_all_words_together_give_each_of_the_equals_its_turn_equally_often(values):
     mechanism = PermuteAndFlip(epsilon=1, sensitivity=COUNTING)
@@ -92,7 +94,9 @@ def test_all_words_together_give_each_of_the_equals_its_turn_equally_often(value
             turns["again"] += 1
     best = {i for i, value in enumerate(values) if value == 5}
     assert turns.keys() - {"again"} == best
-    assert len({turns[i] for i in best}) == 1, "another number than that of the equals is no multiple of it"
+    assert len({turns[i] for i in best}) == 1, (
+        "another number than that of the equals is no multiple of it"
+    )
 
 
 def test_oracles_of_permute_and_flip():
@@ -119,7 +123,10 @@ def test_permute_and_flip_loses_epsilon_and_no_more(monotone, spread):
 
 def test_permute_and_flip_is_never_worse_than_the_exponential_mechanism():
     for q in BASES:
-        gain = [sum(law(HALF, q, i) * q[i] for i in range(len(q))) for law in (permute_and_flip, softmax)]
+        gain = [
+            sum(law(HALF, q, i) * q[i] for i in range(len(q)))
+            for law in (permute_and_flip, softmax)
+        ]
         assert gain[0] >= gain[1]
 
 
@@ -142,7 +149,9 @@ def test_the_auditor_convicts_noise_for_monotone_answers_where_they_move_both_wa
 
     laws = [*[Geometric(Fraction(1))] * 2, audit.Finite([1, 1])]
     report = audit.exact(
-        audit.Subject(laws=laws, play=play, cost=Pure(epsilon=1)), answers_a=(0, 2), answers_b=(1, 1)
+        audit.Subject(laws=laws, play=play, cost=Pure(epsilon=1)),
+        answers_a=(0, 2),
+        answers_b=(1, 1),
     )
     assert report.broken
     assert report.epsilon_at_least == pytest.approx(2, abs=1e-9)
@@ -152,7 +161,9 @@ def test_the_auditor_convicts_noise_for_monotone_answers_where_they_move_both_wa
 def test_releases_fit_permute_and_flip():
     mechanism, entropy, draws = PermuteAndFlip(epsilon=1, sensitivity=EITHER), Seeded(3), 6000
     q, r = (1, 0, 0, -2), math.exp(-0.5)
-    counts = np.bincount([mechanism.release(q, entropy=entropy).index for _ in range(draws)], minlength=4)
+    counts = np.bincount(
+        [mechanism.release(q, entropy=entropy).index for _ in range(draws)], minlength=4
+    )
     assert fits(counts, [draws * permute_and_flip(r, q, i) for i in range(4)]) > LEVEL
     assert fits(counts, [draws * softmax(r, q, i) for i in range(4)]) < LEVEL
 
@@ -215,17 +226,23 @@ def test_a_release_of_another_number_of_answers_is_refused():
     mechanism = RandomizedResponse(epsilon=1, candidates=3)
     assert mechanism.release([0, 7, 1], entropy=Seeded(1)).cost == mechanism.cost
     for answers in ([0, 7], [0, 7, 1, 1], 5):
-        with pytest.raises(InvalidParameter, match="needs 3 answers, as many as its candidates; got"):
+        with pytest.raises(
+            InvalidParameter, match="needs 3 answers, as many as its candidates; got"
+        ):
             mechanism.release(answers, entropy=Seeded(1))
 
 
 def test_the_auditor_convicts_the_odds_of_one_coin_among_many():
-    def play(answers, noise):  # truthful with probability 3/4 whatever n: odds for two answers, sold for four
+    def play(
+        answers, noise
+    ):  # truthful with probability 3/4 whatever n: odds for two answers, sold for four
         best = int(np.argmax(answers))
         return np.where(noise[:, 0] == 0, best, (best + 1 + noise[:, 1]) % 4)
 
     subject = audit.Subject(
-        laws=[audit.Finite([3, 1]), audit.Finite([1] * 3)], play=play, cost=Pure(epsilon=Fraction("1.0987"))
+        laws=[audit.Finite([3, 1]), audit.Finite([1] * 3)],
+        play=play,
+        cost=Pure(epsilon=Fraction("1.0987")),
     )
     report = audit.exact(subject, answers_a=(1, 0, 0, 0), answers_b=(0, 0, 0, 1))
     assert report.broken
@@ -257,7 +274,12 @@ def test_the_largest_stands_one_step_above_all_others(answers, best):
 def test_decimals_of_any_size_stand():
     from decimal import Decimal
 
-    assert standing([Decimal("1e999999"), Decimal("sNaN"), Decimal(5), 1e308]).tolist() == [1, 0, 0, 0]
+    assert standing([Decimal("1e999999"), Decimal("sNaN"), Decimal(5), 1e308]).tolist() == [
+        1,
+        0,
+        0,
+        0,
+    ]
     assert standing([Decimal("-1e999999"), Decimal(-5), Decimal("NaN")]).tolist() == [0, 1, 0]
 
 
@@ -266,7 +288,8 @@ def test_bad_epsilons_are_refused(cls):
     known = {} if cls is RandomizedResponse else {"sensitivity": COUNTING}
     for bad in (0, -1, math.nan, math.inf, None, "1", True):
         with pytest.raises(
-            InvalidParameter, match=rf"^{cls.__name__}\.epsilon must be a number in \(0, inf\); got "
+            InvalidParameter,
+            match=rf"^{cls.__name__}\.epsilon must be a number in \(0, inf\); got ",
         ):
             cls(epsilon=bad, **known)
 
@@ -284,5 +307,7 @@ def test_other_bad_parameters_are_refused():
             with pytest.raises(InvalidParameter, match=rf"^{cls.__name__}\.sensitivity must be"):
                 cls(epsilon=1, sensitivity=bad)
     for bad in (1, None, "yes"):
-        with pytest.raises(InvalidParameter, match=r"^ExponentialMechanism\.gap must be True or False; got "):
+        with pytest.raises(
+            InvalidParameter, match=r"^ExponentialMechanism\.gap must be True or False; got "
+        ):
             ExponentialMechanism(epsilon=1, sensitivity=COUNTING, gap=bad)

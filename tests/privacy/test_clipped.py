@@ -61,7 +61,9 @@ GAUSSIAN = [
     ClippedSum(epsilon=1, adjacency="add-remove", lower=0, total_rho=0.5, **GRID),
     ClippedSum(epsilon=1, adjacency="replace-one", lower=-2, total_rho=0.1, **GRID),
     ClippedMean(epsilon=1, adjacency="add-remove", lower=0, total_rho=0.5, **GRID),
-    ClippedMean(epsilon=1, adjacency="replace-one", rows_per_unit=2, lower=0, total_rho=0.5, **GRID),
+    ClippedMean(
+        epsilon=1, adjacency="replace-one", rows_per_unit=2, lower=0, total_rho=0.5, **GRID
+    ),
 ]
 every_gaussian = pytest.mark.parametrize(
     "m", GAUSSIAN, ids=["sum", "sum of both signs", "mean", "mean of two rows"]
@@ -96,7 +98,10 @@ def test_the_cells_of_wide_noise_are_known_to_sixteen_digits():
     starts = [((17 << 28) + 2 * far) * part // 160 - far - (3 << 28) for part in range(161)]
     for (a, b), (below, above) in zip(pairwise(starts), found[1:-1], strict=True):
         with mpmath.workdps(40):
-            ends = [mpmath.ncdf((mpmath.mpf(end) - mpmath.mpf(1) / 2) / mpmath.mpf(sigma)) for end in (a, b)]
+            ends = [
+                mpmath.ncdf((mpmath.mpf(end) - mpmath.mpf(1) / 2) / mpmath.mpf(sigma))
+                for end in (a, b)
+            ]
             wanted = ends[1] - ends[0]
             assert below - Decimal(10) ** -30 <= Decimal(str(wanted)) * (1 + Decimal(10) ** -14)
             assert above + Decimal(10) ** -30 >= Decimal(str(wanted)) * (1 - Decimal(10) ** -14)
@@ -124,7 +129,10 @@ def test_gaussian_noise_for_less_than_a_record_is_convicted():
     assert not audit.exact(m, answers_a=[NEAR], answers_b=[]).broken
     cheap = compose(m.search.cost, ZCDP(rho=Fraction(2, 5)))
     assert audit.exact(
-        Subject(laws=[], stated=stated, cost=cheap, merged=True), answers_a=[NEAR], answers_b=[], n=1
+        Subject(laws=[], stated=stated, cost=cheap, merged=True),
+        answers_a=[NEAR],
+        answers_b=[],
+        n=1,
     ).broken
 
 
@@ -145,7 +153,9 @@ def test_releases_follow_the_law_of_cells():
         far = 8 * (math.isqrt(math.floor(1 / (2 * found.noise.mechanism.noise.rate))) + 1)
         first, last = low - far, high + far
         starts = [first + (last - first) * part // 160 for part in range(161)]
-        drawn[(found.found.tests[0] or 0, int(np.searchsorted(starts, found.noisy[0], side="right")))] += 1
+        drawn[
+            (found.found.tests[0] or 0, int(np.searchsorted(starts, found.noisy[0], side="right")))
+        ] += 1
     often = [key for key in expected if expected[key] * n > 5]
     observed = np.array([*(drawn[key] for key in often), n - sum(drawn[key] for key in often)])
     chances = np.array([expected[key] for key in often])
@@ -220,7 +230,9 @@ def test_releases_follow_the_law_of_classes():
 
 
 def test_many_records_are_refused():
-    with pytest.raises(InvalidParameter, match="at most 16 records for a clipped sum or mean; got 17"):
+    with pytest.raises(
+        InvalidParameter, match="at most 16 records for a clipped sum or mean; got 17"
+    ):
         audit.exact(MADE[0], answers_a=[1] * 17, answers_b=[1])
 
 

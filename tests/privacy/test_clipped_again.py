@@ -24,7 +24,9 @@ FIGURES = {
     "sum": ClippedSum(epsilon=2, adjacency="add-remove", lower=0, **GRID),
     "sum of both signs": ClippedSum(epsilon=2, adjacency="add-remove", lower=None, **GRID),
     "sum, exchanged": ClippedSum(epsilon=2, adjacency="replace-one", lower=-2, **GRID),
-    "sum of two rows": ClippedSum(epsilon=2, adjacency="replace-one", lower=None, rows_per_unit=2, **GRID),
+    "sum of two rows": ClippedSum(
+        epsilon=2, adjacency="replace-one", lower=None, rows_per_unit=2, **GRID
+    ),
     "mean": ClippedMean(epsilon=2, adjacency="add-remove", lower=0, **GRID),
     "mean, number public": ClippedMean(
         epsilon=2, adjacency="replace-one", lower=None, size_is_public=True, **GRID
@@ -44,7 +46,9 @@ CASES = [
     # A variance has Laplace noise alone.
     if not (name.startswith("variance") and isinstance(budget, ZCDP))
 ]
-every = pytest.mark.parametrize(("name", "budget"), CASES, ids=lambda one: getattr(one, "notion", str(one)))
+every = pytest.mark.parametrize(
+    ("name", "budget"), CASES, ids=lambda one: getattr(one, "notion", str(one))
+)
 
 
 def clips_of(figure):
@@ -63,14 +67,18 @@ def released(again, values, seed=7):
     else:
         steps = np.clip(np.floor(numbers / float(clip.step)), clip.low, clip.high)
         total = int(steps.sum())
-    found = again.release_one(total, numbers.size, len(values) - numbers.size, entropy=sd.Seeded(seed))
+    found = again.release_one(
+        total, numbers.size, len(values) - numbers.size, entropy=sd.Seeded(seed)
+    )
     return getattr(found, "noisy", None) or found.totals.noisy
 
 
 def neighbors(figure, rows):
     """Return all pairs of small data sets that differ in one unit of so many rows."""
     units = [
-        unit for size in range(rows + 1) for unit in itertools.combinations_with_replacement(VALUES, size)
+        unit
+        for size in range(rows + 1)
+        for unit in itertools.combinations_with_replacement(VALUES, size)
     ]
     for beside in ((), (0.5,), (9.0, -9.0)):
         if figure.adjacency == "add-remove":
@@ -143,9 +151,14 @@ def test_the_cost_is_the_curve_of_laplace_noise_or_the_rho():
 
 def test_the_bound_of_one_record_is_convicted_where_units_are_exchanged():
     """The larger end is how far a record moves a sum that comes or goes; one for another moves it by the width."""
-    right, twin = FIGURES["sum, exchanged"], ClippedSum(epsilon=2, adjacency="add-remove", lower=-2, **GRID)
+    right, twin = (
+        FIGURES["sum, exchanged"],
+        ClippedSum(epsilon=2, adjacency="add-remove", lower=-2, **GRID),
+    )
     again = ClippedAgain(
-        figure=twin, clips=(twin.search.clip((None,), simulated=True),), budget=Pure(epsilon=EPSILON)
+        figure=twin,
+        clips=(twin.search.clip((None,), simulated=True),),
+        budget=Pure(epsilon=EPSILON),
     )
     assert worst_loss(again, neighbors(right, 1)) > EPSILON
 
@@ -189,17 +202,24 @@ def test_the_clip_of_another_search_is_refused():
 # ---- what is drawn -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("budget", [Pure(epsilon=EPSILON), ZCDP(rho=RHO)], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "budget", [Pure(epsilon=EPSILON), ZCDP(rho=RHO)], ids=["laplace", "gaussian"]
+)
 def test_releases_have_the_noise_that_is_proved(budget):
     again = ClippedAgain(figure=FIGURES["sum"], clips=(clips_of(FIGURES["sum"])[1],), budget=budget)
     [noise] = again.noises
     law, total = noise.mechanism.noise, 12345 << 20
     entropy = sd.Seeded(11)
     drawn = [
-        again.release_one(total, 3, 0, entropy=entropy).noisy[0] - (total >> noise.shift) for _ in range(600)
+        again.release_one(total, 3, 0, entropy=entropy).noisy[0] - (total >> noise.shift)
+        for _ in range(600)
     ]
     wide = math.sqrt(law.variance)
-    known = stats.laplace(scale=wide / math.sqrt(2)) if isinstance(budget, Pure) else stats.norm(scale=wide)
+    known = (
+        stats.laplace(scale=wide / math.sqrt(2))
+        if isinstance(budget, Pure)
+        else stats.norm(scale=wide)
+    )
     assert stats.kstest(drawn, known.cdf).pvalue > LEVEL
     other = (
         stats.laplace(scale=0.6 * wide / math.sqrt(2))

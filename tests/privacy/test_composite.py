@@ -41,7 +41,9 @@ def small(activation="rectangle", hump=Fraction(1), width=5):
 def moments(weights, values):
     total = sum(weights)
     mean = sum(w * v for w, v in zip(weights, values, strict=True)) / Fraction(total)
-    return mean, sum(w * v * v for w, v in zip(weights, values, strict=True)) / Fraction(total) - mean**2
+    return mean, sum(w * v * v for w, v in zip(weights, values, strict=True)) / Fraction(
+        total
+    ) - mean**2
 
 
 # --- whole weights, all pairs of inputs and all outputs --------------------------------------------------------------------------
@@ -58,7 +60,9 @@ def test_six_functions_on_a_small_grid(activation, hump, width):
     worst = max(Fraction(max(column), min(column)) for column in zip(*laws.values(), strict=True))
     assert worst <= Fraction(p.peak, p.floor)
     if hump == 1 and p.inputs >= width:
-        assert worst == Fraction(p.peak, p.floor), "attained where one bump has its top outside another"
+        assert worst == Fraction(p.peak, p.floor), (
+            "attained where one bump has its top outside another"
+        )
     for c, weights in laws.items():
         mean, variance = moments(weights, range(-7, 8))
         assert mean == p.gain * c
@@ -86,16 +90,24 @@ def test_two_points_and_a_mixture():
         assert moments(weights, (-1, 1))[0] == far.gain * c
         turns = np.arange(far.total)
         assert (
-            np.bincount((far.decide(np.full(far.total, c), turns) + 1) // 2, minlength=2).tolist() == weights
+            np.bincount((far.decide(np.full(far.total, c), turns) + 1) // 2, minlength=2).tolist()
+            == weights
         )
         ratios.append(weights)
         assert sum(noise.law(c)) == 1
         assert moments(noise.law(c), noise.outputs) == (c, noise.variance(Fraction(c * c)))
-    assert max(Fraction(max(column), min(column)) for column in zip(*ratios, strict=True)) == Fraction(8, 3)
+    assert max(
+        Fraction(max(column), min(column)) for column in zip(*ratios, strict=True)
+    ) == Fraction(8, 3)
     laws = list(zip(*(noise.law(c) for c in range(-4, 5)), strict=True))
     assert max(max(column) / min(column) for column in laws) == Fraction(100, 40)
     coins = np.array([0, (1 << 30) - 1, 1 << 30, (1 << 32) - 1])
-    assert decide(coins, np.array([3] * 4), np.array([1, 1, 1, -1]), noise).tolist() == [3, 3, 16, 15]
+    assert decide(coins, np.array([3] * 4), np.array([1, 1, 1, -1]), noise).tolist() == [
+        3,
+        3,
+        16,
+        15,
+    ]
 
 
 MADE = [
@@ -137,7 +149,9 @@ def test_all_inputs_and_outputs_in_whole_numbers(m):
     for c in range(-m.noise.inputs, m.noise.inputs + 1):
         weights = np.array(m.noise.bump.weights(c))
         least, most = (
-            (weights, weights) if least is None else (np.minimum(least, weights), np.maximum(most, weights))
+            (weights, weights)
+            if least is None
+            else (np.minimum(least, weights), np.maximum(most, weights))
         )
     assert all(
         b * m.noise.bump.floor <= a * m.noise.bump.peak
@@ -152,7 +166,9 @@ def test_the_mean_is_the_value_and_the_variance_is_the_formula(m, value):
     exact = [m.grid.middle + output * m.grid.step for output in m.noise.outputs]
     found = law(m, value)
     truth = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
-    asked = Fraction(value)  # a private float is its binary number, a public one its shortest decimal
+    asked = Fraction(
+        value
+    )  # a private float is its binary number, a public one its shortest decimal
     mean = sum(p * o for p, o in zip(found, exact, strict=True))
     assert mean == asked
     second = sum(p * (o - asked) ** 2 for p, o in zip(found, exact, strict=True))
@@ -214,7 +230,9 @@ def test_optima_of_table_two_and_what_the_grid_adds(activation):
         assert objective(variances(activation, 1.0, epsilon, WIDTHS), 0.0)[at] / 4 == pytest.approx(
             wanted, rel=1e-5
         )
-        m = CompositeMechanism(lower=0, upper=1, epsilon=epsilon, activation=activation, tuned_for="center")
+        m = CompositeMechanism(
+            lower=0, upper=1, epsilon=epsilon, activation=activation, tuned_for="center"
+        )
         assert m.variance(at=0.5) == pytest.approx(wanted, rel=1e-5), "on the grid"
     hump = objective(variances(activation, 1.1, 1.0, WIDTHS), 0.0).min() / 4
     assert hump > TABLE[activation][-1], "a quartic base never helps"
@@ -250,13 +268,17 @@ def test_the_piecewise_mechanism_is_one_width_and_never_the_best(epsilon):
 def test_hybrid_is_beaten_by_the_mixture():
     m = np.array([2 / (math.exp(0.5) + 1)])
     share = np.array([1 - math.exp(-0.5)])
-    hybrid = objective(mixed(variances("rectangle", 1.0, 1.0, m), two_points(1.0, m), share), None)[0]
+    hybrid = objective(mixed(variances("rectangle", 1.0, 1.0, m), two_points(1.0, m), share), None)[
+        0
+    ]
     assert hybrid == pytest.approx(4.28899249328)
     best = CompositeMechanism(lower=-1, upper=1, epsilon=1, activation="mixture")
     assert best.variance(at=1) < hybrid
 
 
-@pytest.mark.parametrize(("tuned_for", "tau"), [("center", 0), ("uniform", 1 / 3), (0.7, 0.7), ("worst", 1)])
+@pytest.mark.parametrize(
+    ("tuned_for", "tau"), [("center", 0), ("uniform", 1 / 3), (0.7, 0.7), ("worst", 1)]
+)
 def test_no_width_beats_the_one_that_was_found(tuned_for, tau):
     m = CompositeMechanism(lower=-1, upper=1, epsilon=2, tuned_for=tuned_for)
     ours = (1 - tau) * m.variance(at=0) + tau * m.variance(at=1)
@@ -294,7 +316,9 @@ def test_reports_fit_the_law(m):
     values, probabilities = m.grid.outputs, np.array([float(p) for p in law(m, 0.3)])
     order = np.argsort(values)
     cdf = np.cumsum(probabilities[order])
-    edges = np.unique(np.searchsorted(cdf, np.arange(1, 20) / 20))  # a far point may fill several parts alone
+    edges = np.unique(
+        np.searchsorted(cdf, np.arange(1, 20) / 20)
+    )  # a far point may fill several parts alone
     expected = np.diff(np.concatenate([[0], cdf[edges], [1]])) * draws
     observed = np.bincount(
         np.searchsorted(values[order][edges], found, side="left"), minlength=edges.size + 1
@@ -302,7 +326,9 @@ def test_reports_fit_the_law(m):
     assert stats.chisquare(observed, expected).pvalue > LEVEL
     assert set(found.tolist()) <= set(values.tolist())
     other = m.reports([-0.3] * draws, entropy=Seeded(8)).values
-    moved = np.bincount(np.searchsorted(values[order][edges], other, side="left"), minlength=edges.size + 1)
+    moved = np.bincount(
+        np.searchsorted(values[order][edges], other, side="left"), minlength=edges.size + 1
+    )
     assert stats.chisquare(moved, expected).pvalue < LEVEL
 
 
@@ -320,7 +346,8 @@ def test_releases_and_reports():
     assert one.standard_error == released.standard_error
     assert m.reports(3, entropy=Seeded(2)).values.tolist() == [one.value]
     with pytest.raises(
-        InvalidParameter, match=r"^CompositeMechanism\.release needs one number; got a list\. Use reports"
+        InvalidParameter,
+        match=r"^CompositeMechanism\.release needs one number; got a list\. Use reports",
     ):
         m.release([3], entropy=Seeded(2))
 
@@ -345,7 +372,9 @@ def test_a_quartic_base_whose_floor_is_taken_for_its_middle_is_convicted():
     )
     report = audit.exact(subject, answers_a=0, answers_b=1)
     assert report.broken
-    assert report.epsilon_at_least == pytest.approx(math.log((right.floor + height) / right.floor), abs=1e-9)
+    assert report.epsilon_at_least == pytest.approx(
+        math.log((right.floor + height) / right.floor), abs=1e-9
+    )
 
 
 def test_a_bump_scaled_to_the_sensitivity_in_a_wider_range_is_convicted():
@@ -428,7 +457,9 @@ def test_a_statement_about_the_whole_range_is_accepted():
     whole = Sensitivity(bound=10, monotone=False, adjacency="replace-one")
     m = CompositeMechanism(**BASE, sensitivity=whole)
     assert m.noise == CompositeMechanism(**BASE).noise
-    with pytest.raises(InvalidParameter, match=r"variance\.at must lie between lower and upper; got 11"):
+    with pytest.raises(
+        InvalidParameter, match=r"variance\.at must lie between lower and upper; got 11"
+    ):
         m.variance(at=11)
     with pytest.raises(InvalidParameter, match="one value on each side"):
         audit.exact(m, answers_a=[1, 2], answers_b=[1, 3])

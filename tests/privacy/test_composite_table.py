@@ -34,7 +34,11 @@ SMALL = TableNoise(((5, 3, 2), (3, 4, 3), (2, 3, 5)), Fraction(3, 10))
 @pytest.mark.slow
 def test_all_pairs_of_inputs_and_all_outputs_in_whole_numbers(m):
     noise = m.noise
-    worst = max(Fraction(max(column), min(column)) for column in zip(*noise.rows, strict=True) if any(column))
+    worst = max(
+        Fraction(max(column), min(column))
+        for column in zip(*noise.rows, strict=True)
+        if any(column)
+    )
     assert Decimal(worst.numerator) / Decimal(worst.denominator) <= Decimal(m.epsilon).exp()
     assert math.log(worst) > 0.9998 * m.epsilon
     for c in range(-noise.inputs, noise.inputs + 1):
@@ -58,13 +62,17 @@ def test_the_mean_is_the_value_and_the_variance_is_the_formula(value):
 @pytest.mark.slow
 def test_it_is_near_the_least_variance_and_below_the_mixture():
     assert MADE[0].parameters["largest_variance"] < 4.05
-    assert 3.990 < MADE[1].parameters["largest_variance"] < 4.005, "the optimum of a fine program is 3.990"
+    assert 3.990 < MADE[1].parameters["largest_variance"] < 4.005, (
+        "the optimum of a fine program is 3.990"
+    )
     assert 0.303 < MADE[2].parameters["largest_variance"] < 0.32
     for m in MADE[1:]:
         mixture = CompositeMechanism(**LINE, epsilon=m.epsilon, activation="mixture")
         assert m.parameters["largest_variance"] < 0.95 * mixture.variance(at=0)
     places = np.linspace(0, 1, 41)
-    assert max(MADE[1].variance(at=float(x)) for x in places) <= MADE[1].parameters["largest_variance"]
+    assert (
+        max(MADE[1].variance(at=float(x)) for x in places) <= MADE[1].parameters["largest_variance"]
+    )
 
 
 def test_every_turn_gives_each_output_as_often_as_it_weighs():
@@ -88,13 +96,19 @@ def test_a_wrong_table_is_refused():
             Fraction(3),
         ),  # what one input never gives, others do
         (replace(SMALL, gain=Fraction(1, 3)), Fraction(5, 2)),  # another mean than is said
-        (replace(SMALL, rows=((5, 3, 2), (3, 4, 3), (2, 4, 5))), Fraction(5, 2)),  # rows with different sums
+        (
+            replace(SMALL, rows=((5, 3, 2), (3, 4, 3), (2, 4, 5))),
+            Fraction(5, 2),
+        ),  # rows with different sums
         (replace(SMALL, rows=((0, 0, 0),) * 3), Fraction(5, 2)),  # no weights at all
         (
             replace(SMALL, rows=tuple(tuple(x << 59 for x in row) for row in SMALL.rows)),
             Fraction(5, 2),
         ),  # more than a word holds
-        (replace(SMALL, rows=((5, 3, 2), (3, 5, 2), (2, 3, 5))), Fraction(5, 2)),  # the middle has a mean
+        (
+            replace(SMALL, rows=((5, 3, 2), (3, 5, 2), (2, 3, 5))),
+            Fraction(5, 2),
+        ),  # the middle has a mean
         (replace(SMALL, rows=((6, 1, 3), (5, -1, 6), (3, 1, 6))), Fraction(9)),  # a weight below 0
     ):
         with pytest.raises(InvalidParameter, match="one for which a table can be made whole"):
@@ -140,14 +154,18 @@ def test_reports_fit_the_law():
     assert not counts[expected == 0].any()
     kept = expected > 5
     assert (
-        stats.chisquare(counts[kept], expected[kept] * counts[kept].sum() / expected[kept].sum()).pvalue
+        stats.chisquare(
+            counts[kept], expected[kept] * counts[kept].sum() / expected[kept].sum()
+        ).pvalue
         > LEVEL
     )
     low, high = m.output_range
     assert low <= found.min() < found.max() <= high
     assert m.release(None, entropy=Seeded(1)).value == m.release(-1, entropy=Seeded(1)).value
     assert m.release(0.2, entropy=Seeded(1)).cost == Pure(epsilon=1)
-    with pytest.raises(InvalidParameter, match=r"^CompositeTable\.release needs one number; got a list\."):
+    with pytest.raises(
+        InvalidParameter, match=r"^CompositeTable\.release needs one number; got a list\."
+    ):
         m.release([1], entropy=Seeded(1))
 
 
@@ -186,4 +204,6 @@ def test_tables_over_the_whole_range_of_epsilon(epsilon, inputs):
     noise = composite_table.designed_table(Fraction(str(epsilon)), inputs // 2)
     mixture = CompositeMechanism(**LINE, epsilon=epsilon, activation="mixture")
     if inputs == 9:
-        assert float(noise.largest_variance) / noise.inputs**2 < mixture.grid.standard_error**2 * 1.001
+        assert (
+            float(noise.largest_variance) / noise.inputs**2 < mixture.grid.standard_error**2 * 1.001
+        )

@@ -72,7 +72,11 @@ def test_decide_takes_the_largest_excess_before_another_place():
     block = np.array
     assert decide([(block([2, 2, 0, 2]), block([1, 4, 9, 9]))]) == (2, 4)
     assert decide(
-        [(block([], dtype=int), block([])), (block([1]), block([3])), (block([1, 0]), block([0, 9]))]
+        [
+            (block([], dtype=int), block([])),
+            (block([1]), block([3])),
+            (block([1, 0]), block([0, 9])),
+        ]
     ) == (1, 3)
     assert decide([(block([1]), block([3])), (block([0]), block([8]))]) == (1, 3)
     assert decide([(block([0, 1]), block([0, 8]))]) == (0, 0)
@@ -89,7 +93,9 @@ def test_one_try_that_arrives_has_the_law(n):
             for i in range(n)
         ]
         for i in range(n):
-            assert float(mass[i] / sum(mass)) == pytest.approx(float(softmax(HALF, q, i)), abs=1e-12)
+            assert float(mass[i] / sum(mass)) == pytest.approx(
+                float(softmax(HALF, q, i)), abs=1e-12
+            )
 
 
 # rate, scores: every way through `with_lead` is taken with a probability of some percent in one of them
@@ -132,7 +138,9 @@ def test_index_and_lead_have_their_joint_law(monkeypatch, name, draws, patience)
 
 
 def test_the_ways_through_with_lead_are_taken():
-    handicaps = {name: _handicap(np.array(q), int(np.argmax(q)), rate) for name, (rate, q) in LEADS.items()}
+    handicaps = {
+        name: _handicap(np.array(q), int(np.argmax(q)), rate) for name, (rate, q) in LEADS.items()
+    }
     assert (
         handicaps["no handicap"]
         <= 0
@@ -140,7 +148,9 @@ def test_the_ways_through_with_lead_are_taken():
     )
 
 
-@pytest.mark.parametrize(("rate", "n", "depth"), [(1.0, 2000, 9), (0.25, 300, 24), (0.05, 500, 130)])
+@pytest.mark.parametrize(
+    ("rate", "n", "depth"), [(1.0, 2000, 9), (0.25, 300, 24), (0.05, 500, 130)]
+)
 @pytest.mark.slow
 def test_a_long_list_is_raced_in_two_groups(rate, n, depth):
     steps = np.full(n, -depth)
@@ -171,7 +181,10 @@ def test_the_excess_of_an_arrival_is_geometric_whatever_the_place():
     race = ScoreRace(steps, Fraction(1, 8))
     assert race._far.size == 399
     arrived = list(islice(race.arrivals(Seeded(4)), 6))
-    places, excess = np.concatenate([a for a, _ in arrived]), np.concatenate([b for _, b in arrived])
+    places, excess = (
+        np.concatenate([a for a, _ in arrived]),
+        np.concatenate([b for _, b in arrived]),
+    )
     law = Geometric(Fraction(1, 8))
     for part in (excess[places == 0], excess[places != 0]):
         assert part.size > 500
@@ -199,7 +212,9 @@ def test_the_index_has_bounded_range_and_reaches_it(monotone, spread):
             other = tuple(a + b for a, b in zip(q, move, strict=True))
             found = losses(q, other, [(i, None) for i in range(len(q))]).values()
             widest, worst = max(widest, max(found) - min(found)), max(worst, *map(abs, found))
-    assert widest == pytest.approx(spread, abs=1e-9), "the width of the interval is the spread times the rate"
+    assert widest == pytest.approx(spread, abs=1e-9), (
+        "the width of the interval is the spread times the rate"
+    )
     assert spread * 0.99 < worst <= spread + 1e-9
 
 
@@ -210,7 +225,9 @@ def test_index_and_lead_lose_epsilon_and_no_more(monotone, spread):
     for q in BASES:
         for move in neighbours(len(q), monotone=monotone):
             other = tuple(a + b for a, b in zip(q, move, strict=True))
-            found = losses(q, other, [(i, m) for i in range(len(q)) for m in (0, 1, 2, 5, 12, 40)]).values()
+            found = losses(
+                q, other, [(i, m) for i in range(len(q)) for m in (0, 1, 2, 5, 12, 40)]
+            ).values()
             worst, widest = max(worst, *map(abs, found)), max(widest, max(found) - min(found))
     assert worst == pytest.approx(spread, abs=1e-9)
     assert worst <= spread + 1e-12
@@ -219,7 +236,9 @@ def test_index_and_lead_lose_epsilon_and_no_more(monotone, spread):
 
 def test_the_costs_say_so():
     assert ExponentialMechanism(epsilon=1, sensitivity=COUNTING).cost == Pure(epsilon=1)
-    assert ExponentialMechanism(epsilon=1, sensitivity=EITHER, gap=False).cost == BoundedRange(epsilon=1)
+    assert ExponentialMechanism(epsilon=1, sensitivity=EITHER, gap=False).cost == BoundedRange(
+        epsilon=1
+    )
     assert ExponentialMechanism(epsilon=1, sensitivity=EITHER).rate == HALF
     assert ExponentialMechanism(epsilon=1, sensitivity=COUNTING).rate == 1
     gumbel = NoisyTopK(k=4, epsilon=1, sensitivity=COUNTING, noise="gumbel")
@@ -229,7 +248,9 @@ def test_the_costs_say_so():
 
 
 def twin(play, claimed, laws):
-    return audit.Subject(laws=laws, play=play, again=-1, cost=Pure(epsilon=claimed), sensitivity=EITHER)
+    return audit.Subject(
+        laws=laws, play=play, again=-1, cost=Pure(epsilon=claimed), sensitivity=EITHER
+    )
 
 
 def test_the_auditor_convicts_the_rate_for_monotone_answers_where_they_move_both_ways():
@@ -256,7 +277,9 @@ def test_the_auditor_convicts_a_level_that_is_reached_only_from_above():
         return np.where((noise[:, 1] > depth) | (depth == 0), noise[:, 0], -1)
 
     report = audit.exact(
-        twin(strict, 2, [audit.Finite([1] * 2), Geometric(Fraction(1))]), answers_a=(0, 0), answers_b=(1, -1)
+        twin(strict, 2, [audit.Finite([1] * 2), Geometric(Fraction(1))]),
+        answers_a=(0, 0),
+        answers_b=(1, -1),
     )
     assert report.broken
 
@@ -267,7 +290,9 @@ def test_a_drawn_again_output_of_all_noise_is_refused():
         audit.exact(nothing, answers_a=(0,), answers_b=(1,))
 
 
-@pytest.mark.parametrize(("a", "b"), [((0, 0), (1, -1)), ((-3, 0, 1), (-2, -1, 0)), ((2, 2, 0), (1, 3, 1))])
+@pytest.mark.parametrize(
+    ("a", "b"), [((0, 0), (1, -1)), ((-3, 0, 1), (-2, -1, 0)), ((2, 2, 0), (1, 3, 1))]
+)
 def test_the_audit_finds_the_loss_of_the_closed_form(a, b):
     r = Fraction(math.exp(-0.5))  # epsilon 1 over a spread of 2
     report = audit.exact(
@@ -295,7 +320,9 @@ def test_the_audit_is_told_the_law(q):
     for (i, j), (low, high) in top.items():
         left = [x for at, x in enumerate(q) if at != i]
         assert low <= high
-        assert float(low) == pytest.approx(float(softmax(r, q, i) * softmax(r, left, j - (j > i))), rel=1e-12)
+        assert float(low) == pytest.approx(
+            float(softmax(r, q, i) * softmax(r, left, j - (j > i))), rel=1e-12
+        )
 
 
 def test_a_stated_law_is_audited_and_what_it_leaves_out_counts_against_it():
@@ -343,7 +370,9 @@ def test_oracles_of_the_exponential_mechanism():
     assert theta == pytest.approx(0.457841150801, abs=1e-11)
     mean = sum(lead_at_least(r, q, 3, m) for m in range(1, 40_000)) / odds / step
     assert mean == pytest.approx(1.54782270251, abs=1e-3)  # whole steps lose half a step on average
-    assert (1 + math.exp(-theta)) * math.log1p(math.exp(theta)) == pytest.approx(1.54782270251, abs=1e-10)
+    assert (1 + math.exp(-theta)) * math.log1p(math.exp(theta)) == pytest.approx(
+        1.54782270251, abs=1e-10
+    )
 
 
 @pytest.mark.slow
@@ -412,7 +441,8 @@ def test_the_p_value_is_valid_given_the_selection(alpha):
 
 def test_the_p_value_of_a_release():
     mechanism = ExponentialMechanism(
-        epsilon=1, sensitivity=Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=0.25)
+        epsilon=1,
+        sensitivity=Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=0.25),
     )
     choice = mechanism.release([90, 0, 3], entropy=Seeded(2))
     g = choice.gap / 2  # rate 1/2 a unit

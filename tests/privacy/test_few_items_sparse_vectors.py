@@ -39,7 +39,12 @@ def statement(most, adjacency="add-remove"):
     adds = adjacency == "add-remove"
     moving = most if adds else 2 * most
     return Sensitivity(
-        bound=1, monotone=adds, adjacency=adjacency, step=1, l1=moving, l2=Fraction(math.isqrt(moving) + 1)
+        bound=1,
+        monotone=adds,
+        adjacency=adjacency,
+        step=1,
+        l1=moving,
+        l2=Fraction(math.isqrt(moving) + 1),
     )
 
 
@@ -50,7 +55,9 @@ def pairs(bases, most, adjacency):
     moves = joined
     if adjacency == "replace-one":
         gone = [(0,) * n, *joined]
-        moves = [tuple(a - b for a, b in zip(x, y, strict=True)) for x in gone for y in gone if x != y]
+        moves = [
+            tuple(a - b for a, b in zip(x, y, strict=True)) for x in gone for y in gone if x != y
+        ]
     for base in bases:
         for move in moves:
             other = tuple(a + b for a, b in zip(base, move, strict=True))
@@ -81,10 +88,13 @@ def worst_of_hybrid(query, limit, bases, k, most, adjacency, price=None):
 
 @pytest.mark.parametrize("limit", [TWO_SIDED, ONE_SIDED], ids=["two-sided", "one-sided"])
 @pytest.mark.parametrize(
-    ("most", "adjacency"), [(1, "add-remove"), (2, "add-remove"), (1, "replace-one"), (2, "replace-one")]
+    ("most", "adjacency"),
+    [(1, "add-remove"), (2, "add-remove"), (1, "replace-one"), (2, "replace-one")],
 )
 @pytest.mark.sample(3)
-def test_two_sided_noise_on_the_answers_would_lose_the_smaller_of_both_bounds(most, adjacency, limit):
+def test_two_sided_noise_on_the_answers_would_lose_the_smaller_of_both_bounds(
+    most, adjacency, limit
+):
     """Whatever noise the threshold has, which the second alignment leaves alone."""
     worst = worst_of_hybrid(TWO_SIDED, limit, [(0, 0), (6, 0), (6, -6)], 2, most, adjacency)
     assert set(worst) == {0, 1, 2}
@@ -116,8 +126,12 @@ def test_one_sided_noise_at_the_scale_of_few_items_is_convicted(limit):
     assert worst[2] == pytest.approx(2, abs=1e-6 if limit == ONE_SIDED else 0.5)
     rules = Rules(threshold=ONE_SIDED, query=ONE_SIDED, positives=3)
     transcript = ((0, 0), (1, 0), (2, None))
-    loss = math.log(by_formula((0, 0, 0), rules, transcript) / by_formula((0, 0, 1), rules, transcript))
-    assert loss / math.log(2) == pytest.approx(3), "the threshold and two items, where one item was paid for"
+    loss = math.log(
+        by_formula((0, 0, 0), rules, transcript) / by_formula((0, 0, 1), rules, transcript)
+    )
+    assert loss / math.log(2) == pytest.approx(3), (
+        "the threshold and two items, where one item was paid for"
+    )
 
 
 def twin(mechanism, n, cost_of):
@@ -135,7 +149,9 @@ def twin(mechanism, n, cost_of):
 
 @pytest.mark.slow
 def test_the_auditor_convicts_the_price_of_few_items_with_one_sided_noise():
-    mechanism = HybridSparseVector(k=2, threshold=0, epsilon=3 * LN2, sensitivity=statement(1), split=1 / 3)
+    mechanism = HybridSparseVector(
+        k=2, threshold=0, epsilon=3 * LN2, sensitivity=statement(1), split=1 / 3
+    )
     answers = {"answers_a": (0, 0), "answers_b": (0, 1)}
     assert not audit.exact(mechanism, **answers).broken
     few = twin(mechanism, 2, lambda out: Pure(epsilon=mechanism.noise.rate))
@@ -147,7 +163,8 @@ def test_an_answer_that_is_asked_twice_moves_twice():
     rules = Rules(threshold=("laplace", 0.5**3), query=TWO_SIDED, positives=1, passes=2)
     # It lies far above, and is found below twice: the noisy threshold hardly moves, and the answer pays twice.
     worst = max(
-        math.log(by_formula(a, rules, transcript, 60) / by_formula(b, rules, transcript, 60)) / math.log(2)
+        math.log(by_formula(a, rules, transcript, 60) / by_formula(b, rules, transcript, 60))
+        / math.log(2)
         for a, b in (((0,), (1,)), ((1,), (0,)), ((-6,), (-5,)), ((6,), (7,)), ((7,), (6,)))
         for transcript in transcripts(1, rules, 2)
     )
@@ -221,7 +238,9 @@ def test_what_is_said_of_all_answers_changes_no_sparse_vector(build, adjacency):
 @pytest.mark.parametrize("most", [1, 3, 10, 30])
 @pytest.mark.parametrize("ratio", [1, 2, 4])
 @pytest.mark.each_value
-def test_for_each_outcome_a_sparse_vector_or_a_histogram_of_the_same_price_has_less_noise(rate, most, ratio):
+def test_for_each_outcome_a_sparse_vector_or_a_histogram_of_the_same_price_has_less_noise(
+    rate, most, ratio
+):
     """Both have their noise at the rates of a sparse vector that would be charged the smaller one of both bounds."""
     limit = Geometric(ratio * rate).variance
     both = DiscreteLaplace(rate).variance + limit

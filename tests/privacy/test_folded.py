@@ -10,7 +10,14 @@ import pytest
 from scipy import optimize, stats
 
 import sordino_audit as audit
-from sordino import COUNTING, FoldedMechanism, InvalidParameter, LaplaceMechanism, Seeded, Sensitivity
+from sordino import (
+    COUNTING,
+    FoldedMechanism,
+    InvalidParameter,
+    LaplaceMechanism,
+    Seeded,
+    Sensitivity,
+)
 from sordino.cost import Pure
 from sordino.mechanisms.folded import _folded_variance, decide
 from sordino.noise import DiscreteLaplace, Staircase
@@ -76,8 +83,12 @@ def test_the_mechanism_releases_what_its_law_says():
     vector = FoldedMechanism(lower=0, upper=N, epsilon=draws, sensitivity=COUNTING.over(draws))
     many = vector.release([4] * draws, entropy=entropy)
     values = published(math.exp(-1), 0, N)
-    assert set(numbers.tolist()) <= set(map(float, values.values())), "nothing but the public points"
-    counts = [int(np.count_nonzero(np.abs(many.values - value) < 1e-9)) for value in values.values()]
+    assert set(numbers.tolist()) <= set(map(float, values.values())), (
+        "nothing but the public points"
+    )
+    counts = [
+        int(np.count_nonzero(np.abs(many.values - value) < 1e-9)) for value in values.values()
+    ]
     assert sum(counts) == draws
     expected = [float(p) for p in law(Fraction(math.exp(-1)), 4, 0, N).values()]
     assert stats.chisquare(counts, np.array(expected) / sum(expected) * draws).pvalue > LEVEL
@@ -122,8 +133,12 @@ def test_the_bias_of_what_is_printed_and_the_variance_against_laplace(epsilon):
         assert abs(mean - x) < 1e-12 * max(1, m.excess)
         second = sum(p * (printed[o] - x) ** 2 for o, p in found.items())
         assert m.variance(at=x) == pytest.approx(float(second), rel=1e-9)
-        assert m.variance(at=x) <= plain.noise.variance, "below it; at 40 the difference is no float"
-    assert m.release(3, entropy=Seeded(1)).standard_error == pytest.approx(math.sqrt(m.variance(at=10)))
+        assert m.variance(at=x) <= plain.noise.variance, (
+            "below it; at 40 the difference is no float"
+        )
+    assert m.release(3, entropy=Seeded(1)).standard_error == pytest.approx(
+        math.sqrt(m.variance(at=10))
+    )
 
 
 def test_real_answers_are_rounded_at_random_and_pay_for_it_in_variance():
@@ -149,7 +164,8 @@ def stairs(r, period, flat, x, low, high):
     noise = np.arange(-reach, reach + 1)
     weights = [r ** int(abs(z) // period + (abs(z) % period >= flat)) for z in noise.tolist()]
     weights = [
-        w / (1 - r) if abs(z) > reach - period else w for z, w in zip(noise.tolist(), weights, strict=True)
+        w / (1 - r) if abs(z) > reach - period else w
+        for z, w in zip(noise.tolist(), weights, strict=True)
     ]
     found = {}
     for o, w in zip(decide(x + noise, low, high, period).tolist(), weights, strict=True):
@@ -173,7 +189,9 @@ def test_a_folded_staircase_is_private_unbiased_and_better_than_the_staircase(pe
         assert float(variance) == pytest.approx(_folded_variance(law, x, 0, N))
         stated = dict(staircase(law, x, 0, N))
         assert all(low <= high for low, high in stated.values())
-        assert [float(low) for low, _ in stated.values()] == pytest.approx([float(found[o]) for o in stated])
+        assert [float(low) for low, _ in stated.values()] == pytest.approx(
+            [float(found[o]) for o in stated]
+        )
     worst = max(
         laws[x][o] / laws[y][o]
         for x in range(N + 1)
@@ -196,7 +214,9 @@ def test_the_staircase_where_the_bound_is_many_steps():
     line = {"lower": 0, "upper": 3, "sensitivity": REAL}
     for epsilon, laplace, stairs_there in ((1, 1.777, 1.731), (2, 0.488, 0.416)):
         m = FoldedMechanism(**line, epsilon=epsilon, noise="staircase")
-        assert FoldedMechanism(**line, epsilon=epsilon).variance(at=1.5) == pytest.approx(laplace, abs=5e-4)
+        assert FoldedMechanism(**line, epsilon=epsilon).variance(at=1.5) == pytest.approx(
+            laplace, abs=5e-4
+        )
         assert m.variance(at=1.5) == pytest.approx(stairs_there, abs=5e-4)
         assert m.excess == pytest.approx(1 / -math.expm1(-epsilon), rel=1e-5)
         assert m.cost == Pure(epsilon=epsilon)
@@ -208,11 +228,16 @@ def test_the_staircase_where_the_bound_is_many_steps():
         m.release([1, 2], entropy=Seeded(1))
     listed = Sensitivity(bound=2, monotone=True, adjacency="add-remove", norm="l1", step=1)
     with pytest.raises(InvalidParameter, match=r"noise must be 'laplace' for 2 answers"):
-        FoldedMechanism(lower=0, upper=3, epsilon=1, sensitivity=listed, noise="staircase").release([1, 2])
+        FoldedMechanism(lower=0, upper=3, epsilon=1, sensitivity=listed, noise="staircase").release(
+            [1, 2]
+        )
     with pytest.raises(InvalidParameter, match=r"noise must be 'laplace' for 2 answers"):
-        FoldedMechanism(lower=0, upper=3, epsilon=1, sensitivity=COUNTING.over(2), noise="staircase")
+        FoldedMechanism(
+            lower=0, upper=3, epsilon=1, sensitivity=COUNTING.over(2), noise="staircase"
+        )
     with pytest.raises(
-        InvalidParameter, match=r"^FoldedMechanism\.noise must be one of 'laplace', 'staircase'; got 'gauss'"
+        InvalidParameter,
+        match=r"^FoldedMechanism\.noise must be one of 'laplace', 'staircase'; got 'gauss'",
     ):
         FoldedMechanism(**line, epsilon=1, noise="gauss")
 
@@ -255,7 +280,9 @@ def test_the_auditor_convicts_a_range_read_off_the_data_and_a_law_cut_off_and_sc
         noisy = answers[0] + rows[:, 0]
         return np.where((noisy >= 0) & (noisy <= N), noisy, -99)
 
-    cut = audit.Subject(laws=[noise], play=drawn_again, cost=Pure(epsilon=1), sensitivity=EITHER, again=-99)
+    cut = audit.Subject(
+        laws=[noise], play=drawn_again, cost=Pure(epsilon=1), sensitivity=EITHER, again=-99
+    )
     report = audit.exact(cut, answers_a=(0,), answers_b=(1,))
     assert report.broken
     r = math.exp(-1)
@@ -312,15 +339,22 @@ def test_a_linear_program_finds_nothing_better(n, epsilon):
     square = (outputs[None, :] - inputs[:, None]) ** 2
     ours = np.array([m.variance(at=int(x)) for x in inputs])
     chance = np.random.default_rng(n)
-    for weights in (np.ones(n + 1), chance.random(n + 1), (inputs == 0) * 1.0, (inputs == n // 2) * 1.0):
+    for weights in (
+        np.ones(n + 1),
+        chance.random(n + 1),
+        (inputs == 0) * 1.0,
+        (inputs == n // 2) * 1.0,
+    ):
         best = optimize.linprog(
-            (weights[:, None] * square).ravel(), **rules, options={"primal_feasibility_tolerance": 1e-10}
+            (weights[:, None] * square).ravel(),
+            **rules,
+            options={"primal_feasibility_tolerance": 1e-10},
         )
         assert best.fun == pytest.approx(float(weights @ ours), rel=1e-7)
     inside = np.linspace(-0.98 * m.excess, n + 0.98 * m.excess, 4 * n)
-    assert optimize.linprog(np.zeros((n + 1) * inside.size), **program(n, epsilon, inside)).status == 2, (
-        "infeasible"
-    )
+    assert (
+        optimize.linprog(np.zeros((n + 1) * inside.size), **program(n, epsilon, inside)).status == 2
+    ), "infeasible"
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------------------
@@ -336,7 +370,10 @@ BASE = {"lower": 0, "upper": 4, "epsilon": 1, "sensitivity": EITHER}
         ({"lower": math.nan}, r"^FoldedMechanism\.lower must be a finite number; got nan"),
         ({"epsilon": 0}, r"^FoldedMechanism\.epsilon must be a number in \(0, inf\); got 0"),
         ({"sensitivity": 1}, r"^FoldedMechanism\.sensitivity must be a Sensitivity"),
-        ({"upper": 0.5}, r"^FoldedMechanism\.sensitivity must have a bound of at most upper - lower, 0\.5"),
+        (
+            {"upper": 0.5},
+            r"^FoldedMechanism\.sensitivity must have a bound of at most upper - lower, 0\.5",
+        ),
         (
             {"margin": 0.58},
             r"^FoldedMechanism\.margin must be at least 0\.581976706869.*Every unbiased private mechanism needs",
@@ -364,7 +401,9 @@ def test_a_margin_that_suffices_and_a_list_that_has_its_statement():
     assert FoldedMechanism(**BASE, margin=m.excess).excess == m.excess
     with pytest.raises(InvalidParameter, match="only under a statement about their L1 norm"):
         m.release([1, 2], entropy=Seeded(1))
-    with pytest.raises(InvalidParameter, match=r"variance\.at must lie between lower and upper; got 5"):
+    with pytest.raises(
+        InvalidParameter, match=r"variance\.at must lie between lower and upper; got 5"
+    ):
         m.variance(at=5)
     with pytest.raises(TypeError):
         FoldedMechanism(lower=0, upper=1)

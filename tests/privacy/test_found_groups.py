@@ -67,7 +67,11 @@ def chances_of_sets(finder, counts):
     height = np.arange(least, least + max(counts) + math.ceil(40 / float(finder.noise.rate)))
 
     def reaches(count):
-        return pmf("laplace", ratio, height - count) if count >= finder.least else np.zeros(height.size)
+        return (
+            pmf("laplace", ratio, height - count)
+            if count >= finder.least
+            else np.zeros(height.size)
+        )
 
     def stays(count, at):
         return cdf("laplace", ratio, at - count) if count >= finder.least else np.ones(np.shape(at))
@@ -95,7 +99,9 @@ def law(finder, estimator, table, groups, *, skip_empty=False):
     masses = {}
     for found, chance in chances_of_sets(finder, counts).items():
         held = {
-            label: tuple(sorted(unit[label] for unit in table if label in chosen_again(unit, found, groups)))
+            label: tuple(
+                sorted(unit[label] for unit in table if label in chosen_again(unit, found, groups))
+            )
             for label in found
         }
         shown = [label for label in found if held[label] or not skip_empty]
@@ -130,7 +136,9 @@ def beyond(one, other, epsilon):
 
 def worst(adjacency, groups, *, most=2, changed=None, epsilon=EPSILON, **twin):
     finder, figures = reserved(adjacency, groups, most)
-    estimator = figures.estimator if changed is None else replace(figures.estimator, epsilon=changed)
+    estimator = (
+        figures.estimator if changed is None else replace(figures.estimator, epsilon=changed)
+    )
     return max(
         beyond(*(law(finder, estimator, table, groups, **twin) for table in pair), epsilon)
         for pair in neighbors(adjacency, finder.threshold)

@@ -56,9 +56,15 @@ def test_what_is_played_has_the_law_of_the_sum(noise, c):
     one = np.arange(-8, 9), *([np.arange(-width if noise != "exponential" else 0, width + 1)] * 2)
     noises = np.stack(np.meshgrid(*one, indexing="ij"), axis=-1).reshape(-1, 3)
     if noises.shape[0] > 6000:  # the likeliest: what is left out is counted below
-        mass = m.threshold_noise.pmf(noises[:, 0]) * m.noise.pmf(noises[:, 1]) * m.noise.pmf(noises[:, 2])
+        mass = (
+            m.threshold_noise.pmf(noises[:, 0])
+            * m.noise.pmf(noises[:, 1])
+            * m.noise.pmf(noises[:, 2])
+        )
         noises = noises[np.argsort(-mass)[:6000]]
-    mass = m.threshold_noise.pmf(noises[:, 0]) * m.noise.pmf(noises[:, 1]) * m.noise.pmf(noises[:, 2])
+    mass = (
+        m.threshold_noise.pmf(noises[:, 0]) * m.noise.pmf(noises[:, 1]) * m.noise.pmf(noises[:, 2])
+    )
     found = {}
     for output, p in zip(subject.played(subject.private(q), noises), mass.tolist(), strict=True):
         found[output] = found.get(output, 0.0) + p
@@ -96,7 +102,12 @@ def test_oracle_of_the_curve():
     plain = RDP(rho=Fraction(1, 18) + Fraction(4, 72), choices=7)
     assert plain.rdp(8) == pytest.approx(1.16687605304, abs=1e-10)
     m = GaussianSparseVector(
-        threshold=0, positives=1, rho=Fraction(1, 9), split=Fraction(1, 2), sensitivity=EITHER, questions=6
+        threshold=0,
+        positives=1,
+        rho=Fraction(1, 9),
+        split=Fraction(1, 2),
+        sensitivity=EITHER,
+        questions=6,
     )
     assert (m.threshold_noise.rate, m.noise.rate) == (Fraction(1, 18), Fraction(1, 72))
     assert m.cost == RDP(rho=Fraction(1, 9), choices=6)
@@ -139,7 +150,11 @@ def test_the_auditor_convicts_a_pure_claim():
     m = GaussianSparseVector(threshold=6, positives=1, rho=1, sensitivity=COUNTING, questions=1)
     honest = subject_of(m, 1)
     sold = Subject(
-        laws=honest.laws, play=honest.play, steps=honest.steps, cost=Pure(epsilon=2), sensitivity=COUNTING
+        laws=honest.laws,
+        play=honest.play,
+        steps=honest.steps,
+        cost=Pure(epsilon=2),
+        sensitivity=COUNTING,
     )
     report = audit.exact(sold, answers_a=(1,), answers_b=(0,), tail=1e-30)
     assert report.broken
@@ -154,17 +169,25 @@ def long_law(m, rises, falls):
     """P(below ..., then the j-th of the later answers is above) for j = 1, 2, ...; answers rise by `rises`, later ones fall by `falls`."""
     x = np.arange(-40, 41)
     f0 = m.threshold_noise.pmf(x)
-    early, late = (TAILS["gaussian"](float(m.noise.rate))(x - HEIGHT + side) for side in (-rises, falls))
+    early, late = (
+        TAILS["gaussian"](float(m.noise.rate))(x - HEIGHT + side) for side in (-rises, falls)
+    )
     stay = np.log1p(-np.minimum(late, 1 - 1e-16))[:, None] * np.arange(FALLING)
     return (
-        (f0 * np.exp(RISING * np.log1p(-np.minimum(early, 1 - 1e-16))) * late)[:, None] * np.exp(stay)
+        (f0 * np.exp(RISING * np.log1p(-np.minimum(early, 1 - 1e-16))) * late)[:, None]
+        * np.exp(stay)
     ).sum(axis=0)
 
 
 @pytest.mark.slow
 def test_without_the_counting_term_the_auditor_convicts():
     m = GaussianSparseVector(
-        threshold=0, positives=1, rho=3, split=Fraction(1, 3), sensitivity=EITHER, questions=RISING + FALLING
+        threshold=0,
+        positives=1,
+        rho=3,
+        split=Fraction(1, 3),
+        sensitivity=EITHER,
+        questions=RISING + FALLING,
     )
     assert (m.threshold_noise.rate, m.noise.rate) == (1, Fraction(1, 2))
     p, q = long_law(m, 0, 0), long_law(m, 1, 1)
@@ -186,14 +209,21 @@ def test_without_the_counting_term_the_auditor_convicts():
     verdicts = {}
     for cost in (ZCDP(rho=3), m.cost):
         sold = Subject(laws=[], stated=stated, cost=cost, name=repr(cost))
-        verdicts[repr(cost)] = audit.exact(sold, answers_a=(0, 0), answers_b=(1, 1), orders=[alpha]).broken
+        verdicts[repr(cost)] = audit.exact(
+            sold, answers_a=(0, 0), answers_b=(1, 1), orders=[alpha]
+        ).broken
     assert list(verdicts.values()) == [True, False]
 
 
 @pytest.mark.slow
 def test_a_threshold_that_is_not_paid_for_is_convicted():
     m = GaussianSparseVector(
-        threshold=1, positives=1, rho=8, epsilon=Fraction(1, 10), noise="exponential", sensitivity=COUNTING
+        threshold=1,
+        positives=1,
+        rho=8,
+        epsilon=Fraction(1, 10),
+        noise="exponential",
+        sensitivity=COUNTING,
     )
     honest = subject_of(m, 2)
     sold = Subject(
@@ -203,7 +233,9 @@ def test_a_threshold_that_is_not_paid_for_is_convicted():
         cost=Pure(epsilon=m.cost.constant),
         sensitivity=COUNTING,
     )
-    assert audit.exact(sold, answers_a=(0, 0), answers_b=(1, 0), vectors=20_000_000, tail=1e-3).broken
+    assert audit.exact(
+        sold, answers_a=(0, 0), answers_b=(1, 0), vectors=20_000_000, tail=1e-3
+    ).broken
 
 
 @pytest.mark.slow  # packages/sordino-audit/tests/test_reports.py holds all claims to account

@@ -41,7 +41,9 @@ def cost(adjacency, groups):
 
 JOINED = [(records, (*records, new)) for records in SMALL for new in VALUES]
 LEFT = [(after, before) for before, after in JOINED]
-EXCHANGED = [((*records, old), (*records, new)) for records in SMALL for old, new in product(VALUES, VALUES)]
+EXCHANGED = [
+    ((*records, old), (*records, new)) for records in SMALL for old, new in product(VALUES, VALUES)
+]
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -76,8 +78,14 @@ TOTALS = [
 @pytest.mark.parametrize("estimator", TOTALS, ids=["sum", "mean"])
 def test_a_unit_that_is_replaced_within_a_group_costs_four_times_the_rho(estimator):
     """Noise is for one step: two in a row move the totals twice as far, and the rho is of the square."""
-    wrapped = TableNumbers(estimator=estimator, adjacency="replace-one", labels=("a",), groups_per_unit=1)
-    pairs = [((*rest, old), (*rest, new)) for rest in [(), (0.5,)] for old, new in product(SIGNED, SIGNED)]
+    wrapped = TableNumbers(
+        estimator=estimator, adjacency="replace-one", labels=("a",), groups_per_unit=1
+    )
+    pairs = [
+        ((*rest, old), (*rest, new))
+        for rest in [(), (0.5,)]
+        for old, new in product(SIGNED, SIGNED)
+    ]
     found = compared(estimator, [pair for pair in pairs if pair[0] != pair[1]])
     assert excess(wrapped.cost, found) <= 1e-9
     [rho] = [part.rho for part, _ in wrapped.cost.parts if isinstance(part, ZCDP)]
@@ -91,7 +99,9 @@ def test_a_unit_that_is_replaced_within_a_group_costs_four_times_the_rho(estimat
 @pytest.mark.parametrize("groups", [1, 3])
 def test_groups_of_gaussian_totals_cost_what_their_parts_do(groups):
     coming, replaced = (
-        TableNumbers(estimator=TOTALS[0], adjacency=adjacency, labels=("a", "b"), groups_per_unit=groups).cost
+        TableNumbers(
+            estimator=TOTALS[0], adjacency=adjacency, labels=("a", "b"), groups_per_unit=groups
+        ).cost
         for adjacency in ("add-remove", "replace-one")
     )
     assert coming == repeat(TOTALS[0].cost, groups)
@@ -102,7 +112,8 @@ def test_groups_of_gaussian_totals_cost_what_their_parts_do(groups):
     }
     # A unit that leaves one group and joins another one costs each of them one step.
     assert all(
-        repeat(TOTALS[0].cost, 2 * groups).rdp(order) <= replaced.rdp(order) for order in (1.5, 2, 8, 64)
+        repeat(TOTALS[0].cost, 2 * groups).rdp(order) <= replaced.rdp(order)
+        for order in (1.5, 2, 8, 64)
     )
 
 
@@ -114,7 +125,11 @@ FIGURES = [kind(epsilon=0.5, **MONEY) for kind in (sd.ClippedSum, sd.ClippedMean
 
 def together(estimator, rows, adjacency="add-remove"):
     return TableNumbers(
-        estimator=estimator, adjacency=adjacency, labels=("a", "b", "c"), groups_per_unit=rows, together=True
+        estimator=estimator,
+        adjacency=adjacency,
+        labels=("a", "b", "c"),
+        groups_per_unit=rows,
+        together=True,
     )
 
 

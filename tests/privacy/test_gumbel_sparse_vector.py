@@ -78,7 +78,8 @@ def around(heights, rate, m):
         edge = 1 / (
             1
             + mpmath.fsum(
-                mpmath.exp(mpmath.mpf(rate.numerator) * h / rate.denominator) for h in heights[: m + 1]
+                mpmath.exp(mpmath.mpf(rate.numerator) * h / rate.denominator)
+                for h in heights[: m + 1]
             )
         )
         digits = int(mpmath.floor(edge * mpmath.mpf(2) ** DIGITS))
@@ -90,11 +91,21 @@ def around(heights, rate, m):
 
 @pytest.mark.parametrize(
     "heights",
-    [(0, 0), (1, 2, -3), (-7, 5, -7, 1), (-90, -90, -90), (50, 3), (-20, -2, -20, -21, 3), (-300, 1)],
+    [
+        (0, 0),
+        (1, 2, -3),
+        (-7, 5, -7, 1),
+        (-90, -90, -90),
+        (50, 3),
+        (-20, -2, -20, -21, 3),
+        (-300, 1),
+    ],
 )
 @pytest.mark.parametrize("rate", [ONE, HALF, Fraction(7, 10)])
 @pytest.mark.each_value
-def test_a_uniform_number_on_either_side_of_every_edge_decides_as_the_closed_form_says(heights, rate):
+def test_a_uniform_number_on_either_side_of_every_edge_decides_as_the_closed_form_says(
+    heights, rate
+):
     """P(first > m) = P(U <= 1/A_m): the place changes exactly there."""
     array = np.array(heights)
     for m in range(len(heights)):
@@ -142,7 +153,9 @@ def test_decimals_decide_as_floats_do(monkeypatch, band):
 @pytest.mark.parametrize(("heights", "c"), [((0, -1, 1), 1), ((-1, 0, -2), 2)])
 @pytest.mark.slow
 def test_releases_fit_the_closed_form(heights, c):
-    m = GumbelSparseVector(threshold=0, positives=c, epsilon=c * Fraction(3, 2), sensitivity=COUNTING)
+    m = GumbelSparseVector(
+        threshold=0, positives=c, epsilon=c * Fraction(3, 2), sensitivity=COUNTING
+    )
     entropy, draws = Seeded(5), 2500
     law = gumbel_law(heights, float(m.noise.rate), c)
     counts = dict.fromkeys(law, 0)
@@ -151,7 +164,9 @@ def test_releases_fit_the_closed_form(heights, c):
         counts[release.asked, *release.indices.tolist()] += 1
     assert stats.chisquare(list(counts.values()), [draws * p for p in law.values()]).pvalue > LEVEL
     wrong = gumbel_law(heights, float(m.noise.rate) * 1.5, c)
-    assert stats.chisquare(list(counts.values()), [draws * p for p in wrong.values()]).pvalue < LEVEL
+    assert (
+        stats.chisquare(list(counts.values()), [draws * p for p in wrong.values()]).pvalue < LEVEL
+    )
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------------------
@@ -181,7 +196,9 @@ def test_the_costs(c):
     assert (m.threshold_epsilon, m.positive_epsilon) == (HALF, HALF)
     assert m.cost == repeat(GumbelStage(epsilon=HALF, monotone=True), c)
     assert m.cost.pure() == c
-    assert m.cost.zcdp() < c * Fraction(228, 1000) * HALF**2, "the interval of the loss alone gives 1.125"
+    assert m.cost.zcdp() < c * Fraction(228, 1000) * HALF**2, (
+        "the interval of the loss alone gives 1.125"
+    )
     general = GumbelSparseVector(threshold=0, positives=c, epsilon=3 * c, sensitivity=EITHER)
     assert (general.threshold_epsilon, general.positive_epsilon) == (1, 2)
     assert general.cost == repeat(GumbelStage(epsilon=1, monotone=False), c)

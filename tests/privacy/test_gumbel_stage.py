@@ -13,7 +13,15 @@ import pytest
 
 import sordino_audit as audit
 from sordino import COUNTING, GumbelSparseVector, Sensitivity
-from sordino.cost import BoundedRange, GumbelStage, Pure, Range, compose, gumbel_stage as stages, repeat
+from sordino.cost import (
+    BoundedRange,
+    GumbelStage,
+    Pure,
+    Range,
+    compose,
+    gumbel_stage as stages,
+    repeat,
+)
 from sordino.cost.conversion import rdp_delta
 from sordino.cost.loss_law import loss_laws
 from sordino_audit import Subject
@@ -35,7 +43,9 @@ def general(epsilon):
 
 def laws(weights, moves):
     """The two laws of the first place above: w_m / (A_m A_(m-1)), and 1/A_n for none; `moves` are the logarithms of w'/w."""
-    one, other = (np.concatenate(([1.0], 1 + np.cumsum(w))) for w in (weights, weights * np.exp(moves)))
+    one, other = (
+        np.concatenate(([1.0], 1 + np.cumsum(w))) for w in (weights, weights * np.exp(moves))
+    )
     p = np.append(weights / (one[1:] * one[:-1]), 1 / one[-1])
     q = np.append(weights * np.exp(moves) / (other[1:] * other[:-1]), 1 / other[-1])
     return p, q
@@ -145,7 +155,10 @@ def test_oracles():
 
 @pytest.mark.parametrize(
     ("stage", "reached", "upper"),
-    [(monotone(0.5), 0.0568573621057, 0.05686134720604), (general(0.5), 0.1274674876356, 0.1274753543868)],
+    [
+        (monotone(0.5), 0.0568573621057, 0.05686134720604),
+        (general(0.5), 0.1274674876356, 0.1274753543868),
+    ],
 )
 def test_oracles_of_rho(stage, reached, upper):
     assert reached <= stage.zcdp() <= upper
@@ -208,10 +221,14 @@ def draw_moments(count):
     for _ in range(count):
         both = bool(rng.integers(2))
         width = min(stages._QUICK_WIDTH, 10 ** rng.uniform(-9, 0.95))
-        order = max(stages._QUICK_ORDER, 10 ** rng.uniform(-2.5, 1.85) / (width if rng.integers(4) else 1))
+        order = max(
+            stages._QUICK_ORDER, 10 ** rng.uniform(-2.5, 1.85) / (width if rng.integers(4) else 1)
+        )
         k = float(order if rng.integers(2) else -1 - order)
         reach = abs(k) * width
-        if reach <= stages._QUICK_REACH and (width >= stages._LEAST_WIDTH or reach >= stages._LEAST_REACH):
+        if reach <= stages._QUICK_REACH and (
+            width >= stages._LEAST_WIDTH or reach >= stages._LEAST_REACH
+        ):
             yield width / 2 if both else width, not both, k, reach
 
 
@@ -262,7 +279,11 @@ def test_no_view_passes_the_interval_of_the_loss(make, rate):
     assert stage.zcdp() <= stage.interval.zcdp()
     for alpha in (1 + 1e-12, 1.5, 2, 100, 1e9, math.inf):
         assert stage.rdp(alpha) <= stage.interval.rdp(alpha) * (1 + 1e-9)
-        assert stage.rdp(alpha) <= float(stage.zcdp()) * alpha * (1 + 1e-9) or rate in {0, "1e300", "1e-300"}
+        assert stage.rdp(alpha) <= float(stage.zcdp()) * alpha * (1 + 1e-9) or rate in {
+            0,
+            "1e300",
+            "1e-300",
+        }
     for delta in (0, 1e-12, 1e-6, 0.1, 0.9):
         assert stage.epsilon(delta) <= stage.interval.epsilon(delta)
         assert stage.delta(stage.epsilon(delta)) <= delta or stage.epsilon(delta) == math.inf
@@ -316,12 +337,16 @@ def test_the_law_of_a_stage_lies_just_above_its_deltas(stage):
     for share in (0.0, 0.1, 0.33, 0.5, 0.8):
         epsilon = share * float(stage.pure())
         assert (
-            stage.delta(epsilon) <= law.delta(epsilon) <= stage.delta(epsilon) * 1.02 + 1e-4 * stage.delta(0)
+            stage.delta(epsilon)
+            <= law.delta(epsilon)
+            <= stage.delta(epsilon) * 1.02 + 1e-4 * stage.delta(0)
         )
 
 
 def test_mixed_lists_use_the_deltas():
-    mixed = compose(repeat(monotone(0.1), 2), repeat(BoundedRange(epsilon=0.3), 2), Pure(epsilon=0.3))
+    mixed = compose(
+        repeat(monotone(0.1), 2), repeat(BoundedRange(epsilon=0.3), 2), Pure(epsilon=0.3)
+    )
     known = compose(
         repeat(monotone(0.1).interval, 2), repeat(BoundedRange(epsilon=0.3), 2), Pure(epsilon=0.3)
     )
@@ -339,7 +364,10 @@ def test_lists_of_many_kinds_fall_back_on_the_intervals():
         Range(low=2, high=3),
     )
     known = compose(
-        *(GumbelStage(epsilon=Fraction(x, 100), monotone=x % 2 == 0).interval for x in range(10, 16)),
+        *(
+            GumbelStage(epsilon=Fraction(x, 100), monotone=x % 2 == 0).interval
+            for x in range(10, 16)
+        ),
         Range(low=2, high=3),
     )
     for delta in (1e-6, 0.01, 0.2):
@@ -382,7 +410,9 @@ def test_half_of_the_cost_is_convicted_by_the_audit():
     moved = [x + (i < 6) for i, x in enumerate(answers)]
 
     def sold(cost):
-        subject = Subject(laws=[], stated=honest.stated, steps=honest.steps, cost=cost, sensitivity=EITHER)
+        subject = Subject(
+            laws=[], stated=honest.stated, steps=honest.steps, cost=cost, sensitivity=EITHER
+        )
         return audit.exact(subject, answers_a=answers, answers_b=moved, orders=[2], epsilons=[0.25])
 
     assert not sold(monotone(1)).broken

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 import sordino_audit as audit
-from sordino import COUNTING, HistogramTopK, HybridTopK, InvalidParameter, NoisyTopK, Seeded, Sensitivity
+from sordino import (
+    COUNTING,
+    HistogramTopK,
+    HybridTopK,
+    InvalidParameter,
+    NoisyTopK,
+    Seeded,
+    Sensitivity,
+)
 from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.mechanisms.histogram_top_k import CLAIMS, NOBODY, decide
 from support.enumeration import by_formula, float_log, outputs
@@ -22,7 +30,9 @@ LN2 = Fraction(693147180559945, 10**15)
 def statement(most, adjacency="add-remove"):
     """What is true of counts where a unit has so many items at most."""
     adds = adjacency == "add-remove"
-    return Sensitivity(bound=1, monotone=adds, adjacency=adjacency, step=1, l1=most if adds else 2 * most)
+    return Sensitivity(
+        bound=1, monotone=adds, adjacency=adjacency, step=1, l1=most if adds else 2 * most
+    )
 
 
 def moves(n, most, adjacency):
@@ -30,7 +40,9 @@ def moves(n, most, adjacency):
     joined = [move for move in product((0, 1), repeat=n) if sum(move) <= most]
     if adjacency == "add-remove":
         return joined + [tuple(-x for x in move) for move in joined]
-    return [tuple(a - b for a, b in zip(one, other, strict=True)) for one in joined for other in joined]
+    return [
+        tuple(a - b for a, b in zip(one, other, strict=True)) for one in joined for other in joined
+    ]
 
 
 # ---- noisy top-k with two-sided noise ----------------------------------------------------------------------
@@ -45,7 +57,10 @@ def worst(kind, n, k, most, adjacency, *, bases, highest=2):
             for key in outputs(n, k, highest):
                 p, p_other = (by_formula(kind, HALF, x, *key, reach=40) for x in (q, other))
                 if p:
-                    found = max(found, math.inf if not p_other else -float_log(p / p_other) / float_log(HALF))
+                    found = max(
+                        found,
+                        math.inf if not p_other else -float_log(p / p_other) / float_log(HALF),
+                    )
     return found
 
 
@@ -65,7 +80,9 @@ def test_two_sided_noise_loses_what_the_answers_move(n, k, most, adjacency, boun
     assert found <= bound + 1e-9
     if most == 1:
         assert found >= 0.7 * bound, "the bound is approached where items stand far apart"
-    mechanism = NoisyTopK(k=k, epsilon=bound, sensitivity=statement(most, adjacency), noise="laplace")
+    mechanism = NoisyTopK(
+        k=k, epsilon=bound, sensitivity=statement(most, adjacency), noise="laplace"
+    )
     assert mechanism.noise.rate == 1
     assert mechanism.cost.pure() == bound
 
@@ -88,15 +105,23 @@ def test_a_unit_of_one_item_that_is_replaced_moves_two_counts():
 
 
 def test_without_a_statement_about_all_answers_nothing_changes():
-    assert NoisyTopK(k=5, epsilon=1, sensitivity=COUNTING, noise="laplace").noise.rate == Fraction(1, 5)
-    assert NoisyTopK(k=5, epsilon=1, sensitivity=statement(9), noise="laplace").noise.rate == Fraction(1, 5)
-    assert NoisyTopK(k=5, epsilon=1, sensitivity=statement(2), noise="gumbel").noise.rate == Fraction(1, 5)
+    assert NoisyTopK(k=5, epsilon=1, sensitivity=COUNTING, noise="laplace").noise.rate == Fraction(
+        1, 5
+    )
+    assert NoisyTopK(
+        k=5, epsilon=1, sensitivity=statement(9), noise="laplace"
+    ).noise.rate == Fraction(1, 5)
+    assert NoisyTopK(
+        k=5, epsilon=1, sensitivity=statement(2), noise="gumbel"
+    ).noise.rate == Fraction(1, 5)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_a_hybrid_list_costs_no_more_than_the_answers_move(adjacency, most):
-    hybrid = HybridTopK(k=5, threshold=3, epsilon=1, sensitivity=statement(most, adjacency), noise="laplace")
+    hybrid = HybridTopK(
+        k=5, threshold=3, epsilon=1, sensitivity=statement(most, adjacency), noise="laplace"
+    )
     all_moves = most if adjacency == "add-remove" else 2 * most
     assert hybrid.cost.pure() == 1
     assert hybrid.noise.rate == Fraction(1, all_moves)

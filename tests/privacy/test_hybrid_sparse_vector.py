@@ -152,11 +152,14 @@ def test_the_claims_hold_and_are_reached():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"noise": "laplace"}, {"threshold_noise": "laplace"}, {"threshold": 0.5}, {"k": 2}]
+    "options",
+    [{}, {"noise": "laplace"}, {"threshold_noise": "laplace"}, {"threshold": 0.5}, {"k": 2}],
 )
 @pytest.mark.slow
 def test_a_search_finds_nothing_beyond_the_claim(options):
-    m = HybridSparseVector(**({"k": 1, "threshold": 1, "epsilon": 12, "sensitivity": EITHER} | options))
+    m = HybridSparseVector(
+        **({"k": 1, "threshold": 1, "epsilon": 12, "sensitivity": EITHER} | options)
+    )
     assert not audit.exact(m, search=True, n=2, limit=24).broken
 
 
@@ -212,7 +215,9 @@ def test_an_item_that_is_not_paid_for_is_convicted():
 def test_noise_for_monotone_lists_where_answers_move_both_ways_is_convicted():
     m = HybridSparseVector(k=1, threshold=0, epsilon=4, sensitivity=COUNTING, split=0.5)
     report = audit.exact(twin(m, 2, sensitivity=EITHER), answers_a=(0, 0), answers_b=(1, -1))
-    assert report.epsilon_at_least == pytest.approx(6, abs=1e-6), "the threshold once, the item twice"
+    assert report.epsilon_at_least == pytest.approx(6, abs=1e-6), (
+        "the threshold once, the item twice"
+    )
 
 
 FINE = 64
@@ -226,10 +231,14 @@ def density(q, query, limit, outcome):
 def test_table_of_losses():
     """Continuous limit, scales 2 for the threshold and 4 for the answers: 1/2 for it and 1/2 for each item are attained."""
     empty, one = ((), ()), ((0,), (FINE,))
-    assert density((0, 0), 4, 2, empty) - density((1, 1), 4, 2, empty) == pytest.approx(0.5, abs=1e-6)
+    assert density((0, 0), 4, 2, empty) - density((1, 1), 4, 2, empty) == pytest.approx(
+        0.5, abs=1e-6
+    )
     assert density((0, 0), 4, 2, one) - density((-1, 1), 4, 2, one) == pytest.approx(1, abs=1e-6)
     two = (0, 1), (FINE, 0)
-    assert density((0, 0, 0), 4, 2, two) - density((-1, -1, 1), 4, 2, two) == pytest.approx(1.5, abs=1e-6)
+    assert density((0, 0, 0), 4, 2, two) - density((-1, -1, 1), 4, 2, two) == pytest.approx(
+        1.5, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,13 +260,20 @@ def test_a_release_tells_what_was_decided(noise, threshold_noise):
         center = m.noise.mean - m.threshold_noise.mean
         for seed in range(60):
             entropy = Seeded(seed)
-            rho, eta = m.threshold_noise.sample(1, entropy).tolist(), m.noise.sample(3, entropy).tolist()
+            rho, eta = (
+                m.threshold_noise.sample(1, entropy).tolist(),
+                m.noise.sample(3, entropy).tolist(),
+            )
             height = math.ceil(threshold) + rho[0]
             items, lifts = found([a + b for a, b in zip(q, eta, strict=True)], height, 2)
             release = m.release(q, entropy=Seeded(seed))
             assert release.indices.tolist() == list(items)
-            assert release.gaps.tolist() == [lift + math.ceil(threshold) - threshold for lift in lifts]
-            assert release.estimates.tolist() == [math.ceil(threshold) + lift - center for lift in lifts]
+            assert release.gaps.tolist() == [
+                lift + math.ceil(threshold) - threshold for lift in lifts
+            ]
+            assert release.estimates.tolist() == [
+                math.ceil(threshold) + lift - center for lift in lifts
+            ]
             assert (release.asked, release.branches.tolist(), release.passes.tolist()) == (
                 3,
                 [0] * len(items),

@@ -34,7 +34,8 @@ def released(noisy, threshold, k):
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "high"), [(1, 1, 4), (2, 1, 4), (2, 2, 4), (3, 2, 3), (3, 3, 3), (4, 2, 2), (4, 3, 2)]
+    ("n", "k", "high"),
+    [(1, 1, 4), (2, 1, 4), (2, 2, 4), (3, 2, 3), (3, 3, 3), (4, 2, 2), (4, 3, 2)],
 )
 def test_decide_does_what_the_definition_says(n, k, high):
     for threshold, *noisy in product(range(high + 1), repeat=n + 1):
@@ -65,13 +66,17 @@ def test_the_law_of_the_definition_is_that_of_the_formula(kind, q, threshold, k)
     support = range(-box, box + 1) if kind == "laplace" else range(box + 1)
     law = defaultdict(Fraction)
     for eta, *noise in product(support, repeat=len(q) + 1):
-        items, gaps, _, margin = top([a + b for a, b in zip(q, noise, strict=True)], threshold + eta, k)
+        items, gaps, _, margin = top(
+            [a + b for a, b in zip(q, noise, strict=True)], threshold + eta, k
+        )
         law[items, gaps, margin] += math.prod(pmf(kind, HALF, z) for z in (eta, *noise))
     rest = 1 - sum(law.values())
     assert rest < 6 * HALF**box
     for outcome in top_outcomes(len(q), k, 3):
         assert (
-            law.get(outcome, 0) <= top_law(kind, HALF, q, threshold, k, outcome) <= law.get(outcome, 0) + rest
+            law.get(outcome, 0)
+            <= top_law(kind, HALF, q, threshold, k, outcome)
+            <= law.get(outcome, 0) + rest
         )
 
 
@@ -120,7 +125,8 @@ def test_no_release_loses_more_than_it_spent_and_each_reaches_it(kind, n, k, mon
 
 
 @pytest.mark.parametrize(
-    ("k", "threshold"), [(1, 0), (1, -9), (2, 0), (2, -3), pytest.param(3, 0, marks=pytest.mark.slow)]
+    ("k", "threshold"),
+    [(1, 0), (1, -9), (2, 0), (2, -3), pytest.param(3, 0, marks=pytest.mark.slow)],
 )
 def test_where_all_items_are_released_the_price_is_not_approached(k, threshold):
     """The threshold alone is left, and stands still: one bound less than the price is lost at most, and that is attained."""
@@ -130,7 +136,11 @@ def test_where_all_items_are_released_the_price_is_not_approached(k, threshold):
         return top_law("exponential", 0.5, q, threshold, k, outcome, 40)
 
     worst = excess(
-        law, list(top_outcomes(k, k, 2 if k < 3 else 1)), pairs, 0.5, lambda s: min(2 * s + 1, 2 * k - 1)
+        law,
+        list(top_outcomes(k, k, 2 if k < 3 else 1)),
+        pairs,
+        0.5,
+        lambda s: min(2 * s + 1, 2 * k - 1),
     )
     assert max(worst.values()) <= 1e-9
     assert worst[k] >= -1e-9
@@ -141,7 +151,9 @@ def test_the_price_of_a_full_list_is_approached_as_the_threshold_falls(threshold
     """Where answers move both ways only a loser that moves makes a full list pay in full, and the threshold never moves."""
 
     def loss(height):
-        p, other = (top_law("exponential", HALF, q, height, 1, ((0,), (1,), None)) for q in ((1, 0), (0, 1)))
+        p, other = (
+            top_law("exponential", HALF, q, height, 1, ((0,), (1,), None)) for q in ((1, 0), (0, 1))
+        )
         return math.log2(p / other)
 
     assert loss(threshold - 1) > loss(threshold) < 2
@@ -157,12 +169,18 @@ def test_what_is_declared_is_what_is_enumerated():
                 units(s) * m.noise.rate for s in range(k + 1)
             ]
             assert m.cost.pure() == m.spent(k).pure() == Fraction(7, 10)
-    assert HybridTopK(k=10, threshold=3, epsilon=1, sensitivity=EITHER).spent(0).pure() == Fraction(1, 20)
-    rounded = HybridTopK(k=3, threshold=3, epsilon=Fraction(1, 3) + Fraction(1, 3**30), sensitivity=EITHER)
+    assert HybridTopK(k=10, threshold=3, epsilon=1, sensitivity=EITHER).spent(0).pure() == Fraction(
+        1, 20
+    )
+    rounded = HybridTopK(
+        k=3, threshold=3, epsilon=Fraction(1, 3) + Fraction(1, 3**30), sensitivity=EITHER
+    )
     assert rounded.spent(1).pure() == 3 * rounded.noise.rate < Fraction(1, 6)
     off_grid = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
     wide = HybridTopK(k=2, threshold=3, epsilon=1, sensitivity=off_grid)
-    assert wide.spent(1).pure() == 3 * 2 * wide.noise.rate == Fraction(3, 4), "one and a half steps are two"
+    assert wide.spent(1).pure() == 3 * 2 * wide.noise.rate == Fraction(3, 4), (
+        "one and a half steps are two"
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -171,7 +189,9 @@ def test_as_many_items_as_places_need_less_noise(k, known):
     """A full list costs 2k - 1 bounds and not 2k; a mechanism that was told so refuses every other list."""
     alone = HybridTopK(k=k, threshold=3, epsilon=1, sensitivity=EITHER, **{known: k})
     among_others = HybridTopK(k=k, threshold=3, epsilon=1, sensitivity=EITHER, **{known: k + 1})
-    assert alone.noise.rate == Fraction(1, 2 * k - 1) > among_others.noise.rate == Fraction(1, 2 * k)
+    assert (
+        alone.noise.rate == Fraction(1, 2 * k - 1) > among_others.noise.rate == Fraction(1, 2 * k)
+    )
     assert [alone.spent(s).pure() for s in range(k + 1)] == [
         min(2 * s + 1, 2 * k - 1) * alone.noise.rate for s in range(k + 1)
     ]
@@ -205,7 +225,9 @@ def test_the_noise_of_a_list_without_others_is_convicted_where_there_are_others(
     alone = HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=EITHER, candidates=1)
     others = HybridTopK(k=1, threshold=-20, epsilon=8, sensitivity=EITHER, candidates=2)
     assert others.noise == alone.noise
-    report = audit.exact(twin(others, 2, cost=alone.cost, cost_of=None), answers_a=(1, 0), answers_b=(0, 1))
+    report = audit.exact(
+        twin(others, 2, cost=alone.cost, cost_of=None), answers_a=(1, 0), answers_b=(0, 1)
+    )
     assert report.broken
     assert report.epsilon_at_least == pytest.approx(8, abs=1e-5)
 
@@ -223,7 +245,9 @@ def test_the_claims_hold_and_are_reached():
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"threshold": 1.5}, {"sensitivity": COUNTING}])
+@pytest.mark.parametrize(
+    "options", [{}, {"noise": "laplace"}, {"threshold": 1.5}, {"sensitivity": COUNTING}]
+)
 @pytest.mark.slow
 def test_a_search_finds_nothing_beyond_the_claim(options):
     m = HybridTopK(**({"k": 1, "threshold": 1, "epsilon": 6, "sensitivity": EITHER} | options))
@@ -231,7 +255,8 @@ def test_a_search_finds_nothing_beyond_the_claim(options):
 
 
 @pytest.mark.parametrize(
-    ("noise", "statement"), [("exponential", COUNTING), ("exponential", EITHER), ("laplace", COUNTING)]
+    ("noise", "statement"),
+    [("exponential", COUNTING), ("exponential", EITHER), ("laplace", COUNTING)],
 )
 @pytest.mark.slow
 def test_a_domain_has_the_law_of_the_list(noise, statement):
@@ -279,7 +304,11 @@ def test_a_threshold_that_is_not_paid_for_is_convicted(m, b):
 @pytest.mark.slow
 def test_a_threshold_at_half_price_in_a_monotone_list_is_convicted():
     report = audit.exact(
-        twin(MONOTONE, 2, cost_of=lambda out: Pure(epsilon=1 if out[0] < 0 else 3 if out[1] < 0 else 4)),
+        twin(
+            MONOTONE,
+            2,
+            cost_of=lambda out: Pure(epsilon=1 if out[0] < 0 else 3 if out[1] < 0 else 4),
+        ),
         answers_a=(0, 0),
         answers_b=(1, 1),
     )
@@ -293,7 +322,9 @@ def raw(noisy, k):
     here = order[..., :k] == noisy.shape[-1] - 1
     ended = np.logical_or.accumulate(here, axis=-1)
     gaps = values[..., :k] - values[..., 1 : k + 1]
-    return np.concatenate([np.where(ended, -1, order[..., :k]), np.where(ended & ~here, 0, gaps)], axis=-1)
+    return np.concatenate(
+        [np.where(ended, -1, order[..., :k]), np.where(ended & ~here, 0, gaps)], axis=-1
+    )
 
 
 @pytest.mark.slow
@@ -351,17 +382,26 @@ FINE = 64
 def density(q, scale, outcome):
     """Log probability of an outcome with k = 2 on a grid so fine that it is nearly continuous."""
     r = math.exp(-1 / (scale * FINE))
-    return math.log(top_law("exponential", r, tuple(x * FINE for x in q), 0, 2, outcome, reach=30 * FINE))
+    return math.log(
+        top_law("exponential", r, tuple(x * FINE for x in q), 0, 2, outcome, reach=30 * FINE)
+    )
 
 
 def test_oracle_t8():
     """(1, 1) -> (2, 2) with scale 4, output (threshold, gap 0.4): log ratio 1/4, half of a share of epsilon 1 for k = 2."""
     outcome = ((), (), round(0.4 * FINE))
-    assert density((1, 1), 4, outcome) - density((2, 2), 4, outcome) == pytest.approx(0.25, abs=1e-9)
-    m = HybridTopK(
-        k=2, threshold=0, epsilon=1, sensitivity=Sensitivity(bound=1, monotone=False, adjacency="add-remove")
+    assert density((1, 1), 4, outcome) - density((2, 2), 4, outcome) == pytest.approx(
+        0.25, abs=1e-9
     )
-    assert float(1 / (m.noise.rate * m.spent(2).pure())) * float(m.step) == pytest.approx(4, rel=1e-6)
+    m = HybridTopK(
+        k=2,
+        threshold=0,
+        epsilon=1,
+        sensitivity=Sensitivity(bound=1, monotone=False, adjacency="add-remove"),
+    )
+    assert float(1 / (m.noise.rate * m.spent(2).pure())) * float(m.step) == pytest.approx(
+        4, rel=1e-6
+    )
     assert m.spent(0).pure() == Fraction(1, 4)
 
 

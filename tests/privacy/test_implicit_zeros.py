@@ -20,7 +20,18 @@ from sordino import COUNTING, AdaptiveSparseVector, SparseVector
 from sordino.entropy import SYSTEM
 from sordino.mechanisms.crossings import implicit_zeros, transcripts
 from sordino.noise import DiscreteLaplace, Geometric
-from support.branches import DIGITS, ENOUGH, Cut, binomial, exactly, law, noise, subset, tails, words_below
+from support.branches import (
+    DIGITS,
+    ENOUGH,
+    Cut,
+    binomial,
+    exactly,
+    law,
+    noise,
+    subset,
+    tails,
+    words_below,
+)
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 LOW, HIGH = -2, 3  # noise from here to there is told apart; what is beyond counts as one value
@@ -47,7 +58,9 @@ def enumerated(monkeypatch):
         for module, name in product((implicit_zeros, transcripts), parts):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, parts[name])
-        monkeypatch.setattr(implicit_zeros, "_chance_between", until_too_low(implicit_zeros._chance_between))
+        monkeypatch.setattr(
+            implicit_zeros, "_chance_between", until_too_low(implicit_zeros._chance_between)
+        )
         monkeypatch.setattr(implicit_zeros, "_complement", cache(implicit_zeros._complement))
         for kind in (Geometric, DiscreteLaplace):
             monkeypatch.setattr(kind, "sample", sample)
@@ -73,7 +86,9 @@ def chances(now):
     """Return the parts of both modules that draw, with each draw a choice among the ways of the moment."""
 
     def between(law, level, above, n, _):
-        assert level >= 0 or above <= 0, "the noise of a band is drawn as if the law did not bend inside"
+        assert level >= 0 or above <= 0, (
+            "the noise of a band is drawn as if the law did not bend inside"
+        )
         return now().each(n, noise(law, LOW, HIGH, level, math.inf if above is None else above))
 
     def coins(chance, n, _):
@@ -122,7 +137,8 @@ def law_of_largest(answers, size, noise_law, m):
                 if list(pairs) != sorted(pairs):
                     continue
                 mass = math.prod(
-                    at_least(v - q[i]) - at_least(v - q[i] + 1) for v, i in zip(values, items, strict=True)
+                    at_least(v - q[i]) - at_least(v - q[i] + 1)
+                    for v, i in zip(values, items, strict=True)
                 )
                 for i in set(range(size)) - set(items):  # lower, or as high and later
                     mass *= 1 - at_least(values[-1] + (i > items[-1]) - q[i])
@@ -134,7 +150,9 @@ def compared(found, expected):
     """Return how far two laws are apart where both are told apart."""
     with localcontext() as context:
         context.prec = DIGITS
-        return max(abs(found.get(key, 0) - mass) for key, mass in expected.items()), sum(expected.values())
+        return max(abs(found.get(key, 0) - mass) for key, mass in expected.items()), sum(
+            expected.values()
+        )
 
 
 CASES = {
@@ -269,7 +287,11 @@ def test_transcripts_have_the_law_of_the_dense_computation(
         return tuple(found.indices.tolist()), tuple(found.gaps.tolist()), found.asked
 
     spans = {mechanism.threshold_noise: (0, 0), mechanism.noise: (0, HIGHEST + 2)}
-    parts = {} if length is None else {"_choose_run_length": lambda law, level, rest, most: min(rest, length)}
+    parts = (
+        {}
+        if length is None
+        else {"_choose_run_length": lambda law, level, rest, most: min(rest, length)}
+    )
     found, cut = enumerated(program, spans, **parts)
     q = [answers.get(i, 0) for i in range(size)]
     expected = law_of_transcripts(q, mechanism, noise(mechanism.threshold_noise, 0, 0))
@@ -362,31 +384,46 @@ def rounds(ways, most, choose):
 )
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.each_value
-def test_fresh_ranks_are_a_uniform_set_after_any_number_of_rounds(monkeypatch, zeros, n, used, most):
+def test_fresh_ranks_are_a_uniform_set_after_any_number_of_rounds(
+    monkeypatch, zeros, n, used, most
+):
     def program(ways):
         sample = rounds(ways, most, lambda ways, bound, size, _: words_below(ways, bound, size))
         monkeypatch.setattr(implicit_zeros, "uniform_below", sample)
-        ranks = implicit_zeros.draw_fresh_ranks(zeros, n, np.array(used, dtype=np.int64), SYSTEM).tolist()
+        ranks = implicit_zeros.draw_fresh_ranks(
+            zeros, n, np.array(used, dtype=np.int64), SYSTEM
+        ).tolist()
         return tuple(sorted(ranks))
 
     found, cut = law(program)
     sets = list(combinations([x for x in range(zeros) if x not in used], n))
     if found:  # one round may be too few
         assert set(found) == set(sets)
-    assert max(found.values(), default=Decimal(0)) - min(found.values(), default=Decimal(0)) < ENOUGH
+    assert (
+        max(found.values(), default=Decimal(0)) - min(found.values(), default=Decimal(0)) < ENOUGH
+    )
     assert cut < Decimal(3) / 4 ** (most - 1), "and the rounds end"
 
 
 @pytest.mark.parametrize(
     ("kind", "level", "above"),
-    [(Geometric, 1, 3), (DiscreteLaplace, 0, 2), (DiscreteLaplace, -3, -1), (DiscreteLaplace, -1, 0)],
+    [
+        (Geometric, 1, 3),
+        (DiscreteLaplace, 0, 2),
+        (DiscreteLaplace, -3, -1),
+        (DiscreteLaplace, -1, 0),
+    ],
 )
 @pytest.mark.parametrize("most", [1, 3])
-def test_noise_of_a_band_has_its_law_after_any_number_of_rounds(monkeypatch, kind, level, above, most):
+def test_noise_of_a_band_has_its_law_after_any_number_of_rounds(
+    monkeypatch, kind, level, above, most
+):
     noise_law, at_least, width = kind(HALF), tails(kind(HALF)), above - level
 
     def program(ways):
-        handed = rounds(ways, most, lambda ways, self, n, _: ways.each(n, noise(self, 0, width - 1)))
+        handed = rounds(
+            ways, most, lambda ways, self, n, _: ways.each(n, noise(self, 0, width - 1))
+        )
         monkeypatch.setattr(Geometric, "sample", lambda *given: handed(*given))  # noqa: PLW0108 - a function, to be bound
         return tuple(implicit_zeros._noise_between(noise_law, level, above, 2, SYSTEM).tolist())
 

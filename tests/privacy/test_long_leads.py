@@ -75,7 +75,9 @@ class Chances:
         entered = sum((mass for (_, proposals), mass in found.items() if proposals), again + cut)
         least = {}
         for (output, proposals), mass in found.items():
-            least[output] = least.get(output, 0) + (mass * entered / (entered - again) if proposals else mass)
+            least[output] = least.get(output, 0) + (
+                mass * entered / (entered - again) if proposals else mass
+            )
         return least, 1 - sum(least.values())
 
     def patched(self, monkeypatch):
@@ -155,7 +157,8 @@ def test_every_way_to_a_lead_has_its_probability(monkeypatch, r, q, begun, least
 
 
 @pytest.mark.parametrize(
-    "sensitivity", [COUNTING, Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=0.25)]
+    "sensitivity",
+    [COUNTING, Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=0.25)],
 )
 def test_the_gap_of_a_release_is_its_lead_in_the_unit_of_the_answers(sensitivity):
     mechanism = ExponentialMechanism(epsilon=1, sensitivity=sensitivity)
@@ -163,7 +166,9 @@ def test_the_gap_of_a_release_is_its_lead_in_the_unit_of_the_answers(sensitivity
     for seed in range(60):
         answers = [3.5, 5.25, 0, seed / 2]
         choice = mechanism.release(answers, entropy=Seeded(seed))
-        place, steps = with_lead(to_steps(answers, mechanism.step, "a test"), mechanism.rate, Seeded(seed))
+        place, steps = with_lead(
+            to_steps(answers, mechanism.step, "a test"), mechanism.rate, Seeded(seed)
+        )
         assert (choice.index, choice.gap) == (place, float(steps * mechanism.step))
         leads.add(steps)
     assert len(leads) > 20

@@ -51,10 +51,15 @@ def scan_law(answers, depth=400):
 def test_the_law_of_a_search_is_that_of_the_records_with_a_number():
     m = three_edges(method="above-threshold")
     assert (
-        answers_of(m, RECORDS) == answers_of(m, (NAN, 0, 1, 1, 3)) == answers_of(m, RECORDS[1:]) == [-2, 2, 2]
+        answers_of(m, RECORDS)
+        == answers_of(m, (NAN, 0, 1, 1, 3))
+        == answers_of(m, RECORDS[1:])
+        == [-2, 2, 2]
     )
     exact = [Fraction(1, 6), Fraction(505, 672), Fraction(13, 560), Fraction(197, 3360)]
-    assert scan_law(answers_of(m, RECORDS)) == pytest.approx([float(one) for one in exact], abs=1e-15)
+    assert scan_law(answers_of(m, RECORDS)) == pytest.approx(
+        [float(one) for one in exact], abs=1e-15
+    )
     # The twin: the record without a number is below every edge, and one of all.
     lowest = [Fraction(1, 3), Fraction(841, 1344), Fraction(13, 1120), Fraction(197, 6720)]
     assert answers_of(m, (-math.inf, *RECORDS[1:])) == [-1, 3, 3]
@@ -168,10 +173,13 @@ def views(p, q, cost):
         for share in np.linspace(0, 1, 21):
             epsilon = share * float(cost.pure())
             worst.append(
-                float(np.maximum(one - math.exp(epsilon) * other, 0).sum()) - float(cost.delta(epsilon))
+                float(np.maximum(one - math.exp(epsilon) * other, 0).sum())
+                - float(cost.delta(epsilon))
             )
         for alpha in (1.01, 1.5, 2, 3, 8, 32):
-            renyi = float(logsumexp(alpha * np.log(one) + (1 - alpha) * np.log(other))) / (alpha - 1)
+            renyi = float(logsumexp(alpha * np.log(one) + (1 - alpha) * np.log(other))) / (
+                alpha - 1
+            )
             worst += [renyi - float(cost.rdp(alpha)), renyi - float(cost.zcdp()) * alpha]
     return max(worst)
 
@@ -181,7 +189,9 @@ def coin_pairs(levels):
     p = q = np.ones(1)
     for e in levels:
         heads = 1 / (1 + math.exp(-e))
-        p, q = (np.kron(one, coin) for one, coin in ((p, [heads, 1 - heads]), (q, [1 - heads, heads])))
+        p, q = (
+            np.kron(one, coin) for one, coin in ((p, [heads, 1 - heads]), (q, [1 - heads, heads]))
+        )
     return p, q
 
 
@@ -209,11 +219,14 @@ def test_ranges_that_turn_do_not_hold_a_record_that_moves_between_searches():
 
 def test_a_mean_of_the_known_records_that_tells_how_many_they_are_is_convicted():
     """Their number for a public one: its standard error says who has lost a number, whatever the noise is."""
-    twin = ClippedMean(epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=True)
+    twin = ClippedMean(
+        epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=True
+    )
     clip = twin.search.clip((3,), simulated=True)
     told = {
         records: {
-            twin.finish(5 * records, records, clip, entropy=Seeded(seed)).standard_error for seed in range(20)
+            twin.finish(5 * records, records, clip, entropy=Seeded(seed)).standard_error
+            for seed in range(20)
         }
         for records in (9, 10)
     }
@@ -231,10 +244,12 @@ def test_a_threshold_that_is_taken_for_public_is_convicted():
             for step in ((0, 0), (0, 1), (1, 1)):
                 one = tuple(a + b for a, b in zip(below, step, strict=True))
                 laws = [
-                    public_target(counts, math.ceil(size / 2)) for counts, size in ((below, n), (one, n + 1))
+                    public_target(counts, math.ceil(size / 2))
+                    for counts, size in ((below, n), (one, n + 1))
                 ]
                 worst = max(
-                    worst, *(abs(math.log(a / b)) for a, b in zip(*laws, strict=True) if min(a, b) > RARE)
+                    worst,
+                    *(abs(math.log(a / b)) for a, b in zip(*laws, strict=True) if min(a, b) > RARE),
                 )
     assert worst > 2.5 * bit
 

@@ -23,7 +23,9 @@ ATTAINED = [
     HybridSparseVector(k=1, threshold=1, epsilon=4, sensitivity=COUNTING, split=0.4),
     *(
         pytest.param(
-            SparseVector(threshold=1, positives=1, epsilon=4, sensitivity=COUNTING, split=0.5, **options),
+            SparseVector(
+                threshold=1, positives=1, epsilon=4, sensitivity=COUNTING, split=0.5, **options
+            ),
             marks=pytest.mark.slow,
         )
         for options in ({}, {"correction": -1}, {"domain_size": 2}, {"passes": 2})
@@ -35,7 +37,9 @@ WITHIN = [
         pytest.param(mechanism, marks=pytest.mark.slow)
         for mechanism in (
             SparseVector(threshold=1, positives=2, epsilon=9, sensitivity=COUNTING, split=0.25),
-            SparseVector(threshold=1, positives=1, epsilon=8, sensitivity=COUNTING, noise="laplace"),
+            SparseVector(
+                threshold=1, positives=1, epsilon=8, sensitivity=COUNTING, noise="laplace"
+            ),
             SparseVector(
                 threshold=1, positives=1, epsilon=8, sensitivity=COUNTING, threshold_noise="laplace"
             ),
@@ -84,7 +88,9 @@ def test_answers_that_move_both_ways_have_no_interval():
     e0, b = math.log(2), 2 * math.log(3)
     forth, back = ((0, None), (1, 0)), ((0, None), (1, None), (2, None), (3, 0))
     for transcript, first, second in ((forth, less, more), (back, more, less)):
-        loss = float_log(by_formula(first, rules, transcript) / by_formula(second, rules, transcript))
+        loss = float_log(
+            by_formula(first, rules, transcript) / by_formula(second, rules, transcript)
+        )
         assert loss == pytest.approx(e0 + b, abs=1e-3)
         assert loss > b + 0.5, "what the twin says of one of the two orders"
     general = SparseVector(threshold=0, positives=2, epsilon=9, sensitivity=EITHER, split=0.5)
@@ -106,8 +112,12 @@ def test_what_it_costs():
     assert search.cost.zcdp() <= Fraction("0.36125")
     assert search.cost.zcdp() < search.spent(7).zcdp()
     assert repeat(search.cost, 20).epsilon(1e-6) < repeat(search.spent(7), 20).epsilon(1e-6)
-    stages = SparseVector(threshold=1, positives=4, epsilon=4, sensitivity=COUNTING, resample=True, split=0.5)
-    one = Range(low=stages.positive_epsilon, high=stages.threshold_epsilon + stages.positive_epsilon)
+    stages = SparseVector(
+        threshold=1, positives=4, epsilon=4, sensitivity=COUNTING, resample=True, split=0.5
+    )
+    one = Range(
+        low=stages.positive_epsilon, high=stages.threshold_epsilon + stages.positive_epsilon
+    )
     assert stages.cost == repeat(one, 4)
     assert stages.cost.pure() == stages.spent(4, 4).pure() == 4
 

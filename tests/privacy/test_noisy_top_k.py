@@ -40,11 +40,15 @@ def test_the_formula_tells_the_broken_twin_from_decide():
     q = (0, 0, 0)
     law = by_decide("exponential", HALF, q, 1, box=14, decide=raw_last_gap)
     differences = [
-        abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key)) for key in outputs(3, 1, 2)
+        abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key))
+        for key in outputs(3, 1, 2)
     ]
     assert max(differences) > Fraction(1, 100)
     for key in outputs(3, 1, 2):
-        assert abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key, margin=False)) < 1e-3
+        assert (
+            abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key, margin=False))
+            < 1e-3
+        )
 
 
 # exponential noise attains kappa k (kappa (k - 1) when n = k: there is no loser); Laplace noise attains kappa k on some grids
@@ -111,19 +115,25 @@ def test_the_raw_last_gap_is_convicted():
 
 @pytest.mark.slow
 def test_the_raw_last_gap_is_convicted_for_two_of_four():
-    worst, _ = worst_loss("exponential", HALF, 4, 2, monotone=True, bases=[(0,) * 4], highest=1, margin=False)
+    worst, _ = worst_loss(
+        "exponential", HALF, 4, 2, monotone=True, bases=[(0,) * 4], highest=1, margin=False
+    )
     assert worst == pytest.approx(3, abs=1e-9), "k + 1 shares instead of k"
 
 
 @pytest.mark.slow
 def test_the_monotone_scale_under_replace_one_is_convicted():
     worst, _ = worst_loss("exponential", HALF, 3, 1, monotone=False, bases=BASES[3], highest=2)
-    assert worst > 1 + 0.5, "noise calibrated for monotone lists pays twice when answers move both ways"
+    assert worst > 1 + 0.5, (
+        "noise calibrated for monotone lists pays twice when answers move both ways"
+    )
 
 
 @pytest.mark.slow
 def test_oracles_of_small_grids():
-    assert by_decide("exponential", HALF, (0, 0, 0), 1, box=16)  # the box is large enough for the next three
+    assert by_decide(
+        "exponential", HALF, (0, 0, 0), 1, box=16
+    )  # the box is large enough for the next three
     wins = sum(by_formula("exponential", HALF, (0, 0, 0), (0,), (g,)) for g in range(40))
     assert float(wins) == pytest.approx(10 / 21, abs=1e-9)  # D1
     assert float(by_formula("exponential", HALF, (0, 0, 0), (1,), (0,))) == pytest.approx(
@@ -137,7 +147,9 @@ def wins(q, step, kind="exponential", scale=2.0):
     x = np.arange(0, round(80 / step))
     steps = [round(value / step) for value in q]
     mass = np.where(x >= steps[0], (1 - r) * r ** (x - steps[0]), 0.0)
-    others = [np.where(x >= value, 1 - r ** (x - value + 0.5), 0.0) for value in steps[1:]]  # half of a tie
+    others = [
+        np.where(x >= value, 1 - r ** (x - value + 0.5), 0.0) for value in steps[1:]
+    ]  # half of a tie
     return float((mass * np.prod(others, axis=0)).sum())
 
 
@@ -146,7 +158,9 @@ def test_oracles_of_the_continuous_limit():
     t1 = wins((1, 0, 0), 1 / 4096)
     assert t1 == pytest.approx(0.516095820678, abs=1e-4)  # T1: permute-and-flip has the same law
     assert wins((0, 1, 1), 1 / 4096) == pytest.approx(math.exp(-0.5) / 3, abs=1e-4)
-    step = 1 / 100  # T6: the density of (item 0 wins, gap 0.7) with Laplace noise of scale 2, q = (1, 0)
+    step = (
+        1 / 100
+    )  # T6: the density of (item 0 wins, gap 0.7) with Laplace noise of scale 2, q = (1, 0)
     density = by_formula("laplace", math.exp(-step / 2), (100, 0), (0,), (70,), reach=6000) / step
     assert density == pytest.approx(0.123726771611, rel=2e-3)
     # T4: how much likelier (item 0, gap 0.7) is of q = (1, 0, 0) than of its neighbor (0, 1, 1), with exponential noise of scale 2
@@ -162,7 +176,10 @@ def test_releases_have_the_law_of_the_oracle():
     statement = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=statement)  # scale 2, on real scores
     entropy = Seeded(11)
-    hits = sum(int(mechanism.release([1.0, 0.0, 0.0], entropy=entropy).indices[0]) == 0 for _ in range(2000))
+    hits = sum(
+        int(mechanism.release([1.0, 0.0, 0.0], entropy=entropy).indices[0]) == 0
+        for _ in range(2000)
+    )
     assert abs(hits / 2000 - 0.516095820678) < 6 * 0.5 / math.sqrt(2000)
 
 

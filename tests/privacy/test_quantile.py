@@ -22,7 +22,9 @@ SLACK = 1e-9
 def neighbors(most, rows, adjacency):
     """Pairs of columns; under add-remove the first one has the unit."""
     for column in columns(BUCKETS, most):
-        others = shorter(column, rows) if adjacency == "add-remove" else replaced(column, BUCKETS, rows)
+        others = (
+            shorter(column, rows) if adjacency == "add-remove" else replaced(column, BUCKETS, rows)
+        )
         yield from ((column, other) for other in sorted(others) if len(other) <= most)
 
 
@@ -55,13 +57,17 @@ CASES = [
 
 def check(options, rows, most):
     quantile = made(**options)
-    low, high = worst(lambda column: law_of(quantile, column), neighbors(most, rows, options["adjacency"]))
+    low, high = worst(
+        lambda column: law_of(quantile, column), neighbors(most, rows, options["adjacency"])
+    )
     stated = quantile.cost
     if isinstance(stated, Range) and stated.orientation is not None:
         assert -stated.low - SLACK <= low  # the orientation names which of the two comes first
         assert high <= stated.high + SLACK
     assert max(-low, high) <= stated.pure() + SLACK
-    assert max(-low, high) > 0.4 * float(stated.pure())  # the columns are large enough to see something
+    assert max(-low, high) > 0.4 * float(
+        stated.pure()
+    )  # the columns are large enough to see something
 
 
 @pytest.mark.parametrize(("options", "rows"), CASES)
@@ -85,7 +91,10 @@ def test_both_ends_of_the_interval_are_attained_by_one_record(q, e1):
     edges, e2, b = list(range(1, 102)), HALF, q.denominator  # rates a lattice step
     stated = cost.Range(low=max(q * b * e2, (1 - q) * b * e1), high=q * b * e1 + b * e2)
     crowd = [0.5] * 6
-    with_it, without = walk([*crowd, 100.5], edges, q, e1, e2, True), walk(crowd, edges, q, e1, e2, True)
+    with_it, without = (
+        walk([*crowd, 100.5], edges, q, e1, e2, True),
+        walk(crowd, edges, q, e1, e2, True),
+    )
     assert math.log(with_it[100] / without[100]) == pytest.approx(float(stated.high), abs=2e-3)
     assert math.log(with_it[100] / without[100]) <= stated.high + SLACK
     below = losses(walk([0.5] * 7, edges, q, e1, e2, True), walk([0.5] * 6, edges, q, e1, e2, True))
@@ -111,7 +120,9 @@ RECORD = {  # records in four buckets: one in the first or the last moves the on
 def crowded(counts, q, rate):
     """Probability of one bucket of each of four kinds, the third of which is empty and comes ten million times."""
     below, (a, b) = [0, *accumulate(counts)], q.as_integer_ratio()
-    depths = [max(0, b * low - a * below[-1], a * below[-1] - b * high) for low, high in pairwise(below)]
+    depths = [
+        max(0, b * low - a * below[-1], a * below[-1] - b * high) for low, high in pairwise(below)
+    ]
     return flip_runs(depths, [1, 1, CROWD, 1], rate)
 
 
@@ -144,7 +155,9 @@ def test_two_levels_lose_two_rates_when_a_record_comes(size):
 
 
 def test_two_levels_lose_four_rates_when_a_record_moves():
-    pairs = [(one, other) for one, other in neighbors(4, 1, "replace-one") if len(one) == len(other) == 4]
+    pairs = [
+        (one, other) for one, other in neighbors(4, 1, "replace-one") if len(one) == len(other) == 4
+    ]
     low, high = worst(lambda column: split_law(column, EDGES, THIRDS, 4, HALF), pairs)
     assert 2.2 * HALF < max(-low, high) <= 4 * HALF + SLACK
 
@@ -176,7 +189,9 @@ def test_thresholds_from_the_counts_of_each_part_are_convicted():
     """Relative ranks: a record that comes moves the threshold of its part along, and one level costs more than one rate."""
     edges, columns_ = list(range(1, 42)), ([0.5] * 6 + [40.5], [0.5] * 6)
     for relative, most in ((False, 0.5), (True, 1.0)):
-        laws = [split_law(column, edges, (HALF,), 8, HALF, relative=relative) for column in columns_]
+        laws = [
+            split_law(column, edges, (HALF,), 8, HALF, relative=relative) for column in columns_
+        ]
         loss = max(math.log(laws[0][out] / laws[1][out]) for out in laws[0])
         assert loss == pytest.approx(most, abs=0.01)
 
@@ -203,7 +218,9 @@ def test_a_record_that_moves_within_a_search_bounds_one_that_moves_between_two(e
     q_top = top * math.exp(-2 * e)
     p = 1 / (1 + math.exp(-e))
     for alpha in (1.0001, 1.5, 2, 5, 40):
-        one = math.log(q_top * math.exp(2 * e * alpha) + (1 - q_top) * math.exp(-e * alpha)) / (alpha - 1)
+        one = math.log(q_top * math.exp(2 * e * alpha) + (1 - q_top) * math.exp(-e * alpha)) / (
+            alpha - 1
+        )
         two = 2 * math.log((1 - p) * math.exp(e * alpha) + p * math.exp(-e * alpha)) / (alpha - 1)
         assert two <= one * (1 + 1e-9)
     assert top >= p * p

@@ -21,7 +21,10 @@ RARE = 1e-12
 
 def made(**options):
     return QuantileInterval(
-        **({"q": 0.5, "epsilon": 3, "adjacency": "replace-one", "lower": 0, "cap": 7, "growth": 2} | options)
+        **(
+            {"q": 0.5, "epsilon": 3, "adjacency": "replace-one", "lower": 0, "cap": 7, "growth": 2}
+            | options
+        )
     )
 
 
@@ -45,20 +48,26 @@ def ends_of(one, other):
     """Smallest and largest log ratio of both edges together: of independent laws the log ratios add."""
     low = high = 0.0
     for law, less in zip(one, other, strict=True):
-        ratios = [math.log(law[edge] / less[edge]) for edge in law if max(law[edge], less[edge]) > RARE]
+        ratios = [
+            math.log(law[edge] / less[edge]) for edge in law if max(law[edge], less[edge]) > RARE
+        ]
         low, high = low + min(ratios), high + max(ratios)
     return low, high
 
 
 @pytest.mark.parametrize("q", [0, 0.25, 0.5, 0.9])
-@pytest.mark.parametrize(("adjacency", "rows"), [("add-remove", 1), ("replace-one", 1), ("replace-one", 2)])
+@pytest.mark.parametrize(
+    ("adjacency", "rows"), [("add-remove", 1), ("replace-one", 1), ("replace-one", 2)]
+)
 @pytest.mark.each_value
 def test_no_neighbors_lose_more_than_the_cost(q, adjacency, rows):
     interval = made(q=q, adjacency=adjacency, rows_per_unit=rows)
     law = lru_cache(None)(lambda column: laws_of(interval, column))
     worst = 0.0
     for column in columns(VALUES, 3):
-        others = shorter(column, rows) if adjacency == "add-remove" else replaced(column, VALUES, rows)
+        others = (
+            shorter(column, rows) if adjacency == "add-remove" else replaced(column, VALUES, rows)
+        )
         for other in others:
             low, high = ends_of(law(column), law(other))
             worst = max(worst, -low, high)
@@ -79,7 +88,9 @@ def test_that_cost_is_attained_by_two_rows_that_move_up():
     """From the bucket above the lowest edge to the last one: the walk down passes a long run, and then misses them."""
     interval = made(rows_per_unit=2, cap=2**60, growth=1.05)
     low_bucket, top = float(sum(interval.grid.edges[:2])) / 2, 2.0**62
-    low, high = ends_of(laws_of(interval, [low_bucket] * 2 + [top] * 20), laws_of(interval, [top] * 22))
+    low, high = ends_of(
+        laws_of(interval, [low_bucket] * 2 + [top] * 20), laws_of(interval, [top] * 22)
+    )
     assert max(-low, high) == pytest.approx(3, abs=1e-3)
     assert max(-low, high) <= 3 + SLACK
     # A broken twin: one search's price for both, e1 + e2, which is 2 here.
@@ -92,7 +103,10 @@ def test_a_record_that_comes_between_two_long_runs_loses_the_sum():
         interval = made(adjacency="add-remove", rows_per_unit=rows, cap=2**60)
         _, high = ends_of(laws_of(interval, [1.5 * 2.0**30] * rows), laws_of(interval, []))
         (u1, u2), (d1, d2) = (
-            [noise.rate * part.weight * rows for noise in (part.scan.threshold_noise, part.scan.noise)]
+            [
+                noise.rate * part.weight * rows
+                for noise in (part.scan.threshold_noise, part.scan.noise)
+            ]
             for part in interval.parts
         )
         assert high == pytest.approx(float(u1 + d1) / 2 + float(u2 + d2), abs=1e-3)

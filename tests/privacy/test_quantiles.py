@@ -42,11 +42,15 @@ class Losses:
             self.forth, self.back = max(self.forth, ratios.max()), max(self.back, -ratios.min())
             for one, other in ((p, q), (q, p)):
                 self.deltas = np.maximum(
-                    self.deltas, [np.maximum(one - math.exp(e) * other, 0).sum() for e in self.epsilons]
+                    self.deltas,
+                    [np.maximum(one - math.exp(e) * other, 0).sum() for e in self.epsilons],
                 )
                 self.renyi = np.maximum(
                     self.renyi,
-                    [math.log((one[seen] ** a * other[seen] ** (1 - a)).sum()) / (a - 1) for a in ORDERS],
+                    [
+                        math.log((one[seen] ** a * other[seen] ** (1 - a)).sum()) / (a - 1)
+                        for a in ORDERS
+                    ],
                 )
 
     @property
@@ -55,9 +59,13 @@ class Losses:
 
     def no_view_is_broken(self, cost):
         assert self.worst <= cost.pure() + ROUNDING
-        assert (self.deltas <= np.array([cost.delta(epsilon) for epsilon in self.epsilons]) + ROUNDING).all()
+        assert (
+            self.deltas <= np.array([cost.delta(epsilon) for epsilon in self.epsilons]) + ROUNDING
+        ).all()
         assert (self.renyi <= np.array([cost.rdp(alpha) for alpha in ORDERS]) + ROUNDING).all()
-        assert (self.renyi <= np.array([float(cost.zcdp()) * alpha for alpha in ORDERS]) + ROUNDING).all()
+        assert (
+            self.renyi <= np.array([float(cost.zcdp()) * alpha for alpha in ORDERS]) + ROUNDING
+        ).all()
 
 
 def quantile(**changes):
@@ -93,7 +101,9 @@ def test_a_quantile_loses_at_most_its_cost(name, rows):
     m = quantile(rows_per_unit=rows, **ONE[name])
     found = Losses(m, neighbours(m, 2))
     found.no_view_is_broken(m.cost)
-    if isinstance(m.cost, Range) and m.adjacency == "add-remove":  # oriented: the larger data set comes first
+    if (
+        isinstance(m.cost, Range) and m.adjacency == "add-remove"
+    ):  # oriented: the larger data set comes first
         assert m.cost.orientation
         assert found.forth <= m.cost.high + ROUNDING
         assert found.back <= m.cost.low + ROUNDING
@@ -112,7 +122,13 @@ def long_run(m, below, above, added):
     [
         ({"q": 0.5}, 4, 4, -2, "high"),  # the next to last bucket: the last edge alone counts it
         ({"q": 1, "ratio": 2}, 8, 0, -2, "high"),
-        ({"q": 0.25, "ratio": 4}, 1, 3, 0, "low"),  # the lowest bucket: all edges count it, (1 - q) e1
+        (
+            {"q": 0.25, "ratio": 4},
+            1,
+            3,
+            0,
+            "low",
+        ),  # the lowest bucket: all edges count it, (1 - q) e1
     ],
 )
 def test_the_cost_of_a_search_is_attained_by_long_runs(options, below, above, added, end):
@@ -150,12 +166,17 @@ MANY = {
     "two rows": (TWO_EDGES | {"rows_per_unit": 2}, 1),
     "two rows, replaced": (TWO_EDGES | REPLACED | {"rows_per_unit": 2}, 0),
     "row replaced, two": (TWO_EDGES | REPLACED | {"q": (0.3, 0.6)}, 1),
-    "two rows, three quantiles": (TWO_EDGES | {"rows_per_unit": 2, "q": (0.25, 0.5, 0.75), "epsilon": 4}, 0),
+    "two rows, three quantiles": (
+        TWO_EDGES | {"rows_per_unit": 2, "q": (0.25, 0.5, 0.75), "epsilon": 4},
+        0,
+    ),
     "five": (REPLACED | {"q": (0, 0.25, 0.5, 0.75, 1), "epsilon": 3}, 2),
 }
 
 
-@pytest.mark.parametrize("name", [*SEVERAL, *(pytest.param(name, marks=pytest.mark.slow) for name in MANY)])
+@pytest.mark.parametrize(
+    "name", [*SEVERAL, *(pytest.param(name, marks=pytest.mark.slow) for name in MANY)]
+)
 def test_quantiles_lose_at_most_their_cost(name):
     options, base = (SEVERAL | MANY)[name]
     m = quantiles(**options)
@@ -194,12 +215,16 @@ def test_draws_follow_the_law():
     for _ in range(n):
         key = tuple(
             one.value
-            for one in m.release(BucketCounts(grid=m.grid, counts=np.array(counts)), entropy=entropy)
+            for one in m.release(
+                BucketCounts(grid=m.grid, counts=np.array(counts)), entropy=entropy
+            )
         )
         drawn[key] = drawn.get(key, 0) + 1
     assert set(drawn) <= set(expected)
     often = [key for key in expected if expected[key] * n > 5]
-    observed = np.array([*(drawn.get(key, 0) for key in often), n - sum(drawn.get(key, 0) for key in often)])
+    observed = np.array(
+        [*(drawn.get(key, 0) for key in often), n - sum(drawn.get(key, 0) for key in often)]
+    )
     chances = np.array([expected[key] for key in often])
     assert stats.chisquare(observed, np.append(chances, 1 - chances.sum()) * n).pvalue > LEVEL
 
@@ -215,7 +240,9 @@ def any_quantile(rng):
         "rows_per_unit": int(rng.integers(1, 4)),
     }
     if few:
-        shares = rng.choice([0, 0.1, 0.25, 0.5, 0.75, 0.9, 1], size=int(rng.integers(1, 5)), replace=False)
+        shares = rng.choice(
+            [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1], size=int(rng.integers(1, 5)), replace=False
+        )
         return quantiles(q=tuple(sorted(shares.tolist())), epsilon=5, **options)
     return quantile(
         q=float(rng.choice([0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1])),
@@ -236,7 +263,9 @@ def test_columns_and_parameters_at_random(seed):
         buckets = m.grid.size + 1
         rest = rng.integers(0, 13, size=buckets) * (rng.random(buckets) < 0.6)
         rows = rng.integers(0, m.rows_per_unit + 1, size=2) * [1, m.adjacency == "replace-one"]
-        a, b = (rest + np.bincount(rng.integers(0, buckets, size=n), minlength=buckets) for n in rows)
+        a, b = (
+            rest + np.bincount(rng.integers(0, buckets, size=n), minlength=buckets) for n in rows
+        )
         Losses(m, [(tuple(a.tolist()), tuple(b.tolist()))]).no_view_is_broken(m.cost)
 
 
@@ -260,7 +289,10 @@ def test_the_audit_adds_up_the_same_law(name):
     ratios = [
         p / q
         for p, q in zip(
-            *(law(m, BucketCounts.of(x, grid=m.grid).counts).values() for x in (values, values[:-1])),
+            *(
+                law(m, BucketCounts.of(x, grid=m.grid).counts).values()
+                for x in (values, values[:-1])
+            ),
             strict=True,
         )
     ]
@@ -274,7 +306,9 @@ def test_the_audit_adds_up_the_same_law(name):
 def test_the_audit_of_several_quantiles():
     m = quantiles(q=(0.25, 0.5, 0.75), epsilon=4, adjacency="replace-one")
     report = audit.exact(m, answers_a=[0, 0, 3], answers_b=[0, 0, 0])
-    assert report.epsilon_at_least == pytest.approx(Losses(m, [((2, 0, 1, 0), (3, 0, 0, 0))]).worst, abs=1e-9)
+    assert report.epsilon_at_least == pytest.approx(
+        Losses(m, [((2, 0, 1, 0), (3, 0, 0, 0))]).worst, abs=1e-9
+    )
     assert not report.broken
     with pytest.raises(InvalidParameter, match="at most 500 of them; got noise of the rate 0.05"):
         audit.exact(quantiles(epsilon=0.1), answers_a=[0], answers_b=[])
@@ -286,7 +320,9 @@ def test_the_audit_of_several_quantiles():
 def test_the_audit_of_a_private_number_of_records():
     m = quantiles(cap=3, epsilon=6)
     report = audit.exact(m, answers_a=[0, 2], answers_b=[0])
-    assert report.epsilon_at_least == pytest.approx(Losses(m, [((1, 1, 0), (1, 0, 0))]).worst, abs=1e-9)
+    assert report.epsilon_at_least == pytest.approx(
+        Losses(m, [((1, 1, 0), (1, 0, 0))]).worst, abs=1e-9
+    )
     assert report.epsilon_at_most == pytest.approx(report.epsilon_at_least, abs=1e-6)
     assert report.unresolved < 1e-12
 

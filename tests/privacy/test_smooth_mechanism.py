@@ -24,7 +24,8 @@ def loss(alpha, log_ratio, shift, gamma):
     """The largest log ratio on a grid: outputs in units of the scale of one, whose neighbour is moved and stretched."""
     s = math.exp(log_ratio)
     return float(
-        (np.log1p(np.abs(s * (Z + shift * alpha)) ** gamma) - np.log1p(np.abs(Z) ** gamma)).max() - log_ratio
+        (np.log1p(np.abs(s * (Z + shift * alpha)) ** gamma) - np.log1p(np.abs(Z) ** gamma)).max()
+        - log_ratio
     )
 
 
@@ -39,7 +40,9 @@ def worst(alpha, beta, gamma, ratios=7, shifts=3):
 
 def hyperbolic(alpha, ratio):
     """The loss of Cauchy noise with scales 1/alpha and ratio/alpha, and a move by the smaller bound."""
-    return float(mp.acosh(1 + (mp.mpf(alpha) ** 2 + (mp.mpf(ratio) - 1) ** 2) / (2 * mp.mpf(ratio))))
+    return float(
+        mp.acosh(1 + (mp.mpf(alpha) ** 2 + (mp.mpf(ratio) - 1) ** 2) / (2 * mp.mpf(ratio)))
+    )
 
 
 def test_published_numbers():
@@ -77,7 +80,9 @@ def test_the_loss_of_quartic_noise_is_its_supremum(epsilon, beta):
 
 
 @pytest.mark.parametrize("gamma", [1.5, 2.0, 3.0, 4.0, 10.0])
-@pytest.mark.parametrize(("alpha", "beta"), [(0.01, 0.02), (0.4, 0.1), (0.4, 1.0), (5.0, 0.5), (1e-3, 1.0)])
+@pytest.mark.parametrize(
+    ("alpha", "beta"), [(0.01, 0.02), (0.4, 0.1), (0.4, 1.0), (5.0, 0.5), (1e-3, 1.0)]
+)
 @pytest.mark.each_value
 def test_the_bound_of_any_power_is_the_supremum(gamma, alpha, beta):
     found, above = worst(alpha, beta, gamma), loss_bound(alpha, beta, gamma)
@@ -109,9 +114,15 @@ def test_all_neighbouring_families_lose_no_more_than_epsilon(scale, beta):
     b, c = map(np.array, zip(*tables, strict=True))
     numbers = smooth.tdt_statistic(b, c, families=n, scale=scale).tolist()
     bounds = smooth.tdt(b, c, families=n, beta=beta, scale=scale).tolist()
-    near = {(i, j) for i in range(-2, 3) for j in range(-2, 3) if max(abs(i), abs(j), abs(i + j)) <= 2}
-    pairs = [(x, y) for x in range(len(tables)) for y in range(x) if (b[x] - b[y], c[x] - c[y]) in near]
-    losses = [hyperbolic_loss((numbers[x], bounds[x]), (numbers[y], bounds[y]), alpha) for x, y in pairs]
+    near = {
+        (i, j) for i in range(-2, 3) for j in range(-2, 3) if max(abs(i), abs(j), abs(i + j)) <= 2
+    }
+    pairs = [
+        (x, y) for x in range(len(tables)) for y in range(x) if (b[x] - b[y], c[x] - c[y]) in near
+    ]
+    losses = [
+        hyperbolic_loss((numbers[x], bounds[x]), (numbers[y], bounds[y]), alpha) for x, y in pairs
+    ]
     assert 0.3 < max(losses) <= 1
 
 
@@ -121,11 +132,19 @@ def test_all_neighbouring_columns_lose_no_more_than_epsilon(beta):
     alpha = cauchy_alpha(1, beta)
     data = list(combinations_with_replacement(range(5), 5))
     limits = {"lower": 0, "upper": 4}
-    pairs = {(x, tuple(sorted((*x[:i], v, *x[i + 1 :])))) for x in data for i in range(5) for v in range(5)}
+    pairs = {
+        (x, tuple(sorted((*x[:i], v, *x[i + 1 :]))))
+        for x in data
+        for i in range(5)
+        for v in range(5)
+    }
 
     def most(rate):
         medians = {
-            x: (smooth.quantile_statistic(x, q=0.5, **limits), smooth.quantile(x, q=0.5, beta=rate, **limits))
+            x: (
+                smooth.quantile_statistic(x, q=0.5, **limits),
+                smooth.quantile(x, q=0.5, beta=rate, **limits),
+            )
             for x in data
         }
         return max(hyperbolic_loss(medians[x], medians[y], alpha) for x, y in pairs)
@@ -157,10 +176,17 @@ def audited(law, alpha, epsilon, a, b):
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            2, cauchy_alpha(1, 0.2), (1.05, 1), id="a bound below the change", marks=pytest.mark.slow
+            2,
+            cauchy_alpha(1, 0.2),
+            (1.05, 1),
+            id="a bound below the change",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
-            4, largest_alpha(1.0, 0.2, 4.0), (1, math.exp(0.3)), id="a bound that is less smooth than it says"
+            4,
+            largest_alpha(1.0, 0.2, 4.0),
+            (1, math.exp(0.3)),
+            id="a bound that is less smooth than it says",
         ),
         pytest.param(
             4,

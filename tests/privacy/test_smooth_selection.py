@@ -11,7 +11,13 @@ import pytest
 import sordino_audit as audit
 from sordino import Seeded, SmoothSelection
 from sordino.cost import Pure
-from sordino.mechanisms.smooth.smooth_selection import INFLATED, bound_selection_loss, d_m, k2, kappa
+from sordino.mechanisms.smooth.smooth_selection import (
+    INFLATED,
+    bound_selection_loss,
+    d_m,
+    k2,
+    kappa,
+)
 from sordino.noise import GeneralizedCauchy
 from support.heavy import CutOff, loss, winning, worst
 
@@ -29,10 +35,12 @@ def test_the_quadrature_is_right():
     assert winning(QUARTIC, [0, -1, -2], 1) == pytest.approx(0.897646719015, rel=1e-11)
     scores = [0.3, 2, -1, 0.5]
     for signed in (False, True):
-        assert sum(winning(QUARTIC, scores, 0.7, winner=i, signed=signed) for i in range(4)) == pytest.approx(
-            1, rel=1e-9
+        assert sum(
+            winning(QUARTIC, scores, 0.7, winner=i, signed=signed) for i in range(4)
+        ) == pytest.approx(1, rel=1e-9)
+        assert winning(QUARTIC, [0, 0], 3, times=[1, 6], signed=signed) == pytest.approx(
+            1 / 7, rel=1e-9
         )
-        assert winning(QUARTIC, [0, 0], 3, times=[1, 6], signed=signed) == pytest.approx(1 / 7, rel=1e-9)
     assert winning(QUARTIC, [0, 0.4], [1, 0.2]) + winning(
         QUARTIC, [0, 0.4], [1, 0.2], winner=1
     ) == pytest.approx(1, rel=1e-9)
@@ -52,7 +60,8 @@ def test_losses_on_a_grid_of_neighbours_stay_below_epsilon(gamma, sided):
                 for ratio in (-0.02, 0.02):
                     scores = np.array([lead, 0, third][:candidates]) / m.alpha
                     found = max(
-                        found, loss(m.noise, m.alpha / INFLATED, scores, ratio, signed=sided == "two")
+                        found,
+                        loss(m.noise, m.alpha / INFLATED, scores, ratio, signed=sided == "two"),
                     )
         assert 0.05 < found < 1
 
@@ -65,7 +74,8 @@ def test_releases_have_the_law_whose_loss_is_computed(sided):
     scores, bound, entropy = [12.0, 6.0, 0.0], 3.0, Seeded(11)
     drawn = (
         np.bincount(
-            [m.release(scores, smooth_bound=bound, entropy=entropy).index for _ in range(1500)], minlength=3
+            [m.release(scores, smooth_bound=bound, entropy=entropy).index for _ in range(1500)],
+            minlength=3,
         )
         / 1500
     )
@@ -150,7 +160,11 @@ def test_the_auditor_finds_the_same_loss(sided):
     for winner in (0, 1):
         sides = [
             winning(
-                m.noise, numbers[:2], numbers[2] * INFLATED / m.alpha, winner=winner, signed=sided == "two"
+                m.noise,
+                numbers[:2],
+                numbers[2] * INFLATED / m.alpha,
+                winner=winner,
+                signed=sided == "two",
             )
             for numbers in (a, b)
         ]
@@ -183,7 +197,9 @@ def test_the_published_sampler_is_convicted():
     alpha = 0.2
     for end in (1.66, 3.103):
         cut = CutOff(QUARTIC, end)
-        assert sum(winning(cut, [0, 0.5, 1], 1, winner=i) for i in range(3)) == pytest.approx(1, rel=1e-9)
+        assert sum(winning(cut, [0, 0.5, 1], 1, winner=i) for i in range(3)) == pytest.approx(
+            1, rel=1e-9
+        )
         scores = [0, (end - 0.01) / alpha]
         assert winning(cut, scores, 1 / alpha) > 0
         assert loss(cut, alpha, scores, 0) == math.inf
@@ -206,7 +222,9 @@ def test_theorem_6_is_false_below_two():
             return max(
                 float(
                     np.abs(
-                        np.log(known.pdf(z) / (math.exp(s * beta) * known.pdf(math.exp(s * beta) * z)))
+                        np.log(
+                            known.pdf(z) / (math.exp(s * beta) * known.pdf(math.exp(s * beta) * z))
+                        )
                     ).max()
                 )
                 for s in (-1, 1)
@@ -224,7 +242,8 @@ def test_the_losers_share_at_the_smallest_scale_is_convicted_as_a_certificate():
     alpha, beta, candidates = 0.5, 2.0, 20
     at_the_end = kappa(QUARTIC, 2 * alpha * math.exp(-beta)) + math.log(candidates)
     by_steps = max(
-        kappa(QUARTIC, 2 * alpha * s) + min(d_m(candidates, QUARTIC) * -math.log(s), math.log(candidates))
+        kappa(QUARTIC, 2 * alpha * s)
+        + min(d_m(candidates, QUARTIC) * -math.log(s), math.log(candidates))
         for s in np.exp(np.linspace(-beta, 0, 41))
     )
     assert by_steps > at_the_end + 1
@@ -266,7 +285,9 @@ def test_the_auditor_convicts_the_published_sampler_and_acquits_the_law():
     def log_cdf(x):
         low, high = whole.log_cdf(np.minimum(x, end))
         most, least = (float(side[0]) for side in whole.log_cdf(np.array([end]))[::-1])
-        return np.where(x >= end, 0.0, low - most), np.where(x >= end, 0.0, np.minimum(high - least, 0.0))
+        return np.where(x >= end, 0.0, low - most), np.where(
+            x >= end, 0.0, np.minimum(high - least, 0.0)
+        )
 
     cut = audit.Law(log_cdf=log_cdf, breaks=[0, end], name="cut off")
     m = SmoothSelection(**SMALL | {"candidates": 2})

@@ -63,9 +63,13 @@ def moves(n, *, monotone):
         (Rules(ONE_SIDED, ONE_SIDED), 2),
         (Rules(ONE_SIDED, ONE_SIDED, passes=2), 2),
         pytest.param(
-            Rules(ONE_SIDED, ("exponential", Fraction(1, 4)), positives=2), 3, marks=pytest.mark.slow
+            Rules(ONE_SIDED, ("exponential", Fraction(1, 4)), positives=2),
+            3,
+            marks=pytest.mark.slow,
         ),
-        pytest.param(Rules(ONE_SIDED, ONE_SIDED, positives=2, resample=True), 3, marks=pytest.mark.slow),
+        pytest.param(
+            Rules(ONE_SIDED, ONE_SIDED, positives=2, resample=True), 3, marks=pytest.mark.slow
+        ),
     ],
 )
 @pytest.mark.sample(4)
@@ -73,7 +77,9 @@ def test_each_transcript_is_held_to_what_it_says_it_spent_and_reaches_it(rules, 
     spread = 1 if monotone else 2
     costs = float(-math.log(rules.threshold[1])), spread * float(-math.log(rules.query[1]))
     for found in range(rules.positives + 1):
-        loss, witness = worst(moves(n, monotone=monotone), rules, costs, highest=1, reach=50, found=found)
+        loss, witness = worst(
+            moves(n, monotone=monotone), rules, costs, highest=1, reach=50, found=found
+        )
         assert loss <= 1e-9, witness
         if not rules.resample or found < 2:  # two full stages need four answers
             assert loss >= -1e-9, "one-sided noise wastes nothing"
@@ -127,7 +133,10 @@ def test_noise_that_answers_two_questions_is_convicted():
     def copied(q, noise):
         return np.stack([x + noise[:, 1] >= noise[:, 0] for x in q], axis=1).astype(np.int64)
 
-    assert audit.exact(subject(copied, 1), answers_a=(0, 0), answers_b=(0, 1)).epsilon_at_most == math.inf
+    assert (
+        audit.exact(subject(copied, 1), answers_a=(0, 0), answers_b=(0, 1)).epsilon_at_most
+        == math.inf
+    )
 
 
 @pytest.mark.slow
@@ -144,7 +153,9 @@ def test_a_gap_for_an_answer_below_is_convicted():
 
 def test_a_published_threshold_is_convicted():
     def published(q, noise):
-        return np.stack([noise[:, 0], *(x + noise[:, 1 + i] >= noise[:, 0] for i, x in enumerate(q))], axis=1)
+        return np.stack(
+            [noise[:, 0], *(x + noise[:, 1 + i] >= noise[:, 0] for i, x in enumerate(q))], axis=1
+        )
 
     report = audit.exact(subject(published, 2), answers_a=(0, 0), answers_b=(1, 1))
     assert report.broken
@@ -153,11 +164,14 @@ def test_a_published_threshold_is_convicted():
 
 def test_noise_subtracted_from_the_threshold_is_convicted():
     def subtracted(q, noise):
-        return np.stack([x + noise[:, 1 + i] >= -noise[:, 0] for i, x in enumerate(q)], axis=1).astype(
-            np.int64
-        )
+        return np.stack(
+            [x + noise[:, 1 + i] >= -noise[:, 0] for i, x in enumerate(q)], axis=1
+        ).astype(np.int64)
 
-    assert audit.exact(subject(subtracted, 1), answers_a=(-1,), answers_b=(0,)).epsilon_at_most == math.inf
+    assert (
+        audit.exact(subject(subtracted, 1), answers_a=(-1,), answers_b=(0,)).epsilon_at_most
+        == math.inf
+    )
 
 
 @pytest.mark.slow  # packages/sordino-audit/tests/test_reports.py holds all claims to account
@@ -248,7 +262,9 @@ def chance(m, q, verdicts):
     ],
 )
 def test_oracles_of_the_continuous_limit(monotone, limit, query, q, verdicts, expected):
-    statement = Sensitivity(bound=1, monotone=monotone, adjacency="add-remove", step=Fraction(1, FINE))
+    statement = Sensitivity(
+        bound=1, monotone=monotone, adjacency="add-remove", step=Fraction(1, FINE)
+    )
     options = {"noise": query, "threshold_noise": limit, "split": 0.5}
     m = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=statement, **options)
     assert chance(m, q, verdicts) == pytest.approx(expected, abs=2e-3)
@@ -259,10 +275,17 @@ def test_losses_of_the_continuous_limit():
     for monotone, law, other, expected in (
         (False, "exponential", (1, -1), 1),
         (True, "exponential", (1, 0), 1),
-        (True, "exponential", (1, -1), 1.5),  # noise for monotone lists where answers move both ways
+        (
+            True,
+            "exponential",
+            (1, -1),
+            1.5,
+        ),  # noise for monotone lists where answers move both ways
         (False, "laplace", (1, -1), 0.424249072184),
     ):
-        statement = Sensitivity(bound=1, monotone=monotone, adjacency="add-remove", step=Fraction(1, FINE))
+        statement = Sensitivity(
+            bound=1, monotone=monotone, adjacency="add-remove", step=Fraction(1, FINE)
+        )
         options = {"noise": law, "threshold_noise": law, "split": 0.5}
         m = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=statement, **options)
         loss = math.log(chance(m, (0, 0), (0, 1)) / chance(m, other, (0, 1)))
@@ -274,5 +297,7 @@ def test_the_density_of_a_gap():
     statement = Sensitivity(bound=1, monotone=False, adjacency="add-remove", step=Fraction(1, FINE))
     m = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=statement, split=0.5)
     rho = np.arange(0, 60 * FINE)
-    mass = m.threshold_noise.pmf(rho) * (1 - m.noise.sf(rho - 1)) * m.noise.pmf(rho - 3 * FINE + 384)
+    mass = (
+        m.threshold_noise.pmf(rho) * (1 - m.noise.sf(rho - 1)) * m.noise.pmf(rho - 3 * FINE + 384)
+    )
     assert float(mass.sum()) * FINE == pytest.approx(0.0381462003704, rel=5e-3)

@@ -12,7 +12,14 @@ import pytest
 from scipy import stats
 
 import sordino_audit as audit
-from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SmoothStepSelection, StepSelection
+from sordino import (
+    COUNTING,
+    InvalidParameter,
+    Seeded,
+    Sensitivity,
+    SmoothStepSelection,
+    StepSelection,
+)
 from sordino.cost import Pure
 from sordino.mechanisms import step_selection
 from sordino.mechanisms.smooth import smooth_step_selection
@@ -52,7 +59,9 @@ def test_step_selection_loses_epsilon_and_no_more_over_all_neighbours(sensitivit
     for base in product(range(0, 10, 1 if n == 2 else 4), repeat=n):
         own = law(base, 1, atoms, q, 0)
         moves = product(neighbours(n, monotone=sensitivity.monotone), (1, 2))
-        worst[base] = max(loss(own, law(moved(base, move, factor), 1, atoms, q, 0)) for move, factor in moves)
+        worst[base] = max(
+            loss(own, law(moved(base, move, factor), 1, atoms, q, 0)) for move, factor in moves
+        )
     assert max(worst.values()) == pytest.approx(1, abs=TOLERANCE)
     assert worst[(0,) * n] == pytest.approx(1, abs=TOLERANCE), (
         "ties, noise included, are where a move crosses a window at once"
@@ -118,7 +127,8 @@ def test_three_scores_and_every_neighbour():
 
 def settings(betas, rates, sizes):
     return [
-        pytest.param(*each, id="beta {} rate {} m {}".format(*each)) for each in product(betas, rates, sizes)
+        pytest.param(*each, id="beta {} rate {} m {}".format(*each))
+        for each in product(betas, rates, sizes)
     ]
 
 
@@ -133,7 +143,9 @@ def worst_found(beta, rate, m, seeds, rng):
     crossings = [atoms[j] - atoms[k] for j in range(5) for k in range(3)]
     worst = 0.0
     for _ in range(seeds):
-        near = [rng.choice(crossings) / 2**DIGITS + rng.choice([0, 1e-5, 0.5]) for _ in range(m - 1)]
+        near = [
+            rng.choice(crossings) / 2**DIGITS + rng.choice([0, 1e-5, 0.5]) for _ in range(m - 1)
+        ]
         leads = near if rng.random() < 0.5 else near[:1] * (m - 1)
         other = rng.choice(
             [
@@ -147,7 +159,10 @@ def worst_found(beta, rate, m, seeds, rng):
         move, before = min(one, other), [0, *(-int(lead * one) for lead in leads)]
         after = [-move, *(score + move for score in before[1:])]
         worst = max(
-            worst, math.log(wins(0, before, one, atoms, q, DIGITS) / wins(0, after, other, atoms, q, DIGITS))
+            worst,
+            math.log(
+                wins(0, before, one, atoms, q, DIGITS) / wins(0, after, other, atoms, q, DIGITS)
+            ),
         )
     return worst
 
@@ -158,23 +173,34 @@ ALL = settings([0.02, 0.1, 0.5, 1.5], [0.1, 0.3, 0.5, 1, 2], [2, 3, 5, 12])
 
 @pytest.mark.parametrize(("beta", "rate", "m"), FEW)
 def test_the_losers_cost_no_more_than_their_share(beta, rate, m):
-    assert worst_found(beta, rate, m, 12, random.Random(7)) <= rate + losers(math.exp(-rate), m) + TOLERANCE
+    assert (
+        worst_found(beta, rate, m, 12, random.Random(7))
+        <= rate + losers(math.exp(-rate), m) + TOLERANCE
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("beta", "rate", "m"), ALL)
 def test_the_losers_cost_no_more_than_their_share_in_eighty_settings(beta, rate, m):
-    assert worst_found(beta, rate, m, 40, random.Random(8)) <= rate + losers(math.exp(-rate), m) + TOLERANCE
+    assert (
+        worst_found(beta, rate, m, 40, random.Random(8))
+        <= rate + losers(math.exp(-rate), m) + TOLERANCE
+    )
 
 
 def test_the_losers_do_cost_something():
     """Many losers that lie far back, by an atom; and one that does not, so that the winner pays, too."""
     rate, m, one = 0.5, 12, 1 << 20
-    atoms, q = heights(ratio_for(Fraction(1, 2), Fraction(1), Fraction(9)))(range(120)), math.exp(-rate)
+    atoms, q = (
+        heights(ratio_for(Fraction(1, 2), Fraction(1), Fraction(9)))(range(120)),
+        math.exp(-rate),
+    )
     lead, other = int(atoms[4] / 2**DIGITS * one) + 2, int(one * 1.6)
     before = [0, 0, *[-lead] * (m - 2)]
     after = [-one, *[score + one for score in before[1:]]]
-    found = math.log(wins(0, before, one, atoms, q, DIGITS) / wins(0, after, other, atoms, q, DIGITS))
+    found = math.log(
+        wins(0, before, one, atoms, q, DIGITS) / wins(0, after, other, atoms, q, DIGITS)
+    )
     assert 0.68 < found <= rate + losers(q, m), (
         "a claim of the winner's share alone would be wrong by a third"
     )
@@ -188,7 +214,9 @@ def off_grid(rng):
     m, bound = rng.choice((2, 3, 4)), rng.choice([0.3, 0.7, 1.0, 1.5, 3.2, 5.0])
     other = bound * math.exp(rng.choice([-BETA, BETA, rng.uniform(-BETA, BETA)]))
     move = min(bound, other)
-    before = [rng.choice([rng.uniform(0, 9), rng.randrange(9), rng.randrange(9) - 1e-9]) for _ in range(m)]
+    before = [
+        rng.choice([rng.uniform(0, 9), rng.randrange(9), rng.randrange(9) - 1e-9]) for _ in range(m)
+    ]
     after = [score + rng.choice([-move, move, rng.uniform(-move, move)]) for score in before]
     return (before, bound), (after, other)
 
@@ -269,7 +297,8 @@ def test_atoms_that_are_rounded_one_at_a_time_break_the_claim():
     one, claim = 1 << 24, 1 + losers(math.exp(-1), 2)
     for atoms, broken in ((rounded, True), (ATOMS, False)):
         found = loss(
-            law([3, 0], math.floor(math.exp(BETA) * one), atoms, q, UNIT), law([4, -1], one, atoms, q, UNIT)
+            law([3, 0], math.floor(math.exp(BETA) * one), atoms, q, UNIT),
+            law([4, -1], one, atoms, q, UNIT),
         )
         assert (found > claim + 0.5) == broken
         assert broken or found <= claim
@@ -321,7 +350,9 @@ def test_releases_have_the_law_that_is_counted():
     mechanism = SmoothStepSelection(epsilon=2, beta=0.3, candidates=3, ceiling=8, floor=1)
     scores, bound, runs = [0.0, 5.0, 4.0], 2.0, 800
     steps, scale = mechanism.on_grids(scores, bound)
-    expected = law(steps.tolist(), scale, mechanism.heights(range(80)), math.exp(-mechanism.rate), UNIT)
+    expected = law(
+        steps.tolist(), scale, mechanism.heights(range(80)), math.exp(-mechanism.rate), UNIT
+    )
     entropy = Seeded(11)
     found = np.bincount(
         [mechanism.release(scores, smooth_bound=bound, entropy=entropy).index for _ in range(runs)],
@@ -336,7 +367,9 @@ def test_releases_of_a_public_window_have_the_law_that_is_counted():
     mechanism, answers, runs = StepSelection(epsilon=1, sensitivity=EITHER), [0, 5, 4], 1500
     expected = law(answers, 1, plain(4, 1), math.exp(-1), 0)
     entropy = Seeded(12)
-    found = np.bincount([mechanism.release(answers, entropy=entropy).index for _ in range(runs)], minlength=3)
+    found = np.bincount(
+        [mechanism.release(answers, entropy=entropy).index for _ in range(runs)], minlength=3
+    )
     assert stats.chisquare(found, np.array(expected) * runs).pvalue > LEVEL
     narrow = np.array(law(answers, 1, plain(2, 1), math.exp(-1), 0))
     assert stats.chisquare(found, narrow * runs).pvalue < LEVEL

@@ -28,14 +28,18 @@ DIGITS = 32 + 24  # of an atom and of a scale, after the point
 
 def tables(families):
     """All tables, as two arrays."""
-    return np.array([(b, c) for b in range(2 * families + 1) for c in range(2 * families + 1 - b)]).T
+    return np.array(
+        [(b, c) for b in range(2 * families + 1) for c in range(2 * families + 1 - b)]
+    ).T
 
 
 @cache
 def near(families):
     """For each table the places of those that one family leads to, itself among them, shape (tables, moves): itself again where none is."""
     known = {(b, c): place for place, (b, c) in enumerate(tables(families).T.tolist())}
-    return np.array([[known.get((b + i, c + j), place) for i, j in MOVES] for (b, c), place in known.items()])
+    return np.array(
+        [[known.get((b + i, c + j), place) for i, j in MOVES] for (b, c), place in known.items()]
+    )
 
 
 def largest_nearby(found, families):
@@ -58,7 +62,9 @@ def worst(keys, law, families):
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
         own = ranks[at.reshape(keys.shape)]
-        pairs = np.unique(np.stack([largest_nearby(own, families).ravel(), own.ravel()]), axis=1).T.tolist()
+        pairs = np.unique(
+            np.stack([largest_nearby(own, families).ravel(), own.ravel()]), axis=1
+        ).T.tolist()
         ratios += [chances[order[high]] / chances[order[low]] for high, low in pairs]
     return max(ratios)
 
@@ -102,7 +108,11 @@ def law_of_atoms(mechanism, known, q):
 
 def atoms_cost(q):
     """What the winner and one loser cost: odds, as a fraction."""
-    return 1 / q / sum((1 - q) * q**k * (1 - q ** (k + 1)) / (1 - q ** (k + 2)) for k in range(2 * LEVELS))
+    return (
+        1
+        / q
+        / sum((1 - q) * q**k * (1 - q ** (k + 1)) / (1 - q ** (k + 2)) for k in range(2 * LEVELS))
+    )
 
 
 FEW = [3, 4]
@@ -167,7 +177,9 @@ def test_a_bound_below_the_local_sensitivity_costs_more(scale):
         markers=2, families=families, epsilon=1, scale=scale, method="smooth-step", beta=0.05
     )
     ceiling = method.mechanism.ceiling
-    broken = SmoothStepSelection(epsilon=1, beta=0.05, candidates=2, ceiling=ceiling, floor=ceiling / 100)
+    broken = SmoothStepSelection(
+        epsilon=1, beta=0.05, candidates=2, ceiling=ceiling, floor=ceiling / 100
+    )
     b, c = tables(families)
     keys, known = ahead_and_scale(broken, method.scores(b, c), method.bounds(b, c) / 3)
     assert worst(keys, law_of_atoms(broken, known, q), families) > Fraction(3, 2) * atoms_cost(q)
@@ -197,5 +209,7 @@ def test_the_heavy_tail_by_quadrature(families, scale, epsilon):
     bounds = np.clip(method.bounds(b, c), float(mechanism.floor), float(mechanism.ceiling))
     ahead = np.subtract.outer(scores, scores) / np.maximum.outer(bounds, bounds) * mechanism.alpha
     keys = np.rint(ahead * 2**40).astype(np.int64)
-    found = worst(keys, lambda key: wins(key / 2**40) if key >= 0 else 1 - wins(-key / 2**40), families)
+    found = worst(
+        keys, lambda key: wins(key / 2**40) if key >= 0 else 1 - wins(-key / 2**40), families
+    )
     assert 0.2 * epsilon < math.log(found) <= epsilon

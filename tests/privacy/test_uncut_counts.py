@@ -32,7 +32,9 @@ def test_counts_beyond_the_clamp_cost_what_others_cost():
 
 def test_the_twin_that_clamps_them_is_convicted():
     scan = NESTED.scan()
-    clamped = Subject(laws=[], stated=lambda f: positions(scan, [min(x, CLAMP) for x in f]), cost=NESTED.cost)
+    clamped = Subject(
+        laws=[], stated=lambda f: positions(scan, [min(x, CLAMP) for x in f]), cost=NESTED.cost
+    )
     report = audit.exact(clamped, answers_a=BEFORE, answers_b=AFTER)
     assert report.broken
     assert report.epsilon_at_least == pytest.approx(2, abs=1e-9)
@@ -44,7 +46,10 @@ def test_releases_do_not_clamp_them():
     entropy = Seeded(3)
     found = [NESTED.release([CLAMP - 1, CLAMP + 1], entropy=entropy).index for _ in range(700)]
     counts = [found.count(index) for index, _ in law]
-    assert stats.chisquare(counts, [float(low) * 700 for _, (low, _) in law], sum_check=False).pvalue > LEVEL
+    assert (
+        stats.chisquare(counts, [float(low) * 700 for _, (low, _) in law], sum_check=False).pvalue
+        > LEVEL
+    )
     cut = [float(low) * 700 for _, (low, _) in positions(NESTED.scan(), [CLAMP - 1, CLAMP])]
     assert stats.chisquare(counts, cut, sum_check=False).pvalue < LEVEL
 
@@ -98,7 +103,10 @@ def test_uncut_arrays(dtype):
     assert to_steps_uncut(values, Fraction(1, 4), "X").tolist() == [12, 1 << 62, 0]
     assert to_steps_uncut(values[:1], Fraction(1, 4), "X").dtype == np.int64
     assert to_steps_uncut(np.float64(2.0**70), Fraction(1), "X").tolist() == 1 << 70
-    assert to_steps_uncut([math.inf, Decimal("1e9999999")], Fraction(1), "X").tolist() == [UNCUT, UNCUT]
+    assert to_steps_uncut([math.inf, Decimal("1e9999999")], Fraction(1), "X").tolist() == [
+        UNCUT,
+        UNCUT,
+    ]
     assert to_steps_uncut(2.0**1023, Fraction(1, 1 << 900), "X").tolist() == 1 << 1923 < UNCUT
 
 
@@ -106,7 +114,12 @@ def test_an_offset_needs_a_bound_of_whole_steps():
     """A bound of 1.5 with q = 2/3 is one whole step, but the shares of single records are not: the interval would be too narrow."""
     statement = Sensitivity(bound=1.5, monotone=True, adjacency="add-remove", step=1)
     with pytest.raises(
-        InvalidParameter, match="must have a bound that is a whole number of steps where an offset is given"
+        InvalidParameter,
+        match="must have a bound that is a whole number of steps where an offset is given",
     ):
-        AboveThreshold(threshold=0, epsilon=1, sensitivity=statement, nested=True, offset=Fraction(2, 3))
-    assert AboveThreshold(threshold=0, epsilon=1, sensitivity=statement, nested=True).cost.pure() <= 1
+        AboveThreshold(
+            threshold=0, epsilon=1, sensitivity=statement, nested=True, offset=Fraction(2, 3)
+        )
+    assert (
+        AboveThreshold(threshold=0, epsilon=1, sensitivity=statement, nested=True).cost.pure() <= 1
+    )

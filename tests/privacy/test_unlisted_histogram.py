@@ -43,11 +43,16 @@ def of_label(kind, rate, count, least, threshold):
 
 def law(kind, rate, table, least, threshold):
     """The law of all that is told: labels are independent."""
-    return reduce(np.multiply.outer, [of_label(kind, rate, count, least, threshold) for count in table])
+    return reduce(
+        np.multiply.outer, [of_label(kind, rate, count, least, threshold) for count in table]
+    )
 
 
 def stick(p, q, epsilon):
-    return max(np.maximum(p - math.exp(epsilon) * q, 0).sum(), np.maximum(q - math.exp(epsilon) * p, 0).sum())
+    return max(
+        np.maximum(p - math.exp(epsilon) * q, 0).sum(),
+        np.maximum(q - math.exp(epsilon) * p, 0).sum(),
+    )
 
 
 CASES = [
@@ -78,7 +83,9 @@ def test_what_fails_with_laplace_noise_is_delta(most, either, least, offset):
     assert worst <= delta + 1e-12
     alone = [tuple([least] * most + [0] * (n - most)), tuple([least - 1] * most + [0] * (n - most))]
     p, q = (law("laplace", rate, table, least, threshold) for table in alone)
-    assert stick(p, q, epsilon) == pytest.approx(delta, abs=1e-6), "attained by a unit with labels of its own"
+    assert stick(p, q, epsilon) == pytest.approx(delta, abs=1e-6), (
+        "attained by a unit with labels of its own"
+    )
 
 
 @pytest.mark.parametrize(("most", "either", "least", "offset"), CASES)
@@ -131,7 +138,10 @@ def test_decide_does_what_the_definition_says(k):
             assert list(zip(items[:found].tolist(), values[:found].tolist(), strict=True)) == wanted
             assert (items[found:] == -1).all()
             assert not values[found:].any()
-            assert [x.tolist() for x in decide(counts, row, 2, 5, k)] == [items.tolist(), values.tolist()]
+            assert [x.tolist() for x in decide(counts, row, 2, 5, k)] == [
+                items.tolist(),
+                values.tolist(),
+            ]
             alike = [x.tolist() for x in decide(counts, row.astype(object), 2, 5, k)]
             assert alike == [items.tolist(), values.tolist()]
 
@@ -147,13 +157,17 @@ def test_what_is_declared():
         assert g.cost == ApproximateZCDP(rho=0.3, delta=1e-6)
         for one in (m, g):
             failing = [
-                1 - (1 - float(one.noise.sf(t - 2))) ** most for t in (one.threshold, one.threshold - 1)
+                1 - (1 - float(one.noise.sf(t - 2))) ** most
+                for t in (one.threshold, one.threshold - 1)
             ]
             assert failing[0] <= 1e-6 < failing[1]
             assert getattr(one, "per_transcript", False) is False, (
                 "nothing comes back where all noisy counts went out"
             )
-    assert UnlistedHistogram(epsilon=1, delta=1e-6, sensitivity=counting(3), above=99.5).threshold == 100
+    assert (
+        UnlistedHistogram(epsilon=1, delta=1e-6, sensitivity=counting(3), above=99.5).threshold
+        == 100
+    )
     assert UnlistedHistogram(epsilon=1, delta=1e-6, sensitivity=counting(3)).threshold == 45
 
 
@@ -180,7 +194,10 @@ def test_the_claims_hold_and_are_reached():
 def test_a_refund_for_labels_that_were_not_found_is_convicted():
     """Items that are not found pay a full rate each: a threshold without noise stands still while counts fall."""
     m = UnlistedHistogram(epsilon=2, delta=0.001, sensitivity=counting(2))
-    pair = {"answers_a": (m.threshold, m.threshold), "answers_b": (m.threshold + 1, m.threshold + 1)}
+    pair = {
+        "answers_a": (m.threshold, m.threshold),
+        "answers_b": (m.threshold + 1, m.threshold + 1),
+    }
 
     def cost_of(output):
         found = sum(item >= 0 for item in output[:2])
@@ -199,7 +216,11 @@ def test_a_threshold_that_is_one_step_lower_is_convicted(kind):
     m = UnlistedHistogram(**kind, delta=failing, sensitivity=counting(2))
     pair = {"answers_a": (1, 1), "answers_b": (0, 0)}
     low = twin(
-        m, 2, play=lambda q, x: np.concatenate(decide(np.asarray(q), x, 1, m.threshold - 1, None), axis=1)
+        m,
+        2,
+        play=lambda q, x: np.concatenate(
+            decide(np.asarray(q), x, 1, m.threshold - 1, None), axis=1
+        ),
     )
     epsilons = None if "epsilon" in kind else [12]
     assert not audit.exact(twin(m, 2), **pair, epsilons=epsilons).broken
@@ -210,7 +231,10 @@ def test_a_threshold_that_is_one_step_lower_is_convicted(kind):
 def test_noise_for_half_of_what_replace_one_moves_is_convicted():
     m = UnlistedHistogram(epsilon=2, delta=0.001, sensitivity=counting(1))
     both = counting(1, either=True)
-    pair = {"answers_a": (m.threshold + 3, m.threshold + 2), "answers_b": (m.threshold + 2, m.threshold + 3)}
+    pair = {
+        "answers_a": (m.threshold + 3, m.threshold + 2),
+        "answers_b": (m.threshold + 2, m.threshold + 3),
+    }
     assert audit.exact(twin(m, 2, sensitivity=both), **pair).broken
 
 
@@ -223,11 +247,18 @@ def test_a_release_has_the_law_of_the_formula(kind):
     for _ in range(draws):
         one = m.release(table, labels=names, entropy=entropy)
         values = dict(zip(one.labels, one.values.tolist(), strict=True))
-        assert [(-v, name) for name, v in values.items()] == sorted((-v, name) for name, v in values.items())
-        met[tuple(int(values.get(name, m.threshold - 1)) - m.threshold + 1 for name in ("b", "c"))] += 1
+        assert [(-v, name) for name, v in values.items()] == sorted(
+            (-v, name) for name, v in values.items()
+        )
+        met[
+            tuple(int(values.get(name, m.threshold - 1)) - m.threshold + 1 for name in ("b", "c"))
+        ] += 1
     expected = draws * law(m.noise.name, float(m.noise.rate), (table[2], table[0]), 2, m.threshold)
     often = [place for place in np.ndindex(expected.shape) if expected[place] >= 8]
-    seen, means = np.array([met[place] for place in often]), np.array([expected[place] for place in often])
+    seen, means = (
+        np.array([met[place] for place in often]),
+        np.array([expected[place] for place in often]),
+    )
     rest = draws - means.sum()
     statistic = ((seen - means) ** 2 / means).sum() + (draws - seen.sum() - rest) ** 2 / rest
     assert stats.chi2.sf(statistic, len(often)) > 1e-5

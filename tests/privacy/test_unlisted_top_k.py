@@ -37,7 +37,17 @@ def released(noisy, threshold, k):
 
 @pytest.mark.parametrize(
     ("n", "k", "high"),
-    [(0, 1, 4), (0, 3, 4), (1, 1, 4), (1, 3, 4), (2, 1, 4), (2, 2, 4), (2, 4, 4), (3, 2, 3), (3, 3, 3)],
+    [
+        (0, 1, 4),
+        (0, 3, 4),
+        (1, 1, 4),
+        (1, 3, 4),
+        (2, 1, 4),
+        (2, 2, 4),
+        (2, 4, 4),
+        (3, 2, 3),
+        (3, 3, 3),
+    ],
 )
 def test_decide_does_what_the_definition_says(n, k, high):
     for threshold, *noisy in product(range(high + 1), repeat=n + 1):
@@ -123,9 +133,13 @@ def tables(least, offset, n):
 
 @pytest.mark.parametrize(("kind", "k", "most", "either", "least", "offset", "n"), CASES)
 @pytest.mark.sample(8)
-def test_what_fails_is_delta_and_every_transcript_keeps_its_price(kind, k, most, either, least, offset, n):
+def test_what_fails_is_delta_and_every_transcript_keeps_its_price(
+    kind, k, most, either, least, offset, n
+):
     listed = list(outcomes(n, k, 12 if k < 3 and n < 3 else 5))
-    pairs = [(a, b) for a in tables(least, offset, n) for b in moves(a, most, either=either) if a != b]
+    pairs = [
+        (a, b) for a in tables(least, offset, n) for b in moves(a, most, either=either) if a != b
+    ]
     units = spent(kind, k, most, either=either)
     worst = worst_failure(
         lambda table, outcome: law(kind, HALF, table, least, least + offset, k, outcome),
@@ -238,7 +252,9 @@ def test_a_margin_under_a_threshold_that_ended_the_list_is_convicted(either):
         short = (found >= 0).sum(axis=1) < 2
         return np.concatenate([found, gaps, np.where(short, heights - below, 0)[:, None]], axis=1)
 
-    one = UnlistedTopK(k=2, epsilon=4 if either else 2, delta=0.1, sensitivity=counting(2, either=either))
+    one = UnlistedTopK(
+        k=2, epsilon=4 if either else 2, delta=0.1, sensitivity=counting(2, either=either)
+    )
     assert (one.noise, one.threshold) == (LONE.noise, LONE.threshold)
     pair = {"answers_a": (LONE.threshold + 3, 0), "answers_b": (LONE.threshold + 4, 0)}
     assert not audit.exact(twin(one, 2), **pair).broken
@@ -285,7 +301,9 @@ def test_a_full_list_whose_margin_leaves_the_threshold_out_is_convicted():
         items, gaps = decide_occurring(known, noise, 1, one.threshold, 1)
         values = np.where(known >= 1, known + noise[:, :-1], -1)
         values[np.arange(len(values)), items[:, 0]] = -1
-        return np.concatenate([items, np.where(items >= 0, values.max(axis=1)[:, None], gaps)], axis=1)
+        return np.concatenate(
+            [items, np.where(items >= 0, values.max(axis=1)[:, None], gaps)], axis=1
+        )
 
     pair = {"answers_a": (one.threshold + 4, 1), "answers_b": (one.threshold + 4, 0)}
     assert not audit.exact(twin(one, 2), **pair).broken
@@ -304,7 +322,9 @@ def test_a_label_of_the_table_that_gets_a_place_below_the_least_count_is_convict
     low = twin(
         m,
         2,
-        play=lambda q, noise: np.concatenate(decide_occurring(np.asarray(q), noise, 3, offset, 2), axis=1),
+        play=lambda q, noise: np.concatenate(
+            decide_occurring(np.asarray(q), noise, 3, offset, 2), axis=1
+        ),
     )
     assert audit.exact(low, **pair).broken
 
@@ -349,8 +369,14 @@ def test_a_delta_that_is_given_back_is_spent_without_end():
 @pytest.mark.parametrize("either", [False, True])
 @pytest.mark.slow
 def test_a_release_has_the_law_of_the_formula(kind, either):
-    m = UnlistedTopK(k=2, epsilon=3, delta=0.2, sensitivity=counting(2, either=either), noise=kind, least=2)
-    table, names, draws = (m.threshold + 1, 1, m.threshold - 1, m.threshold + 2), ["d", "a", "c", "b"], 4000
+    m = UnlistedTopK(
+        k=2, epsilon=3, delta=0.2, sensitivity=counting(2, either=either), noise=kind, least=2
+    )
+    table, names, draws = (
+        (m.threshold + 1, 1, m.threshold - 1, m.threshold + 2),
+        ["d", "a", "c", "b"],
+        4000,
+    )
     order = [1, 3, 2, 0]  # a, b, c, d
     entropy = Seeded(11)
     met = Counter()
@@ -411,7 +437,9 @@ def test_what_fails_in_a_limited_domain_is_at_most_delta(k, best, most, either, 
 
     def failed(offset):
         return worst_failure(
-            lambda table, outcome: limited_law(table, outcome, k=k, best=best, least=least, offset=offset),
+            lambda table, outcome: limited_law(
+                table, outcome, k=k, best=best, least=least, offset=offset
+            ),
             listed,
             pairs,
             HALF,
@@ -451,7 +479,10 @@ def test_the_claims_of_the_limited_domain_hold_and_are_reached():
 
 def test_a_limited_release_does_not_tell_where_its_threshold_lay():
     m = LimitedTopK(k=3, best=3, epsilon=9, delta=1e-3, sensitivity=counting(3))
-    assert m.offset == 1 + UnlistedTopK(k=3, epsilon=9, delta=1e-3, sensitivity=counting(3)).threshold - 1
+    assert (
+        m.offset
+        == 1 + UnlistedTopK(k=3, epsilon=9, delta=1e-3, sensitivity=counting(3)).threshold - 1
+    )
     found = m.release([900, 91, 700, 90, 4], labels=list("abcde"), entropy=Seeded(1))
     assert found.labels == ("a", "c")
     assert found.crossed

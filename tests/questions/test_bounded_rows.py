@@ -32,7 +32,10 @@ VALUES = [0.0, 1.25, 1.25, 3.0, 7.5, 30.0, 100.0, None]
 
 
 def rows_of(unit, chance, most=12):
-    return [(unit, chance.choice("abcdz"), chance.choice(VALUES)) for _ in range(chance.randint(1, most))]
+    return [
+        (unit, chance.choice("abcdz"), chance.choice(VALUES))
+        for _ in range(chance.randint(1, most))
+    ]
 
 
 def states(source, *, rows, groups=None, salt=SALT):
@@ -65,18 +68,25 @@ def made_of(folder, kind, rows):
     with psycopg.connect(database(), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS public.bounded_rows")
         kind_of_unit = "text" if named else "bigint"
-        connection.execute(f"CREATE TABLE public.bounded_rows (u {kind_of_unit}, g text, x double precision)")
+        connection.execute(
+            f"CREATE TABLE public.bounded_rows (u {kind_of_unit}, g text, x double precision)"
+        )
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO public.bounded_rows VALUES (%s, %s, %s)", rows)
     return f"{database()}#public.bounded_rows"
 
 
 @pytest.mark.parametrize(
-    "kind", [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+    "kind",
+    [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
 )
-@pytest.mark.parametrize(("rows", "groups"), [pytest.param(2, None, marks=pytest.mark.slow), (2, 2)])
+@pytest.mark.parametrize(
+    ("rows", "groups"), [pytest.param(2, None, marks=pytest.mark.slow), (2, 2)]
+)
 @pytest.mark.sample(4)
-def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp_path, kind, rows, groups):
+def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(
+    tmp_path, kind, rows, groups
+):
     chance = random.Random(11 * rows + len(kind))
     others = [row for unit in range(6) for row in rows_of(unit, chance)]
     before = states(made(tmp_path, kind, table(others), "before"), rows=rows, groups=groups)
@@ -92,7 +102,9 @@ def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "postgres"])
-@pytest.mark.parametrize("units", [(1, -2, 30), ("1", "01", "x", str(1 << 63), "-9223372036854775808", "-0")])
+@pytest.mark.parametrize(
+    "units", [(1, -2, 30), ("1", "01", "x", str(1 << 63), "-9223372036854775808", "-0")]
+)
 @pytest.mark.sample(8)
 def test_what_counts_is_what_the_law_says(tmp_path, kind, units):
     """Against the law written again: missing numbers come first, and whole numbers are whole numbers as texts, too."""
@@ -123,7 +135,9 @@ def test_each_rank_counts_for_the_same_number_of_offsets(have):
     for most in range(1, have + 2):
         seen = Counter()
         for offset in range(have):
-            ranks = [rank for rank in range(have) if have <= most or (rank * most + offset) % have < most]
+            ranks = [
+                rank for rank in range(have) if have <= most or (rank * most + offset) % have < most
+            ]
             assert len(ranks) == min(have, most)
             seen.update(ranks)
         assert set(seen.values()) == {min(have, most)}
@@ -194,8 +208,16 @@ SWITCHED = {
         ("pandas", pandas_frame, (None, "x", 1 << 70, (1 << 63) + 5)),
         ("polars", polars_frame, ("x", 1 << 70)),
         ("relation", relation, (None, "x")),
-        ("file of pandas", exported(pandas_frame, lambda frame, path: frame.to_parquet(path)), (None,)),
-        ("file of polars", exported(polars_frame, lambda frame, path: frame.write_parquet(path)), ("x",)),
+        (
+            "file of pandas",
+            exported(pandas_frame, lambda frame, path: frame.to_parquet(path)),
+            (None,),
+        ),
+        (
+            "file of polars",
+            exported(polars_frame, lambda frame, path: frame.write_parquet(path)),
+            ("x",),
+        ),
         ("database", database_table, (None, "x", 1 << 70)),
     )
     for unit in units
@@ -228,7 +250,9 @@ def test_the_twin_in_which_the_type_decides_is_convicted(monkeypatch, tmp_path, 
     write = Draw.write_key
     monkeypatch.setattr(Draw, "write_key", by_type)
     with pytest.raises(AssertionError):
-        test_a_row_that_changes_the_type_of_a_table_changes_nobody_elses_choice(tmp_path, kind, None)
+        test_a_row_that_changes_the_type_of_a_table_changes_nobody_elses_choice(
+            tmp_path, kind, None
+        )
 
 
 @pytest.mark.parametrize("labels", [4, 70])
@@ -245,7 +269,9 @@ def test_which_groups_and_which_rows_count_are_two_choices(tmp_path, labels):
     for label in names[:4]:
         buckets = [count for count in found[label] if count]
         assert len(buckets) == 4
-        assert all(130 < count < 245 for count in buckets), found  # 187.5, within 4.3 standard deviations
+        assert all(130 < count < 245 for count in buckets), (
+            found
+        )  # 187.5, within 4.3 standard deviations
 
 
 def states_of(source, labels):
@@ -265,7 +291,9 @@ def states_of(source, labels):
 @pytest.mark.parametrize("labels", [4, 70])
 def test_the_twin_with_one_choice_for_groups_and_rows_is_convicted(monkeypatch, tmp_path, labels):
     write, find = Draw.write_offset, Draw.find_offsets
-    monkeypatch.setattr(Draw, "write_offset", lambda self, key, *, grouped: write(self, key, grouped=False))
+    monkeypatch.setattr(
+        Draw, "write_offset", lambda self, key, *, grouped: write(self, key, grouped=False)
+    )
     monkeypatch.setattr(Draw, "find_offsets", lambda self, keys, groups=None: find(self, keys))
     with pytest.raises(AssertionError):
         test_which_groups_and_which_rows_count_are_two_choices(tmp_path, labels)
@@ -302,7 +330,9 @@ def test_groups_and_rows_chosen_in_one_go_are_those_of_the_law(tmp_path, rows, g
     for unit in (-(1 << 63), -7, 0, 5, (1 << 63) - 1):
         for _ in range(chance.randint(1, 400)):
             owned[unit, chance.choice(labels)].append(chance.choice(VALUES))
-    listed = [(unit, label, number) for (unit, label), numbers in owned.items() for number in numbers]
+    listed = [
+        (unit, label, number) for (unit, label), numbers in owned.items() for number in numbers
+    ]
     chance.shuffle(listed)
     question = prepare_numbers(
         open_source(made(tmp_path, "parquet", table(listed))),
@@ -317,7 +347,9 @@ def test_groups_and_rows_chosen_in_one_go_are_those_of_the_law(tmp_path, rows, g
     found = question.totals([CLIP] * len(labels))
     wanted = {label: [] for label in labels}
     for unit in {unit for unit, _ in owned}:
-        for label in choose([label for one, label in owned if one == unit], [str(unit)], groups, SALT):
+        for label in choose(
+            [label for one, label in owned if one == unit], [str(unit)], groups, SALT
+        ):
             numbers = [-1.0 if number is None else number for number in owned[unit, label]]
             wanted[label] += choose(numbers, [str(unit), labels.index(label)], rows, SALT)
     assert [(one.steps, one.known + one.missing) for one in found] == [
@@ -373,7 +405,10 @@ def test_equal_rows_have_the_same_chance_as_different_ones():
 
 def test_each_group_that_a_unit_is_in_has_the_same_chance():
     rows = [
-        (unit, group, 1.0) for unit in range(1500) for group in "abc" for _ in range(1 + 5 * (group == "a"))
+        (unit, group, 1.0)
+        for unit in range(1500)
+        for group in "abc"
+        for _ in range(1 + 5 * (group == "a"))
     ]
     counted = Counter(
         {
@@ -408,7 +443,12 @@ def test_where_all_labels_may_count_nothing_is_chosen(labels, most):
     chance = random.Random(5)
     whole = isinstance(labels, range)
     rows = [
-        (unit, chance.choice([0, 1, 2, 3, None]) if whole else chance.choice(["a", "b", "c", "z", None]))
+        (
+            unit,
+            chance.choice([0, 1, 2, 3, None])
+            if whole
+            else chance.choice(["a", "b", "c", "z", None]),
+        )
         for unit in range(40)
         for _ in range(chance.randint(1, 9))
     ]

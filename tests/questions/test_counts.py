@@ -49,12 +49,16 @@ def csv_file(rows, folder):
 
 def csv_files(rows, folder):
     for number in range(3):
-        (folder / f"part{number}.csv").write_text(csv_text(rows[number::3]), encoding="utf-8", newline="")
+        (folder / f"part{number}.csv").write_text(
+            csv_text(rows[number::3]), encoding="utf-8", newline=""
+        )
     return str(folder / "part*.csv")
 
 
 def polars_frame(rows):
-    return pl.DataFrame(rows, schema={"user": pl.Int64, "item": pl.String, "price": pl.Int64}, orient="row")
+    return pl.DataFrame(
+        rows, schema={"user": pl.Int64, "item": pl.String, "price": pl.Int64}, orient="row"
+    )
 
 
 def parquet_file(rows, folder):
@@ -64,21 +68,31 @@ def parquet_file(rows, folder):
 
 def parquet_files(rows, folder):
     for number in range(3):
-        polars_frame(rows[number::3]).write_parquet(folder / f"part{number}.parquet", row_group_size=40)
+        polars_frame(rows[number::3]).write_parquet(
+            folder / f"part{number}.parquet", row_group_size=40
+        )
     return str(folder / "part?.parquet")
 
 
 def pandas_frame(rows):
     users, items, prices = zip(*rows, strict=True)
     return pd.DataFrame(
-        {"user": pd.array(users, dtype="Int64"), "item": pd.array(items, dtype="string"), "price": prices}
+        {
+            "user": pd.array(users, dtype="Int64"),
+            "item": pd.array(items, dtype="string"),
+            "price": prices,
+        }
     )
 
 
 def pandas_objects(rows):
     users, items, prices = zip(*rows, strict=True)
     return pd.DataFrame(
-        {"user": np.array(users, dtype=object), "item": np.array(items, dtype=object), "price": prices}
+        {
+            "user": np.array(users, dtype=object),
+            "item": np.array(items, dtype=object),
+            "price": prices,
+        }
     )
 
 
@@ -158,7 +172,12 @@ def test_another_salt_chooses_otherwise():
     found = {
         tuple(
             prepare_counts(
-                open_source(frame), unit, kind="items", item="item", domain=range(41), salt=bytes([salt]) * 16
+                open_source(frame),
+                unit,
+                kind="items",
+                item="item",
+                domain=range(41),
+                salt=bytes([salt]) * 16,
             )
             .run()
             .values
@@ -174,7 +193,11 @@ def test_earned_sensitivities():
 
     def ask(kind, unit):
         return prepare_counts(
-            frame, unit, kind=kind, salt=SALT, **({"item": "i", "domain": ["a"]} if kind == "items" else {})
+            frame,
+            unit,
+            kind=kind,
+            salt=SALT,
+            **({"item": "i", "domain": ["a"]} if kind == "items" else {}),
         )
 
     for adjacency, twice in (("add-remove", 1), ("replace-one", 2)):
@@ -189,14 +212,22 @@ def test_earned_sensitivities():
             (row, lambda k, most=twice: min(k, most)),
         ):
             question = ask("items", unit)
-            assert (question.sensitivity.bound, question.sensitivity.norm, question.sensitivity.step) == (
+            assert (
+                question.sensitivity.bound,
+                question.sensitivity.norm,
+                question.sensitivity.step,
+            ) == (
                 1,
                 "each",
                 1,
             )
             assert question.sensitivity.monotone == (twice == 1)
             for k in (1, 2, 5, 100):
-                assert (question.joint(k).bound, question.joint(k).norm, question.joint(k).adjacency) == (
+                assert (
+                    question.joint(k).bound,
+                    question.joint(k).norm,
+                    question.joint(k).adjacency,
+                ) == (
                     joint(k),
                     "l1",
                     adjacency,
@@ -236,8 +267,12 @@ def test_empty_tables_and_nobody():
             source, PrivacyUnit("u"), kind="items", item="i", domain=["a"]
         ).run().values.tolist() == [0]
         assert prepare_counts(source, PrivacyUnit("u"), kind="units").run().values.tolist() == [0]
-        assert prepare_counts(source, PrivacyUnit("u", max_rows=2), kind="rows").run().values.tolist() == [0]
-        assert prepare_counts(source, PrivacyUnit.row(), kind="rows").run().values.tolist() == [rows.height]
+        assert prepare_counts(
+            source, PrivacyUnit("u", max_rows=2), kind="rows"
+        ).run().values.tolist() == [0]
+        assert prepare_counts(source, PrivacyUnit.row(), kind="rows").run().values.tolist() == [
+            rows.height
+        ]
 
 
 def test_many_labels(tmp_path):
@@ -281,4 +316,8 @@ def test_latin_1_and_null_text(tmp_path):
     counts = prepare_counts(
         source, PrivacyUnit("u"), kind="items", item="i", domain=["caf\xe9", "\xff", "NA"]
     ).run()
-    assert dict(zip(counts.labels, counts.values.tolist(), strict=True)) == {"caf\xe9": 1, "\xff": 1, "NA": 0}
+    assert dict(zip(counts.labels, counts.values.tolist(), strict=True)) == {
+        "caf\xe9": 1,
+        "\xff": 1,
+        "NA": 0,
+    }

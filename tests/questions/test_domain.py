@@ -66,7 +66,11 @@ def test_texts_of_values_are_those_of_the_engine():
     )
     for name in frame.columns:
         question = prepare_counts(
-            open_source(frame), PrivacyUnit.row(), kind="items", item=name, domain=frame[name].to_list()
+            open_source(frame),
+            PrivacyUnit.row(),
+            kind="items",
+            item=name,
+            domain=frame[name].to_list(),
         )
         assert question.run().values.tolist() == [1, 1]
 
@@ -79,7 +83,12 @@ def test_files(orders, shop):
         "file items.csv, column item, 2 labels; its first line was taken for the header: 'item,name'"
     )
     assert Domain.from_file("items.parquet", "item").resolve(orders).labels == ("b", "c")
-    assert Domain.from_file(shop / "items.parquet", "n").resolve(orders).labels == ("1", "2", "3", "4")
+    assert Domain.from_file(shop / "items.parquet", "n").resolve(orders).labels == (
+        "1",
+        "2",
+        "3",
+        "4",
+    )
     for column in (None, "nome"):
         with pytest.raises(InvalidParameter, match="'item', 'name'"):
             Domain.from_file("items.csv", column).resolve(orders)
@@ -97,7 +106,9 @@ def test_files(orders, shop):
         _ = Domain.from_file("one.csv").labels
 
 
-@pytest.mark.parametrize("name", ["orders.parquet", "hard.parquet", "soft.parquet", "./orders.parquet"])
+@pytest.mark.parametrize(
+    "name", ["orders.parquet", "hard.parquet", "soft.parquet", "./orders.parquet"]
+)
 def test_the_source_is_no_domain(orders, shop, name):
     with pytest.raises(UnsafePredicate, match="is a file of the source"):
         Domain.from_file(name, "item").resolve(orders)
@@ -185,7 +196,11 @@ def test_a_query_sees_no_database_of_the_source(shop):
 
 def test_a_domain_is_resolved_when_the_question_is_prepared(orders):
     question = prepare_counts(
-        orders, PrivacyUnit("user"), kind="items", item="item", domain=Domain.from_file("items.csv", "item")
+        orders,
+        PrivacyUnit("user"),
+        kind="items",
+        item="item",
+        domain=Domain.from_file("items.csv", "item"),
     )
     assert question.domain.size == 2
     assert question.run().values.tolist() == [1, 1]

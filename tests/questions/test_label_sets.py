@@ -24,7 +24,11 @@ ONE_ROW = StepRange(low=0, high=8, step=Fraction(1))
 
 def table(owned, *, texts=False):
     kind = pa.string() if texts else pa.int64()
-    rows = [(str(unit) if texts else unit, label, 1.0) for unit, labels in owned.items() for label in labels]
+    rows = [
+        (str(unit) if texts else unit, label, 1.0)
+        for unit, labels in owned.items()
+        for label in labels
+    ]
     return open_source(columns(rows, u=kind, g=pa.string(), x=pa.float64()))
 
 
@@ -74,7 +78,9 @@ def test_every_set_of_six_labels_chooses_by_the_law(most):
     owned = subsets(labels)
     for salt in (SALT, b"fedcba9876543210"):
         assert counted(owned, labels, most, salt)[0] == expected(owned, labels, most, salt=salt)
-        assert counted_in_groups(owned, labels, most, salt) == expected(owned, labels, most, salt=salt)
+        assert counted_in_groups(owned, labels, most, salt) == expected(
+            owned, labels, most, salt=salt
+        )
 
 
 @pytest.mark.parametrize("size", [1, 2, MOST_LABELS - 1, MOST_LABELS, MOST_LABELS + 1])
@@ -82,7 +88,9 @@ def test_every_set_of_six_labels_chooses_by_the_law(most):
 def test_as_many_labels_as_a_number_holds_and_one_more(size):
     chance = random.Random(size)
     labels = [f"l{place}" for place in range(size)]
-    owned = {unit: chance.sample(labels, chance.randint(0, size)) for unit in range(40)} | {99: labels}
+    owned = {unit: chance.sample(labels, chance.randint(0, size)) for unit in range(40)} | {
+        99: labels
+    }
     for most in {1, max(1, size // 3), size}:
         found, sql = counted(owned, labels, most)
         assert found == expected(owned, labels, most)

@@ -23,7 +23,9 @@ from support.postgres import database
 
 SALT = bytes(range(16))
 GRID = sd.BucketGrid.geometric(lower=0, cap=100, growth=2)
-NAN, MINUS_NAN = (struct.unpack("<d", struct.pack("<Q", bits))[0] for bits in (0x7FF8 << 48, 0xFFF8 << 48))
+NAN, MINUS_NAN = (
+    struct.unpack("<d", struct.pack("<Q", bits))[0] for bits in (0x7FF8 << 48, 0xFFF8 << 48)
+)
 ENDS = StepRange(low=0, high=100, step=Fraction(1))
 
 
@@ -64,7 +66,9 @@ def test_statistics_that_leave_nan_out_decide_nothing(tmp_path, writer, nan):
 
 @pytest.mark.parametrize("kind", ["parquet", "relation", "duckdb", "numpy", "postgres"])
 @pytest.mark.sample(8)
-def test_which_rows_of_a_unit_count_does_not_depend_on_the_sign_of_nan_or_on_the_order(tmp_path, kind):
+def test_which_rows_of_a_unit_count_does_not_depend_on_the_sign_of_nan_or_on_the_order(
+    tmp_path, kind
+):
     """Units of (NaN, -NaN, 5.0), of which one row counts, and one unit of many rows in any order."""
     rows = [(user, x) for user in range(400) for x in (NAN, MINUS_NAN, 5.0)]
     crowd = [(10**6, x) for x in (NAN, MINUS_NAN, 5.0, 0.0, -0.0) for _ in range(600)]

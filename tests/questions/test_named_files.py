@@ -292,7 +292,14 @@ def test_a_database_file_is_more_than_itself(place):
     con.execute("CREATE TABLE orders AS SELECT 'a' AS item")
     con.close()
     source = open_source("duckdb:shop.db#orders")
-    for name in ("shop.db", "shop.db.wal", "shop.db.tmp/x.csv", "shop.duckdb.wal", "shop.csv", "tmp_shop.db"):
+    for name in (
+        "shop.db",
+        "shop.db.wal",
+        "shop.db.tmp/x.csv",
+        "shop.duckdb.wal",
+        "shop.csv",
+        "tmp_shop.db",
+    ):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).exists() or Path(name).write_text("item\nsecret\n")
         for domain in (Domain.from_file(name), Domain.from_sql(f"FROM '{name}'", files=[name])):
@@ -313,7 +320,13 @@ def test_a_relation_holds_the_files_that_it_names(place):
         con.sql("FROM listed()"),
     ):
         source = open_source(relation)
-        for name in ("D/part-0.parquet", "D/_metadata", "D/part-0.parquet.bak", "shop.db", "shop.db.wal"):
+        for name in (
+            "D/part-0.parquet",
+            "D/_metadata",
+            "D/part-0.parquet.bak",
+            "shop.db",
+            "shop.db.wal",
+        ):
             Path(name).exists() or Path(name).write_text("item\nsecret\n")
             with pytest.raises(UnsafePredicate, match=TIED):
                 Domain.from_file(name, "item").resolve(source)
@@ -326,8 +339,14 @@ def test_a_relation_holds_the_files_that_it_names(place):
 def test_a_lazy_frame_holds_the_files_that_it_scans(place):
     (place / "E").mkdir()
     for number in range(3):
-        (place / "E" / f"part-{number}.parquet").write_bytes((place / "D" / "part-0.parquet").read_bytes())
-    for frame in (pl.scan_parquet("E/part-0.parquet"), pl.scan_parquet("E/*.parquet"), pl.scan_parquet("E")):
+        (place / "E" / f"part-{number}.parquet").write_bytes(
+            (place / "D" / "part-0.parquet").read_bytes()
+        )
+    for frame in (
+        pl.scan_parquet("E/part-0.parquet"),
+        pl.scan_parquet("E/*.parquet"),
+        pl.scan_parquet("E"),
+    ):
         source = open_source(frame.filter(pl.col("x") > 1))
         (place / "E" / "_metadata").write_text("item\nsecret\n")
         for name in ("E/part-0.parquet", "E/_metadata"):
@@ -337,7 +356,9 @@ def test_a_lazy_frame_holds_the_files_that_it_scans(place):
         (place / "E" / "_metadata").unlink()
     # Of several files a plan names the first one.
     for many in (2, 3):
-        several = open_source(pl.scan_parquet([f"E/part-{number}.parquet" for number in range(many)]))
+        several = open_source(
+            pl.scan_parquet([f"E/part-{number}.parquet" for number in range(many)])
+        )
         with pytest.raises(UnsafePredicate, match=TIED):
             Domain.from_file("E/part-1.parquet", "item").resolve(several)
 
@@ -375,7 +396,9 @@ def query(filled, monkeypatch):
     monkeypatch.chdir(folder)
 
     def resolve(text, files=("items.csv", "pub.parquet")):
-        return Domain.from_sql(text.replace("{here}", str(folder)), files=files).resolve(source).labels
+        return (
+            Domain.from_sql(text.replace("{here}", str(folder)), files=files).resolve(source).labels
+        )
 
     return resolve
 

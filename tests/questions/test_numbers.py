@@ -73,7 +73,11 @@ def test_decimals_and_numbers_of_128_bits_are_compared_exactly(tmp_path, name):
         for v in wholes(GRIDS[name], 2 - 10**14, 10**14 - 2)
         for d in (-1, 0, 1)
     ]
-    fine = [v for v in fine if v is not None] + [None, Decimal("99999999999999.999"), Decimal("-0.001")]
+    fine = [v for v in fine if v is not None] + [
+        None,
+        Decimal("99999999999999.999"),
+        Decimal("-0.001"),
+    ]
     agrees(columns([[v] for v in fine], x=pa.decimal128(17, 3)), fine, GRIDS[name])
     widest = [
         Decimal(v).scaleb(-18, Context(prec=50))
@@ -109,7 +113,9 @@ def test_narrow_floats_and_frames_with_missing_numbers():
     whole = [1, None, (1 << 63) - 1]
     agrees(pl.DataFrame({"x": whole}), whole, GRIDS["made up"])
     # In pandas one text would make texts of them, which are read as floats: so they are floats from the start.
-    agrees(pd.DataFrame({"x": pd.array(whole, dtype="Int64")}), [1.0, None, 2.0**63], GRIDS["made up"])
+    agrees(
+        pd.DataFrame({"x": pd.array(whole, dtype="Int64")}), [1.0, None, 2.0**63], GRIDS["made up"]
+    )
 
 
 def test_texts_of_a_csv_file_are_numbers_or_missing(tmp_path):
@@ -204,8 +210,12 @@ def test_the_quick_way_is_taken_where_it_is_right_and_left_where_it_is_not():
     ):
         question = asked(pl.DataFrame({"x": values}, strict=False), grid)
         with question.source.backend.scan(question.indices) as scan:
-            first = quick.counted(scan.ask(quick.over(question.rows(0), grouped=False), quick.cuts), grid, 1)
-            second = slow.counted(scan.ask(slow.over(question.rows(0), grouped=False), slow.cuts), grid, 1)
+            first = quick.counted(
+                scan.ask(quick.over(question.rows(0), grouped=False), quick.cuts), grid, 1
+            )
+            second = slow.counted(
+                scan.ask(slow.over(question.rows(0), grouped=False), slow.cuts), grid, 1
+            )
         expected = BucketCounts.of(np.array(values, dtype=object), grid=grid).counts.tolist()
         assert second.counts.tolist() == [expected]
         assert first is None or first.counts.tolist() == [expected]
@@ -246,7 +256,11 @@ def test_which_questions_are_refused(tmp_path):
     grid, unit = GRIDS["from 0"], PrivacyUnit("u", max_rows=2)
     refused = [
         ({"column": "y"}, InvalidParameter, "column must be a column of the source"),
-        ({"column": "s"}, InvalidParameter, "whole numbers, decimals or floats; got 's' of type VARCHAR"),
+        (
+            {"column": "s"},
+            InvalidParameter,
+            "whole numbers, decimals or floats; got 's' of type VARCHAR",
+        ),
         ({"column": "b"}, InvalidParameter, "whole numbers, decimals or floats"),
         ({"grid": 3}, InvalidParameter, "grid must be a BucketGrid"),
         ({"unit": PrivacyUnit("u")}, UnboundedContribution, "--max-rows"),
@@ -267,7 +281,11 @@ def test_which_questions_are_refused(tmp_path):
             "groups_per_unit must be",
         ),
         ({"by": "g", "domain": ["a"], "groups_per_unit": 2}, InvalidParameter, "one group"),
-        ({"by": "g", "domain": sd.Domain.range(0, 1 << 40)}, InvalidParameter, "at most 262144 groups"),
+        (
+            {"by": "g", "domain": sd.Domain.range(0, 1 << 40)},
+            InvalidParameter,
+            "at most 262144 groups",
+        ),
         (
             {"by": "g", "domain": sd.Domain.range(0, 9000), "grid": GRIDS["fine"]},
             InvalidParameter,
@@ -318,7 +336,9 @@ def test_no_query_adds_up_or_averages_floats(declared):
         ]
         for text in queries:
             # The least and the largest number of a bucket are compared with its edges; what leaves the engine is whether they lie within.
-            assert set(AGGREGATES.findall(text)) <= ({"min", "max"} if "AS sound" in text else set())
+            assert set(AGGREGATES.findall(text)) <= (
+                {"min", "max"} if "AS sound" in text else set()
+            )
             assert set(re.findall(r"AS (\w+)", text.split(" FROM ")[0])) <= {
                 "cell",
                 "n",
@@ -329,7 +349,9 @@ def test_no_query_adds_up_or_averages_floats(declared):
             }
         for grid in GRIDS.values():
             ladder = ladder_of(grid)
-            for query in () if ladder is None else bucket_queries(kind, grid, ladder_steps(kind, ladder)):
+            for query in (
+                () if ladder is None else bucket_queries(kind, grid, ladder_steps(kind, ladder))
+            ):
                 text = query.over(question.rows(0), grouped=grouped)
                 assert set(AGGREGATES.findall(text)) <= {"sum", "min", "max"}
                 assert list(arguments(text, "sum")) == ["steps"]
@@ -342,4 +364,7 @@ def test_no_query_adds_up_or_averages_floats(declared):
             assert list(arguments(text, "sum")) == ["steps"]
             (added,) = re.findall(r"FROM \(SELECT (?:grp, )?(CASE .*) AS steps FROM", text)
             empty = duckdb.sql(f"SELECT CAST(NULL AS {kind.name}) AS x, 0 AS grp, '0' AS which")
-            assert empty.query("empty", f"DESCRIBE SELECT {added} FROM empty").fetchall()[0][1] == "BIGINT"
+            assert (
+                empty.query("empty", f"DESCRIBE SELECT {added} FROM empty").fetchall()[0][1]
+                == "BIGINT"
+            )

@@ -49,7 +49,19 @@ def test_packed_rows_come_back_moved_between_the_ends_and_in_order(kind, least, 
     packing = Packing.between(least, most, kind)
     assert packing is not None
     top = 1 << (48 - packing.bits)
-    edges = {least - 1, least, least + 1, most - 1, most, most + 1, 0, 1, -1, -(1 << 63), (1 << 63) - 1}
+    edges = {
+        least - 1,
+        least,
+        least + 1,
+        most - 1,
+        most,
+        most + 1,
+        0,
+        1,
+        -1,
+        -(1 << 63),
+        (1 << 63) - 1,
+    }
     with duckdb.connect() as engine:
         declared = number_kind(kind, text=False)
         assert declared is not None
@@ -66,7 +78,9 @@ def test_packed_rows_come_back_moved_between_the_ends_and_in_order(kind, least, 
             known = np.ones(len(unit.values), bool) if number.known is None else number.known
             found += [
                 (one, x if is_known else None)
-                for one, x, is_known in zip(unit.values.tolist(), number.values.tolist(), known, strict=True)
+                for one, x, is_known in zip(
+                    unit.values.tolist(), number.values.tolist(), known, strict=True
+                )
             ]
         moved = [(unit, None if x is None else max(least, min(most, x))) for unit, x in rows]
         assert found == sorted(moved, key=lambda row: (row[0], row[1] is not None, row[1] or 0))
@@ -105,7 +119,9 @@ def find_sums(rows, most, ladder):
 def open_table(rows, **more):
     """Open a table of units and columns of these types."""
     engine = duckdb.connect()
-    engine.execute(f"CREATE TABLE t (u BIGINT, {', '.join(f'{name} {kind}' for name, kind in more.items())})")
+    engine.execute(
+        f"CREATE TABLE t (u BIGINT, {', '.join(f'{name} {kind}' for name, kind in more.items())})"
+    )
     engine.executemany(f"INSERT INTO t VALUES (?{', ?' * len(more)})", rows)
     return open_source(engine.table("t"))
 
@@ -115,7 +131,9 @@ def prepare(source, most, ladder, *, packed=True, **more):
     about = {"column": "x", "grid": ladder.grid, "ladder": ladder, "salt": SALT}
     question = prepare_numbers(source, unit, **about, **more)
     assert question.choice is not None
-    assert (question.choice.packing is not None) == (packed and not question.kind.name.startswith("DECIMAL"))
+    assert (question.choice.packing is not None) == (
+        packed and not question.kind.name.startswith("DECIMAL")
+    )
     return question
 
 
@@ -144,7 +162,9 @@ def test_sums_are_those_of_the_law(monkeypatch, cap, units, piece, kind):
     rows = synthetic(cap + piece, units)
     ladder = make_ladder(cap)
     assert ask(open_table(rows, x=kind), 4, ladder) == find_sums(rows, 4, ladder)
-    assert read == (["I"] if units == SMALL or (kind[0] == "D" and max(units) < 1 << 32) else ["I", "l"])
+    assert read == (
+        ["I"] if units == SMALL or (kind[0] == "D" and max(units) < 1 << 32) else ["I", "l"]
+    )
 
 
 def ask_together(source, ladders, *, spools):
@@ -177,7 +197,9 @@ def test_questions_in_the_same_words_with_other_ends(monkeypatch):
     for cap in (244, 1000):
         grid = BucketGrid.geometric(lower=3, cap=cap, growth=Fraction(3, 2), unit=fine)
         ladders.append(SumSteps.within(grid, Fraction(3), Fraction(cap), signed=False))
-    (one,), (other,) = (prepare(source, 4, one).dialect.buckets(KIND, one.grid, one) for one in ladders)
+    (one,), (other,) = (
+        prepare(source, 4, one).dialect.buckets(KIND, one.grid, one) for one in ladders
+    )
     assert (one.sql, one.cuts) == (other.sql, other.cuts)
     assert one.plain.ends != other.plain.ends
     wanted = [find_sums(rows, 4, ladder) for ladder in ladders]

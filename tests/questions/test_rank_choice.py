@@ -40,7 +40,9 @@ LABELS = [f"l{place:02}" for place in range(70)]
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 30])
 def test_places_are_those_of_the_law_for_every_offset(most):
     """Enumerated: all owners with up to 12 values, and all of their offsets."""
-    sizes, offsets = map(np.array, zip(*[(n, u) for n in range(1, 13) for u in range(2 * n)], strict=True))
+    sizes, offsets = map(
+        np.array, zip(*[(n, u) for n in range(1, 13) for u in range(2 * n)], strict=True)
+    )
     wanted = [
         n <= most or (rank * most + u) % n < most
         for n, u in zip(sizes.tolist(), offsets.tolist(), strict=True)
@@ -80,13 +82,19 @@ def synthetic(seed, kind="BIGINT", units=UNITS):
 def ask(source, rows, *, groups=None, labels=None):
     more = {} if labels is None else {"by": "g", "domain": labels, "groups_per_unit": groups}
     question = prepare_numbers(
-        open_source(source), PrivacyUnit("u", max_rows=rows), column="x", grid=GRID, salt=SALT, **more
+        open_source(source),
+        PrivacyUnit("u", max_rows=rows),
+        column="x",
+        grid=GRID,
+        salt=SALT,
+        **more,
     )
     # Without this nothing here would be about what it is about.
     assert question.choice is not None
-    return [(one.steps, one.known, one.missing) for one in question.totals([CLIP] * len(labels or [None]))], [
-        one.counts.tolist() for one in question.run()
-    ]
+    return [
+        (one.steps, one.known, one.missing)
+        for one in question.totals([CLIP] * len(labels or [None]))
+    ], [one.counts.tolist() for one in question.run()]
 
 
 def find_sums(rows, most, *, groups=None, labels=None):
@@ -97,10 +105,14 @@ def find_sums(rows, most, *, groups=None, labels=None):
     found = {label: [] for label in labels or [None]}
     for unit in sorted({unit for unit, _, _ in rows}):
         if labels is None:
-            mine = [number for (one, _), numbers in owned.items() if one == unit for number in numbers]
+            mine = [
+                number for (one, _), numbers in owned.items() if one == unit for number in numbers
+            ]
             found[None] += choose(mine, [str(unit)], most, SALT)
             continue
-        for label in choose([label for one, label in owned if one == unit], [str(unit)], groups, SALT):
+        for label in choose(
+            [label for one, label in owned if one == unit], [str(unit)], groups, SALT
+        ):
             found[label] += choose(owned[unit, label], [str(unit), labels.index(label)], most, SALT)
     return [
         (sum(x for x in kept if x >= 0), sum(x >= 0 for x in kept), sum(x < 0 for x in kept))
@@ -110,10 +122,14 @@ def find_sums(rows, most, *, groups=None, labels=None):
 
 @pytest.mark.parametrize("piece", [1, 3, 50, 10**6])
 @pytest.mark.parametrize("together", [1, 30, 10**6])
-@pytest.mark.parametrize(("most", "groups", "labels"), [(4, None, None), (2, 3, LABELS), (3, 20, LABELS[:9])])
+@pytest.mark.parametrize(
+    ("most", "groups", "labels"), [(4, None, None), (2, 3, LABELS), (3, 20, LABELS[:9])]
+)
 @pytest.mark.parametrize("units", [NARROW, UNITS, [1 << 40]], ids=["narrow", "both", "wide"])
 @pytest.mark.sample(36)
-def test_pieces_and_large_units_change_nothing(monkeypatch, units, piece, together, most, groups, labels):
+def test_pieces_and_large_units_change_nothing(
+    monkeypatch, units, piece, together, most, groups, labels
+):
     """A unit may begin in one piece and end in another; with too many rows it is asked for afterwards."""
     rows, table = synthetic(piece + together, units=units)
     wanted = find_sums(rows, most, groups=groups, labels=labels)
@@ -163,12 +179,15 @@ def test_columns_come_back_as_they_went(size):
             "CREATE TABLE t AS SELECT range AS i, CASE WHEN range % 7 <> 3 THEN range % 5000 END AS x,"
             f" CASE WHEN range % 3 <> 1 THEN CAST(range % 90 AS DECIMAL(20,3)) END AS d FROM range({size})"
         )
-        formats = dict(zip("ixd", map(find_format, ("BIGINT", "BIGINT", "DECIMAL(20,3)")), strict=True))
+        formats = dict(
+            zip("ixd", map(find_format, ("BIGINT", "BIGINT", "DECIMAL(20,3)")), strict=True)
+        )
         other = engine.cursor()
         other.register(
             "lent",
             NumberStream(
-                formats, lambda: iter(list(read_columns(engine.sql("FROM t"), list(formats.values()))))
+                formats,
+                lambda: iter(list(read_columns(engine.sql("FROM t"), list(formats.values())))),
             ),
         )
         for one, two in (("t", "lent"), ("lent", "t")):
@@ -227,7 +246,9 @@ def test_a_question_that_names_chosen_rows_twice_fails_rather_than_miss_some(mon
 
     def twice(self, question, labels=None, *, kept=None):
         if kept is None and "lent" in self.rows and "c0 AS x" in question:
-            question = f"SELECT * FROM ({question}) CROSS JOIN (SELECT count(c0) AS others FROM lent)"
+            question = (
+                f"SELECT * FROM ({question}) CROSS JOIN (SELECT count(c0) AS others FROM lent)"
+            )
         return ask_engine(self, question, labels, kept=kept)
 
     monkeypatch.setattr(Engine, "ask", twice)
@@ -253,7 +274,10 @@ def test_a_failure_on_the_way_is_one_sentence_and_keeps_nothing(monkeypatch, cap
     monkeypatch.setattr(rank_choice._Passing, "_pick", fail)
     frame = pl.DataFrame({"u": np.arange(400_000) % 1000, "x": np.arange(400_000) % 77})
     unit = PrivacyUnit("u", max_rows=3)
-    with sd.Session(frame, unit=unit, ledger=None) as session, pytest.raises(DataSourceError) as caught:
+    with (
+        sd.Session(frame, unit=unit, ledger=None) as session,
+        pytest.raises(DataSourceError) as caught,
+    ):
         session.mean("x", epsilon=1, lower=0, cap=100)
     assert str(caught.value) == str(DataSourceError.after_charge())
     assert caught.value.__cause__ is None
@@ -273,7 +297,9 @@ def test_rows_out_of_order_are_refused(monkeypatch, units, labels):
     # Units in order, and their groups in none; or nothing in order.
     end = "owner NULLS FIRST, random()" if labels is not None and units == NARROW else "random()"
     monkeypatch.setattr(
-        SortedChoice, "_sort", lambda self, *more: re.sub("ORDER BY .*", f"ORDER BY {end}", sort(self, *more))
+        SortedChoice,
+        "_sort",
+        lambda self, *more: re.sub("ORDER BY .*", f"ORDER BY {end}", sort(self, *more)),
     )
     _, table = synthetic(3, units=units)
     with pytest.raises(DataSourceError) as caught:
@@ -284,7 +310,12 @@ def test_rows_out_of_order_are_refused(monkeypatch, units, labels):
 def test_a_second_connection_has_the_settings_of_the_first(monkeypatch):
     """Times have one text on every machine, and nothing is drawn while a question runs."""
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
-    names = ("TimeZone", "disabled_optimizers", "preserve_insertion_order", "arrow_large_buffer_size")
+    names = (
+        "TimeZone",
+        "disabled_optimizers",
+        "preserve_insertion_order",
+        "arrow_large_buffer_size",
+    )
     settings = ", ".join(f"current_setting('{name}')" for name in names)
     with engine() as opened:
         opened.close_doors(())
@@ -293,7 +324,9 @@ def test_a_second_connection_has_the_settings_of_the_first(monkeypatch):
         assert other.execute(f"SELECT {settings}").fetchall() == first
         assert first[0][0] == "UTC"
         # What is not drawn needs no measuring either: the progress is that of the sort.
-        assert other.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(False,)]
+        assert other.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [
+            (False,)
+        ]
 
 
 def test_a_study_of_declared_types_keeps_what_is_chosen(monkeypatch, tmp_path):
@@ -305,7 +338,9 @@ def test_a_study_of_declared_types_keeps_what_is_chosen(monkeypatch, tmp_path):
     kept = []
     keep = Engine.keep_chosen
     monkeypatch.setattr(
-        Engine, "keep_chosen", lambda self, name, one: kept.append(one.choice) or keep(self, name, one)
+        Engine,
+        "keep_chosen",
+        lambda self, name, one: kept.append(one.choice) or keep(self, name, one),
     )
     source = open_source(file, csv=csv)
     readings = Readings(spools=True)

@@ -48,7 +48,8 @@ ODD = [
     b"\xef\xbb\xbfu1,7",
 ]
 lines = st.lists(
-    st.one_of(st.sampled_from(ODD), st.binary(max_size=12).map(lambda b: b.replace(b"\n", b","))), max_size=12
+    st.one_of(st.sampled_from(ODD), st.binary(max_size=12).map(lambda b: b.replace(b"\n", b","))),
+    max_size=12,
 )
 
 
@@ -83,7 +84,10 @@ def test_how_the_bytes_arrive_does_not_matter(rows, size):
 
 
 @settings(max_examples=150)
-@given(lines, st.sampled_from([FORM, CsvFormat(quote="", delimiter=";"), CsvFormat(encoding="latin-1")]))
+@given(
+    lines,
+    st.sampled_from([FORM, CsvFormat(quote="", delimiter=";"), CsvFormat(encoding="latin-1")]),
+)
 def test_the_quick_way_is_the_way_of_the_rules(rows, form):
     data = b"".join(row.replace(b",", form.delimiter.encode()) + b"\n" for row in rows)
     for fields in (
@@ -148,9 +152,10 @@ def test_quoted_lines_are_split_as_everywhere(line):
             assert len(fields) == len(found)
         else:
             assert found[-1] is None
-            assert any(fields == split_line(line[:end], form) for end in range(len(line))) or not fields, (
-                "the fields before"
-            )
+            assert (
+                any(fields == split_line(line[:end], form) for end in range(len(line)))
+                or not fields
+            ), "the fields before"
 
 
 @given(st.text(alphabet='"a', max_size=8))
@@ -160,7 +165,9 @@ def test_what_a_public_field_says_is_what_it_says_everywhere(field):
 
 
 def test_a_line_of_nothing_but_quotes_takes_no_time_to_speak_of():
-    assert list(quoted_fields(b'"' * (LONGEST - 1), b",", b'"')) == [None], "an odd number of quotes"
+    assert list(quoted_fields(b'"' * (LONGEST - 1), b",", b'"')) == [None], (
+        "an odd number of quotes"
+    )
     assert list(quoted_fields(b'""' * 9, b",", b'"')) == [b'"' * 8]
 
 
@@ -203,7 +210,8 @@ def test_there_may_be_several_null_texts():
     form = CsvFormat(null=("-999", "NA", "\u20ac"), encoding="latin-1")
     for more in (b"", b'"u",3\n'):
         assert same(
-            records(b"u,-999\nNA,7\nu,NA\nu,-99\n" + more, form=form)[:4], [math.nan, 7.0, math.nan, -99]
+            records(b"u,-999\nNA,7\nu,NA\nu,-99\n" + more, form=form)[:4],
+            [math.nan, 7.0, math.nan, -99],
         )
 
 
@@ -225,7 +233,9 @@ def test_of_a_line_that_is_too_long_the_beginning_is_read(length, size):
             assert same(records(data, size=size), [1, wanted, 2])
         assert same(records(line, size=size), [wanted])
     assert same(
-        records(b"u,v" + b"x" * length + b"\nu,7\n", rows=UnitRows(1), fields=(0, "first"), size=size),
+        records(
+            b"u,v" + b"x" * length + b"\nu,7\n", rows=UnitRows(1), fields=(0, "first"), size=size
+        ),
         [math.nan] * 2,
     )
     assert same(records(b"x" * (LONGEST - 2) + b",7\r\n"), [7]), "as long as a line may be"
@@ -238,9 +248,9 @@ def test_a_byte_order_mark_that_begins_a_line_is_no_part_of_it_wherever_the_line
         assert same(records(data + data, fields=(0, None), size=size), [7, 8, 7, 8])
     assert same(records(b"7,uvwxyz\n" + data, fields=(0, None), size=9), [7, 7, 8])
     assert same(records(b"\xef\xbb\xbf" + data, fields=(0, None)), [math.nan, 8]), "a second one is"
-    assert same(records(data, fields=(0, None), form=CsvFormat(encoding="latin-1")), [math.nan, 8]), (
-        "in Latin-1 these are letters"
-    )
+    assert same(
+        records(data, fields=(0, None), form=CsvFormat(encoding="latin-1")), [math.nan, 8]
+    ), "in Latin-1 these are letters"
 
 
 def test_the_first_rows_of_each_unit_count():

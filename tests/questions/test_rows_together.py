@@ -51,7 +51,8 @@ def count_rows(state):
 
 
 @pytest.mark.parametrize(
-    "kind", [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+    "kind",
+    [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
 )
 @pytest.mark.parametrize(("labels", "most"), [(FEW, 1), (FEW, 5), (MANY, 3), (MANY, 40)])
 @pytest.mark.sample(3)
@@ -68,9 +69,9 @@ def test_what_counts_is_what_the_law_says(tmp_path, kind, labels, most):
     for unit, held in own.items():
         for place, number in choose(held, [str(unit)], most, SALT):
             wanted[place].append(number)
-    assert [(steps, known + missing) for *_, steps, known, missing in states(source, labels, most)] == [
-        (sum(max(0, int(4 * number)) for number in kept), len(kept)) for kept in wanted.values()
-    ]
+    assert [
+        (steps, known + missing) for *_, steps, known, missing in states(source, labels, most)
+    ] == [(sum(max(0, int(4 * number)) for number in kept), len(kept)) for kept in wanted.values()]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
@@ -87,11 +88,16 @@ def test_one_unit_more_brings_at_most_so_many_rows_and_moves_nobody_else(tmp_pat
         states(made(tmp_path, kind, table(rows), f"t{place}"), labels, 6)
         for place, rows in enumerate((others, together, own))
     )
-    assert after == [tuple(map(sum, zip(*both, strict=True))) for both in zip(before, alone, strict=True)]
+    assert after == [
+        tuple(map(sum, zip(*both, strict=True))) for both in zip(before, alone, strict=True)
+    ]
     assert sum(count_rows(alone)) == 6
     chance.shuffle(together)
     assert states(made(tmp_path, kind, table(together), "shuffled"), labels, 6) == after
-    assert states(made(tmp_path, kind, table(together), "again"), labels, 6, b"fedcba9876543210") != after
+    assert (
+        states(made(tmp_path, kind, table(together), "again"), labels, 6, b"fedcba9876543210")
+        != after
+    )
 
 
 def test_the_twin_that_bounds_rows_in_each_group_is_convicted(monkeypatch):

@@ -27,13 +27,16 @@ NAMES = ["from 0", "signed", "from -17.3", "far away", "one edge"]
 
 def ways(kind, grid):
     return bucket_queries(
-        number_kind(kind, text=False), grid, ladder_steps(number_kind(kind, text=False), ladder_of(grid))
+        number_kind(kind, text=False),
+        grid,
+        ladder_steps(number_kind(kind, text=False), ladder_of(grid)),
     )
 
 
 def with_ways(monkeypatch, queries):
     monkeypatch.setattr(
-        "sordino.sources.source.ReaderBackend.dialect", replace(EMBEDDED, buckets=lambda *_: queries)
+        "sordino.sources.source.ReaderBackend.dialect",
+        replace(EMBEDDED, buckets=lambda *_: queries),
     )
 
 
@@ -92,7 +95,9 @@ def test_no_logarithm_puts_a_row_where_nothing_is_compared(monkeypatch, shift, b
 def test_groups_are_what_each_is_alone():
     rng = np.random.default_rng(3)
     frame = pl.DataFrame({"x": rng.normal(0, 50, 4000), "g": rng.integers(0, 300, 4000)})
-    frame = frame.with_columns(x=pl.when(pl.int_range(pl.len()) % 17 == 0).then(None).otherwise(pl.col("x")))
+    frame = frame.with_columns(
+        x=pl.when(pl.int_range(pl.len()) % 17 == 0).then(None).otherwise(pl.col("x"))
+    )
     grid = GRIDS["signed"]
     ladder = ladder_of(grid)
     domain = list(range(0, 330, 3))
@@ -181,7 +186,9 @@ def test_the_mean_of_a_table_is_that_of_its_numbers():
     )
     [value] = mean.release_each(question.sums(), entropy=sd.Seeded(5))
     known = [x for x in VALUES["x"].to_list() if x is not None]
-    assert value.value == pytest.approx(sum(min(x, value.clip[1]) for x in known) / len(known), rel=1e-4)
+    assert value.value == pytest.approx(
+        sum(min(x, value.clip[1]) for x in known) / len(known), rel=1e-4
+    )
     alone = mean.release(VALUES["x"].to_numpy(), entropy=sd.Seeded(5))
     assert alone.to_dict() == value.to_dict()
 
@@ -192,7 +199,9 @@ def test_groups_with_several_ranges(squares):
     rows = [(i % 23 / 2, i % 40) for i in range(400)]
     frame = pl.DataFrame(rows, schema=["x", "g"], orient="row")
     question = asked(frame, GRIDS["from 0"], by="g", domain=list(range(45)), squares=squares)
-    ranges = [sd.columns.StepRange(low=0, high=3 + place % 7, step=Fraction(1, 2)) for place in range(45)]
+    ranges = [
+        sd.columns.StepRange(low=0, high=3 + place % 7, step=Fraction(1, 2)) for place in range(45)
+    ]
     totals = question.square_totals(ranges) if squares else question.totals(ranges)
     for label, ends, total in zip(question.groups, ranges, totals, strict=True):
         steps = [min(int(x * 2), ends.high) for x, g in rows if g == int(label)]

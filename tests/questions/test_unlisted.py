@@ -70,7 +70,9 @@ ROWS = [
 def counted(source, unit=MANY, csv=None, **more):
     """Return the labels that were found with their counts, in the order in which they are handed on."""
     given = {"domain": Domain.unlisted(delta=1e-6), "salt": SALT, **more}
-    found = prepare_counts(open_source(source, csv=csv), unit, kind="items", item="i", **given).run()
+    found = prepare_counts(
+        open_source(source, csv=csv), unit, kind="items", item="i", **given
+    ).run()
     assert found.values.dtype == "int64"
     assert found.positions is None
     assert list(found.labels) == sorted(found.labels, key=str.encode)
@@ -122,7 +124,9 @@ def server_table(rows, _folder, name="unlisted", kind="text"):
 
 SOURCES = {
     **{
-        kind: lambda rows, folder, kind=kind: made(folder, kind, columns(rows, u=pa.int64(), i=pa.string()))
+        kind: lambda rows, folder, kind=kind: made(
+            folder, kind, columns(rows, u=pa.int64(), i=pa.string())
+        )
         for kind in KINDS
     },
     "json lines": json_lines,
@@ -135,7 +139,9 @@ TYPES = {"json lines": CsvFormat(types={"u": "text", "i": "text"})}
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(kind, marks=[] if kind in {"csv", "parquet", "postgres"} else [pytest.mark.slow])
+        pytest.param(
+            kind, marks=[] if kind in {"csv", "parquet", "postgres"} else [pytest.mark.slow]
+        )
         for kind in SOURCES
     ],
 )
@@ -149,7 +155,10 @@ def test_every_source_finds_the_same_labels(tmp_path, kind):
         found = counted(source, csv=csv, domain=Domain.unlisted(delta=1e-6, least=least))
         assert found == oracle(rows, least=least)
         found = counted(
-            source, PrivacyUnit("u", max_rows=3), csv, domain=Domain.unlisted(delta=0.5, least=least)
+            source,
+            PrivacyUnit("u", max_rows=3),
+            csv,
+            domain=Domain.unlisted(delta=0.5, least=least),
         )
         assert found == oracle(rows, 3, least)
     each = Counter(label for _, label in rows if is_label(label))
@@ -190,8 +199,12 @@ def spoiled_csv(folder, odd):
 
 def spoiled_json(folder, odd):
     path = folder / "t.jsonl"
-    lines = [b'{"u": "%b", "i": "%b"}' % (str(place).encode(), text) for place, text in enumerate(odd)]
-    path.write_bytes(b"\n".join([b'{"u": "8", "i": "tea"}', *lines, b'{"u": "9", "i": "tea"}', b""]))
+    lines = [
+        b'{"u": "%b", "i": "%b"}' % (str(place).encode(), text) for place, text in enumerate(odd)
+    ]
+    path.write_bytes(
+        b"\n".join([b'{"u": "8", "i": "tea"}', *lines, b'{"u": "9", "i": "tea"}', b""])
+    )
     return path
 
 
@@ -202,7 +215,9 @@ def test_texts_that_are_none_are_no_labels(tmp_path):
     texts = [b"\\ud800", b"\\udc00x", b"a\\u0000b", b"\xff", HALF, b'"', b"x" * 5000]
     for odd in ([], *([text] for text in texts), texts):
         assert counted(spoiled_json(tmp_path, odd), csv=TYPES["json lines"]) == {"tea": 2}
-    column = pa.array([b"tea", b"\xff", HALF, None, b"", b"a\0", b"tea"], type=pa.binary()).view(pa.string())
+    column = pa.array([b"tea", b"\xff", HALF, None, b"", b"a\0", b"tea"], type=pa.binary()).view(
+        pa.string()
+    )
     for strings in (column, column.dictionary_encode()):
         assert counted(pa.table({"u": range(7), "i": strings})) == {"tea": 2}
     # An engine that is lent such a text hands it on as it is, and its caller could not read it.
@@ -274,7 +289,9 @@ def test_ties_at_the_cut_follow_the_bytes_in_any_encoding_of_a_database():
         with psycopg.connect(cluster.url(database="unlisted_latin2"), autocommit=True) as inside:
             inside.execute("CREATE TABLE t (u int, i text)")
             with inside.cursor() as cursor:
-                cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(enumerate([*labels, "b", "b"])))
+                cursor.executemany(
+                    "INSERT INTO t VALUES (%s, %s)", list(enumerate([*labels, "b", "b"]))
+                )
                 cursor.execute("INSERT INTO t VALUES (9, repeat(chr(225), 5000000)), (10, NULL)")
         source = f"{cluster.url(database='unlisted_latin2')}#t"
         for best in range(1, 7):
@@ -285,7 +302,9 @@ def test_ties_at_the_cut_follow_the_bytes_in_any_encoding_of_a_database():
 # ---- one unit ---------------------------------------------------------------------------------------------------------------
 
 TEXTS = [None, "", "x" * (LONGEST_LABEL + 1), "a", "A", "b", "a ", "\U0001f600", "\uffee", "a\0"]
-rows_of_all = st.lists(st.tuples(st.sampled_from([None, 0, 1, 2, 3]), st.sampled_from(TEXTS)), max_size=30)
+rows_of_all = st.lists(
+    st.tuples(st.sampled_from([None, 0, 1, 2, 3]), st.sampled_from(TEXTS)), max_size=30
+)
 
 
 def frame(rows):
@@ -330,7 +349,10 @@ def test_the_edge_is_on_what_is_counted():
     table = pl.DataFrame(rows, schema={"u": pl.String, "i": pl.String}, orient="row")
     found = counted(table, PrivacyUnit("u", max_rows=1), domain=Domain.unlisted(delta=0.1, least=3))
     assert sorted(found.values()) == [3]
-    assert counted(table, PrivacyUnit("u", max_rows=1), domain=Domain.unlisted(delta=0.1, least=4)) == {}
+    assert (
+        counted(table, PrivacyUnit("u", max_rows=1), domain=Domain.unlisted(delta=0.1, least=4))
+        == {}
+    )
     assert counted(table, domain=Domain.unlisted(delta=0.1, least=3)) == dict.fromkeys("abc", 3)
 
 
@@ -339,7 +361,9 @@ def test_what_is_no_label_takes_no_place_of_its_unit():
     assert counted(frame(rows), PrivacyUnit("u", max_rows=1)) == {"tea": 20}
 
 
-@pytest.mark.parametrize("broken", ["the rule comes after the choice", "the edge comes before the choice"])
+@pytest.mark.parametrize(
+    "broken", ["the rule comes after the choice", "the edge comes before the choice"]
+)
 def test_the_twins_that_a_careful_person_would_write_are_convicted(monkeypatch, broken):
     choose = counts_module._choose_items
 
@@ -370,7 +394,11 @@ CANARY = "canary-7f3a"
 
 def test_nothing_shows_a_label():
     question = prepare_counts(
-        open_source(frame([(1, CANARY)])), ROW, kind="items", item="i", domain=Domain.unlisted(delta=0.1)
+        open_source(frame([(1, CANARY)])),
+        ROW,
+        kind="items",
+        item="i",
+        domain=Domain.unlisted(delta=0.1),
     )
     found = question.run()
     assert found.labels == (CANARY,)
@@ -410,14 +438,25 @@ def test_an_unlisted_domain_is_its_public_numbers():
     assert domain.resolve(open_source(frame([]))) is domain
     assert not Domain.of(["a"]).hidden
     found = domain.found(["tea", "rice", "tea"])
-    assert (found.labels, found.size, found.hidden, found.delta) == (("rice", "tea"), 2, False, domain.delta)
+    assert (found.labels, found.size, found.hidden, found.delta) == (
+        ("rice", "tea"),
+        2,
+        False,
+        domain.delta,
+    )
     assert found.origin == domain.origin
     assert found.resolve(open_source(frame([]))) is found
     for wrong, message in (
-        (lambda: Domain.unlisted(delta=0), r"Domain.unlisted.delta must be a number in \(0, 1\); got 0"),
+        (
+            lambda: Domain.unlisted(delta=0),
+            r"Domain.unlisted.delta must be a number in \(0, 1\); got 0",
+        ),
         (lambda: Domain.unlisted(delta=1), "Domain.unlisted.delta must be"),
         (lambda: Domain.unlisted(delta="1e-6"), "Domain.unlisted.delta must be"),
-        (lambda: Domain.unlisted(delta=0.1, least=0), "Domain.unlisted.least must be a whole number from 1"),
+        (
+            lambda: Domain.unlisted(delta=0.1, least=0),
+            "Domain.unlisted.least must be a whole number from 1",
+        ),
         (lambda: Domain.unlisted(delta=0.1, least=1.5), "Domain.unlisted.least must be"),
         (lambda: found.found(["tea"]), "Domain.found belongs to Domain.unlisted"),
         (lambda: Domain.of(["a"]).found(["a"]), "Domain.found belongs to Domain.unlisted"),

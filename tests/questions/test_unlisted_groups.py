@@ -45,7 +45,15 @@ def numbers(source, domain, unit=TWO_ROWS, groups=2, **more):
     if unit.column is None:
         groups = None
     return prepare_numbers(
-        source, unit, column="x", grid=GRID, by="g", domain=domain, groups_per_unit=groups, salt=SALT, **more
+        source,
+        unit,
+        column="x",
+        grid=GRID,
+        by="g",
+        domain=domain,
+        groups_per_unit=groups,
+        salt=SALT,
+        **more,
     )
 
 
@@ -55,7 +63,11 @@ def test_groups_that_were_found_are_asked_as_a_list_is(tmp_path, kind):
     source = server_table() if kind == "postgres" else made(tmp_path, kind, frame().to_arrow())
     source = open_source(source)
     found = ["group 4 \u00e4", "group 1 \u00e4", "group 0 \u00e4"]
-    for unit in (PrivacyUnit("u", max_rows=2), PrivacyUnit("u", "replace-one", 1), PrivacyUnit.row()):
+    for unit in (
+        PrivacyUnit("u", max_rows=2),
+        PrivacyUnit("u", "replace-one", 1),
+        PrivacyUnit.row(),
+    ):
         asked = numbers(source, HIDDEN, unit, most_groups=3).among(found)
         listed = numbers(source, found, unit)
         assert asked.groups == listed.groups == tuple(sorted(found))
@@ -152,7 +164,9 @@ def test_what_is_wrong_is_said_before_a_row_is_read():
             "groups_per_unit",
         ),
         (
-            lambda: prepare_numbers(source, PrivacyUnit.row(), column="x", grid=GRID, most_groups=2),
+            lambda: prepare_numbers(
+                source, PrivacyUnit.row(), column="x", grid=GRID, most_groups=2
+            ),
             InvalidParameter,
             "most_groups belong to by",
         ),

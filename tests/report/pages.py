@@ -29,7 +29,9 @@ ASK = {
     "set": lambda s: s.top_set("what", k=2, epsilon=2, domain=LABELS),
     "names": lambda s: s.top_set("what", k=2, epsilon=2, domain=LABELS, selection_share=1),
     "above": lambda s: s.above("what", threshold=50, positives=2, epsilon=2, domain=LABELS),
-    "nothing above": lambda s: s.above("what", threshold=390, positives=1, epsilon=8, domain=LABELS),
+    "nothing above": lambda s: s.above(
+        "what", threshold=390, positives=1, epsilon=8, domain=LABELS
+    ),
     "histogram": lambda s: s.histogram("what", epsilon=2, domain=LABELS),
     "count": lambda s: s.count(epsilon=1),
     "bounded count": lambda s: s.count(epsilon=1, bounds=(0, 1000)),
@@ -194,12 +196,29 @@ def assert_whole(page):
     assert seen.headings.count(1) == 1
     steps = zip(seen.headings, seen.headings[1:], strict=False)
     assert all(after <= before + 1 for before, after in steps), "a heading is left out"
-    assert not {"script", "iframe", "object", "embed", "link", "img", "image", "base", "form", "use"} & set(
-        seen.elements
-    )
+    assert not {
+        "script",
+        "iframe",
+        "object",
+        "embed",
+        "link",
+        "img",
+        "image",
+        "base",
+        "form",
+        "use",
+    } & set(seen.elements)
     for tag, name, value in seen.attributes:
         assert not name.startswith("on"), (tag, name)
-        assert name not in {"src", "srcset", "xlink:href", "background", "formaction", "ping", "srcdoc"}, (
+        assert name not in {
+            "src",
+            "srcset",
+            "xlink:href",
+            "background",
+            "formaction",
+            "ping",
+            "srcdoc",
+        }, (
             tag,
             name,
         )
@@ -209,9 +228,11 @@ def assert_whole(page):
         if name == "href":
             assert tag == "a"
     for place in seen.links:
-        assert place.removeprefix("#") in seen.ids if place.startswith("#") else place.endswith(".html"), (
-            place
-        )
+        assert (
+            place.removeprefix("#") in seen.ids
+            if place.startswith("#")
+            else place.endswith(".html")
+        ), place
     style = page[page.index("<style>") : page.index("</style>")]
     assert "url(" not in style
     assert "@import" not in style

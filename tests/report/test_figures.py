@@ -90,7 +90,11 @@ def test_many_values_are_counted():
     assert [mark.at for mark in figure.marks] == pytest.approx(edges[:-1])
 
 
-NUMBERS = st.none() | st.floats() | st.sampled_from([1e308, -1e308, 1e150, 1e-150, 5e-324, 2**53, 1e22, 0.1])
+NUMBERS = (
+    st.none()
+    | st.floats()
+    | st.sampled_from([1e308, -1e308, 1e150, 1e-150, 5e-324, 2**53, 1e22, 0.1])
+)
 
 
 @given(
@@ -142,14 +146,20 @@ def test_an_end_that_nothing_bounds_is_an_arrow_and_never_a_stroke():
 
 @pytest.mark.parametrize("kind", ["top", "histogram"])
 def test_figures_that_are_compared_begin_at_zero(kind):
-    rows = [{"item": "a", "estimate": 900.0, "low": 890.0, "high": 910.0}, {"item": "b", "estimate": 880.0}]
+    rows = [
+        {"item": "a", "estimate": 900.0, "low": 890.0, "high": 910.0},
+        {"item": "b", "estimate": 880.0},
+    ]
     axis = build_spec(read_figure(kind, rows))["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert axis[0] == 0
     assert axis[1] > 910
     # A single figure is compared with nothing.
     if kind == "top":
         assert (
-            build_spec(read_figure(kind, rows[:1]))["layer"][0]["encoding"]["x"]["scale"]["domain"][0] > 800
+            build_spec(read_figure(kind, rows[:1]))["layer"][0]["encoding"]["x"]["scale"]["domain"][
+                0
+            ]
+            > 800
         )
 
 
@@ -178,7 +188,9 @@ def test_what_draws_never_sees_a_text_of_somebody_else(monkeypatch):
 
     seen = []
     draws = vl_convert.vegalite_to_svg
-    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda **told: seen.append(told) or draws(**told))
+    monkeypatch.setattr(
+        vl_convert, "vegalite_to_svg", lambda **told: seen.append(told) or draws(**told)
+    )
     rows = [{"item": "Zebra", "estimate": 3.0}, {"item": "<b>&", "estimate": 2.0}]
     svg = draw_svg(read_figure("top", rows, value_name="Antilope\x1b"), named_by="x")
     assert not re.search(r"Zebra|<b>|Antilope", json.dumps(seen))
@@ -190,7 +202,8 @@ def test_what_draws_never_sees_a_text_of_somebody_else(monkeypatch):
 
 def test_a_label_is_no_placeholder():
     svg = draw_svg(
-        read_figure("top", [{"item": "@1", "estimate": 3.0}, {"item": "b", "estimate": 2.0}]), named_by="x"
+        read_figure("top", [{"item": "@1", "estimate": 3.0}, {"item": "b", "estimate": 2.0}]),
+        named_by="x",
     )
     assert re.findall(r">(@1|b)<", svg) == ["@1", "b"]
 
@@ -204,12 +217,18 @@ def test_labels_are_data_and_never_expressions():
 
 
 def every_figure():
-    yield from (read_figure(type(released(kind)).__name__, released(kind).list_rows()) for kind in ASK)
+    yield from (
+        read_figure(type(released(kind)).__name__, released(kind).list_rows()) for kind in ASK
+    )
     yield read_figure("Values", [{"values": float(n)} for n in range(90)])
     steps = tuple(Mark(label="", value=float(n), at=float(n)) for n in range(3))
     yield Figure(form="steps", marks=steps, total=3, line=4.0, value_name="epsilon")
     yield Figure(
-        form="steps", marks=steps, total=3, line=4.0, days=("2026-01-01", "2026-01-02", "2026-03-01")
+        form="steps",
+        marks=steps,
+        total=3,
+        line=4.0,
+        days=("2026-01-01", "2026-01-02", "2026-03-01"),
     )
     yield read_figure("above", [{"item": "a", "estimate": 5e6, "low": 4e6, "high": None}], line=3)
 

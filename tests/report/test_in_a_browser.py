@@ -65,11 +65,14 @@ def report(tmp_path_factory):
     row = {"rank": 1, "item": WILD, "estimate": 1e14, "low": 1.0, "high": 1e15, "gap": None}
     wild = document(rows=[row], item=WILD, where=WILD, domain=WILD)
     rtl = document(
-        rows=[{"item": "שלום עולם", "estimate": 3.0}, {"item": "東京都" * 20, "estimate": 2.0}], id="2" * 32
+        rows=[{"item": "שלום עולם", "estimate": 3.0}, {"item": "東京都" * 20, "estimate": 2.0}],
+        id="2" * 32,
     )
     many = document(
         "histogram",
-        rows=[{"item": f"label {n}", "estimate": n, "low": n - 1, "high": n + 1} for n in range(60)],
+        rows=[
+            {"item": f"label {n}", "estimate": n, "low": n - 1, "high": n + 1} for n in range(60)
+        ],
     )
     page = make_report(
         [document(), wild, rtl, many, *map(released, ASK)],
@@ -135,7 +138,8 @@ def test_every_text_can_be_read(browser, report, media, dark):
 def test_a_text_that_cannot_be_read_is_noticed(browser, report, tmp_path):
     pale = tmp_path / "pale.html"
     pale.write_text(
-        report.read_text(encoding="utf-8").replace("--quiet: #4a5868", "--quiet: #9aa8b8"), encoding="utf-8"
+        report.read_text(encoding="utf-8").replace("--quiet: #4a5868", "--quiet: #9aa8b8"),
+        encoding="utf-8",
     )
     show(browser, pale)
     assert [one for one in browser.ask(CONTRAST) if one[0] < 4.5]

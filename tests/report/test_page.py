@@ -41,7 +41,9 @@ def test_every_kind_of_release_has_a_page(kind):
 def test_what_to_dict_says_makes_the_same_table(kind):
     release = released(kind)
     read = json.loads(json.dumps(release.to_dict()))
-    tables = [re.findall(r"<tbody>.*?</tbody>", make_report([one]), re.DOTALL) for one in (release, read)]
+    tables = [
+        re.findall(r"<tbody>.*?</tbody>", make_report([one]), re.DOTALL) for one in (release, read)
+    ]
     assert tables[0] == tables[1]
 
 
@@ -80,12 +82,18 @@ def test_the_first_screen_is_plain():
 def test_the_first_screen_says_what_is_nothing_but_noise():
     rows = document()["rows"]
     unsure = [{**row, "low": 0.0, "high": 5000.0, "order_unclear": True} for row in rows]
-    clipped = {"release": "sum", "column": "paid", "rows": [{"estimate": 70.0, "low": -70.0, "high": 220.0}]}
+    clipped = {
+        "release": "sum",
+        "column": "paid",
+        "rows": [{"estimate": 70.0, "low": -70.0, "high": 220.0}],
+    }
     clipped["rows"][0] |= {"clip_low": 0.0, "clip_high": 0.05}
     text = assert_whole(make_report([document(rows=unsure), clipped])).text
     first = text[: text.index("Results")]
     assert "; their order is unclear; others may belong among them" in first
-    assert "70 (\N{MINUS SIGN}70 to 220), of numbers that were moved between 0 and 0.05 first" in first
+    assert (
+        "70 (\N{MINUS SIGN}70 to 220), of numbers that were moved between 0 and 0.05 first" in first
+    )
     # What is sure says nothing of the kind.
     sure = [{**row, "order_unclear": False} for row in rows]
     text = assert_whole(make_report([document(rows=sure)])).text
@@ -107,7 +115,9 @@ def test_epsilons_are_added_only_where_that_says_something():
         {"adjacency": "replace-one"},
         {"simulated": True},
     ):
-        assert "page together" not in make_report([document(), document(**other, **changed)]), changed
+        assert "page together" not in make_report([document(), document(**other, **changed)]), (
+            changed
+        )
     assert "but for a chance of 1 in 500,000" in make_report([document(delta=1e-6)])
     assert "rho 0.01" in make_report([document(epsilon=None, delta=None, rho=0.01, cost={})])
 
@@ -157,7 +167,10 @@ def test_what_was_asked_is_told():
     seen = assert_whole(make_report([document(where="state = 'NY'", max_rows=3)]))
     assert "state = 'NY'" in seen.text
     assert "rows without a value in customer" in seen.text
-    assert "Hidden is whether all rows with the same value of customer are in the table at all." in seen.text
+    assert (
+        "Hidden is whether all rows with the same value of customer are in the table at all."
+        in seen.text
+    )
     assert "Of each, at most 3 count." in seen.text
     assert "file products.csv" in seen.text
     assert "all 2 hold together with at least 90 %" in seen.text
@@ -169,16 +182,22 @@ def test_what_was_asked_is_told():
 )
 def test_of_groups_it_is_told_in_what_rows_are_bounded_and_why_all_cost_so_much(groups, where):
     rows = [{"item": "a", "estimate": 9.0, "low": 7.0, "high": 11.0}]
-    seen = assert_whole(make_report([document("mean", max_rows=3, groups_per_unit=groups, rows=rows)]))
+    seen = assert_whole(
+        make_report([document("mean", max_rows=3, groups_per_unit=groups, rows=rows)])
+    )
     assert "Of each, at most 3 count" + where in seen.text
     assert "Figures of all groups together cost what is told" in seen.text
     assert "docs/proofs/groups.md" in seen.text
-    assert "Figures of all groups together" not in make_report([document("mean", max_rows=3, rows=rows)])
+    assert "Figures of all groups together" not in make_report(
+        [document("mean", max_rows=3, rows=rows)]
+    )
 
 
 @pytest.mark.parametrize("about", [{}, {"where": "x > 3"}, {"max_rows": 2}])
 def test_a_quantile_without_an_interval_tells_how_far_its_rank_may_lie(about):
-    rows = [{"q": 0.5, "estimate": 9.0, "rank_error_low": -3.2, "rank_error_high": 7.9, "capped": False}]
+    rows = [
+        {"q": 0.5, "estimate": 9.0, "rank_error_low": -3.2, "rank_error_high": 7.9, "capped": False}
+    ]
     seen = assert_whole(make_report([document("quantile", column="x", rows=rows, **about)]))
     # Rows without a number have no rank, nor those that a filter or a bound leaves out.
     assert (
@@ -199,7 +218,9 @@ def test_of_an_older_file_no_line_is_drawn_around_what_its_interval_is_not_about
     """It says how much of each unit counts, and not what is known of all rows."""
     row = {"q": 0.5} if kind == "quantile" else {}
     row |= {"estimate": 9.0, "low": 7.0, "high": 11.0}
-    seen = assert_whole(make_report([document(kind, column="x", max_rows=2, left_out=[], rows=[row])]))
+    seen = assert_whole(
+        make_report([document(kind, column="x", max_rows=2, left_out=[], rows=[row])])
+    )
     assert "where the true number lies" not in seen.text
     assert "the true number lies with" not in seen.text
     assert "nothing is known of how far the true number is" in seen.text
@@ -215,7 +236,14 @@ def test_of_an_older_file_no_line_is_drawn_around_what_its_interval_is_not_about
 
 
 def test_a_bounded_count_tells_what_is_true_of_all():
-    row = {"item": "a", "estimate": 9.0, "low": 7.0, "high": 11.0, "true_low": 7.5, "true_high": None}
+    row = {
+        "item": "a",
+        "estimate": 9.0,
+        "low": 7.0,
+        "high": 11.0,
+        "true_low": 7.5,
+        "true_high": None,
+    }
     seen = assert_whole(make_report([document("histogram", max_rows=2, rows=[row])]))
     assert "true number at least" in seen.text
     assert "7.5" in seen.text
@@ -223,8 +251,17 @@ def test_a_bounded_count_tells_what_is_true_of_all():
     whole = row | {"true_low": 7.0, "true_high": 11.0}
     assert "true number at least" not in make_report([document("histogram", rows=[whole])])
     # A number of units counts each of them, with however many of its rows.
-    units = {"count": "units", "estimate": 9.0, "low": 7.0, "high": 11.0, "true_low": 7.0, "true_high": 11.0}
-    assert "true counts may be higher" not in make_report([document("count", max_rows=2, rows=[units])])
+    units = {
+        "count": "units",
+        "estimate": 9.0,
+        "low": 7.0,
+        "high": 11.0,
+        "true_low": 7.0,
+        "true_high": 11.0,
+    }
+    assert "true counts may be higher" not in make_report(
+        [document("count", max_rows=2, rows=[units])]
+    )
 
 
 def test_ends_are_told_as_they_are():
@@ -270,14 +307,18 @@ def test_labels_are_text_whatever_they_hold():
         warning=WILD,
         mechanisms=[WILD, "NoisyTopK"],
     )
-    told = account(account=WILD, unit=WILD, adjacency=WILD, head=WILD, measure=WILD, shares={WILD: 0.1})
+    told = account(
+        account=WILD, unit=WILD, adjacency=WILD, head=WILD, measure=WILD, shares={WILD: 0.1}
+    )
     told["charges"][0] |= {"label": WILD, "time": WILD}
     statement = {
         "record": {"deployment": {WILD: {WILD: [WILD, {WILD: WILD}]}}},
         "promise": {},
         "digest": WILD,
     }
-    page = make_report([wild], account=told, title=WILD[:200], about=WILD[:9000], statement=statement)
+    page = make_report(
+        [wild], account=told, title=WILD[:200], about=WILD[:9000], statement=statement
+    )
     seen = assert_whole(page)
     assert "<script" not in page
     assert "alert(1)" in seen.text
@@ -291,16 +332,42 @@ def test_labels_are_text_whatever_they_hold():
 def test_any_kind_of_release_is_text(kind):
     assert_whole(
         make_report(
-            [document(kind, column=WILD, candidates=WILD, threshold=WILD, lower=WILD, bounds=[WILD, {}])]
+            [
+                document(
+                    kind,
+                    column=WILD,
+                    candidates=WILD,
+                    threshold=WILD,
+                    lower=WILD,
+                    bounds=[WILD, {}],
+                )
+            ]
         )
     )
 
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, math.nan, math.inf, -math.inf, 10**400, 1e308, -1e308, 5e-324, "7", [], {}, [[1]], "\ud800"],
+    [
+        None,
+        True,
+        math.nan,
+        math.inf,
+        -math.inf,
+        10**400,
+        1e308,
+        -1e308,
+        5e-324,
+        "7",
+        [],
+        {},
+        [[1]],
+        "\ud800",
+    ],
 )
-@pytest.mark.parametrize("name", ["estimate", "low", "high", "item", "q", "gap", "rank", "count", "figure"])
+@pytest.mark.parametrize(
+    "name", ["estimate", "low", "high", "item", "q", "gap", "rank", "count", "figure"]
+)
 @pytest.mark.sample(5)
 def test_any_value_in_a_row_has_a_page(name, value):
     rows = [
@@ -345,17 +412,23 @@ VALUES = st.recursive(
     | st.floats()
     | st.text(max_size=8)
     | st.sampled_from([WILD, 10**400, "2026-11-24"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
 @given(
     facts=st.dictionaries(st.sampled_from(sorted(document())), VALUES, max_size=4),
-    row=st.dictionaries(st.sampled_from(sorted([*document()["rows"][0], "q", "count"])), VALUES, max_size=4),
+    row=st.dictionaries(
+        st.sampled_from(sorted([*document()["rows"][0], "q", "count"])), VALUES, max_size=4
+    ),
     told=st.dictionaries(st.sampled_from(sorted(account())), VALUES, max_size=3),
     charge=st.dictionaries(st.sampled_from(sorted(account()["charges"][0])), VALUES, max_size=3),
-    kind=st.sampled_from(["top", "above", "histogram", "count", "quantile", "mean", "select", "TopK"]),
+    kind=st.sampled_from(
+        ["top", "above", "histogram", "count", "quantile", "mean", "select", "TopK"]
+    ),
 )
 def test_whatever_a_file_says_is_a_page_or_refused_in_words(facts, row, told, charge, kind):
     one = document(kind)
@@ -396,7 +469,9 @@ def test_of_an_account_days_are_told_and_neither_seconds_nor_the_source():
 
 def test_a_figure_made_of_releases_is_refused_in_words():
     session = sd.Session(ROWS, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(3))
-    with pytest.raises(sd.InvalidParameter, match="must be a release; got 'DerivedValue', which was made of"):
+    with pytest.raises(
+        sd.InvalidParameter, match="must be a release; got 'DerivedValue', which was made of"
+    ):
         make_report([session.count(epsilon=1) + 1])
 
 
@@ -489,7 +564,12 @@ def test_each_figure_leads_to_what_is_proved():
     )
     assert "docs/proofs/noisy-top-k.md" in seen.text
     assert "ding2022, Thm 3" in seen.text
-    assert assert_whole(make_report([document(mechanisms=["Unheard"])])).text.count("What is proved of") == 0
+    assert (
+        assert_whole(make_report([document(mechanisms=["Unheard"])])).text.count(
+            "What is proved of"
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -515,11 +595,14 @@ def test_so_is_what_proves_the_intervals(changes, page):
 def test_proofs_are_linked_where_the_documentation_is():
     seen = assert_whole(make_report([document()], docs="https://docs.example.org/sordino/"))
     assert "https://docs.example.org/sordino/proofs/noisy-top-k.html" in seen.links
-    assert "docs/proofs/noisy-top-k.html" in assert_whole(make_report([document()], docs="docs")).links
+    assert (
+        "docs/proofs/noisy-top-k.html" in assert_whole(make_report([document()], docs="docs")).links
+    )
 
 
 @pytest.mark.parametrize(
-    "place", ["javascript:alert(1)", "//evil", "data:text/html,x", 'https://a"onclick="', "", 7, "file:x"]
+    "place",
+    ["javascript:alert(1)", "//evil", "data:text/html,x", 'https://a"onclick="', "", 7, "file:x"],
 )
 def test_no_other_place_is_linked(place):
     with pytest.raises(sd.InvalidParameter, match="place of the documentation"):
@@ -532,7 +615,9 @@ def test_what_is_said_of_claims_is_what_they_say():
 
     said = {(one.name, one.statement, one.references, one.proof) for one in claims()}
     names = sorted({name for name, *_ in said})
-    told = {(one.mechanism, one.statement, one.references, one.page) for one in find_theorems(names)}
+    told = {
+        (one.mechanism, one.statement, one.references, one.page) for one in find_theorems(names)
+    }
     assert told == said, "python docs/claims_table.py writes it anew"
     assert all(one.digest for one in find_theorems(names))
 
@@ -548,7 +633,8 @@ def test_the_same_input_makes_the_same_page():
 @pytest.mark.slow
 def test_twenty_releases_are_a_small_page():
     rows = [
-        {"item": f"label {n}", "estimate": 100.0 + n, "low": 90.0 + n, "high": 110.0 + n} for n in range(400)
+        {"item": f"label {n}", "estimate": 100.0 + n, "low": 90.0 + n, "high": 110.0 + n}
+        for n in range(400)
     ]
     many = [document("histogram", id=f"{place:032x}", rows=rows) for place in range(20)]
     page = make_report(many, account=account())
@@ -559,7 +645,9 @@ def test_twenty_releases_are_a_small_page():
 
 
 def test_a_page_runs_nothing_by_its_own_policy():
-    assert "default-src &#x27;none&#x27;; style-src &#x27;unsafe-inline&#x27;" in make_report([document()])
+    assert "default-src &#x27;none&#x27;; style-src &#x27;unsafe-inline&#x27;" in make_report(
+        [document()]
+    )
 
 
 @pytest.mark.parametrize(
@@ -612,7 +700,9 @@ def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch):
 )
 @pytest.mark.slow
 def test_examples_run(module):
-    tried = doctest.testmod(import_module(f"sordino.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
+    tried = doctest.testmod(
+        import_module(f"sordino.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE
+    )
     assert tried.attempted
     assert not tried.failed
 
@@ -628,7 +718,11 @@ def test_an_interval_of_clipped_numbers_is_not_said_to_be_that_of_all(kind, by):
     session = sd.Session(table, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1))
     release = getattr(session, kind)("v", lower=0, cap=1e8, epsilon=1, **groups)
     # As a command writes it, which says how sure its intervals are.
-    written = {"release": kind, "confidence": 0.95, "rows": json.loads(json.dumps(release.list_rows()))}
+    written = {
+        "release": kind,
+        "confidence": 0.95,
+        "rows": json.loads(json.dumps(release.list_rows())),
+    }
     for one in (release, written):
         seen = assert_whole(make_report([one]))
         # In the table: where numbers were moved to.

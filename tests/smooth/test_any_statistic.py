@@ -23,7 +23,9 @@ def total_of_two(x, t):
 def test_a_bound_is_the_largest_term(beta):
     for x in range(8):
         terms = [min(20, total_of_two(x, t)) * math.exp(-beta * t) for t in range(200)]
-        assert smooth.bound(total_of_two, x, beta=beta, ceiling=20) == pytest.approx(max(terms), rel=1e-10)
+        assert smooth.bound(total_of_two, x, beta=beta, ceiling=20) == pytest.approx(
+            max(terms), rel=1e-10
+        )
 
 
 def test_a_bound_asks_no_farther_than_it_matters():
@@ -46,13 +48,19 @@ def test_a_bound_asks_no_farther_than_it_matters():
 @pytest.mark.parametrize("strange", [math.nan, None, "x", 1e400, 10**400, Decimal("NaN"), 1j])
 def test_what_an_oracle_cannot_say_is_the_ceiling(strange):
     assert smooth.bound(lambda x, t: strange, None, beta=1, ceiling=8) == pytest.approx(8)
-    assert smooth.bound(lambda x, t: -5 if t else strange, None, beta=1, ceiling=8) == pytest.approx(8)
+    assert smooth.bound(
+        lambda x, t: -5 if t else strange, None, beta=1, ceiling=8
+    ) == pytest.approx(8)
 
 
 def test_the_ends_of_beta():
     assert smooth.bound(lambda x, t: 1.0, None, beta=0, ceiling=8) == pytest.approx(8)
     assert smooth.bound(lambda x, t: 1.0, None, beta=100, ceiling=8) == pytest.approx(1)
-    for wrong in ({"beta": -1, "ceiling": 8}, {"beta": 1, "ceiling": 0}, {"beta": math.nan, "ceiling": 1}):
+    for wrong in (
+        {"beta": -1, "ceiling": 8},
+        {"beta": 1, "ceiling": 0},
+        {"beta": math.nan, "ceiling": 1},
+    ):
         with pytest.raises(InvalidParameter):
             smooth.bound(lambda x, t: 1.0, None, **wrong)
     with pytest.raises(InvalidParameter, match="must be a function"):
@@ -60,10 +68,14 @@ def test_the_ends_of_beta():
 
 
 def test_a_distance():
-    found = smooth.from_distance([0, 1, 10, -2, math.nan, math.inf, 1e300], beta=0.2, ceiling=5, largest=0.2)
+    found = smooth.from_distance(
+        [0, 1, 10, -2, math.nan, math.inf, 1e300], beta=0.2, ceiling=5, largest=0.2
+    )
     assert found[:-1] == pytest.approx([5, 5 * math.exp(-0.2), 5 * math.exp(-2), 5, 5, 5], rel=1e-9)
     assert 0 < found[-1] < 1e-200
-    with pytest.raises(InvalidParameter, match=r"beta must be at most 0\.19, the largest admissible one"):
+    with pytest.raises(
+        InvalidParameter, match=r"beta must be at most 0\.19, the largest admissible one"
+    ):
         smooth.from_distance(3, beta=0.2, ceiling=5, largest=0.19)
     assert (
         smooth.largest_beta([1, 2], [math.inf, math.inf], ceiling=5) == math.inf
@@ -74,9 +86,17 @@ def test_a_distance():
 def test_the_largest_beta_is_that_of_all_data():
     local, away = [5, 4, 1, 0], [0, 1, 3, 9]
     assert smooth.largest_beta(local, away, ceiling=5) == pytest.approx(math.log(5 / 4), rel=1e-9)
-    assert smooth.largest_beta(local[2:], away[2:], ceiling=5) == pytest.approx(math.log(5) / 3, rel=1e-9)
+    assert smooth.largest_beta(local[2:], away[2:], ceiling=5) == pytest.approx(
+        math.log(5) / 3, rel=1e-9
+    )
     assert smooth.largest_beta([5, 5], [0, 2], ceiling=5) == pytest.approx(0, abs=1e-12)
-    for wrong in (([6], [0]), ([1], [-1]), ([1, 1], [1, math.inf]), ([math.nan], [1]), ([1, 2], [1])):
+    for wrong in (
+        ([6], [0]),
+        ([1], [-1]),
+        ([1, 1], [1, math.inf]),
+        ([math.nan], [1]),
+        ([1, 2], [1]),
+    ):
         with pytest.raises(InvalidParameter):
             smooth.largest_beta(*wrong, ceiling=5)
 
@@ -94,7 +114,11 @@ def test_all_tables_are_listed_once_and_found_again(totals, cells):
     assert {tuple(row) for row in listed.reshape(tables.size, -1).tolist()} == kept
     assert len(kept) == tables.size
     assert (tables.place(listed) == np.arange(tables.size)).all()
-    moves = [(int(x), int(y)) for start, end in tables.moves(listed) for x, y in zip(start, end, strict=True)]
+    moves = [
+        (int(x), int(y))
+        for start, end in tables.moves(listed)
+        for x, y in zip(start, end, strict=True)
+    ]
     for x, y in moves:
         change = listed[y] - listed[x]
         assert sorted(change[change != 0].tolist()) == [-1, 1]
@@ -127,7 +151,9 @@ def test_tables_have_the_smooth_sensitivity(shape, records, beta):
     local = np.where(apart == 1, change, 0).max(axis=1)
     smallest = (local[None, :] * np.exp(-beta * apart)).max(axis=1)
     found = np.array([made.bound(table) for table in listed])
-    assert [made.statistic(table) for table in listed] == pytest.approx(values, rel=1e-12, abs=1e-12)
+    assert [made.statistic(table) for table in listed] == pytest.approx(
+        values, rel=1e-12, abs=1e-12
+    )
     assert found == pytest.approx(smallest, rel=1e-9)
     assert (found >= local * (1 - 1e-13)).all()
     assert made.ceiling == pytest.approx(local.max(), rel=1e-12)
@@ -145,7 +171,11 @@ def test_the_tester_acquits_tables_and_convicts_a_short_distance():
 
     def squared(table):
         """A twin that takes the distance to the worst tables as the Euclidean one, which a unit moves by more than 1."""
-        worst = [other for other, local in zip(listed, locals_, strict=True) if local > 0.99 * made.ceiling]
+        worst = [
+            other
+            for other, local in zip(listed, locals_, strict=True)
+            if local > 0.99 * made.ceiling
+        ]
         return made.ceiling * math.exp(-0.3 * min(np.abs(table - other).sum() for other in worst))
 
     locals_ = [
@@ -197,7 +227,8 @@ def test_what_cannot_be_listed_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("refused", "instead"), [("mean", "ClippedMean"), ("sum", "ClippedSum"), ("count", "LaplaceMechanism")]
+    ("refused", "instead"),
+    [("mean", "ClippedMean"), ("sum", "ClippedSum"), ("count", "LaplaceMechanism")],
 )
 def test_where_nothing_is_gained_one_is_told(refused, instead):
     with pytest.raises(InvalidParameter, match=f"smooth.{refused} must not be used.*Use {instead}"):

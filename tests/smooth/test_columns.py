@@ -76,9 +76,15 @@ def test_the_bound_of_a_quantile_is_the_smooth_sensitivity(n, rank, beta):
 
 @pytest.mark.parametrize("beta", [0.05, 0.4, 1.5])
 def test_the_bound_of_a_variance_is_above_the_smooth_sensitivity(beta):
-    found = {x: smooth.variance(x, beta=beta, **LIMITS) for x in brute(5, population_variance, beta)}
+    found = {
+        x: smooth.variance(x, beta=beta, **LIMITS) for x in brute(5, population_variance, beta)
+    }
     for x, expected in brute(5, population_variance, beta).items():
-        assert expected <= found[x] <= float(smooth.variance_ceiling(records=5, **LIMITS)) * (1 + 1e-12)
+        assert (
+            expected
+            <= found[x]
+            <= float(smooth.variance_ceiling(records=5, **LIMITS)) * (1 + 1e-12)
+        )
         assert all(found[x] <= math.exp(beta) * found[y] for y in replaced(x))
 
 
@@ -102,7 +108,9 @@ def pairs(n):
 @pytest.mark.parametrize("beta", [0.2, 1.0])
 def test_the_tester_acquits_the_bounds_and_convicts_a_twin(beta):
     tried = {"statistic": RANKED[2], "neighbours": pairs(3), "beta": beta}
-    assert not audit.smooth_bound(lambda x: smooth.quantile(x, rank=2, beta=beta, **LIMITS), **tried).broken
+    assert not audit.smooth_bound(
+        lambda x: smooth.quantile(x, rank=2, beta=beta, **LIMITS), **tried
+    ).broken
     convicted = audit.smooth_bound(lambda x: off_by_one(x, 2, beta), **tried)
     assert convicted.broken
     assert convicted.witness.condition == "the bound is below the change of the statistic"
@@ -128,7 +136,10 @@ def test_the_fast_search_is_the_slow_one(numbers, share, decay):
 def test_many_records_and_ties():
     numbers = np.concatenate([np.full(60_000, 5.0), np.linspace(0, 10, 40_001)])
     found = smooth.quantile(numbers, q=0.5, lower=0, upper=10, beta=0.001)
-    slow = max((5 - x) * math.exp(-0.001 * t) for t, x in [(30_000 + 20_000 - 1, 0.0), (29_999, 5 - 2.5e-4)])
+    slow = max(
+        (5 - x) * math.exp(-0.001 * t)
+        for t, x in [(30_000 + 20_000 - 1, 0.0), (29_999, 5 - 2.5e-4)]
+    )
     assert 0 < slow <= found <= 10 * math.exp(-0.001 * 29_000)
     assert smooth.quantile_statistic(numbers, q=0.5, lower=0, upper=10) == 5.0
 
@@ -137,7 +148,10 @@ def test_ranks():
     numbers = [3, 1, 2, 9]
     ranks = {0: 1, 0.25: 1, 0.26: 2, 0.5: 2, 0.75: 3, 1: 4}
     for q, rank in ranks.items():
-        assert smooth.quantile_statistic(numbers, q=q, lower=0, upper=5) == sorted([3, 1, 2, 5])[rank - 1]
+        assert (
+            smooth.quantile_statistic(numbers, q=q, lower=0, upper=5)
+            == sorted([3, 1, 2, 5])[rank - 1]
+        )
         whole = (
             smooth.quantile(numbers, q=q, lower=0, upper=5, beta=0.3),
             smooth.quantile(numbers, rank=rank, lower=0, upper=5, beta=0.3),
@@ -224,7 +238,10 @@ def test_limits_and_smoothness_beyond_the_floats():
         {"lower": -(10**400), "upper": 1},
         {"lower": 0, "upper": 10**400},
     ):
-        for function in (smooth.variance_statistic, lambda x, **keys: smooth.variance(x, beta=1, **keys)):
+        for function in (
+            smooth.variance_statistic,
+            lambda x, **keys: smooth.variance(x, beta=1, **keys),
+        ):
             with pytest.raises(InvalidParameter, match="Change the unit of the values"):
                 function([1, 2], **wrong)
     with pytest.raises(InvalidParameter, match="Change the unit of the values"):
@@ -248,6 +265,8 @@ def test_float_variances_move_by_no_more_than_the_bound(numbers, other, place):
     changed[place % len(numbers)] = other
     limits = {"lower": -1000, "upper": 1000}
     bounds = [smooth.variance(x, beta=0.1, **limits) for x in (numbers, changed)]
-    change = abs(smooth.variance_statistic(numbers, **limits) - smooth.variance_statistic(changed, **limits))
+    change = abs(
+        smooth.variance_statistic(numbers, **limits) - smooth.variance_statistic(changed, **limits)
+    )
     assert change <= min(bounds)
     assert max(bounds) <= math.exp(0.1) * min(bounds)

@@ -39,7 +39,9 @@ def root(b, c):
 
 def moved(table, n, moves=MOVES):
     b, c = table
-    return [(b + i, c + j) for i, j in moves if b + i >= 0 and c + j >= 0 and b + i + c + j <= 2 * n]
+    return [
+        (b + i, c + j) for i, j in moves if b + i >= 0 and c + j >= 0 and b + i + c + j <= 2 * n
+    ]
 
 
 @lru_cache
@@ -47,7 +49,8 @@ def by_families(n):
     """All pairs of tables that differ in one family, from all data sets: what no formula enters."""
     pairs = set()
     for others in {
-        tuple(map(sum, zip(*data, strict=True))) if data else (0, 0) for data in product(FAMILY, repeat=n - 1)
+        tuple(map(sum, zip(*data, strict=True))) if data else (0, 0)
+        for data in product(FAMILY, repeat=n - 1)
     }:
         tables = [(others[0] + b, others[1] + c) for b, c in FAMILY]
         pairs |= set(product(tables, repeat=2))
@@ -100,7 +103,9 @@ def test_the_ceilings_are_attained(n):
         float(smooth.tdt_ceiling(families=n, scale="raw")), rel=1e-15
     )
     if n <= 20:
-        assert max(local(n, root).values()) == pytest.approx(2 if n > 1 else math.sqrt(2), rel=1e-12)
+        assert max(local(n, root).values()) == pytest.approx(
+            2 if n > 1 else math.sqrt(2), rel=1e-12
+        )
     assert smooth.tdt_ceiling(families=n) == 2
 
 
@@ -120,7 +125,12 @@ def test_published_numbers():
     assert raw == pytest.approx([1.7561972355, 1.28], rel=1e-11)
     assert smooth.tdt(115, 85, families=150, beta=0.01) == pytest.approx(0.750622197703, rel=1e-11)
     assert smooth.tdt(115, 85, families=150, beta=0.2) == pytest.approx(0.282842712475, rel=1e-11)
-    assert distance(np.array([115, 150, 0, 2]), np.array([85, 150, 0, 1])).tolist() == [30, 56, 5, 3]
+    assert distance(np.array([115, 150, 0, 2]), np.array([85, 150, 0, 1])).tolist() == [
+        30,
+        56,
+        5,
+        3,
+    ]
     assert admissible(150, 8 * 149 / 150) == pytest.approx(0.0336889534712, rel=1e-11)
 
 
@@ -147,7 +157,11 @@ def test_the_smallest_bound_is_the_definition(n, beta):
 def statistics(n, scale):
     b, c = map(np.array, zip(*every_table(n), strict=True))
     return dict(
-        zip(every_table(n), smooth.tdt_statistic(b, c, families=n, scale=scale).tolist(), strict=True)
+        zip(
+            every_table(n),
+            smooth.tdt_statistic(b, c, families=n, scale=scale).tolist(),
+            strict=True,
+        )
     )
 
 
@@ -163,7 +177,9 @@ def is_smooth(bound, n, beta, statistic):
 
 
 @pytest.mark.parametrize("beta", [0.001, 0.03, 0.4, 5.0])
-@pytest.mark.parametrize(("scale", "method"), [("sqrt", "exact"), ("raw", "exact"), ("raw", "distance")])
+@pytest.mark.parametrize(
+    ("scale", "method"), [("sqrt", "exact"), ("raw", "exact"), ("raw", "distance")]
+)
 @pytest.mark.each_value
 def test_bounds_are_smooth_on_all_tables(scale, method, beta):
     for n in (1, 3, 6, 9):
@@ -195,7 +211,9 @@ def test_what_is_not_smooth_is_convicted():
     pairs = [(x, y) for x in every_table(n) for y in moved(x, n)]
     for rate in (limit, 1.01 * limit):
         keys = {"neighbours": pairs, "beta": rate, "limit": 10**5}
-        report = audit.smooth_bound(lambda x, rate=rate: at(rate, *x), lambda x: float(square(*x)), **keys)
+        report = audit.smooth_bound(
+            lambda x, rate=rate: at(rate, *x), lambda x: float(square(*x)), **keys
+        )
         assert report.broken == (rate > limit)
     assert not is_smooth(
         lambda b, c: 4 / math.sqrt(max(b + c, 4)), n, 0.01, "sqrt"
@@ -215,7 +233,9 @@ def test_the_root_moves_by_four_over_the_root_of_the_transmissions(n):
 def test_the_formula_of_the_root_is_its_largest_term(beta):
     for total in [*range(40), 201, 1000, 1001]:
         found = smooth.tdt(total, 0, families=1000, beta=beta)
-        terms = max(math.exp(-beta * t) * 4 / math.sqrt(max(total - 2 * t, 4)) for t in range(total + 1))
+        terms = max(
+            math.exp(-beta * t) * 4 / math.sqrt(max(total - 2 * t, 4)) for t in range(total + 1)
+        )
         assert found == pytest.approx(terms, rel=1e-9)
 
 
@@ -251,9 +271,9 @@ def test_a_distance_that_a_family_moves_by_two_admits_no_beta(monkeypatch):
 
 
 def test_few_families_have_a_constant_bound_by_distance():
-    assert smooth.tdt([0, 3], [8, 1], families=4, beta=9, scale="raw", method="distance") == pytest.approx(
-        [6, 6]
-    )
+    assert smooth.tdt(
+        [0, 3], [8, 1], families=4, beta=9, scale="raw", method="distance"
+    ) == pytest.approx([6, 6])
 
 
 def test_an_inadmissible_beta_is_refused_and_the_largest_one_named():
@@ -275,7 +295,10 @@ def test_counts_of_any_kind_are_tables():
     other = [1.0, math.inf, 2, 5, 5, 5, 5, 5, 4.9, 200]
     as_tables = [0, 300, 0, 0, 300, 0, 300, 0, 3, 200], [1, 0, 2, 5, 0, 5, 0, 5, 4, 100]
     for scale in ("sqrt", "raw"):
-        for function in (smooth.tdt_statistic, lambda b, c, **keys: smooth.tdt(b, c, beta=0.1, **keys)):
+        for function in (
+            smooth.tdt_statistic,
+            lambda b, c, **keys: smooth.tdt(b, c, beta=0.1, **keys),
+        ):
             found = function(np.array(strange, dtype=object), other, families=150, scale=scale)
             assert (found == function(*as_tables, families=150, scale=scale)).all()
 
@@ -286,7 +309,9 @@ def test_the_ends_of_beta_and_shapes():
         assert smooth.tdt([3, 30], [2, 30], families=30, beta=0, scale=scale) == pytest.approx(
             ceiling, rel=1e-12
         )
-        assert smooth.tdt(3, 30, families=30, beta=1e-15, scale=scale) == pytest.approx(ceiling, rel=1e-12)
+        assert smooth.tdt(3, 30, families=30, beta=1e-15, scale=scale) == pytest.approx(
+            ceiling, rel=1e-12
+        )
         assert isinstance(smooth.tdt(3, 30, families=30, beta=40, scale=scale), float)
     with pytest.raises(InvalidParameter, match="as many counts"):
         smooth.tdt([1, 2], [1], families=9, beta=1)

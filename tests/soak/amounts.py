@@ -30,11 +30,18 @@ class Sums(NamedTuple):
 
     def plus(self, other: Sums) -> Sums:
         impure = self.impure | other.impure
-        return Sums(self.main + other.main, self.pure + other.pure, self.failing + other.failing, impure)
+        return Sums(
+            self.main + other.main, self.pure + other.pure, self.failing + other.failing, impure
+        )
 
     def less(self, other: Sums) -> Sums:
         """Take something away; that there was no epsilon stays."""
-        return Sums(self.main - other.main, self.pure - other.pure, self.failing - other.failing, self.impure)
+        return Sums(
+            self.main - other.main,
+            self.pure - other.pure,
+            self.failing - other.failing,
+            self.impure,
+        )
 
     def without_pure(self) -> Sums:
         return self._replace(pure=Fraction(0), impure=1)
@@ -43,7 +50,10 @@ class Sums(NamedTuple):
         """Return what is charged for it: at least that, in whole units."""
         pure = 0 if self.impure else math.ceil(self.pure)
         return Sums(
-            Fraction(math.ceil(self.main)), Fraction(pure), Fraction(math.ceil(self.failing)), self.impure
+            Fraction(math.ceil(self.main)),
+            Fraction(pure),
+            Fraction(math.ceil(self.failing)),
+            self.impure,
         )
 
     def covers(self, other: Sums) -> bool:
@@ -125,7 +135,9 @@ def of_stage(rate: Fraction, *, monotone: bool) -> Sums:
     """Return what a stage of the Gumbel sparse vector adds (docs/proofs/gumbel-stage.md)."""
     with mpmath.workdps(60):
         e = _number(rate)
-        b, start = (mpmath.exp(e), mpmath.mpf(1)) if monotone else (mpmath.exp(2 * e), mpmath.exp(e))
+        b, start = (
+            (mpmath.exp(e), mpmath.mpf(1)) if monotone else (mpmath.exp(2 * e), mpmath.exp(e))
+        )
         moments = [
             _largest_moment(k, b, start) * (1 if monotone else mpmath.exp(-k * e))
             for k in (ORDER - 1, -ORDER)

@@ -16,7 +16,15 @@ from typing import Any
 
 from soak import twins
 from soak.happenings import KINDS, possible
-from soak.places import FilePlace, Place, ServerPlace, own_mounts, remove_small_disk, scratch, small_disk
+from soak.places import (
+    FilePlace,
+    Place,
+    ServerPlace,
+    own_mounts,
+    remove_small_disk,
+    scratch,
+    small_disk,
+)
 from soak.rounds import Plan, Round
 from sordino.errors import LedgerError
 from support.postgres import started_server
@@ -47,13 +55,19 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="soak charges", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long, all rounds together")
     parser.add_argument("--rounds", type=int, help="at most so many rounds")
-    parser.add_argument("--charges", type=int, default=25_000, help="a round ends after so many attempts")
-    parser.add_argument("--seconds", type=float, default=60.0, help="a round ends after so many seconds")
+    parser.add_argument(
+        "--charges", type=int, default=25_000, help="a round ends after so many attempts"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="a round ends after so many seconds"
+    )
     parser.add_argument(
         "--pause", type=float, default=0.6, help="seconds between two disturbances, on average"
     )
     parser.add_argument("--writers", type=int, default=32)
-    parser.add_argument("--processes", type=int, default=8, help="processes that the writers are threads of")
+    parser.add_argument(
+        "--processes", type=int, default=8, help="processes that the writers are threads of"
+    )
     parser.add_argument(
         "--seed",
         type=int,
@@ -67,7 +81,9 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, help="let only these things happen")
     parser.add_argument(
-        "--everything", action="store_true", help="let each thing happen at least once in each round"
+        "--everything",
+        action="store_true",
+        help="let each thing happen at least once in each round",
     )
     parser.add_argument(
         "--broken",
@@ -75,7 +91,9 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
         help="break the library on purpose, and stop when that is found",
     )
     parser.add_argument(
-        "--folder", default=str(FOLDER), help="where results are added up, and what is found is kept"
+        "--folder",
+        default=str(FOLDER),
+        help="where results are added up, and what is found is kept",
     )
     asked = parser.parse_args(arguments)
     if asked.writers % asked.processes:
@@ -87,9 +105,21 @@ class _Slice:
     """Rounds until the time is over."""
 
     def __init__(
-        self, asked: Any, seed: int, folder: Path, places: tuple[str, ...], work: Path, stack: ExitStack
+        self,
+        asked: Any,
+        seed: int,
+        folder: Path,
+        places: tuple[str, ...],
+        work: Path,
+        stack: ExitStack,
     ) -> None:
-        self.asked, self.seed, self.folder, self.order, self.work = asked, seed, folder, places, work
+        self.asked, self.seed, self.folder, self.order, self.work = (
+            asked,
+            seed,
+            folder,
+            places,
+            work,
+        )
         self.begun = time.monotonic()
         self.end = self.begun + 60 * asked.minutes
         self.total: Counter[str] = Counter()
@@ -100,7 +130,9 @@ class _Slice:
     def place(self, name: str, work: Path, stack: ExitStack) -> Place:
         """Make a place, if possible in a small file system of its own; what is on the disk has to do without."""
         if name == "disk":
-            return FilePlace(name, Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder))))
+            return FilePlace(
+                name, Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder)))
+            )
         folder = work / name
         folder.mkdir()
         small = self.small and small_disk(name, folder)
@@ -154,12 +186,12 @@ class _Slice:
         round_ = Round(plan, place, work)
         try:
             round_.run(possible(place))
-        except (
-            LedgerError
-        ) as error:  # the ledger cannot even be looked at: that is a finding, and its place the evidence
+        except LedgerError as error:  # the ledger cannot even be looked at: that is a finding, and its place the evidence
             round_.verdict.found("unusable", f"{type(error).__name__}: {error}")
         verdict = round_.verdict
-        round_.counts.update(overspent=verdict.overspent, lost=verdict.lost, unsound=verdict.unsound)
+        round_.counts.update(
+            overspent=verdict.overspent, lost=verdict.lost, unsound=verdict.unsound
+        )
         round_.counts["findings"] = sum(verdict.counts.values())
         after = time.monotonic() - self.begun
         line = {
@@ -205,7 +237,9 @@ def added_up(folder: Path) -> Counter[str]:
         line = json.loads(text)
         if line["broken"] is None:
             total.update(line["counts"])
-            total.update({"rounds": 1, f"charges, {line['place']}": line["counts"].get("charges", 0)})
+            total.update(
+                {"rounds": 1, f"charges, {line['place']}": line["counts"].get("charges", 0)}
+            )
     return total
 
 

@@ -68,7 +68,9 @@ def plain_row(rng: random.Random) -> bytes:
 
 def rows_of(rng: random.Random, variant: str, *, odd: float = 0.0) -> list[bytes]:
     """Return the rows of a table: the variants of one seed differ in one row."""
-    rows = [odd_row(rng) if rng.random() < odd else plain_row(rng) for _ in range(rng.randrange(1, 60))]
+    rows = [
+        odd_row(rng) if rng.random() < odd else plain_row(rng) for _ in range(rng.randrange(1, 60))
+    ]
     place, other = rng.randrange(len(rows)), odd_row(rng) if rng.random() < 0.7 else plain_row(rng)
     if variant == "added":
         rows.insert(place, other)
@@ -90,7 +92,9 @@ def _table(odd: float = 0.0, end: bytes = b"\n", mark: bytes = b"") -> Maker:
 def _long(rng: random.Random, variant: str) -> bytes:
     rows = rows_of(rng, variant)
     size = rng.choice((70_000, 1_048_570, 1_048_577, 2_200_000))
-    rows.insert(rng.randrange(len(rows)), f"{TEXT}9,".encode() + TEXT.encode() * (size // 4) + b",1")
+    rows.insert(
+        rng.randrange(len(rows)), f"{TEXT}9,".encode() + TEXT.encode() * (size // 4) + b",1"
+    )
     return b"".join(line + b"\n" for line in (HEADER, *rows))
 
 
@@ -124,9 +128,12 @@ def _scores(kind: str) -> Maker:
         if variant != "plain":
             scores[place] = other
         lines += [
-            f"c{i}{rng.choice(('', ' x', 'é', '漢'))},{score}{behind}" for i, score in enumerate(scores)
+            f"c{i}{rng.choice(('', ' x', 'é', '漢'))},{score}{behind}"
+            for i, score in enumerate(scores)
         ]
-        if kind == "refused":  # what is refused is public: the place of the line and its public fields
+        if (
+            kind == "refused"
+        ):  # what is refused is public: the place of the line and its public fields
             lines.insert(
                 rng.randrange(1, len(lines) + 1),
                 rng.choice((f"{TEXT}", f'c"x,{_answer(rng)},n', f"a,{_answer(rng)}")),
@@ -164,7 +171,10 @@ def _markers(rng: random.Random, variant: str) -> bytes:
 
 def _plink(rng: random.Random, variant: str) -> bytes:
     rows = [row.replace(",", "  ") for row in _marker_counts(rng, variant)]
-    lines = [f"   1   rs{i}  {1000 + i}   A   G  {row}  1.{NUMBER}  {TEXT} \n" for i, row in enumerate(rows)]
+    lines = [
+        f"   1   rs{i}  {1000 + i}   A   G  {row}  1.{NUMBER}  {TEXT} \n"
+        for i, row in enumerate(rows)
+    ]
     return (" CHR  SNP   BP  A1  A2   T   U   OR   P \n" + "".join(lines)).encode()
 
 
@@ -174,7 +184,15 @@ def _marker_counts(rng: random.Random, variant: str) -> list[str]:
         if kind < 0.7:
             return f"{rng.randrange(160)}.{NUMBER},{rng.randrange(160)}.{NUMBER}"
         return rng.choice(
-            (f"{TEXT},1", f"1,{TEXT},2", f"-1.{NUMBER},1e308", f"nan,inf{TEXT}", f'"3{TEXT}', ",", f"1{TEXT}")
+            (
+                f"{TEXT},1",
+                f"1,{TEXT},2",
+                f"-1.{NUMBER},1e308",
+                f"nan,inf{TEXT}",
+                f'"3{TEXT}',
+                ",",
+                f"1{TEXT}",
+            )
         )
 
     rows = [counts() for _ in range(rng.randrange(1, 8))]
@@ -195,7 +213,9 @@ def _answers(kind: str) -> Maker:
             *(f"{rng.choice(LABELS)}{i},{answer}".encode() for i, answer in enumerate(answers)),
         ]
         if kind == "refused":
-            wrong = rng.choice((f'"a,{TEXT}', f'a"b,5.{NUMBER}', f'"a"b,{TEXT}', f'"" ,{TEXT}')).encode()
+            wrong = rng.choice(
+                (f'"a,{TEXT}', f'a"b,5.{NUMBER}', f'"a"b,{TEXT}', f'"" ,{TEXT}')
+            ).encode()
             lines.insert(rng.randrange(1, len(lines) + 1), wrong)
         if kind == "long":
             lines.insert(
@@ -209,7 +229,9 @@ def _answers(kind: str) -> Maker:
 
 def _domain(labels: tuple[str, ...], end: str = "\n") -> Maker:
     def make(rng: random.Random, variant: str) -> bytes:
-        return ("name,code" + end + "".join(f"{label},{i}{end}" for i, label in enumerate(labels))).encode()
+        return (
+            "name,code" + end + "".join(f"{label},{i}{end}" for i, label in enumerate(labels))
+        ).encode()
 
     return make
 

@@ -18,7 +18,9 @@ MARKS = (TEXT.encode(), NUMBER.encode(), TEXT.encode("utf-16-le"))
 QUIET = 10_000
 """Above this epsilon a released number may come close to a private one: that is what it is for."""
 
-BROKEN = re.compile(rb"Traceback|Exception ignored|Warning:|Fatal Python|Segmentation|core dumped|\bFile \"")
+BROKEN = re.compile(
+    rb"Traceback|Exception ignored|Warning:|Fatal Python|Segmentation|core dumped|\bFile \""
+)
 SAID_SO = (b"sordino stopped because of a defect in itself",)
 JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 """How a journal begins that undoes a write of SQLite."""
@@ -77,10 +79,12 @@ def declared(case: Case) -> bool:
     given += [word.split("=", 1)[1] for word in words if word.startswith("--domain=")]
     if any(name not in {*DOMAINS, *ODD_DOMAINS} for name in given):
         return True
-    if case.path[0] == "select":  # its labels are public: a table of another kind is declared to hold such
-        return not any(word in {"s.csv", "s2.csv", "refused.csv", "m.csv", "m.tdt"} for word in words) or (
-            bool({"m.csv", "m.tdt"} & set(words)) and "--score" in words
-        )
+    if (
+        case.path[0] == "select"
+    ):  # its labels are public: a table of another kind is declared to hold such
+        return not any(
+            word in {"s.csv", "s2.csv", "refused.csv", "m.csv", "m.tdt"} for word in words
+        ) or (bool({"m.csv", "m.tdt"} & set(words)) and "--score" in words)
     return case.path[0] == "above" and "-" in words and not case.stdin.startswith("a")
 
 
@@ -95,7 +99,11 @@ def _no_mark(case: Case, seen: Outcome) -> Iterator[str]:
         # The file of `--output` is what stdout would have been.
         if name == "case/new.json" and declared(case):
             continue
-        if name not in _inputs(case) and any(mark in data for mark in MARKS) and case.path[0] != "audit":
+        if (
+            name not in _inputs(case)
+            and any(mark in data for mark in MARKS)
+            and case.path[0] != "audit"
+        ):
             yield f"a private value in the file {name}"
 
 
@@ -121,7 +129,9 @@ def _streams(case: Case) -> bool:
 def _refused(case: Case, seen: Outcome) -> Iterator[str]:
     if seen.code in {0, None} or not seen.out or case.stdout == "terminal":
         return
-    if (case.path[0] == "audit" and seen.code == 6) or (case.path[-1] == "verify" and seen.code == 5):
+    if (case.path[0] == "audit" and seen.code == 6) or (
+        case.path[-1] == "verify" and seen.code == 5
+    ):
         return
     # An export of a damaged ledger ends where the damage begins: what was written before are whole records.
     if case.path[-1] == "export" and seen.code == 5 and _whole(seen.out):
@@ -186,7 +196,9 @@ def _shape(case: Case, seen: Outcome) -> Iterator[str]:
     ):
         return
     forms = [
-        value for word, value in zip(case.arguments, case.arguments[1:], strict=False) if word == "--format"
+        value
+        for word, value in zip(case.arguments, case.arguments[1:], strict=False)
+        if word == "--format"
     ]
     given = any(word.startswith(("--format=", "--as", "--version")) for word in case.arguments)
     if (
@@ -236,7 +248,11 @@ def _ledger(case: Case, seen: Outcome) -> Iterator[str]:
 
 def _paid(case: Case, seen: Outcome) -> Iterator[str]:
     words = {word.partition("=")[0] for word in case.arguments}
-    releases = case.path[0] not in {"ledger", "plan", "audit"} and not words & {"--help", "-h", "--version"}
+    releases = case.path[0] not in {"ledger", "plan", "audit"} and not words & {
+        "--help",
+        "-h",
+        "--version",
+    }
     if seen.code == 0 and releases and not words & {"--ledger", "--no-ledger", "--seed"}:
         yield "a release of which nobody said who pays"
 
@@ -258,7 +274,9 @@ def differences(case: Case, one: Outcome, other: Outcome) -> Iterator[str]:
         return
     if one.code != other.code:
         yield f"neighbors: exit codes {one.code} and {other.code}"
-    elif one.err != other.err and "--no-quiet" not in case.arguments:  # how far it is by now, is time
+    elif (
+        one.err != other.err and "--no-quiet" not in case.arguments
+    ):  # how far it is by now, is time
         yield "neighbors: other words on stderr"
     elif case.path != ("above",) and _form(one.out) != _form(
         other.out

@@ -70,15 +70,23 @@ def _make(library: Path, folder: Path, seed: int) -> None:
     _ledger(library, folder)
 
 
-def _typed_rows(rng: random.Random, variant: str) -> list[tuple[str | None, str | None, float | None, str]]:
+def _typed_rows(
+    rng: random.Random, variant: str
+) -> list[tuple[str | None, str | None, float | None, str]]:
     def row() -> tuple[str | None, str | None, float | None, str]:
         label = rng.choice(LABELS[:3]) if rng.random() < 0.8 else f"{TEXT}label"
-        return f"{TEXT}u{rng.randrange(12)}", label, float(f"{rng.randrange(100)}.{NUMBER}"), f"{TEXT}note"
+        return (
+            f"{TEXT}u{rng.randrange(12)}",
+            label,
+            float(f"{rng.randrange(100)}.{NUMBER}"),
+            f"{TEXT}note",
+        )
 
     rows = [row() for _ in range(50)]
     numbers = (None, float("nan"), float("inf"), -float("inf"), -0.0, 1e308, 5e-324)
     rows += [
-        (f"{TEXT}odd", None if value is None else f"{TEXT}label", value, f"{TEXT}note") for value in numbers
+        (f"{TEXT}odd", None if value is None else f"{TEXT}label", value, f"{TEXT}note")
+        for value in numbers
     ]
     if variant == "added":
         rows.append((None, f"{TEXT}new", 3.5, f"{TEXT}new"))

@@ -94,7 +94,11 @@ def _domain(rng: random.Random) -> list[Group]:
         if rng.random() < 0.5:
             return [["--domain-sql", "SELECT name FROM 'd.csv'"], ["--domain-sql-file", "d.csv"]]
         return [["--domain-sql", rng.choice(RIGHT["domain_sql"])]]
-    return [["--domain-range", rng.choice(RIGHT["domain_range"])]] if kind < 0.85 else [["--assume-public"]]
+    return (
+        [["--domain-range", rng.choice(RIGHT["domain_range"])]]
+        if kind < 0.85
+        else [["--assume-public"]]
+    )
 
 
 def _epsilon(rng: random.Random) -> Group:
@@ -116,7 +120,9 @@ def _table(rng: random.Random, groups: list[Group]) -> list[Group]:
 
 def _grouped(rng: random.Random) -> list[Group]:
     return (
-        [] if rng.random() < 0.7 else [["--by", "item"], ["--domain", "d.csv"], ["--domain-column", "name"]]
+        []
+        if rng.random() < 0.7
+        else [["--by", "item"], ["--domain", "d.csv"], ["--domain-column", "name"]]
     )
 
 
@@ -152,7 +158,13 @@ def _quantile(rng: random.Random) -> list[Group]:
 def _sum(rng: random.Random) -> list[Group]:
     return _table(
         rng,
-        [["--column", "price"], ["--cap", "1000"], ["--lower", "0"], *_unit(rng, rows=True), *_grouped(rng)],
+        [
+            ["--column", "price"],
+            ["--cap", "1000"],
+            ["--lower", "0"],
+            *_unit(rng, rows=True),
+            *_grouped(rng),
+        ],
     )
 
 
@@ -160,7 +172,9 @@ def _randomize(rng: random.Random) -> list[Group]:
     chosen = [["--column", "price"], ["--lower", "0"], ["--upper", "100"], _epsilon(rng)]
     unit = [] if rng.random() < 0.5 else [["--user", "user"], ["--max-rows", "2"]]
     if rng.random() < 0.5:
-        more = [["--ledger", "l.db"], ["--account", "pipe"]] if rng.random() < 0.3 and not unit else []
+        more = (
+            [["--ledger", "l.db"], ["--account", "pipe"]] if rng.random() < 0.3 and not unit else []
+        )
         return [["-"], *chosen, *unit, *more]
     if rng.random() < 0.3:
         return [["t.csv"], *chosen, ["--ledger", "l.db"], ["--account", "rows"]]
@@ -406,5 +420,9 @@ def _around(rng: random.Random, case: Case) -> None:
         case.mode = "process"
     elif kind < 0.07:
         case.nobody = True
-    plain = case.signal is None and (case.stdout, case.stderr) == ("file", "file") and case.mode == "fork"
+    plain = (
+        case.signal is None
+        and (case.stdout, case.stderr) == ("file", "file")
+        and case.mode == "fork"
+    )
     case.paired = plain and rng.random() < 0.15

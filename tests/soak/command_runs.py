@@ -93,7 +93,9 @@ class Stage:
             names = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%account'"
             ).fetchall()
-            rows = connection.execute(f'SELECT name, spent, allowance FROM "{names[0][0]}"').fetchall()
+            rows = connection.execute(
+                f'SELECT name, spent, allowance FROM "{names[0][0]}"'
+            ).fetchall()
         except (sqlite3.Error, IndexError):
             return None
         finally:
@@ -116,8 +118,12 @@ class Stage:
 
 def _readable_by_others() -> bool:
     """Tell whether somebody else, too, can import what a run imports late."""
-    places = [Path(path) for path in (os.__file__, __file__, command_files.__file__, *sys.path) if path]
-    whole = {parent for place in places if place.exists() for parent in (place, *place.resolve().parents)}
+    places = [
+        Path(path) for path in (os.__file__, __file__, command_files.__file__, *sys.path) if path
+    ]
+    whole = {
+        parent for place in places if place.exists() for parent in (place, *place.resolve().parents)
+    }
     return os.geteuid() == 0 and all(path.stat().st_mode & 0o005 >= 0o004 for path in whole)
 
 
@@ -128,7 +134,12 @@ def environment_of(case: Case, stage: Stage) -> dict[str, str]:
         for name in ("PATH", "PYTHONPATH", "OPENBLAS_NUM_THREADS")
         if name in os.environ
     }
-    plain = {"HOME": str(stage.folder), "LANG": "C.UTF-8", "TERM": "xterm", "PYTHONDONTWRITEBYTECODE": "1"}
+    plain = {
+        "HOME": str(stage.folder),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     return kept | plain | {"TMPDIR": str(stage.temporary)} | case.environment
 
 
@@ -271,7 +282,11 @@ def _open_streams(case: Case) -> None:
         lines = place == 2 or os.isatty(place)
         raw = open(place, mode + "b", closefd=False)  # noqa: SIM115
         return io.TextIOWrapper(
-            raw, encoding=encoding, errors=errors, line_buffering=lines and mode == "w", newline=None
+            raw,
+            encoding=encoding,
+            errors=errors,
+            line_buffering=lines and mode == "w",
+            newline=None,
         )
 
     sys.stdin, sys.stdout, sys.stderr = (  # type: ignore[assignment]
@@ -315,7 +330,11 @@ def run_forked(case: Case, stage: Stage, variant: str = "plain") -> Outcome:
     outcome = _wait(case, child, streams, ready, begun)
     os.close(ready)
     streams.ended()
-    outcome.out, outcome.err, outcome.left = streams.said("out"), streams.said("err"), stage.left(names)
+    outcome.out, outcome.err, outcome.left = (
+        streams.said("out"),
+        streams.said("err"),
+        stage.left(names),
+    )
     outcome.before, outcome.after = before, None if before is None else stage.spent()
     return outcome
 
@@ -326,7 +345,11 @@ def _enter(case: Case, stage: Stage) -> None:
     os.environ.clear()
     os.environ.update(environment)
     bound()
-    for name in ("SIGTERM", "SIGHUP", "SIGINT"):  # as `main` has it: so no signal of ours comes too early
+    for name in (
+        "SIGTERM",
+        "SIGHUP",
+        "SIGINT",
+    ):  # as `main` has it: so no signal of ours comes too early
         signal.signal(getattr(signal, name), signal.default_int_handler)
     if case.nobody and stage.shared:
         os.setgroups([])
@@ -366,4 +389,6 @@ def _wait(case: Case, child: int, streams: Streams, ready: int, begun: float) ->
         pause = min(pause * 1.5, 0.02)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)  # what it started ends with it
-    return Outcome(code, b"", b"", time.monotonic() - begun, used.ru_maxrss * 1024, signalled=signalled)
+    return Outcome(
+        code, b"", b"", time.monotonic() - begun, used.ru_maxrss * 1024, signalled=signalled
+    )

@@ -99,7 +99,9 @@ def _ledger_keeps_a_row() -> None:
     pay = select.open_payer
 
     @contextmanager
-    def telling(run: Any, mechanism: Any, label: str, detail: dict[str, Any], **more: Any) -> Iterator[Any]:
+    def telling(
+        run: Any, mechanism: Any, label: str, detail: dict[str, Any], **more: Any
+    ) -> Iterator[Any]:
         with open(detail["source"], "rb") as file:  # noqa: PTH123
             detail["peek"] = file.read(4000).decode("utf-8", "replace")
         with pay(run, mechanism, label, detail, **more) as payer:

@@ -56,7 +56,16 @@ ODD_TABLES = (
     "text.db",
 )
 DOMAINS = ("d.csv", "d.csv", "dodd.csv", "dcrlf.csv", "d.parquet")
-ODD_DOMAINS = ("dtwice.csv", "dempty.csv", "dhead.csv", "dbytes.csv", "missing.csv", "folder", "text.db", "")
+ODD_DOMAINS = (
+    "dtwice.csv",
+    "dempty.csv",
+    "dhead.csv",
+    "dbytes.csv",
+    "missing.csv",
+    "folder",
+    "text.db",
+    "",
+)
 LEDGERS = (
     "l.db",
     "l.db",
@@ -256,7 +265,13 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "input_a": ("1", "a"),
     "input_b": ("2", "b"),
     "confidence": ("0.9", "0.99"),
-    "name": ("NoisyTopK", "PermuteAndFlip", "RandomizedResponse", "LaplaceMechanism", "StepSelection"),
+    "name": (
+        "NoisyTopK",
+        "PermuteAndFlip",
+        "RandomizedResponse",
+        "LaplaceMechanism",
+        "StepSelection",
+    ),
     "answers": ("10", "100"),
     "candidates": ("2", "20", "100"),
     "split": ("variance", "success", "0.5"),
@@ -310,7 +325,23 @@ ODD: dict[str, tuple[str, ...]] = {
     "url": LEDGERS,
     "ledger_url": LEDGERS,
     "account": ("poor", "rho", "pipe", "nobody", "", "é", "a\nb", "x" * 300),
-    "delimiter": (";", "\\t", "\t", "", "ab", "1", ".", "-", "e", "é", "\n", '"', " ", "|", "\0"[:0]),
+    "delimiter": (
+        ";",
+        "\\t",
+        "\t",
+        "",
+        "ab",
+        "1",
+        ".",
+        "-",
+        "e",
+        "é",
+        "\n",
+        '"',
+        " ",
+        "|",
+        "\0"[:0],
+    ),
     "encoding": ("latin-1", "UTF8", "klingon", "", "utf-16", "ascii", "cp1252", "utf-16-le"),
     "types": (
         "item=integer",

@@ -53,7 +53,11 @@ def work(asked: argparse.Namespace) -> int:
         command_twins.install(asked.broken)
     if asked.case is not None:
         return _show(make_case(asked.case), stage)
-    end, number, done = time.monotonic() + 60 * asked.minutes, asked.seed * 10_000_000 + asked.worker, 0
+    end, number, done = (
+        time.monotonic() + 60 * asked.minutes,
+        asked.seed * 10_000_000 + asked.worker,
+        0,
+    )
     seen = _nothing()
     while time.monotonic() < end and (asked.cases is None or done < asked.cases):
         case = make_case(number)
@@ -87,9 +91,13 @@ def _look(case: Case, stage: Stage, seen: dict[str, Any]) -> None:
     found = list(command_laws.breaches(case, one))
     runs = [one]
     if case.paired and not found:
-        variant = "replaced" if {"replace-one", "randomize", "select"} & set(case.arguments) else "added"
+        variant = (
+            "replaced" if {"replace-one", "randomize", "select"} & set(case.arguments) else "added"
+        )
         runs.append(run_forked(case, stage, variant))
-        found = list(command_laws.breaches(case, runs[1])) or list(command_laws.differences(case, *runs))
+        found = list(command_laws.breaches(case, runs[1])) or list(
+            command_laws.differences(case, *runs)
+        )
     seen["cases"] += 1
     seen["runs"] += len(runs)
     seen["paths"][" ".join(case.path)] += len(runs)
@@ -132,7 +140,9 @@ def _show(case: Case, stage: Stage) -> int:
         print(part, file=sys.stderr)
     found = list(command_laws.breaches(case, one))
     if case.paired:
-        variant = "replaced" if {"replace-one", "randomize", "select"} & set(case.arguments) else "added"
+        variant = (
+            "replaced" if {"replace-one", "randomize", "select"} & set(case.arguments) else "added"
+        )
         other = run_forked(case, stage, variant)
         for part in _parts(other):
             print(part, file=sys.stderr)

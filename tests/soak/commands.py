@@ -83,7 +83,9 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
         help="where to begin: the same seed, the same cases; by default, what the clock says",
     )
     parser.add_argument("--case", type=int, metavar="SEED", help="look at one case, and show it")
-    parser.add_argument("--broken", choices=TWINS, help="break one thing, and stop when that is found")
+    parser.add_argument(
+        "--broken", choices=TWINS, help="break one thing, and stop when that is found"
+    )
     parser.add_argument("--only", metavar="WORD", help="only cases whose command has this word")
     parser.add_argument("--stop", action="store_true", help="stop at the first finding")
     parser.add_argument("--processes", type=int, default=1)
@@ -133,12 +135,17 @@ def _start(asked: argparse.Namespace, seed: int, place: int, home: Path) -> subp
     line += ["--processes", str(asked.processes), "--folder", str(home / str(place)), *more]
     import sordino
 
-    paths = [str(Path(__file__).resolve().parents[1]), str(Path(sordino.__file__).resolve().parents[1])]
+    paths = [
+        str(Path(__file__).resolve().parents[1]),
+        str(Path(sordino.__file__).resolve().parents[1]),
+    ]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment)
 
 
-def _listen(workers: list[subprocess.Popen[str]], summary: Summary, begun: float, *, stop: bool) -> None:
+def _listen(
+    workers: list[subprocess.Popen[str]], summary: Summary, begun: float, *, stop: bool
+) -> None:
     import selectors
 
     waiting = selectors.DefaultSelector()
@@ -185,7 +192,11 @@ def _add(summary: Summary, said: dict[str, Any]) -> None:
         summary.times[one["like"]] += 1
         if summary.times[one["like"]] == 1:
             summary.found.append(one)
-            print(f"FOUND {one['law']}\n  seed {one['seed']}: {one['line']}", file=sys.stderr, flush=True)
+            print(
+                f"FOUND {one['law']}\n  seed {one['seed']}: {one['line']}",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def told(summary: Summary) -> str:
@@ -215,14 +226,26 @@ def shell_line(case: Case) -> str:
         "terminal": "(terminal)",
         "file": "",
     }
-    words = [f"{name}={value}" for name, value in case.environment.items()] + ["sordino", *case.arguments]
-    line = shlex.join(word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words)
+    words = [f"{name}={value}" for name, value in case.environment.items()] + [
+        "sordino",
+        *case.arguments,
+    ]
+    line = shlex.join(
+        word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words
+    )
     behind = {"null": "", "closed": "<&-"}.get(case.stdin, f"<{case.stdin}")
     error = "" if case.stderr == "file" else "2" + ends[case.stderr]
     coming = "" if case.signal is None else f"({case.signal[0]} after {case.signal[1]:.3f} s)"
     return " ".join(
         part
-        for part in (line, behind, ends[case.stdout], error, coming, "(as nobody)" if case.nobody else "")
+        for part in (
+            line,
+            behind,
+            ends[case.stdout],
+            error,
+            coming,
+            "(as nobody)" if case.nobody else "",
+        )
         if part
     )
 

@@ -65,7 +65,9 @@ def stop(round_: Round) -> None:
 
 def clock(round_: Round) -> None:
     """Set the clocks of some processes, each to another year."""
-    for place in round_.chance.sample(list(round_.lives), round_.chance.randrange(1, len(round_.lives) + 1)):
+    for place in round_.chance.sample(
+        list(round_.lives), round_.chance.randrange(1, len(round_.lives) + 1)
+    ):
         os.kill(round_.lives[place][0], signal.SIGUSR1)
         round_.counts["clocks"] += 1
 
@@ -76,7 +78,11 @@ def void(round_: Round) -> None:
         return
     life = round_.dead.pop(round_.chance.randrange(len(round_.dead)))
     path = round_.heard / str(life)
-    left = [told for told in witness.of_life(path).charges.values() if told.open] if path.exists() else []
+    left = (
+        [told for told in witness.of_life(path).charges.values() if told.open]
+        if path.exists()
+        else []
+    )
     for told in left[-8:]:
         round_.said.say("V", told.id)
         try:
@@ -93,7 +99,9 @@ def grant(round_: Round) -> None:
     parent, child = round_.chance.choice((("large", "team"), ("mixed", "crew")))
     share = Sums(Fraction(round_.chance.randrange(1, 10**6)))
     if child == "crew":
-        share = share._replace(pure=Fraction(round_.chance.randrange(1, 10**7)), failing=Fraction(1000))
+        share = share._replace(
+            pure=Fraction(round_.chance.randrange(1, 10**7)), failing=Fraction(1000)
+        )
     round_.said.say("G", child, share)
     try:
         done = granted(round_.account(parent), child, share)
@@ -237,7 +245,11 @@ def no_room(round_: Round) -> None:
 def restart(round_: Round) -> None:
     """Stop the server in one of three ways, and start it after a moment."""
     server = _server(round_).server
-    ways = {"fast": server.stop, "immediate": lambda: server.stop(signal.SIGQUIT), "killed": server.kill}
+    ways = {
+        "fast": server.stop,
+        "immediate": lambda: server.stop(signal.SIGQUIT),
+        "killed": server.kill,
+    }
     name = round_.chance.choice(list(ways))
     ways[name]()
     if round_.chance.random() < 0.3:

@@ -57,7 +57,9 @@ def remove_small_disk(folder: Path) -> None:
 def scratch(folder: Path | None = None) -> Iterator[Path]:
     """Lend a folder for files that nobody keeps, in memory unless another place is named."""
     place = folder or (MEMORY if os.access(MEMORY, os.W_OK) else None)
-    with tempfile.TemporaryDirectory(prefix="sordino-soak-", dir=place, ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="sordino-soak-", dir=place, ignore_cleanup_errors=True
+    ) as name:
         Path(name).chmod(0o711)  # the user of the server passes through
         yield Path(name)
 

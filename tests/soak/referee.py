@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from soak.amounts import ATTO, SLACK, Sums, excess, total
 from soak.tables import Account, Charge, Event, Tables
-from soak.witness import Refusal, Told, Said
+from soak.witness import Refusal, Said, Told
 
 MOST = 5
 """So many findings of one kind are told; the others are counted."""
@@ -44,7 +44,13 @@ class Verdict:
 
 
 def judge(
-    tables: Tables, said: Said, budgets: dict[str, Sums], *, verdict: Verdict, full: bool, server: bool
+    tables: Tables,
+    said: Said,
+    budgets: dict[str, Sums],
+    *,
+    verdict: Verdict,
+    full: bool,
+    server: bool,
 ) -> None:
     """Compare a ledger at rest with everything that was said about it; `budgets` is what each account was made with."""
     if tables.damaged:
@@ -88,12 +94,16 @@ def _history(tables: Tables, name: str, verdict: Verdict) -> None:
         )
         head = hashlib.sha256(" ".join(map(str, covered)).encode()).hexdigest()
         if (event.number, event.after, event.limits, event.head) != (place, spent, limits, head):
-            verdict.found("history", f"event {event.number} of {name!r} does not follow from those before")
+            verdict.found(
+                "history", f"event {event.number} of {name!r} does not follow from those before"
+            )
             break
         over = max(over, excess(spent, limits, either=account.either))
     if (account.number, account.head) != (len(tables.events.get(name, ())), head):
         verdict.found("history", f"the account {name!r} is not at the end of its history")
-    of_charges = total([charge.charged for charge in tables.charges.values() if charge.account == name])
+    of_charges = total(
+        [charge.charged for charge in tables.charges.values() if charge.account == name]
+    )
     shares = total([child.limits for child in tables.accounts.values() if child.parent == name])
     if (account.sums, account.limits) != (of_charges.plus(shares), limits):
         verdict.found(
@@ -104,7 +114,8 @@ def _history(tables: Tables, name: str, verdict: Verdict) -> None:
     if over > 0:
         verdict.overspent += 1
         verdict.found(
-            "overspent", f"{name!r} was charged {over} more than its {account.limits} at some moment"
+            "overspent",
+            f"{name!r} was charged {over} more than its {account.limits} at some moment",
         )
 
 
@@ -120,7 +131,9 @@ def _budgets(tables: Tables, said: Said, budgets: dict[str, Sums], verdict: Verd
         most = budget.plus(said.granting[name]) if account.parent else budget
         least = budget.plus(said.granted[name]) if account.parent else budget
         if not (most.covers(account.limits) and account.limits.covers(least)):
-            verdict.found("allowance", f"{name!r} may spend {account.limits} and was given {least} to {most}")
+            verdict.found(
+                "allowance", f"{name!r} may spend {account.limits} and was given {least} to {most}"
+            )
         if excess(really[name], most, either=account.either) > 0:
             verdict.overspent += 1
             verdict.found("overspent", f"noise of {name!r} has spent {really[name]} of {most}")
@@ -159,7 +172,9 @@ def missing(told: Told, verdict: Verdict) -> None:
     """Judge a charge that is not in the ledger: that may be if nobody was told that it is."""
     if told.noise:
         verdict.lost += 1
-        verdict.found("lost", f"{told.label} was drawn {len(told.noise)} times, and is not in the ledger")
+        verdict.found(
+            "lost", f"{told.label} was drawn {len(told.noise)} times, and is not in the ledger"
+        )
     elif told.id is not None:
         verdict.found("forgotten", f"{told.label} was reserved, and is not in the ledger")
 
@@ -168,7 +183,11 @@ def holds(told: Told, charge: Charge, verdict: Verdict) -> bool:
     """Tell whether a charge holds at least what was said of it; what came later may have changed it further."""
     drawn = total(told.about[: len(told.noise)]).up()
     really = total(told.noise).up()
-    if not (charge.draws >= len(told.noise) and charge.used.covers(drawn) and charge.charged.covers(really)):
+    if not (
+        charge.draws >= len(told.noise)
+        and charge.used.covers(drawn)
+        and charge.charged.covers(really)
+    ):
         verdict.lost += 1
         verdict.found(
             "lost",
@@ -196,14 +215,16 @@ def _one(told: Told, charge: Charge, draws: list[Sums], said: Said, verdict: Ver
         or (total(draws)[:3], len(draws)) != (charge.used[:3], charge.draws)
     ):
         verdict.found(
-            "draws", f"{told.label} has {charge.draws} of {charge.used}; possible were {_words(possible)}"
+            "draws",
+            f"{told.label} has {charge.draws} of {charge.used}; possible were {_words(possible)}",
         )
     if charge.state == "settled":
         if not told.settling or told.kept:
             verdict.found("settled by nobody", f"{told.label} is settled at {charge.settled}")
         if not charge.charged.charges(total(told.noise)):
             verdict.found(
-                "settled", f"{told.label} is settled at {charge.charged}, its noise spent {total(told.noise)}"
+                "settled",
+                f"{told.label} is settled at {charge.charged}, its noise spent {total(told.noise)}",
             )
     elif charge.state == "void":
         if charge.id not in said.voiding or charge.charged != charge.used:
@@ -227,15 +248,21 @@ def _refusals(tables: Tables, said: Said, verdict: Verdict) -> None:
                 moments[name, left].append(event)
     for refusal in said.refusals:
         name, asked = refusal.account, refusal.amount
-        first, last = _number(tables, said, refusal.before, 0), _number(tables, said, refusal.after, 1 << 62)
+        first, last = (
+            _number(tables, said, refusal.before, 0),
+            _number(tables, said, refusal.after, 1 << 62),
+        )
         known = moments.get((name, refusal.left), [])
         at = known[bisect_left(known, first, key=_place) : bisect_left(known, last, key=_place)]
         if name in with_delta:
             asked = asked._replace(main=asked.main + SLACK)
         either = name in tables.accounts and tables.accounts[name].either
-        if not any(excess(event.after.plus(asked.up()), event.limits, either=either) > 0 for event in at):
+        if not any(
+            excess(event.after.plus(asked.up()), event.limits, either=either) > 0 for event in at
+        ):
             verdict.found(
-                "refused", f"{_shown(refusal)}, and that was never so between events {first} and {last}"
+                "refused",
+                f"{_shown(refusal)}, and that was never so between events {first} and {last}",
             )
 
 

@@ -93,9 +93,14 @@ class Round:
             "thirds": LARGE,
         }
         for name, nano in budgets.items():
-            Ledger.create(self.place.url, account=name, budget=Budget(epsilon=Fraction(nano, NANO)), **ABOUT)  # type: ignore[arg-type]
+            Ledger.create(
+                self.place.url, account=name, budget=Budget(epsilon=Fraction(nano, NANO)), **ABOUT
+            )  # type: ignore[arg-type]
         rho = Ledger.create(
-            self.place.url, account="rho", budget=Budget(epsilon=50, delta=1e-6, meter="zcdp"), **ABOUT
+            self.place.url,
+            account="rho",
+            budget=Budget(epsilon=50, delta=1e-6, meter="zcdp"),
+            **ABOUT,
         )  # type: ignore[arg-type]
         budgets["rho"] = int(rho.remaining * NANO)
         budgets["team"] = self.plan.charges * each // 50
@@ -108,18 +113,26 @@ class Round:
         warm()
         failing = 3 * self.plan.charges  # about half of what is asked for
         most = {
-            "mixed": Budget(epsilon=1000, delta=1e-6, order=ORDER, failures=Fraction(failing, ATTO)),
+            "mixed": Budget(
+                epsilon=1000, delta=1e-6, order=ORDER, failures=Fraction(failing, ATTO)
+            ),
             "either": Budget(epsilon=2, delta=1e-6, order=ORDER),
         }
         for name, budget in most.items():
             made = Ledger.create(self.place.url, account=name, budget=budget, **ABOUT)  # type: ignore[arg-type]
-            limits = made.remaining * NANO, Fraction(budget.epsilon) * NANO, Fraction(budget.failures) * ATTO
+            limits = (
+                made.remaining * NANO,
+                Fraction(budget.epsilon) * NANO,
+                Fraction(budget.failures) * ATTO,
+            )
             self.budgets[name] = Sums(*limits)
         rhos = Budget(epsilon=50, delta=1e-6, meter="zcdp", failures=Fraction(failing, ATTO))
         Ledger.create(self.place.url, account="deltas", budget=rhos, **ABOUT)  # type: ignore[arg-type]
         # No limit for epsilons, which do not count there.
         self.budgets["deltas"] = Sums(rhos.limit * NANO, Fraction(0), Fraction(failing), 1)
-        share = Sums(Fraction(LARGE // 10**5), Fraction(40_000 * self.plan.charges), Fraction(failing // 4))
+        share = Sums(
+            Fraction(LARGE // 10**5), Fraction(40_000 * self.plan.charges), Fraction(failing // 4)
+        )
         granted(self.account("mixed"), "crew", share)
         self.budgets["crew"] = share
 
@@ -175,7 +188,9 @@ class Round:
         for place, (process, life) in list(self.lives.items()):
             ended, status = os.waitpid(process, os.WNOHANG)
             if ended:
-                self.verdict.found("ended", f"life {life} ended with {os.waitstatus_to_exitcode(status)}")
+                self.verdict.found(
+                    "ended", f"life {life} ended with {os.waitstatus_to_exitcode(status)}"
+                )
                 del self.lives[place]
                 self.start(place)
 
@@ -272,7 +287,9 @@ class Round:
             accounts=len(sound),
             verified=sum(sound.values()),
             lives=self.born,
-            beyond=sum(one.either and one.pure_spent > one.pure_limit for one in held.accounts.values()),
+            beyond=sum(
+                one.either and one.pure_spent > one.pure_limit for one in held.accounts.values()
+            ),
         )
 
 

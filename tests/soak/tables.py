@@ -97,7 +97,9 @@ class Account(NamedTuple):
 
     @property
     def limits(self) -> Sums:
-        return _sums(self.allowance, max(0, self.pure_limit), self.failing_limit, int(self.pure_limit < 0))
+        return _sums(
+            self.allowance, max(0, self.pure_limit), self.failing_limit, int(self.pure_limit < 0)
+        )
 
     @property
     def sums(self) -> Sums:
@@ -144,7 +146,9 @@ def of(url: str) -> Tables:
 
 def _read(ask: Callable[[str], Iterable[Any]]) -> Tables:
     accounts = [Account(*row) for row in ask(f"SELECT {', '.join(Account._fields)} FROM ~account")]
-    charges = [Charge(*row) for row in ask(f"SELECT {', '.join(Charge._fields)} FROM ~charge ORDER BY id")]
+    charges = [
+        Charge(*row) for row in ask(f"SELECT {', '.join(Charge._fields)} FROM ~charge ORDER BY id")
+    ]
     tables = Tables(
         {account.name: account for account in accounts}, {charge.id: charge for charge in charges}
     )

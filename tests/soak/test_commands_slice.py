@@ -55,12 +55,23 @@ LAW = {
 }
 
 
-@pytest.mark.parametrize("twin", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.parametrize(
+    "twin", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
 @pytest.mark.sample(4)
 def test_what_is_broken_is_found(twin, capfd):
     assert (
         looked(
-            "--seed", 5, "--cases", 1500, "--minutes", 10, "--broken", twin, "--only", (QUICK | SLOW)[twin]
+            "--seed",
+            5,
+            "--cases",
+            1500,
+            "--minutes",
+            10,
+            "--broken",
+            twin,
+            "--only",
+            (QUICK | SLOW)[twin],
         )
         == 1
     )
@@ -77,13 +88,22 @@ def test_every_command_is_tried_and_a_seed_is_a_case():
     assert cases[17] == make_case(17)
     intents = [case.intent for case in cases]
     assert intents.count("right") > 1900
-    assert {case.stdout for case in cases} == {"file", "full", "closed", "gone", "early", "terminal"}
+    assert {case.stdout for case in cases} == {
+        "file",
+        "full",
+        "closed",
+        "gone",
+        "early",
+        "terminal",
+    }
     assert {case.stderr for case in cases} == {"file", "full", "closed", "gone", "terminal"}
 
 
 def test_recipes_name_commands_and_options_that_there_are():
     for path, recipe in RECIPES.items():
-        known = {name for param in leaves()[path].params for name in (*param.opts, *param.secondary_opts)}
+        known = {
+            name for param in leaves()[path].params for name in (*param.opts, *param.secondary_opts)
+        }
         for seed in range(50):
             given = {
                 words[0]
@@ -164,8 +184,14 @@ def test_neighbors_that_differ_in_public_are_found():
 
 @pytest.mark.slow
 def test_it_ends_by_itself():
-    line = [sys.executable, "-c", "from soak.commands import run; run(['--minutes', '0.01', '--seed', '3'])"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False, env={**_paths()})
+    line = [
+        sys.executable,
+        "-c",
+        "from soak.commands import run; run(['--minutes', '0.01', '--seed', '3'])",
+    ]
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=120, check=False, env={**_paths()}
+    )
     assert done.returncode == 0, done.stderr
     assert "command lines in" in done.stdout
 

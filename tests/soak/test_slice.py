@@ -33,8 +33,20 @@ QUICK = ("generous", "forgiving", "noise-first", "forgotten-flag", "returned-del
 
 def soak(folder: Path, *options: str) -> tuple[int, list[dict], str]:
     """Run the soak as its users do; return how it ended, what it counted in each round, and what it said."""
-    paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "soak", "charges", "--folder", str(folder), "--pause", "0.1", *options]
+    paths = os.pathsep.join(
+        [str(ROOT / "tests"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "soak",
+        "charges",
+        "--folder",
+        str(folder),
+        "--pause",
+        "0.1",
+        *options,
+    ]
     done = subprocess.run(
         command,
         env=os.environ | {"PYTHONPATH": paths},
@@ -45,7 +57,11 @@ def soak(folder: Path, *options: str) -> tuple[int, list[dict], str]:
     )
     results = folder / "charges.jsonl"
     assert results.exists(), done.stderr
-    return done.returncode, [json.loads(line) for line in results.read_text().splitlines()], done.stdout
+    return (
+        done.returncode,
+        [json.loads(line) for line in results.read_text().splitlines()],
+        done.stdout,
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +104,12 @@ def test_a_slice_finds_nothing(tmp_path, place, kinds):
     ):  # a full disk needs a system that can limit one, or the files of a process
         happened.pop("full disk")
     assert all(counts[happened[kind]] for kind in kinds if kind in happened)
-    assert (counts["overspent"], counts["lost"], counts["unsound"], counts["findings"]) == (0, 0, 0, 0)
+    assert (counts["overspent"], counts["lost"], counts["unsound"], counts["findings"]) == (
+        0,
+        0,
+        0,
+        0,
+    )
     assert counts["verified"] == counts["accounts"] == 10
     assert "0 overspent, 0 drawn charges lost, verify sound 10 of 10, 0 findings" in said
 
@@ -106,13 +127,24 @@ def test_slices_add_up_and_end_by_themselves(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in twins.TWINS]
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in twins.TWINS],
 )
 @pytest.mark.sample(8)
 def test_every_twin_is_convicted(tmp_path, name):
     charges = "300" if name in QUICK else "2000"
     code, rounds, said = soak(
-        tmp_path, "--broken", name, "--charges", charges, "--seconds", "4", "--minutes", "8", "--seed", "1"
+        tmp_path,
+        "--broken",
+        name,
+        "--charges",
+        charges,
+        "--seconds",
+        "4",
+        "--minutes",
+        "8",
+        "--seed",
+        "1",
     )
     assert code == 1, said
     assert rounds[-1]["found"]
@@ -193,7 +225,10 @@ def shortened(held: Tables) -> Tables:
 def edited(held: Tables) -> Tables:
     [events] = held.events.values()
     return replace(
-        held, events={"orders": [*events[:2], events[2]._replace(body=events[2].body + " "), *events[3:]]}
+        held,
+        events={
+            "orders": [*events[:2], events[2]._replace(body=events[2].body + " "), *events[3:]]
+        },
     )
 
 
@@ -218,12 +253,22 @@ def test_the_referee_finds_nothing_where_there_is_nothing(seen):
         (lambda held: change(held, "0.0.1", reserved=201), "amount"),
         (lambda held: change(held, "0.0.1", drawn=201), "draws"),
         (lambda held: change(held, "0.0.2", settled=1), "void"),
-        (lambda held: replace(held, labels=dict.fromkeys(held.labels, "0.0.9")), "charge of nobody"),
+        (
+            lambda held: replace(held, labels=dict.fromkeys(held.labels, "0.0.9")),
+            "charge of nobody",
+        ),
         (shortened, "history"),
         (edited, "history"),
-        (lambda held: replace(held, accounts={"orders": held.accounts["orders"]._replace(spent=0)}), "sums"),
         (
-            lambda held: replace(held, accounts={"orders": held.accounts["orders"]._replace(allowance=300)}),
+            lambda held: replace(
+                held, accounts={"orders": held.accounts["orders"]._replace(spent=0)}
+            ),
+            "sums",
+        ),
+        (
+            lambda held: replace(
+                held, accounts={"orders": held.accounts["orders"]._replace(allowance=300)}
+            ),
             "overspent",
         ),
         (lambda held: replace(held, damaged="page 7"), "damaged file"),
@@ -279,7 +324,9 @@ def test_a_copy_holds_what_was_said_before_it_was_begun(seen):
         judge_copy(copied, witness.read(folder), verdict)
         assert set(verdict.counts) == kinds
     verdict = Verdict()
-    judge_copy(Tables({}, {}), witness.read(folder, {"0": (folder / "0").read_text().index("R ")}), verdict)
+    judge_copy(
+        Tables({}, {}), witness.read(folder, {"0": (folder / "0").read_text().index("R ")}), verdict
+    )
     assert verdict.clean
 
 
@@ -297,7 +344,9 @@ def with_delta(tmp_path_factory):
     budget = Budget(epsilon=2, delta=1e-6, order=ORDER, failures=Fraction(1000, ATTO))
     ledger = Ledger.create(folder / "budget.db", account="mixed", budget=budget, **ABOUT)
     share = Sums(Fraction(10**6), Fraction(10**8), Fraction(500))
-    crew = ledger.grant("crew", share.main / NANO, pure=share.pure / NANO, failures=share.failing / ATTO)
+    crew = ledger.grant(
+        "crew", share.main / NANO, pure=share.pure / NANO, failures=share.failing / ATTO
+    )
 
     def charge(to, label, *parts, drawn):
         adds = total([part.adds for part in parts])
@@ -344,7 +393,9 @@ def test_an_account_with_a_delta_is_what_was_said_of_it(with_delta):
 
 
 def widened(held, **facts):
-    return replace(held, accounts=held.accounts | {"mixed": held.accounts["mixed"]._replace(**facts)})
+    return replace(
+        held, accounts=held.accounts | {"mixed": held.accounts["mixed"]._replace(**facts)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -424,6 +475,11 @@ def test_amounts_are_those_that_a_ledger_charges():
 
 def test_an_account_of_rhos_has_no_limit_for_epsilons():
     limits = Sums(Fraction(5), Fraction(0), Fraction(5), 1)
-    for spent, over in (((5, 0, 5, 1), 0), ((6, 0, 5, 1), 1), ((5, 0, 7, 1), 2), ((-3, 0, 0, 1), 3)):
+    for spent, over in (
+        ((5, 0, 5, 1), 0),
+        ((6, 0, 5, 1), 1),
+        ((5, 0, 7, 1), 2),
+        ((-3, 0, 0, 1), 3),
+    ):
         found = excess(Sums(*map(Fraction, spent[:3]), spent[3]), limits, either=False)
         assert max(0, found) == over

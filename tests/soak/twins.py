@@ -52,7 +52,9 @@ def checked_first() -> None:
     def checked(self: Ledger, chargeable: Any, **options: Any) -> Charge:
         account = self._pages.account()
         if amount_of(account.allowance - account.spent) < exact_cost(chargeable, account.meter):
-            raise BudgetExceeded(f"but {float(amount_of(account.allowance - account.spent)):.9f} remains")
+            raise BudgetExceeded(
+                f"but {float(amount_of(account.allowance - account.spent)):.9f} remains"
+            )
         return reserve(self, chargeable, **options)
 
     _put(Ledger, "reserve", checked)
@@ -88,9 +90,13 @@ def forgiving() -> None:
 def forgotten_flag() -> None:
     """That something had no epsilon is known of the last charge alone: then the epsilons of the others count again."""
     after = schema._TAKEN | {"impure": ":impure"}
-    update, event = schema._Change(kind="reserve", charge=":charge", after=after).written(":account")
+    update, event = schema._Change(kind="reserve", charge=":charge", after=after).written(
+        ":account"
+    )
     first, charge, *_ = schema.RESERVE.statements
-    fits = first[first.index(" WHERE name = :account AND meter") :].replace("impure + :impure", ":impure")
+    fits = first[first.index(" WHERE name = :account AND meter") :].replace(
+        "impure + :impure", ":impure"
+    )
     _put_reserve(update + fits, charge, event)
     _put_rule("impure = 0 AND pure_spent <= pure_limit", "pure_spent <= pure_limit")
 
@@ -108,7 +114,8 @@ def returned_delta() -> None:
     """A settlement gives back the delta of what has not failed, as if it were an epsilon that was not spent."""
     first, *rest = schema.SETTLE.statements
     settle = replace(
-        schema.SETTLE, statements=(first.replace(":failing = failing_drawn", ":failing >= 0"), *rest)
+        schema.SETTLE,
+        statements=(first.replace(":failing = failing_drawn", ":failing >= 0"), *rest),
     )
     assert settle != schema.SETTLE
     operations = tuple(settle if one is schema.SETTLE else one for one in schema.OPERATIONS)
@@ -175,15 +182,23 @@ def noise_first() -> None:
         def release(self, answers: Any, *, entropy: Any) -> Any:
             return self.result
 
-    def released(self: Charge, mechanism: Any, answers: Any, *, entropy: Any = None, **private: Any) -> Any:
-        return release(self, Before(mechanism, answers, entropy), answers, entropy=entropy, **private)
+    def released(
+        self: Charge, mechanism: Any, answers: Any, *, entropy: Any = None, **private: Any
+    ) -> Any:
+        return release(
+            self, Before(mechanism, answers, entropy), answers, entropy=entropy, **private
+        )
 
     _put(Charge, "release", released)
 
 
 def asynchronous() -> None:
     """A server may answer before what it has committed is written."""
-    _put(postgres, "_REQUIRE_DURABLE_COMMIT", "PERFORM set_config('synchronous_commit', 'off', true);")
+    _put(
+        postgres,
+        "_REQUIRE_DURABLE_COMMIT",
+        "PERFORM set_config('synchronous_commit', 'off', true);",
+    )
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------------

@@ -33,14 +33,20 @@ class Witness:
     """A file to which whole lines are added."""
 
     def __init__(self, path: Path) -> None:
-        self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.descriptor = os.open(
+            path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644
+        )
 
     def say(self, *words: object) -> None:
         line = (" ".join(map(str, words)).replace("\n", " ") + "\n").encode()
         try:
             os.write(self.descriptor, line)
-        except OSError:  # a limit on the size of files is for the ledger; this process lifts its own
-            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.getrlimit(resource.RLIMIT_FSIZE)[1],) * 2)
+        except (
+            OSError
+        ):  # a limit on the size of files is for the ledger; this process lifts its own
+            resource.setrlimit(
+                resource.RLIMIT_FSIZE, (resource.getrlimit(resource.RLIMIT_FSIZE)[1],) * 2
+            )
             os.write(self.descriptor, line)
 
     def close(self) -> None:

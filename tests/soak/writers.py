@@ -166,7 +166,10 @@ class Piece:
 def piece(account: str, size: int, part: Fraction, kind: str) -> Piece:
     """Return what an account is charged, one with a delta of some kind; of a pure epsilon only a part is spent."""
     if account not in _HOW_OFTEN:
-        worst, meter = size * (Fraction(1, 3) if account == "thirds" else Fraction(1)), meter_of(account)
+        worst, meter = (
+            size * (Fraction(1, 3) if account == "thirds" else Fraction(1)),
+            meter_of(account),
+        )
         # Nothing comes back on the other meter.
         spends = worst * part if meter == "pure" else worst
         return Piece(cost(worst, meter), Sums(worst), cost(worst * part, meter), Sums(spends))
@@ -244,7 +247,9 @@ def start(job: Job) -> int:
     """Start a process and return its number."""
     parent = os.getpid()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads; there are none
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # Python 3.12 warns of threads; there are none
         # A clock that is set at once waits until the child knows how.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         process = os.fork()
@@ -269,7 +274,9 @@ def _live(job: Job, parent: int) -> None:
     witness = Witness(job.witness / str(job.life))
     ledgers = {name: Ledger(job.url, name) for name in job.accounts}
     threads = [
-        threading.Thread(target=_Writer(job, number, ledgers, witness, chance.random()).run, daemon=True)
+        threading.Thread(
+            target=_Writer(job, number, ledgers, witness, chance.random()).run, daemon=True
+        )
         for number in job.writers
     ]
     for thread in threads:
@@ -341,7 +348,9 @@ class _Writer:
         step = "reserve"
         self.begun = time.monotonic()
         try:
-            charge = self.ledgers[account].reserve((*(part.cost for part in draws), spare.cost), label=label)
+            charge = self.ledgers[account].reserve(
+                (*(part.cost for part in draws), spare.cost), label=label
+            )
             self.witness.say("R", label, charge.id)
             ending = self.chance.choices(("settle", "block", "error", "left"), (55, 30, 10, 5))[0]
             for slot, worst in enumerate(draws):

@@ -63,7 +63,9 @@ def test_a_name_that_occurs_twice_blocks_nothing_else(made, tmp_path):
         lambda: count(source, "v"),
         lambda: prepare_counts(open_source(source), ROW, kind="rows", where="v > 1"),
     ):
-        with pytest.raises(InvalidParameter, match="'v' is the name of several columns. Rename them"):
+        with pytest.raises(
+            InvalidParameter, match="'v' is the name of several columns. Rename them"
+        ):
             ask()
 
 
@@ -79,7 +81,9 @@ def test_columns_behind_a_name_that_occurs_twice_are_their_own():
 
 
 @pytest.mark.parametrize("name", ["", "amount\n(EUR)", "a\tb", "a\u200bb", "x\x1b[31m", "x\u2028y"])
-@pytest.mark.parametrize("made", ["pandas", "Polars", "Arrow", "Parquet", "relation", "DuckDB file"])
+@pytest.mark.parametrize(
+    "made", ["pandas", "Polars", "Arrow", "Parquet", "relation", "DuckDB file"]
+)
 @pytest.mark.each_value
 def test_a_name_that_cannot_be_printed_blocks_nothing_else(made, name, tmp_path):
     if not name and made in {"relation", "DuckDB file"}:
@@ -106,7 +110,9 @@ def test_names_that_are_no_texts_are_their_texts():
 
 def test_a_column_that_became_the_index_is_found():
     frame = pd.DataFrame({"g": ["a"], "v": [1]}).set_index("g")
-    with pytest.raises(InvalidParameter, match=r"'g' stands in the index of the frame.*reset_index\(\)"):
+    with pytest.raises(
+        InvalidParameter, match=r"'g' stands in the index of the frame.*reset_index\(\)"
+    ):
         count(frame)
 
 

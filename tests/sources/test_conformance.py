@@ -63,9 +63,14 @@ def test_every_engine_answers_with_the_same_whole_numbers(source, engine, unit, 
 def test_the_table_tempts():
     """Its sums need more than 64 bits, and some units have more rows, and more labels, than may count."""
     table = arrow(rows(1))
-    assert max(conformance.largest(answers(table, f"numbers of {name}", "texts")) for name in "xb") > 1 << 64
+    assert (
+        max(conformance.largest(answers(table, f"numbers of {name}", "texts")) for name in "xb")
+        > 1 << 64
+    )
     for part, question in (("counts", "rows"), ("labels of g", "unlisted")):
-        bounded, every = (sum(answers(table, part, unit)[question].values()) for unit in ("texts", "rows"))
+        bounded, every = (
+            sum(answers(table, part, unit)[question].values()) for unit in ("texts", "rows")
+        )
         assert bounded < every
 
 
@@ -87,7 +92,8 @@ def test_one_unit_more_adds_its_own_answer(source, engine, unit, part):
     if unit == "texts":
         more = [("another unit", *row[1:]) for row in more]
     found, own, both = (
-        answers(source(engine, one), part, unit) for one in (table, more, [*table[:20], *more, *table[20:]])
+        answers(source(engine, one), part, unit)
+        for one in (table, more, [*table[:20], *more, *table[20:]])
     )
     assert differences(both, add(found, own)) == []
     if unit == "texts" and part == "counts":
@@ -110,7 +116,8 @@ def test_one_row_more_adds_its_own_answer(source, engine, part):
 
 
 @pytest.mark.parametrize(
-    ("value", "kind"), [(float(1 << 52), pa.float64()), ((1 << 62) - 1, pa.int64()), (-(1 << 62), pa.int64())]
+    ("value", "kind"),
+    [(float(1 << 52), pa.float64()), ((1 << 62) - 1, pa.int64()), (-(1 << 62), pa.int64())],
 )
 def test_sums_beyond_64_bits_are_exact(value, kind):
     question = asked(conformance.many(value, kind, 5000), GRIDS["one edge"])
@@ -134,7 +141,9 @@ TWINS = {
 def is_convicted(monkeypatch, source, dialect, part, unit="rows"):
     """Tell whether the server, asked in a dialect that is wrong, answers otherwise than the embedded engine."""
     monkeypatch.setattr(PostgresBackend, "dialect", dialect)
-    found, known = (answers(source(engine, rows(1)), part, unit) for engine in ("postgres", "arrow"))
+    found, known = (
+        answers(source(engine, rows(1)), part, unit) for engine in ("postgres", "arrow")
+    )
     return differences(found, known)
 
 

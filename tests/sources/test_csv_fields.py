@@ -42,7 +42,9 @@ def wanted(lines, form, indices):
 
 
 @pytest.mark.parametrize("indices", INDICES, ids=str)
-@pytest.mark.parametrize("form", [FORM, CsvFormat(quote=""), CsvFormat(delimiter="a", quote=",")], ids=repr)
+@pytest.mark.parametrize(
+    "form", [FORM, CsvFormat(quote=""), CsvFormat(delimiter="a", quote=",")], ids=repr
+)
 @pytest.mark.sample(4)
 def test_a_block_of_all_short_lines_is_split_as_each_line_alone(form, indices):
     assert found(WORDS, form, indices) == wanted(WORDS, form, indices)
@@ -50,7 +52,15 @@ def test_a_block_of_all_short_lines_is_split_as_each_line_alone(form, indices):
 
 @pytest.mark.parametrize(
     "lines",
-    [["a"], ['"'], [",,"], ['a"', '"a', '"a"b'], ['"a""b"', '""""'], ["a,é", '"é,""é"""'], ["a,b"] * 9],
+    [
+        ["a"],
+        ['"'],
+        [",,"],
+        ['a"', '"a', '"a"b'],
+        ['"a""b"', '""""'],
+        ["a,é", '"é,""é"""'],
+        ["a,b"] * 9,
+    ],
 )
 def test_small_blocks(lines):
     for indices in INDICES:
@@ -66,8 +76,13 @@ def test_blocks_of_random_lines(seed):
     rng = random.Random(seed)
     for _ in range(60):
         alphabet = rng.choice(['",ab', ",ab", '",aé"', "ab"])
-        lines = ["".join(rng.choices(alphabet, k=rng.randrange(1, 12))) for _ in range(rng.randrange(1, 30))]
-        even = [",".join(rng.choices(["", "a", "bé", '"a,b"', '""""'], k=3)) or "a" for _ in range(9)]
+        lines = [
+            "".join(rng.choices(alphabet, k=rng.randrange(1, 12)))
+            for _ in range(rng.randrange(1, 30))
+        ]
+        even = [
+            ",".join(rng.choices(["", "a", "bé", '"a,b"', '""""'], k=3)) or "a" for _ in range(9)
+        ]
         for some in (lines, even, [*even, rng.choice(lines), *even]):
             indices = sorted(rng.sample(range(6), rng.randrange(1, 4)))
             assert found(some, FORM, indices) == wanted(some, FORM, indices)
@@ -158,7 +173,10 @@ def peak(path, *names):
 
 @pytest.mark.parametrize(
     "what",
-    [what if what == "delimiters" else pytest.param(what, marks=pytest.mark.slow) for what in HOSTILE],
+    [
+        what if what == "delimiters" else pytest.param(what, marks=pytest.mark.slow)
+        for what in HOSTILE
+    ],
 )
 @pytest.mark.sample(4)
 def test_memory_is_bounded_whatever_lines_hold(tmp_path, what):
@@ -189,7 +207,9 @@ def test_lines_of_many_fields_come_in_pieces(tmp_path, monkeypatch, most, lines)
     monkeypatch.setattr(reader, "field_texts", watched)
     path = tmp_path / "x.csv"
     rows = [",".join(f'"{place}"' for place in range(number % 7)) or "x" for number in range(lines)]
-    path.write_text("".join(f"{line}\n" for line in [",".join(f"c{i}" for i in range(columns)), *rows]))
+    path.write_text(
+        "".join(f"{line}\n" for line in [",".join(f"c{i}" for i in range(columns)), *rows])
+    )
     any_of_them = " OR ".join(f"c{i} = '3'" for i in range(columns))
     ragged = open_source(path, csv=CsvFormat(ragged=True))
     question = prepare_counts(ragged, PrivacyUnit.row(), kind="rows", where=any_of_them)

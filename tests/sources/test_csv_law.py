@@ -83,7 +83,8 @@ def engine_reads(source):
             names = [f"c{index}" for index in range(len(NAMES))]
             answer = scan.ask(f"SELECT {', '.join(names)}, count(*) AS n FROM rows GROUP BY ALL")
             columns = [
-                [None if value is None else str(value) for value in answer[name].tolist()] for name in names
+                [None if value is None else str(value) for value in answer[name].tolist()]
+                for name in names
             ]
             masks = [getattr(answer[name], "mask", False) for name in names]
             assert all(mask is False or mask.shape for mask in masks)
@@ -251,7 +252,8 @@ def test_what_a_marked_line_says_does_not_depend_on_its_place(tmp_path):
     marked, plain = b"\xef\xbb\xbfu,i,n\n", b"v,x,y\n"
     form = CsvFormat(header=False, columns=NAMES)
     answers = [
-        check(tmp_path, contents, form) for contents in ([marked + plain], [plain + marked], [plain, marked])
+        check(tmp_path, contents, form)
+        for contents in ([marked + plain], [plain + marked], [plain, marked])
     ]
     assert answers == [Counter([("u", "i", "n"), ("v", "x", "y")])] * 3
 
@@ -259,7 +261,9 @@ def test_what_a_marked_line_says_does_not_depend_on_its_place(tmp_path):
 @pytest.mark.slow
 def test_a_mark_does_not_count_for_the_longest_line(tmp_path):
     plain, form = b"v,x,y\n", CsvFormat(header=False, columns=NAMES)
-    longest = b"a" * (lines_module.LONGEST - 4) + b",i,n"  # a mark, and the CR of a line end, do not count
+    longest = (
+        b"a" * (lines_module.LONGEST - 4) + b",i,n"
+    )  # a mark, and the CR of a line end, do not count
     assert check(tmp_path, [plain + b"\xef\xbb\xbf" + longest + b"\r\n"], form).total() == 2
     assert check(tmp_path, [plain + b"\xef\xbb\xbf" + b"a" + longest + b"\r\n"], form).total() == 1
 
@@ -272,7 +276,9 @@ def blocks(rng, size, longest):
             line = rng.choice([b"a", "é".encode(), b"\xff", b'"']) * rng.choice(
                 [longest - 1, longest, longest + 1, 2 * longest]
             )
-            line = rng.choice([line, line[:longest], b"u," + line[: longest - 2], line[: longest + 1]])
+            line = rng.choice(
+                [line, line[:longest], b"u," + line[: longest - 2], line[: longest + 1]]
+            )
         elif rng.random() < 0.9:
             line = b"u%d,i%d,n" % (rng.randrange(99), rng.randrange(99))
         else:
@@ -288,7 +294,10 @@ def test_no_boundary_matters(tmp_path, seed):
     """Blocks and limits are made small, so that every line lies at some boundary."""
     rng = random.Random(seed)
     longest, block = rng.choice([(60, 16), (60, 61), (60, 64), (60, 1000), (200, 150)])
-    with mock.patch.object(lines_module, "LONGEST", longest), mock.patch.object(lines_module, "BLOCK", block):
+    with (
+        mock.patch.object(lines_module, "LONGEST", longest),
+        mock.patch.object(lines_module, "BLOCK", block),
+    ):
         contents = [b"user,item,note\n" + b"".join(blocks(rng, 20_000, longest)) for _ in range(2)]
         check(tmp_path, [contents[0], contents[1].rstrip(b"\r\n")])
 
@@ -317,7 +326,10 @@ def test_a_large_file_with_bad_lines_spread(tmp_path):
 @pytest.mark.parametrize("block", [1, 2, 7, 16, 49, 50, 51, 52, 53, 101, 5000])
 def test_lines_are_cut_from_the_whole_file(tmp_path, block):
     """The pieces that are yielded, put together, are the file without what is too long."""
-    with mock.patch.object(lines_module, "LONGEST", 50), mock.patch.object(lines_module, "BLOCK", block):
+    with (
+        mock.patch.object(lines_module, "LONGEST", 50),
+        mock.patch.object(lines_module, "BLOCK", block),
+    ):
         lines = [bytes([97 + size % 26]) * size for size in range(1, 70)]
         path = tmp_path / "x.csv"
         path.write_bytes(b"\r\n".join(lines))

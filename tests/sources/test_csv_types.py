@@ -87,7 +87,9 @@ def written_texts(seed, date_format="%Y-%m-%d", **_marks):
     rng = random.Random(seed)
     days = [dt.date(2024, 2, 29), dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2024, 11, 3)]
     dates = [day.strftime(date_format) for day in days]
-    made = [date + time for date in dates for time in ("", " 12:00", "T23:59:59.5", " ", " 1:02:03")]
+    made = [
+        date + time for date in dates for time in ("", " 12:00", "T23:59:59.5", " ", " 1:02:03")
+    ]
     made += [date.replace("0", "", 1) for date in dates]
     made += ["".join(rng.choices(PIECES, k=rng.randrange(1, 9))) for _ in range(600)]
     return [*TEXTS, *made]
@@ -101,7 +103,9 @@ def values(path, form):
     def work(announce):
         with source.backend.scan(columns) as scan:
             announce(scan)
-            shown = ", ".join(f"coalesce(CAST(c{index} AS VARCHAR), '?') AS v{index}" for index in columns)
+            shown = ", ".join(
+                f"coalesce(CAST(c{index} AS VARCHAR), '?') AS v{index}" for index in columns
+            )
             answer = scan.ask(f"SELECT {shown} FROM rows")
             return list(zip(*(answer[f"v{index}"].tolist() for index in columns), strict=True))
 
@@ -132,17 +136,25 @@ def test_which_text_is_which_value(tmp_path, name):
     options = WRITTEN[name]
     columns = ("t", *KINDS, "end")
     form = CsvFormat(
-        delimiter=";", header=False, columns=columns, types={kind: kind for kind in KINDS}, **options
+        delimiter=";",
+        header=False,
+        columns=columns,
+        types={kind: kind for kind in KINDS},
+        **options,
     )
     texts = [text for text in written_texts(name, **options) if text]
     path = tmp_path / "t.csv"
-    path.write_bytes("".join(";".join([text] * (len(columns) - 1) + ["e"]) + "\n" for text in texts).encode())
+    path.write_bytes(
+        "".join(";".join([text] * (len(columns) - 1) + ["e"]) + "\n" for text in texts).encode()
+    )
     rows = values(path, form)
     assert [row[0] for row in rows] == texts
     for place, kind in enumerate(KINDS, start=1):
         read = {row[0]: read_back(row[place], kind) for row in rows}
         wanted = {text: declared_value(text, kind, **options) for text in texts}
-        assert {t: (value, wanted[t]) for t, value in read.items() if value != wanted[t]} == {}, kind
+        assert {t: (value, wanted[t]) for t, value in read.items() if value != wanted[t]} == {}, (
+            kind
+        )
         assert any(value is not None for value in read.values())
 
 
@@ -194,7 +206,11 @@ def test_a_german_file_adds_up(german, types):
 
 
 def counted(source, kind="rows", where=None, unit=None, **more):
-    return prepare_counts(source, unit or PrivacyUnit.row(), kind=kind, where=where, **more).run().values
+    return (
+        prepare_counts(source, unit or PrivacyUnit.row(), kind=kind, where=where, **more)
+        .run()
+        .values
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,7 +255,9 @@ def test_units_and_labels_are_declared_values(tmp_path):
     assert counted(open_source(path), "units", unit=PrivacyUnit("u")).tolist() == [6]
     items = counted(source, "items", unit=PrivacyUnit("u"), item="i", domain=["1", "2", "x"])
     assert items.tolist() == [1, 1, 0]
-    ranged = prepare_counts(source, PrivacyUnit.row(), kind="items", item="i", domain=range(3)).run()
+    ranged = prepare_counts(
+        source, PrivacyUnit.row(), kind="items", item="i", domain=range(3)
+    ).run()
     assert sum(ranged.values.tolist()) == 6
     assert counted(source, "rows", unit=PrivacyUnit("u", max_rows=1)).tolist() == [2]
 
@@ -297,7 +315,8 @@ def fates(folder, rows, form, where):
 
 
 FORM = CsvFormat(
-    types={"n": "integer", "d": "date", "t": "timestamp", "b": "boolean", "m": "decimal(9,2)"}, null="NA"
+    types={"n": "integer", "d": "date", "t": "timestamp", "b": "boolean", "m": "decimal(9,2)"},
+    null="NA",
 )
 WHERES = (
     "n > 3 OR m < 2",
@@ -335,7 +354,9 @@ def test_a_table_is_the_sum_of_its_rows(tmp_path, where):
         # One row more, one less, and one changed: at the first place, at the last, and in the middle.
         for at in (0, size // 2, size):
             more = rng.choice(some)
-            assert fates(tmp_path, [*rows[:at], more, *rows[at:]], FORM, where) == wanted + alone[more]
+            assert (
+                fates(tmp_path, [*rows[:at], more, *rows[at:]], FORM, where) == wanted + alone[more]
+            )
 
 
 NUMBERS = ("5", "2,5", "1.000", "-3", "7,125", "")
@@ -373,7 +394,9 @@ def test_neighbors_end_to_end(tmp_path, kind, max_rows):
 
 
 def test_a_cast_without_try_is_convicted(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_rows, "write_typed", lambda field, kind, form: f"CAST({field} AS {kind.engine})")
+    monkeypatch.setattr(
+        text_rows, "write_typed", lambda field, kind, form: f"CAST({field} AS {kind.engine})"
+    )
     monkeypatch.setattr(text_rows, "rehearse_types", lambda form: None)
     path, rows = tmp_path / "t.csv", "x\n" + "7\n" * 20
     form = CsvFormat(types={"x": "integer"})
@@ -500,7 +523,14 @@ def test_records_are_numbers_in_the_declared_marks(tmp_path, german):
     form = CsvFormat(delimiter=";", decimal=",", thousands=".", types={"x": "double", "u": "text"})
     question = prepare_records(open_source(path, csv=form), unit, column="x")
     found = [number for block in question.run() for number in block.tolist()]
-    assert [number if number == number else None for number in found] == [1234.5, None, 2.5, 100, 7, None]
+    assert [number if number == number else None for number in found] == [
+        1234.5,
+        None,
+        2.5,
+        100,
+        7,
+        None,
+    ]
     for types in ({"x": "integer"}, {"u": "integer"}, {"x": "decimal(4,1)"}):
         source = open_source(path, csv=CsvFormat(delimiter=";", types=types))
         with pytest.raises(InvalidParameter, match="of CSV that is randomized must have the type"):

@@ -40,7 +40,11 @@ def test_rows_that_were_removed_do_not_count(tmp_path):
     write(table, {"user": ["u9"], "item": ["z"]}, mode="overwrite")
     source = open_source(table)
     assert rows_of(source) == {("u9", "z"): 1}
-    assert (source.identity, source.computed, len(list(table.glob("*.parquet")))) == (str(table), False, 2)
+    assert (source.identity, source.computed, len(list(table.glob("*.parquet")))) == (
+        str(table),
+        False,
+        2,
+    )
     # The twin: all files that lie there are the rows.
     assert pl.read_parquet(table / "*.parquet").height == 4
 
@@ -48,11 +52,15 @@ def test_rows_that_were_removed_do_not_count(tmp_path):
 def test_a_pattern_over_the_files_of_such_a_table_is_refused(tmp_path):
     table = write(tmp_path / "t", ROWS)
     for pattern in (table / "*.parquet", tmp_path / "**" / "*.parquet"):
-        with pytest.raises(DataSourceError, match=r"must not reach into a table of Delta.*has _delta_log"):
+        with pytest.raises(
+            DataSourceError, match=r"must not reach into a table of Delta.*has _delta_log"
+        ):
             open_source(pattern)
 
 
-@pytest.mark.parametrize("how", ["as it is called", "by a link", "a pattern by a link", "a link to a file"])
+@pytest.mark.parametrize(
+    "how", ["as it is called", "by a link", "a pattern by a link", "a link to a file"]
+)
 def test_a_folder_inside_such_a_table_is_refused(tmp_path, how):
     """The folder of a partition has no log, and files whose rows were removed."""
     table = write(tmp_path / "t", ROWS, partition_by=["item"])
@@ -67,7 +75,9 @@ def test_a_folder_inside_such_a_table_is_refused(tmp_path, how):
         "a pattern by a link": link / "*.parquet",
         "a link to a file": tmp_path / "files",
     }[how]
-    with pytest.raises(DataSourceError, match=r"must not reach into a table of Delta.*has _delta_log"):
+    with pytest.raises(
+        DataSourceError, match=r"must not reach into a table of Delta.*has _delta_log"
+    ):
         open_source(named)
 
 
@@ -90,7 +100,9 @@ def test_the_version_of_the_opening_is_read(tmp_path):
     question = prepare_counts(open_source(table), PrivacyUnit.row(), kind="rows")
     write(table, ROWS, mode="append")
     assert question.run().values.tolist() == [3]
-    assert prepare_counts(open_source(table), PrivacyUnit.row(), kind="rows").run().values.tolist() == [6]
+    assert prepare_counts(
+        open_source(table), PrivacyUnit.row(), kind="rows"
+    ).run().values.tolist() == [6]
 
 
 def test_a_log_with_checkpoints_and_without_its_first_entries(tmp_path):
@@ -120,14 +132,21 @@ def test_partitions_are_columns_of_texts(tmp_path):
         partition_by=["item", "year", "day"],
     )  # fmt: skip
     source = open_source(table)
-    assert source.columns == {"user": "VARCHAR", "item": "VARCHAR", "year": "VARCHAR", "day": "VARCHAR"}
+    assert source.columns == {
+        "user": "VARCHAR",
+        "item": "VARCHAR",
+        "year": "VARCHAR",
+        "day": "VARCHAR",
+    }
     expected = Counter(
         (f"u{n}", name, str(number), None if day is None else str(day))
         for n, (name, number, day) in enumerate(rows)
     )
     assert rows_of(source) == expected
     for column, label, count in (("year", "3", 2), ("day", "2024-02-29", 8)):
-        question = prepare_counts(source, PrivacyUnit.row(), kind="items", item=column, domain=[label])
+        question = prepare_counts(
+            source, PrivacyUnit.row(), kind="items", item=column, domain=[label]
+        )
         assert question.run().values.tolist() == [count]
 
 
@@ -189,7 +208,9 @@ def test_a_table_of_version_two_may_rename_columns(tmp_path):
 
 def test_a_log_that_names_files_of_somewhere_else_is_refused(tmp_path):
     other = write(tmp_path / "other", ROWS)
-    for n, path in enumerate(("../other/{}", "/{}", "file://" + str(other) + "/{}", "a/../../other/{}")):
+    for n, path in enumerate(
+        ("../other/{}", "/{}", "file://" + str(other) + "/{}", "a/../../other/{}")
+    ):
         table = write(tmp_path / f"t{n}", ROWS)
         to = path.format(next(other.glob("*.parquet")).name)
 
@@ -249,7 +270,9 @@ def test_statistics_of_the_log_decide_nothing(tmp_path):
     question = prepare_counts(open_source(table), PrivacyUnit.row(), kind="rows", where="n < 3")
     assert question.run().values.tolist() == [2]
     edit_log(table, lambda entry: "add" in entry and entry["add"].update(stats="no JSON at all"))
-    assert prepare_counts(open_source(table), PrivacyUnit.row(), kind="rows").run().values.tolist() == [2]
+    assert prepare_counts(
+        open_source(table), PrivacyUnit.row(), kind="rows"
+    ).run().values.tolist() == [2]
 
 
 def test_without_the_package_it_is_said_what_to_install(tmp_path, monkeypatch):
@@ -308,8 +331,12 @@ def test_statistics_that_are_no_text_close_the_table_and_are_not_quoted(tmp_path
         if "add" in entry:
             entry["add"]["stats"] = "HERE"
     lines = "".join(json.dumps(entry) + "\n" for entry in entries).encode()
-    log.write_bytes(lines.replace(b'"HERE"', written if isinstance(written, bytes) else written.encode()))
-    with pytest.raises(DataSourceError, match="The log of a table of Delta must be readable") as refused:
+    log.write_bytes(
+        lines.replace(b'"HERE"', written if isinstance(written, bytes) else written.encode())
+    )
+    with pytest.raises(
+        DataSourceError, match="The log of a table of Delta must be readable"
+    ) as refused:
         open_source(table)
     assert "4711" not in str(refused.value)
     assert refused.value.__suppress_context__ or refused.value.__context__ is None

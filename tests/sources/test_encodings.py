@@ -77,7 +77,8 @@ def read(path, form):
             announce(scan)
             answer = scan.ask("SELECT c0, c1, count(*) AS n FROM rows GROUP BY ALL")
             columns = [
-                [None if one is None else str(one) for one in answer[name].tolist()] for name in ("c0", "c1")
+                [None if one is None else str(one) for one in answer[name].tolist()]
+                for name in ("c0", "c1")
             ]
             return Counter(dict(zip(zip(*columns, strict=True), answer["n"].tolist(), strict=True)))
 
@@ -94,7 +95,11 @@ FORMS = {"<": "utf-16-le", ">": "utf-16-be"}
 
 
 @given(
-    rows=UNIT_LINES, order=st.sampled_from("<>"), ended=st.booleans(), odd=st.booleans(), header=st.booleans()
+    rows=UNIT_LINES,
+    order=st.sampled_from("<>"),
+    ended=st.booleans(),
+    odd=st.booleans(),
+    header=st.booleans(),
 )
 @settings(max_examples=25)
 def test_kept_records_are_the_union_over_lines(tmp_path_factory, rows, order, ended, odd, header):
@@ -127,7 +132,9 @@ def test_no_boundary_matters(tmp_path, seed):
     rows = []
     for _ in range(700):
         row = [
-            unit for _ in range(rng.randrange(12)) for unit in rng.choice([pair, pair, [rng.choice(units)]])
+            unit
+            for _ in range(rng.randrange(12))
+            for unit in rng.choice([pair, pair, [rng.choice(units)]])
         ]
         if rng.random() < 0.2:
             row.insert(rng.randrange(len(row) + 1), rng.choice([0xD83D, 0xDE00, 0, 0xDBFF]))
@@ -215,9 +222,9 @@ def test_cp1252_has_bytes_that_are_none(tmp_path):
     assert read(path, CsvFormat(encoding="cp1252")) == wanted
     assert read(path, CsvFormat(encoding="latin-1")).total() == 4
     assert read(path, CsvFormat()) == Counter([(None, "1"), (None, "2"), ("x", None), (None, None)])
-    assert read(path, CsvFormat(encoding="cp1252", null="€")) == wanted - Counter([("€", "1")]) + Counter(
-        [(None, "1")]
-    )
+    assert read(path, CsvFormat(encoding="cp1252", null="€")) == wanted - Counter(
+        [("€", "1")]
+    ) + Counter([(None, "1")])
 
 
 @given(body=st.lists(st.binary(max_size=6).map(lambda line: line.replace(b"\n", b"")), max_size=8))
@@ -242,11 +249,15 @@ def test_other_readers_of_files(tmp_path, encoding):
     """Records that are randomized, and candidates, in the same encodings."""
     mark = "\ufeff" if encoding == "utf-16" else ""
     codec = "utf-16-be" if encoding == "utf-16" else encoding
-    (tmp_path / "r.csv").write_bytes((mark + "ü;x\nä;1\u00a0234,5\nä;1.5\n\nö; 2,5 \r\n").encode(codec))
+    (tmp_path / "r.csv").write_bytes(
+        (mark + "ü;x\nä;1\u00a0234,5\nä;1.5\n\nö; 2,5 \r\n").encode(codec)
+    )
     form = CsvFormat(encoding=encoding, delimiter=";", decimal=",", thousands="\u00a0")
     unit = PrivacyUnit("ü", adjacency="replace-one", max_rows=2)
     blocks = prepare_records(open_source(tmp_path / "r.csv", csv=form), unit, column="x").run()
-    numbers = [number if number == number else None for block in blocks for number in block.tolist()]
+    numbers = [
+        number if number == number else None for block in blocks for number in block.tolist()
+    ]
     assert numbers == [1234.5, None, None, 2.5]
     (tmp_path / "s.csv").write_bytes((mark + "name,score\nä,1.5\nö,\nü,x\n").encode(codec))
     scores = open_scores(
@@ -258,7 +269,11 @@ def test_other_readers_of_files(tmp_path, encoding):
 def test_half_a_character_is_no_label_and_no_number(tmp_path):
     path = tmp_path / "s.csv"
     form = CsvFormat(encoding="utf-16-le")
-    for label, score, fine in (("a", "\ud800", True), ("a", "1\ud83d", True), ("\ud800", "1", False)):
+    for label, score, fine in (
+        ("a", "\ud800", True),
+        ("a", "1\ud83d", True),
+        ("\ud800", "1", False),
+    ):
         path.write_bytes(f"name,score\n{label},{score}\nb,2\n".encode("utf-16-le", "surrogatepass"))
         file = open_scores(path, score="score", label="name", form=form)
         if fine:
@@ -274,7 +289,9 @@ def test_standard_input_is_no_utf_16():
         with pytest.raises(InvalidParameter, match="The encoding of standard input"):
             answer_lines(lambda size: b"", encoding=encoding)
         with pytest.raises(InvalidParameter, match="The encoding of standard input"):
-            open_record_lines(None, CsvFormat(encoding=encoding), PrivacyUnit.row("replace-one"), column="x")
+            open_record_lines(
+                None, CsvFormat(encoding=encoding), PrivacyUnit.row("replace-one"), column="x"
+            )
 
 
 @pytest.mark.slow
@@ -288,7 +305,9 @@ def test_memory_is_bounded_whatever_a_line_holds(tmp_path):
                 file.write(packed([unit]) * (1 << 18))
         file.write(packed([LF, 120, 44, 120, LF]))
     tracemalloc.start()
-    blocks = list(lines_module.kept_blocks([path], CsvFormat(encoding="utf-16"), b"a,b", lambda size: None))
+    blocks = list(
+        lines_module.kept_blocks([path], CsvFormat(encoding="utf-16"), b"a,b", lambda size: None)
+    )
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert b"".join(blocks) == b"x,x\n"
@@ -309,7 +328,9 @@ def test_reading_a_file_as_a_whole_is_convicted(tmp_path, monkeypatch):
     bad = [97, 0xD800]
     assert (counted(rows), counted([*rows, bad])) == (50, 51)
     monkeypatch.setattr(
-        encodings._Utf16Lines, "_write_in_utf8", lambda self, fresh: fresh.decode(self._order).encode()
+        encodings._Utf16Lines,
+        "_write_in_utf8",
+        lambda self, fresh: fresh.decode(self._order).encode(),
     )
     assert counted(rows) == 50
     with pytest.raises(DataSourceError):

@@ -16,7 +16,11 @@ ROW = PrivacyUnit.row()
 
 
 def rows(source, where=None, **options):
-    return int(prepare_counts(open_source(source), ROW, kind="rows", where=where, **options).run().values[0])
+    return int(
+        prepare_counts(open_source(source), ROW, kind="rows", where=where, **options)
+        .run()
+        .values[0]
+    )
 
 
 def made(folder, kind, values):
@@ -45,7 +49,13 @@ def made(folder, kind, values):
 # What is asked does not depend on the kind of source: the longest list is asked of one, and takes seconds.
 LISTS = [
     (kind, literals)
-    for kind, longest in {"csv": 400, "frame": 60, "parquet": 60, "relation": 60, "duckdb": 60}.items()
+    for kind, longest in {
+        "csv": 400,
+        "frame": 60,
+        "parquet": 60,
+        "relation": 60,
+        "duckdb": 60,
+    }.items()
     for literals in (1, 5, 6, longest)
 ]
 
@@ -75,7 +85,9 @@ def test_a_list_of_any_length_is_a_rule_of_each_row_alone(tmp_path, kind, litera
 def test_a_collation_of_a_column_joins_nobody(tmp_path):
     path = tmp_path / "c.duckdb"
     connection = duckdb.connect(str(path))
-    connection.execute("CREATE TABLE t (unit VARCHAR COLLATE NOCASE, item VARCHAR COLLATE NOACCENT.NOCASE)")
+    connection.execute(
+        "CREATE TABLE t (unit VARCHAR COLLATE NOCASE, item VARCHAR COLLATE NOACCENT.NOCASE)"
+    )
     connection.execute("INSERT INTO t VALUES ('u', 'a'), ('U', 'A'), ('u', 'á')")
     relation = connection.table("t")
     labels = ["a", "A", "á", "Á", "à"]
@@ -99,18 +111,29 @@ def test_a_collation_of_a_column_joins_nobody(tmp_path):
 def test_a_default_collation_of_somebody_elses_connection_joins_nobody():
     connection = duckdb.connect()
     connection.execute("SET default_collation = 'nocase'")
-    relation = connection.sql("SELECT * FROM (VALUES ('u', 'a'), ('U', 'A'), ('u', 'A')) AS t(unit, item)")
-    for unit, most in ((ROW, None), (PrivacyUnit("unit"), None), (PrivacyUnit("unit", max_rows=1), 1)):
+    relation = connection.sql(
+        "SELECT * FROM (VALUES ('u', 'a'), ('U', 'A'), ('u', 'A')) AS t(unit, item)"
+    )
+    for unit, most in (
+        (ROW, None),
+        (PrivacyUnit("unit"), None),
+        (PrivacyUnit("unit", max_rows=1), 1),
+    ):
         question = prepare_counts(
-            open_source(relation), unit, kind="items", item="item", domain=["a", "A", "b"], salt=bytes(16)
+            open_source(relation),
+            unit,
+            kind="items",
+            item="item",
+            domain=["a", "A", "b"],
+            salt=bytes(16),
         )
         counted = dict(zip(question.domain.labels, question.run().values.tolist(), strict=True))
         assert counted["b"] == 0
         assert sum(counted.values()) == (2 if most else 3)
         assert counted["a"] <= 1
-    assert prepare_counts(open_source(relation), PrivacyUnit("unit"), kind="units").run().values.tolist() == [
-        2
-    ]
+    assert prepare_counts(
+        open_source(relation), PrivacyUnit("unit"), kind="units"
+    ).run().values.tolist() == [2]
     connection.close()
 
 
@@ -121,9 +144,13 @@ def test_strange_values_of_frames_are_missing_values():
             raise RuntimeError("kryptonite")
 
     frame = pd.DataFrame({"u": pd.Series(["a", Hostile(), None, "b"], dtype=object)})
-    assert prepare_counts(open_source(frame), PrivacyUnit("u"), kind="units").run().values.tolist() == [2]
+    assert prepare_counts(
+        open_source(frame), PrivacyUnit("u"), kind="units"
+    ).run().values.tolist() == [2]
     halves = pd.DataFrame({"u": pd.array(["a", "\ud800", None], dtype=pd.StringDtype("python"))})
-    assert prepare_counts(open_source(halves), PrivacyUnit("u"), kind="units").run().values.tolist() == [1]
+    assert prepare_counts(
+        open_source(halves), PrivacyUnit("u"), kind="units"
+    ).run().values.tolist() == [1]
     for clock in (pa.timestamp("s"), pa.timestamp("us"), pa.time64("us")):
         frame = pa.table({"u": pa.array([2**62, 0, None], pa.int64()).cast(clock)})
         with pytest.raises(InvalidParameter, match="Convert the column"):
@@ -131,7 +158,9 @@ def test_strange_values_of_frames_are_missing_values():
     days = pa.table({"u": pa.array([2**31 - 1, -(2**31), 0, None], pa.int32()).cast(pa.date32())})
     assert prepare_counts(open_source(days), PrivacyUnit("u"), kind="units").run().values[0] == 3
     wide = pl.DataFrame({"u": pl.Series([2**100, -(2**127), 2**127 - 1, None], dtype=pl.Int128)})
-    assert prepare_counts(open_source(wide), PrivacyUnit("u"), kind="units").run().values.tolist() == [3]
+    assert prepare_counts(
+        open_source(wide), PrivacyUnit("u"), kind="units"
+    ).run().values.tolist() == [3]
 
 
 def test_a_domain_query_cannot_read_the_log_of_the_source(tmp_path):

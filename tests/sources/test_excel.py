@@ -91,7 +91,13 @@ def said(cell, *, from_1904=False):
     if kind != "n" or not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII):
         return None
     style = "0" if cell.s is None else cell.s
-    shows = SHOWS[int(style)] if style in set("01234567") else SHOWS[0] if not style.isdigit() else "number"
+    shows = (
+        SHOWS[int(style)]
+        if style in set("01234567")
+        else SHOWS[0]
+        if not style.isdigit()
+        else "number"
+    )
     if shows == "number":
         if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
             return (
@@ -174,12 +180,30 @@ NUMBERS = st.sampled_from(
 STYLES = st.sampled_from([None, *"01234567", "8", "99999999999", "-1", "x", ""])
 KINDS = st.sampled_from([None, "n", "b", "e", "d", "str", "inlineStr", "share", "zz", ""])
 REFERENCES = st.sampled_from(
-    [None, None, "A2", "B2", "C2", "D2", "D", "XFD9", "ZZZ1", "a2", "2", "???", "", "A2:B2", "AAAA1"]
+    [
+        None,
+        None,
+        "A2",
+        "B2",
+        "C2",
+        "D2",
+        "D",
+        "XFD9",
+        "ZZZ1",
+        "a2",
+        "2",
+        "???",
+        "",
+        "A2:B2",
+        "AAAA1",
+    ]
 )
 CELLS = (
     st.builds(C, REFERENCES, TEXTS, st.sampled_from(["str", "inlineStr", "share"]), STYLES)
     | st.builds(C, REFERENCES, NUMBERS, st.sampled_from([None, "n"]), STYLES)
-    | st.builds(C, REFERENCES, st.sampled_from(["0", "1", "true", "yes", "", "2"]), st.just("b"), STYLES)
+    | st.builds(
+        C, REFERENCES, st.sampled_from(["0", "1", "true", "yes", "", "2"]), st.just("b"), STYLES
+    )
     | st.builds(C, REFERENCES, TEXTS | NUMBERS | st.none(), KINDS, STYLES)
 )
 ROWS = st.lists(CELLS, max_size=5)
@@ -246,7 +270,9 @@ def test_a_row_is_kept_up_to_a_mebibyte(tmp_path):
                     [C("A5", "u", kind)],
                 ],
             )
-            assert rows_of(open_source(source)) == Counter([("x" * 50, None, None), ("u", None, None)])
+            assert rows_of(open_source(source)) == Counter(
+                [("x" * 50, None, None), ("u", None, None)]
+            )
 
 
 # ---- what the rules say -------------------------------------------------------------------------------------------------
@@ -279,7 +305,9 @@ def test_values_by_declared_types(tmp_path):
             (None,) * 6,
         ]
     )
-    question = prepare_counts(source, PrivacyUnit.row(), kind="rows", where="a > 1 AND d IS NOT NULL")
+    question = prepare_counts(
+        source, PrivacyUnit.row(), kind="rows", where="a > 1 AND d IS NOT NULL"
+    )
     assert question.run().values.tolist() == [2]
 
 
@@ -301,7 +329,8 @@ def test_formats_that_every_workbook_has():
     assert [
         number
         for number in range(170)
-        if numbered_format(number) == "time" or (numbered_format(number) == "date" and not 27 <= number <= 58)
+        if numbered_format(number) == "time"
+        or (numbered_format(number) == "date" and not 27 <= number <= 58)
     ] == [*range(14, 23), 32, 33, 45, 46, 47]
 
 
@@ -326,9 +355,15 @@ def test_hidden_rows_are_rows_and_numbers_may_be_left_out(tmp_path):
 def test_rows_that_are_not_in_order_are_damage(tmp_path, number):
     """The same row, written twice, would be two: a program that does so has damaged the sheet."""
     book = Book()
-    rows = book.row(HEAD, 1) + '<row r="5"><c><v>1</v></c></row>' + f'<row r="{number}"><c><v>1</v></c></row>'
+    rows = (
+        book.row(HEAD, 1)
+        + '<row r="5"><c><v>1</v></c></row>'
+        + f'<row r="{number}"><c><v>1</v></c></row>'
+    )
     write_book(tmp_path / "t.xlsx", rows, book.shared_xml())
-    question = prepare_counts(open_source(f"excel:{tmp_path / 't.xlsx'}#S"), PrivacyUnit.row(), kind="rows")
+    question = prepare_counts(
+        open_source(f"excel:{tmp_path / 't.xlsx'}#S"), PrivacyUnit.row(), kind="rows"
+    )
     with pytest.raises(DataSourceError, match=CONSTANT):
         question.run()
 
@@ -336,7 +371,11 @@ def test_rows_that_are_not_in_order_are_damage(tmp_path, number):
 def test_a_workbook_may_have_neither_shared_texts_nor_formats(tmp_path):
     links = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r0" Type="y/worksheet" Target="worksheets/sheet1.xml"/></Relationships>'
     path = tmp_path / "t.xlsx"
-    gone = {"xl/_rels/workbook.xml.rels": links, "xl/styles.xml": None, "xl/sharedStrings.xml": None}
+    gone = {
+        "xl/_rels/workbook.xml.rels": links,
+        "xl/styles.xml": None,
+        "xl/sharedStrings.xml": None,
+    }
     write_book(
         path,
         '<row><c t="str"><v>user</v></c></row><row><c s="1"><v>5</v></c></row><row><c t="s"><v>0</v></c></row>',
@@ -357,7 +396,9 @@ def test_a_workbook_may_have_neither_shared_texts_nor_formats(tmp_path):
 )  # fmt: skip
 def test_a_first_row_that_does_not_name_columns(tmp_path, head):
     source = put(tmp_path / "t.xlsx", [[C("A2", "private", "share")]], head)
-    with pytest.raises(DataSourceError, match="first row of a sheet must name the columns") as caught:
+    with pytest.raises(
+        DataSourceError, match="first row of a sheet must name the columns"
+    ) as caught:
         open_source(source)
     assert "private" not in str(caught.value)
 
@@ -366,7 +407,9 @@ def test_a_private_row_never_takes_the_place_of_an_empty_first_one(tmp_path):
     path = tmp_path / "t.xlsx"
     for rows in ("", '<row r="2"><c r="A2" t="str"><v>secret</v></c></row>'):
         write_book(path, rows)
-        with pytest.raises(DataSourceError, match="first row of a sheet must name the columns") as caught:
+        with pytest.raises(
+            DataSourceError, match="first row of a sheet must name the columns"
+        ) as caught:
             open_source(f"excel:{path}#S")
         assert "secret" not in str(caught.value)
 
@@ -443,7 +486,11 @@ def damaged(path, way):
     elif way == "names":
         rows += "<row>" + "".join(f"<a{i}/>" for i in range(parts.MOST_NAMES + 10)) + "</row>"
     elif way == "prefixes":
-        rows += "<row>" + "".join(f"<a xmlns:p{i}='x'/>" for i in range(parts.MOST_NAMES + 10)) + "</row>"
+        rows += (
+            "<row>"
+            + "".join(f"<a xmlns:p{i}='x'/>" for i in range(parts.MOST_NAMES + 10))
+            + "</row>"
+        )
     elif way == "tag":
         rows += f"<row><c r='{'x' * (3 << 20)}'/></row>"
     elif way == "checksum":
@@ -533,7 +580,12 @@ HEAVY = {
 def test_one_heavy_row_ends_nothing_and_costs_little(tmp_path, name):
     book = Book()
     usual = [[C(None, "u", "str")]] * 30
-    rows = book.row(HEAD, 1) + "".join(map(book.row, usual)) + HEAVY[name] + "".join(map(book.row, usual))
+    rows = (
+        book.row(HEAD, 1)
+        + "".join(map(book.row, usual))
+        + HEAVY[name]
+        + "".join(map(book.row, usual))
+    )
     book.shared += ["a", "b", "x" * 900_000]
     write_book(tmp_path / "t.xlsx", rows, book.shared_xml())
     began = time.process_time()
@@ -569,7 +621,9 @@ def test_memory_does_not_grow_with_what_a_workbook_unpacks_to(tmp_path):
 
 def counted(path, rows):
     return (
-        prepare_counts(open_source(put(path, rows)), PrivacyUnit.row(), kind="rows", where="user IS NOT NULL")
+        prepare_counts(
+            open_source(put(path, rows)), PrivacyUnit.row(), kind="rows", where="user IS NOT NULL"
+        )
         .run()
         .values.tolist()
     )
@@ -600,7 +654,9 @@ def test_a_reader_that_counts_columns_from_the_leftmost_cell_is_convicted(tmp_pa
     def dense(*given):
         found = list(rows(*given))
         least = min(column for cells in found for column in cells)
-        return iter([{column - least + 1: cell for column, cell in cells.items()} for cells in found])
+        return iter(
+            [{column - least + 1: cell for column, cell in cells.items()} for cells in found]
+        )
 
     monkeypatch.setattr(workbook, "rows_of_sheet", dense)
     assert rows_of(open_source(put(path, usual, head))) == right
@@ -633,5 +689,7 @@ def test_types_by_the_majority_of_a_column_are_convicted(tmp_path, monkeypatch):
         return "date" if "date" in seen else "number"
 
     monkeypatch.setattr(cells_module.CellRules, "_format_of", joint)
-    assert rows_of(open_source(put(path, [one, *usual]))) == Counter({("2024-02-29", None, None): 21})
+    assert rows_of(open_source(put(path, [one, *usual]))) == Counter(
+        {("2024-02-29", None, None): 21}
+    )
     assert lines_module.LONGEST == sheet_rows.LONGEST

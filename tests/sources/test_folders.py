@@ -41,12 +41,21 @@ def test_a_folder_is_its_files_and_nothing_else(tmp_path, seed):
     rng = random.Random(seed)
     bodies = [b"".join(hostile_lines(rng, 60)) for _ in range(4)]
     wanted = rows_of(
-        open_source(put(tmp_path / "plain.csv", HEADER + b"".join(b.rstrip(b"\r\n") + b"\n" for b in bodies)))
+        open_source(
+            put(
+                tmp_path / "plain.csv", HEADER + b"".join(b.rstrip(b"\r\n") + b"\n" for b in bodies)
+            )
+        )
     )
     folder = tmp_path / "parts"
-    for place, (body, ending) in enumerate(zip(bodies, ("csv", "tsv", "csv.gz", "csv.zst"), strict=True)):
+    for place, (body, ending) in enumerate(
+        zip(bodies, ("csv", "tsv", "csv.gz", "csv.zst"), strict=True)
+    ):
         content = HEADER + body.rstrip(b"\r\n") + b"\n"
-        put(folder / f"part-{place}.{ending}", packed(ending[3:], content) if "." in ending else content)
+        put(
+            folder / f"part-{place}.{ending}",
+            packed(ending[3:], content) if "." in ending else content,
+        )
     for name in ("_SUCCESS", ".part-0.csv.crc", "_temporary/0.csv", ".cache/x.parquet"):
         put(folder / name, b"not,a,header\nx,y,z\n")
     (folder / "latest.csv").symlink_to(folder / "part-0.csv")
@@ -197,9 +206,15 @@ def sales(top, ending):
             put_table(folder / "part-0.parquet", {"user": users, "amount": [place] * 3})
         else:
             content = b"user,amount\n" + "".join(f"{user},{place}\n" for user in users).encode()
-            put(folder / f"part-0.{ending}", packed(ending[3:], content) if "." in ending else content)
+            put(
+                folder / f"part-0.{ending}",
+                packed(ending[3:], content) if "." in ending else content,
+            )
         known = None if year == NULL_FOLDER else year
-        rows += [(user, str(place), known, month.replace("%2F", "/").replace("%20", " ")) for user in users]
+        rows += [
+            (user, str(place), known, month.replace("%2F", "/").replace("%20", " "))
+            for user in users
+        ]
     return rows
 
 
@@ -237,7 +252,9 @@ def test_types_are_never_found_out_from_names(tmp_path):
     assert {row[2:] for row in rows_of(source)} == {
         (year, month) for year in ("2023", "2024", None) for month in ("1", "2", None)
     }
-    question = prepare_counts(source, PrivacyUnit.row(), kind="rows", where="year > 2023 AND month = 1")
+    question = prepare_counts(
+        source, PrivacyUnit.row(), kind="rows", where="year > 2023 AND month = 1"
+    )
     assert question.run().values.tolist() == [3]
     sales(tmp_path / "p", "parquet")
     with pytest.raises(InvalidParameter, match="columns have types of their own"):
@@ -264,12 +281,16 @@ def test_lines_that_are_randomized_stand_in_files(tmp_path):
     source = open_source(tmp_path / "t")
     unit = PrivacyUnit("user", adjacency="replace-one", max_rows=1)
     numbers = [
-        number for block in prepare_records(source, unit, column="amount").run() for number in block.tolist()
+        number
+        for block in prepare_records(source, unit, column="amount").run()
+        for number in block.tolist()
     ]
     assert len(numbers) == 27
     for column, owner in (("year", "user"), ("amount", "month")):
         with pytest.raises(InvalidParameter, match="by which its folders are named"):
-            prepare_records(source, PrivacyUnit(owner, adjacency="replace-one", max_rows=1), column=column)
+            prepare_records(
+                source, PrivacyUnit(owner, adjacency="replace-one", max_rows=1), column=column
+            )
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -284,7 +305,11 @@ def test_one_row_more_changes_nothing_but_itself(tmp_path, ending):
         else:
             put_table(
                 top / f"k={name}" / "a.parquet",
-                {"user": pl.Series([user.decode(errors="replace") for user in users], dtype=pl.String)},
+                {
+                    "user": pl.Series(
+                        [user.decode(errors="replace") for user in users], dtype=pl.String
+                    )
+                },
             )
 
     some = [b"u%d" % i for i in range(50)]
@@ -305,7 +330,8 @@ def test_the_number_of_a_file_is_no_column_of_its_own(tmp_path):
     """Also where columns have the names that the engine has for it."""
     for place, day in enumerate(("b", "a")):
         put_table(
-            tmp_path / "t" / f"day={day}" / "x.parquet", {"file_index": [7], "file": [8], "filename": [place]}
+            tmp_path / "t" / f"day={day}" / "x.parquet",
+            {"file_index": [7], "file": [8], "filename": [place]},
         )
     assert set(rows_of(open_source(tmp_path / "t"))) == {("7", "8", "0", "b"), ("7", "8", "1", "a")}
 
@@ -353,7 +379,10 @@ def test_files_of_a_folder_are_found_by_names(tmp_path):
     put(tmp_path / "t" / "b.ndjson.gz", b"whatever stands in it")
     put(tmp_path / "t" / "a.jsonl", b"")
     found = find_files(str(tmp_path / "t"))
-    assert (found.kind, [path.name for path in found.files]) == ("jsonl", ["a.jsonl", "b.ndjson.gz"])
+    assert (found.kind, [path.name for path in found.files]) == (
+        "jsonl",
+        ["a.jsonl", "b.ndjson.gz"],
+    )
 
 
 @pytest.mark.parametrize("stray", ["Thumbs.db", "desktop.ini", "notes.docx", "list.json", "README"])
@@ -361,7 +390,9 @@ def test_a_stray_file_is_named_and_a_pattern_is_proposed(tmp_path, stray):
     """What lies among the parts is not what is meant: nothing is said about how to read it."""
     put(tmp_path / "t" / "a.csv", HEADER + b"u,i,n\n")
     put(tmp_path / "t" / stray, b"anything")
-    with pytest.raises(UnsupportedBackend, match=rf"{stray} is not\. .*pattern, such as FOLDER/\*\.csv\."):
+    with pytest.raises(
+        UnsupportedBackend, match=rf"{stray} is not\. .*pattern, such as FOLDER/\*\.csv\."
+    ):
         open_source(tmp_path / "t")
 
 
@@ -383,7 +414,9 @@ def test_a_stray_file_is_named_and_a_pattern_is_proposed(tmp_path, stray):
 def test_parts_that_differ_are_told_by_column_and_types(tmp_path, types, said):
     with duckdb.connect() as con:
         for name, kinds in (("1", {"a": "INTEGER", "b": "INTEGER"}), ("2", types)):
-            columns = ", ".join(f"CAST(NULL AS {kind}) AS {column}" for column, kind in kinds.items())
+            columns = ", ".join(
+                f"CAST(NULL AS {kind}) AS {column}" for column, kind in kinds.items()
+            )
             con.execute(f"COPY (SELECT {columns}) TO '{tmp_path}/{name}.parquet'")
     with pytest.raises(DataSourceError, match=said):
         open_source(tmp_path)

@@ -42,11 +42,15 @@ def test_what_a_decimal_type_holds_is_compared_in_two_halves(precision):
     limit = 10**precision
     near = [limit + off for off in (-2, -1, 0, 1)] + [2**64 - 1, 2**64, 2**64 + 1, 2**127 - 1, 0, 1]
     numbers = [
-        number for number in (*near, *(-one for one in near), -(2**127)) if -(2**127) <= number < 2**127
+        number
+        for number in (*near, *(-one for one in near), -(2**127))
+        if -(2**127) <= number < 2**127
     ]
     array = of_numbers(numbers, pa.decimal128(precision, 0))
     assert _is_below(array, limit).tolist() == [abs(number) < limit for number in numbers]
-    assert _is_below(array.slice(3, 5), limit).tolist() == [abs(number) < limit for number in numbers[3:8]]
+    assert _is_below(array.slice(3, 5), limit).tolist() == [
+        abs(number) < limit for number in numbers[3:8]
+    ]
     assert _is_below(array[:0], limit).tolist() == []
 
 
@@ -123,14 +127,18 @@ def test_in_pandas_a_decimal_is_the_number_that_it_is_among_objects():
 
 def test_the_least_number_of_128_bits_is_missing_too():
     frame = pa.table({"x": of_numbers([7, -(2**127), 8], pa.decimal128(38, 0))})
-    assert prepare_counts(open_source(frame), PrivacyUnit("x"), kind="units").run().values.tolist() == [2]
+    assert prepare_counts(
+        open_source(frame), PrivacyUnit("x"), kind="units"
+    ).run().values.tolist() == [2]
 
 
 # ---- numbers of other widths --------------------------------------------------------------------------------------------
 
 
 def counts(frame, column="x", grid=GRID):
-    return prepare_numbers(open_source(frame), ROW, column=column, grid=grid).run()[0].counts.tolist()
+    return (
+        prepare_numbers(open_source(frame), ROW, column=column, grid=grid).run()[0].counts.tolist()
+    )
 
 
 def test_whole_numbers_of_128_bits_are_numbers_and_labels():
@@ -141,7 +149,9 @@ def test_whole_numbers_of_128_bits_are_numbers_and_labels():
         }
     )
     assert counts(frame) == counts(frame.lazy()) == [1, 1, 1, 1]
-    labels = prepare_counts(open_source(frame), ROW, kind="items", item="x", domain=["0", str(2**100), "3"])
+    labels = prepare_counts(
+        open_source(frame), ROW, kind="items", item="x", domain=["0", str(2**100), "3"]
+    )
     assert labels.run().values.tolist() == [0, 1, 1]
     assert prepare_counts(
         open_source(frame), ROW, kind="items", item="y", domain=[str(2**127)]
@@ -178,13 +188,20 @@ def test_one_other_value_does_not_round_the_whole_numbers_of_all_rows(number, ot
     among = pd.Series([*column, other], dtype=nullable if other is None else object)
 
     def seen(series):
-        question = prepare_numbers(open_source(pd.DataFrame({"x": series})), ROW, column="x", grid=LARGE)
+        question = prepare_numbers(
+            open_source(pd.DataFrame({"x": series})), ROW, column="x", grid=LARGE
+        )
         return np.array(
-            [*question.run()[0].counts, *question.totals([StepRange(-(2**52), 2**52, Fraction(4096))])[0]]
+            [
+                *question.run()[0].counts,
+                *question.totals([StepRange(-(2**52), 2**52, Fraction(4096))])[0],
+            ]
         )
 
     moved = seen(among) - seen(column)
-    assert np.abs(moved[:4]).sum() == (other in {2**64, 0.5}), "a row without a number is in no bucket"
+    assert np.abs(moved[:4]).sum() == (other in {2**64, 0.5}), (
+        "a row without a number is in no bucket"
+    )
     assert moved[5] == (other in {2**64, 0.5})  # how many are known
     assert moved[4] == (2**52 if other == 2**64 else 0), "what the other row adds, and nothing else"
 
@@ -218,11 +235,16 @@ class Odd(float):
 )
 @pytest.mark.sample(4)
 def test_numbers_of_every_class_are_numbers_among_others(values, number):
-    alone, among = (pd.DataFrame({"x": pd.Series([*values, *more], dtype=object)}) for more in ([], ["n/b"]))
+    alone, among = (
+        pd.DataFrame({"x": pd.Series([*values, *more], dtype=object)}) for more in ([], ["n/b"])
+    )
     expected = counts(pd.DataFrame({"x": pd.Series(number, dtype=np.float64)}))
     assert counts(alone) == expected
     assert counts(among) == expected
-    units = [prepare_counts(open_source(one), PrivacyUnit("x"), kind="units").run() for one in (alone, among)]
+    units = [
+        prepare_counts(open_source(one), PrivacyUnit("x"), kind="units").run()
+        for one in (alone, among)
+    ]
     assert [one.values.tolist() for one in units] == [[2], [3]]
 
 
@@ -270,7 +292,9 @@ def test_a_dictionary_of_what_is_no_label_is_none(made, kind):
     column = pa.DictionaryArray.from_arrays(pa.array([None], pa.int32()), pa.array([], kind))
     frame = pa.table({"x": column})
     if made == "pandas":
-        frame = pd.DataFrame({"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))})
+        frame = pd.DataFrame(
+            {"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))}
+        )
     with pytest.raises(InvalidParameter, match="Convert the column"):
         prepare_counts(open_source(frame), PrivacyUnit("x"), kind="units")
 
@@ -298,16 +322,18 @@ def test_columns_from_the_names_of_folders_are_refused_in_lazy_frames(tmp_path, 
     for other in (
         pl.scan_parquet(f"{tmp_path}/").rename({"u": "w"}),
         pl.scan_parquet(f"{tmp_path}/").select(pl.col("u").alias("w"), "v"),
-        pl.concat([pl.LazyFrame({"u": [1], "v": [1]}), pl.scan_parquet(f"{tmp_path}/").select("u", "v")]),
+        pl.concat(
+            [pl.LazyFrame({"u": [1], "v": [1]}), pl.scan_parquet(f"{tmp_path}/").select("u", "v")]
+        ),
     ):
         with pytest.raises(UnsupportedBackend, match="NAME=VALUE"):
             open_source(other)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnsupportedBackend, match="NAME=VALUE"):
         open_source(pl.scan_parquet("u=*/*.parquet", hive_partitioning=True))
-    assert prepare_counts(open_source(f"{tmp_path}/*/*.parquet"), ROW, kind="rows").run().values.tolist() == [
-        2
-    ]
+    assert prepare_counts(
+        open_source(f"{tmp_path}/*/*.parquet"), ROW, kind="rows"
+    ).run().values.tolist() == [2]
     (tmp_path / "plain").mkdir()
     pl.DataFrame({"v": [1]}).write_parquet(tmp_path / "plain" / "a=1.parquet")
     assert prepare_counts(
@@ -341,7 +367,9 @@ def test_what_a_table_computes_when_it_is_read_is_not_used(tmp_path):
     }
     with pytest.raises(InvalidParameter):
         prepare_counts(source, ROW, kind="rows", where="g > 1")
-    assert prepare_counts(source, ROW, kind="rows", where="a > 1 AND b = 5").run().values.tolist() == [1]
+    assert prepare_counts(
+        source, ROW, kind="rows", where="a > 1 AND b = 5"
+    ).run().values.tolist() == [1]
 
 
 def test_records_of_what_is_computed_have_no_public_number(tmp_path):

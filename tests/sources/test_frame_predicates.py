@@ -193,7 +193,9 @@ def kind_of(frame):
     if isinstance(frame, pd.DataFrame):
         kind = frame.dtypes["x"]
         return kind.categories.dtype if hasattr(kind, "categories") else kind
-    return frame.schema.field("x").type if isinstance(frame, pa.Table) else frame.collect_schema()["x"]
+    return (
+        frame.schema.field("x").type if isinstance(frame, pa.Table) else frame.collect_schema()["x"]
+    )
 
 
 VALUES = st.one_of(
@@ -221,7 +223,8 @@ VALUES = st.one_of(
     ),
     st.dates(),
     st.datetimes(
-        min_value=dt.datetime.fromisoformat("1700-01-01"), max_value=dt.datetime.fromisoformat("2250-01-01")
+        min_value=dt.datetime.fromisoformat("1700-01-01"),
+        max_value=dt.datetime.fromisoformat("2250-01-01"),
     ),
     st.times(),
 )
@@ -242,12 +245,15 @@ def test_a_value_has_one_fate_in_whatever_type_it_comes(value):
         frames += [pl.DataFrame({"x": [value]}), pa.table({"x": [value]})]
     alone, *found = map(fates, frames)
     for other in found:
-        assert [where for where in PREDICATES if other[where][: len(alone[where])] != alone[where]] == []
+        assert [
+            where for where in PREDICATES if other[where][: len(alone[where])] != alone[where]
+        ] == []
 
 
 @given(
     value=st.datetimes(
-        min_value=dt.datetime.fromisoformat("1678-01-01"), max_value=dt.datetime.fromisoformat("2262-01-01")
+        min_value=dt.datetime.fromisoformat("1678-01-01"),
+        max_value=dt.datetime.fromisoformat("2262-01-01"),
     ),
     nanoseconds=st.integers(0, 999),
     zone=st.sampled_from([None, "UTC", "America/New_York", "Asia/Kolkata"]),
@@ -257,7 +263,9 @@ def test_a_moment_has_one_text(value, nanoseconds, zone):
     moment = pd.Timestamp(value) + pd.Timedelta(nanoseconds, "ns")
     column = pd.Series([moment]).dt.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
     source = open_source(pd.DataFrame({"x": column}))
-    assumed = prepare_counts(source, ROW, kind="items", item="x", domain=[as_text(column.iloc[0])]).run()
+    assumed = prepare_counts(
+        source, ROW, kind="items", item="x", domain=[as_text(column.iloc[0])]
+    ).run()
     assert assumed.values.tolist() == [1]
 
 
@@ -283,13 +291,18 @@ def test_meaning(made, where, wanted):
         "day": [dt.date(2024, 1, 1), dt.date(2024, 1, 2), dt.date(2025, 1, 1)],
     }
     frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}[made](columns)
-    assert prepare_counts(open_source(frame), ROW, kind="rows", where=where).run().values.tolist() == [wanted]
+    assert prepare_counts(
+        open_source(frame), ROW, kind="rows", where=where
+    ).run().values.tolist() == [wanted]
 
 
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("x < y", r"must say how two columns of a frame are compared by <.*TRY_CAST\(x AS DOUBLE\)"),
+        (
+            "x < y",
+            r"must say how two columns of a frame are compared by <.*TRY_CAST\(x AS DOUBLE\)",
+        ),
         ("x > '5'", "with a number in quotes; got '5'. Write the number without quotes"),
         ("x >= '2024-02-30'", "with dates and numbers that there are"),
         ("x + 1", "must be a condition"),

@@ -43,7 +43,10 @@ PAIRS = {
         pd.Series([Decimal("2.00"), Decimal("0.50")], dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
         pd.Series([Decimal("2.00"), Decimal("0.50"), "many"]),
     ),
-    "read from lines": (pd.read_csv(io.StringIO("a\n1\n2\n")).a, pd.read_csv(io.StringIO("a\n1\n2\nx\n")).a),
+    "read from lines": (
+        pd.read_csv(io.StringIO("a\n1\n2\n")).a,
+        pd.read_csv(io.StringIO("a\n1\n2\nx\n")).a,
+    ),
 }
 
 
@@ -60,7 +63,9 @@ def answers(column):
         "label": lambda: counted(ROW, item="a", domain=labels),
         "place": lambda: counted(ROW, item="a", domain=Domain.range(0, 50)),
         "unit": lambda: counted(PrivacyUnit("a"), item="item", domain=["x"]),
-        "number": lambda: prepare_numbers(source, ROW, column="a", grid=GRID).run()[0].counts.tolist()[1:],
+        "number": lambda: (
+            prepare_numbers(source, ROW, column="a", grid=GRID).run()[0].counts.tolist()[1:]
+        ),
         "total": lambda: tuple(
             prepare_numbers(source, ROW, column="a", grid=GRID).totals(
                 [StepRange(low=-99, high=99, step=Fraction(1))]
@@ -89,7 +94,19 @@ def test_one_row_more_turns_no_type_into_a_refusal(name):
 
 
 def test_floats_are_the_labels_and_units_of_whole_numbers(tmp_path):
-    values = [1.0, -0.0, 0.0, 2.5, float("nan"), float("inf"), 2.0**53, 2.0**53 + 2, -3.0, 1e300, 5e-324]
+    values = [
+        1.0,
+        -0.0,
+        0.0,
+        2.5,
+        float("nan"),
+        float("inf"),
+        2.0**53,
+        2.0**53 + 2,
+        -3.0,
+        1e300,
+        5e-324,
+    ]
     wanted = {
         "1": 1,
         "0": 2,
@@ -104,16 +121,34 @@ def test_floats_are_the_labels_and_units_of_whole_numbers(tmp_path):
     table = pl.DataFrame({"a": values})
     table.write_parquet(tmp_path / "t.parquet")
     objects = pd.DataFrame({"a": pd.Series(values, dtype=object)})
-    for frame in (pd.DataFrame({"a": values}), objects, table, table.lazy(), tmp_path / "t.parquet"):
+    for frame in (
+        pd.DataFrame({"a": values}),
+        objects,
+        table,
+        table.lazy(),
+        tmp_path / "t.parquet",
+    ):
         source = open_source(frame)
         counted = prepare_counts(
-            source, ROW, kind="items", item="a", domain=[*wanted, "-0", "1.0", "nan", str(2**53 + 2)]
+            source,
+            ROW,
+            kind="items",
+            item="a",
+            domain=[*wanted, "-0", "1.0", "nan", str(2**53 + 2)],
         )
         found = dict(zip(counted.domain.labels, counted.run().values.tolist(), strict=True))
         assert {label: n for label, n in found.items() if n} == wanted
-        assert int(prepare_counts(source, PrivacyUnit("a"), kind="units").run().values[0]) == len(wanted)
-        ranged = prepare_counts(source, ROW, kind="items", item="a", domain=sd.Domain.range(-5, 2)).run()
-        assert dict(zip(ranged.positions.tolist(), ranged.values.tolist(), strict=True)) == {2: 1, 5: 2, 6: 1}
+        assert int(prepare_counts(source, PrivacyUnit("a"), kind="units").run().values[0]) == len(
+            wanted
+        )
+        ranged = prepare_counts(
+            source, ROW, kind="items", item="a", domain=sd.Domain.range(-5, 2)
+        ).run()
+        assert dict(zip(ranged.positions.tolist(), ranged.values.tolist(), strict=True)) == {
+            2: 1,
+            5: 2,
+            6: 1,
+        }
 
 
 def test_the_text_of_a_float_is_the_same_for_one_value_and_for_a_column():
@@ -127,13 +162,17 @@ def test_the_text_of_a_float_is_the_same_for_one_value_and_for_a_column():
     )
     texts = [text for text in map(float_text, values.tolist()) if text is not None]
     source = open_source(pd.DataFrame({"a": values}))
-    assumed = prepare_counts(source, ROW, kind="items", item="a", domain=sd.Domain.assume_public()).run()
+    assumed = prepare_counts(
+        source, ROW, kind="items", item="a", domain=sd.Domain.assume_public()
+    ).run()
     assert sorted(assumed.labels) == sorted(set(texts))
 
 
 def test_texts_that_are_no_utf8_are_missing():
     """Arrow does not look at the bytes of a text, and one of them ended a release."""
-    spoiled = pa.array([b"ok", b"\xff\xfe", None, b"ok", b"\xc3("], type=pa.binary()).view(pa.string())
+    spoiled = pa.array([b"ok", b"\xff\xfe", None, b"ok", b"\xc3("], type=pa.binary()).view(
+        pa.string()
+    )
     repeated = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0, 1]), spoiled[:3])
     for column in (
         spoiled,
@@ -143,10 +182,17 @@ def test_texts_that_are_no_utf8_are_missing():
     ):
         source = open_source(pa.table({"a": column, "b": pa.array(["1", "2", "3", "4", "x"])}))
         assert int(prepare_counts(source, PrivacyUnit("a"), kind="units").run().values[0]) == 1
-        assumed = prepare_counts(source, ROW, kind="items", item="a", domain=sd.Domain.assume_public()).run()
+        assumed = prepare_counts(
+            source, ROW, kind="items", item="a", domain=sd.Domain.assume_public()
+        ).run()
         assert dict(zip(assumed.labels, assumed.values.tolist(), strict=True)) == {"ok": 2}
         assert (
-            int(prepare_counts(source, ROW, kind="rows", where="a LIKE 'o%' OR b = '2'").run().values[0]) == 3
+            int(
+                prepare_counts(source, ROW, kind="rows", where="a LIKE 'o%' OR b = '2'")
+                .run()
+                .values[0]
+            )
+            == 3
         )
 
 
@@ -172,7 +218,8 @@ def test_lazy_frames_that_find_types_out_from_rows_are_refused(tmp_path):
         pl.DataFrame({"a": [1]}).lazy(),
     )
     assert [
-        int(prepare_counts(open_source(frame), ROW, kind="rows").run().values[0]) for frame in frames
+        int(prepare_counts(open_source(frame), ROW, kind="rows").run().values[0])
+        for frame in frames
     ] == [1, 1, 1]
 
 
@@ -191,7 +238,9 @@ def test_relations_over_what_has_no_declared_types_are_refused(tmp_path):
         con.read_json(str(tmp_path / "t.jsonl")),
         con.sql(f"SELECT * FROM '{tmp_path / 't.jsonl'}'"),
         con.sql(f"SELECT a + 1 AS c FROM '{tmp_path / 't.csv'}' WHERE a > 0"),
-        con.sql(f"SELECT s.a FROM stored AS s JOIN read_csv('{tmp_path / 't.csv'}') AS t ON s.a = t.a"),
+        con.sql(
+            f"SELECT s.a FROM stored AS s JOIN read_csv('{tmp_path / 't.csv'}') AS t ON s.a = t.a"
+        ),
         con.table("seen"),
         con.sql(f"FROM listed('{tmp_path / 't.csv'}')"),
         con.from_df(pd.DataFrame({"a": [1]})),
@@ -264,10 +313,16 @@ def test_a_column_whose_name_is_a_pattern_is_itself(made, name):
 def test_texts_of_a_dictionary_have_room(texts):
     """Decoded texts may be longer together than 32 bits can say, however short the dictionary is."""
     column = pa.array(["a", None, "b", "a"], type=texts).dictionary_encode()
-    for array in (column, pa.chunked_array([column, column[1:]]), pa.chunked_array([], type=column.type)):
+    for array in (
+        column,
+        pa.chunked_array([column, column[1:]]),
+        pa.chunked_array([], type=column.type),
+    ):
         sent = _convert_for_engine(array, pa)
         assert sent.type == pa.large_binary()
-        assert [None if one is None else one.decode() for one in sent.to_pylist()] == array.to_pylist()
+        assert [
+            None if one is None else one.decode() for one in sent.to_pylist()
+        ] == array.to_pylist()
     numbers = pa.array([3, None, 3]).dictionary_encode()
     assert _convert_for_engine(numbers, pa).to_pylist() == [3, None, 3]
 
@@ -285,7 +340,9 @@ def large(path, rows, width):
 def test_a_block_of_rows_may_hold_more_than_two_gigabytes(tmp_path):
     path = large(tmp_path / "t.parquet", 140_000, 17_000)
     with duckdb.connect() as con:
-        relation = con.sql(f"SELECT CASE WHEN length(g) > 0 THEN g END AS g FROM read_parquet('{path}')")
+        relation = con.sql(
+            f"SELECT CASE WHEN length(g) > 0 THEN g END AS g FROM read_parquet('{path}')"
+        )
         for source in (path, relation):
             assert prepare_counts(
                 open_source(source), ROW, kind="rows", where="g LIKE 'b%'"
@@ -294,6 +351,6 @@ def test_a_block_of_rows_may_hold_more_than_two_gigabytes(tmp_path):
 
 def test_engines_hand_on_large_blocks():
     with engine() as opened:
-        assert opened.connection.execute("SELECT current_setting('arrow_large_buffer_size')").fetchall() == [
-            (True,)
-        ]
+        assert opened.connection.execute(
+            "SELECT current_setting('arrow_large_buffer_size')"
+        ).fetchall() == [(True,)]

@@ -18,7 +18,20 @@ from support.text_files import packed
 
 NO_LINE = "must be one line"
 # Whatever some program takes for the end of a line, and is none here.
-ENDS = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\u2028", "\u2029", "\0", "\r\r"]
+ENDS = [
+    "\r",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x1d",
+    "\x1e",
+    "\x1f",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\0",
+    "\r\r",
+]
 ONLY_HEADER = "u,x"
 ROWS = [
     [],
@@ -110,7 +123,16 @@ def test_what_was_declared_may_stand_in_a_header(tmp_path, delimiter):
 def test_what_stands_behind_the_first_lf_decides_nothing(tmp_path, end, written):
     path = tmp_path / "t.csv"
     form = CsvFormat(encoding=written.removesuffix(" with a mark"))
-    for rest in ("", "p1,5\r", "p1,5\rp2,6\r", "\0", "\r", "p" * (LONGEST + 9), 'p1,"', "\u2028\x0b"):
+    for rest in (
+        "",
+        "p1,5\r",
+        "p1,5\rp2,6\r",
+        "\0",
+        "\r",
+        "p" * (LONGEST + 9),
+        'p1,"',
+        "\u2028\x0b",
+    ):
         try:
             path.write_bytes(ENCODINGS[written](ONLY_HEADER + end + rest))
         except UnicodeEncodeError:
@@ -137,7 +159,9 @@ def readers(tmp_path):
     return {
         "part": part,
         "scores": lambda content: open_scores(file("s.csv", content), score="x", form=CsvFormat()),
-        "stdin": lambda content: open_record_lines(io.BytesIO(content), CsvFormat(), unit, column="x"),
+        "stdin": lambda content: open_record_lines(
+            io.BytesIO(content), CsvFormat(), unit, column="x"
+        ),
     }
 
 
@@ -146,7 +170,9 @@ def readers(tmp_path):
 @pytest.mark.each_value
 def test_every_reader_of_a_header_refuses_it(tmp_path, reader, end):
     contents = [text_of(rows, end, last=True).encode("utf-8", "replace") for rows in ROWS]
-    found = {said(lambda content=content: readers(tmp_path)[reader](content)) for content in contents}
+    found = {
+        said(lambda content=content: readers(tmp_path)[reader](content)) for content in contents
+    }
     assert len(found) == 1
     assert NO_LINE in next(iter(found))[1]
 
@@ -209,8 +235,9 @@ def test_a_header_without_the_delimiter_is_said_to_be_one(tmp_path, sign):
     with pytest.raises(InvalidParameter) as error:
         open_source(path).index("country", "item")
     shown = {"\t": r"\t"}.get(sign, sign)
-    assert f"The header has no comma. This looks like a file with '{shown}': --delimiter '{shown}'" in str(
-        error.value
+    assert (
+        f"The header has no comma. This looks like a file with '{shown}': --delimiter '{shown}'"
+        in str(error.value)
     )
     assert "Did you mean" not in str(error.value)
     open_source(path, csv=CsvFormat(delimiter=sign)).index("country", "item")

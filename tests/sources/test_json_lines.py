@@ -67,7 +67,11 @@ class Reference:
             return self.elements(depth + 1)
         if first == '"':
             return self.string()
-        for word, meaning in (("true", ("word", "true")), ("false", ("word", "false")), ("null", None)):
+        for word, meaning in (
+            ("true", ("word", "true")),
+            ("false", ("word", "false")),
+            ("null", None),
+        ):
             if self.text.startswith(word, self.at):
                 self.at += len(word)
                 return meaning
@@ -122,7 +126,9 @@ class Reference:
             self.at += 1
             if code == "u":
                 digits = self.text[self.at : self.at + 4]
-                if len(digits) < 4 or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
+                if len(digits) < 4 or any(
+                    digit not in "0123456789abcdefABCDEF" for digit in digits
+                ):
                     raise Bad
                 self.at += 4
                 units += list(int(digits, 16).to_bytes(2, "little"))
@@ -213,7 +219,18 @@ VALUES = st.sampled_from(
     ]
 )  # fmt: skip
 KEYS = st.sampled_from(
-    ['"user"', '"item"', '"a.b"', '"us\\u0065r"', '"User"', '""', '"user "', "user", '"\\ud800"', '"a"']
+    [
+        '"user"',
+        '"item"',
+        '"a.b"',
+        '"us\\u0065r"',
+        '"User"',
+        '""',
+        '"user "',
+        "user",
+        '"\\ud800"',
+        '"a"',
+    ]
 )
 PAIRS = st.tuples(KEYS, VALUES).map(":".join)
 OBJECTS = st.lists(PAIRS, max_size=4).map(lambda pairs: "{" + ",".join(pairs) + "}")
@@ -254,14 +271,24 @@ def test_one_more_line_changes_nothing_but_its_own_row(tmp_path_factory, lines, 
 @settings(max_examples=300)
 def test_one_line_by_both_parsers(line):
     found = parse_object(line)
-    wanted = record(line) if line and b"\0" not in line and not line.startswith(b"\xef\xbb\xbf") else None
+    wanted = (
+        record(line)
+        if line and b"\0" not in line and not line.startswith(b"\xef\xbb\xbf")
+        else None
+    )
     if wanted is not None:
         batch = json_texts(line + b"\n", range(3), names=NAMES)
         texts = [
-            batch.data[batch.offsets[2 * i] : batch.offsets[2 * i + 1]].decode() or None for i in range(3)
+            batch.data[batch.offsets[2 * i] : batch.offsets[2 * i + 1]].decode() or None
+            for i in range(3)
         ]
         assert (batch.size, tuple(texts)) == (1, wanted)
-    elif line and b"\0" not in line and not line.endswith(b"\r") and not line.startswith(b"\xef\xbb\xbf"):
+    elif (
+        line
+        and b"\0" not in line
+        and not line.endswith(b"\r")
+        and not line.startswith(b"\xef\xbb\xbf")
+    ):
         try:
             line.decode()
         except UnicodeDecodeError:
@@ -281,7 +308,10 @@ def test_no_boundary_matters(tmp_path, block):
         else b"".join(rng.choices(HOSTILE, k=rng.randrange(9)))
         for _ in range(400)
     ]
-    with mock.patch.object(lines_module, "LONGEST", 50), mock.patch.object(lines_module, "BLOCK", block):
+    with (
+        mock.patch.object(lines_module, "LONGEST", 50),
+        mock.patch.object(lines_module, "BLOCK", block),
+    ):
         assert check(tmp_path, b"\n".join(lines)).total() > 100
 
 
@@ -289,7 +319,9 @@ def test_no_boundary_matters(tmp_path, block):
 def test_compressed_ones_and_folders_of_them(tmp_path, suffix):
     rng = random.Random(3)
     lines = [
-        json.dumps({"user": i, "item": "ä"}).encode() if i % 3 else b"".join(rng.choices(HOSTILE, k=6))
+        json.dumps({"user": i, "item": "ä"}).encode()
+        if i % 3
+        else b"".join(rng.choices(HOSTILE, k=6))
         for i in range(200)
     ]
     content = b"\n".join(lines) + b"\n"
@@ -301,7 +333,9 @@ def test_compressed_ones_and_folders_of_them(tmp_path, suffix):
     form = CsvFormat(types={**FORM.types, "day": "integer"})
     source = open_source(tmp_path / "t", csv=form)
     assert list(source.columns) == [*NAMES, "day"]
-    assert rows_of(source) == {(*row, str(day)): count for row, count in wanted.items() for day in (0, 1)}
+    assert rows_of(source) == {
+        (*row, str(day)): count for row, count in wanted.items() for day in (0, 1)
+    }
     (tmp_path / f"bad.jsonl{suffix}").write_bytes(packed(suffix, content)[:-1])
     question = prepare_counts(
         open_source(tmp_path / f"bad.jsonl{suffix}", csv=form), PrivacyUnit.row(), kind="rows"
@@ -318,7 +352,14 @@ def test_compressed_ones_and_folders_of_them(tmp_path, suffix):
 
 def test_values_by_declared_types(tmp_path):
     """Numbers keep all of their digits, and texts that are numbers are numbers."""
-    kinds = {"a": "integer", "b": "decimal(20,2)", "c": "double", "d": "date", "e": "boolean", "f": "text"}
+    kinds = {
+        "a": "integer",
+        "b": "decimal(20,2)",
+        "c": "double",
+        "d": "date",
+        "e": "boolean",
+        "f": "text",
+    }
     rows = [
         (
             {"a": 7, "b": 1.5, "c": 1e5, "d": "2024-02-29", "e": True, "f": 1},
@@ -329,7 +370,10 @@ def test_values_by_declared_types(tmp_path):
             ("7", "1.50", None, None, "true", "true"),
         ),
         ({"a": 7.5, "b": 1.005, "c": [1], "d": 20240229, "e": None, "f": {"x": 1}}, (None,) * 6),
-        ({"a": True, "b": False, "c": True, "e": 0, "f": ""}, (None, None, None, None, "false", None)),
+        (
+            {"a": True, "b": False, "c": True, "e": 0, "f": ""},
+            (None, None, None, None, "false", None),
+        ),
     ]
     lines = [json.dumps(one) for one, _ in rows]
     lines.append('{"a": 9223372036854775808, "b": 123456789012345678.99, "c": 1e999}')
@@ -338,7 +382,9 @@ def test_values_by_declared_types(tmp_path):
     path.write_text("\n".join(lines), encoding="utf-8")
     source = open_source(path, csv=CsvFormat(types=kinds))
     assert rows_of(source) == Counter(wanted)
-    question = prepare_counts(source, PrivacyUnit.row(), kind="rows", where="b > 1 AND NOT (f IS NULL)")
+    question = prepare_counts(
+        source, PrivacyUnit.row(), kind="rows", where="b > 1 AND NOT (f IS NULL)"
+    )
     assert question.run().values.tolist() == [2]
 
 
@@ -348,7 +394,9 @@ def test_a_nested_value_is_missing_and_a_dot_is_part_of_a_name(tmp_path):
 
 
 def test_the_first_of_equal_names_counts(tmp_path):
-    assert check(tmp_path, b'{"user": 1, "us\\u0065r": 2, "user": 3}\n') == Counter([("1", None, None)])
+    assert check(tmp_path, b'{"user": 1, "us\\u0065r": 2, "user": 3}\n') == Counter(
+        [("1", None, None)]
+    )
 
 
 HEAVY = {
@@ -400,7 +448,9 @@ def test_columns_are_declared(tmp_path):
     with pytest.raises(InvalidParameter, match=r"--type COL=TYPE, or CsvFormat\(types=\.\.\.\)"):
         prepare_counts(open_source(path), PrivacyUnit("user"), kind="units")
     # Rows are counted without any name.
-    assert prepare_counts(open_source(path), PrivacyUnit.row(), kind="rows").run().values.tolist() == [1]
+    assert prepare_counts(
+        open_source(path), PrivacyUnit.row(), kind="rows"
+    ).run().values.tolist() == [1]
     source = open_source(path, csv=CsvFormat(types={"user": "text"}))
     with pytest.raises(InvalidParameter, match="Did you mean 'user'") as caught:
         source.label_index("usr", "item")

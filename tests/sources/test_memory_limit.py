@@ -77,8 +77,12 @@ def test_all_engines_of_a_question_keep_it_together(tmp_path, monkeypatch, kind)
     limited, free = (open_source(path, memory_limit=limit) for limit in ("1GB", None))
     answers = []
     for source, most in ((limited, 10**9), (free, None)):
-        question = prepare_counts(source, PrivacyUnit("user"), kind="items", item="item", domain=["a", "b"])
-        limits = list_limits(monkeypatch, lambda q=question: answers.append(q.run().values.tolist()))
+        question = prepare_counts(
+            source, PrivacyUnit("user"), kind="items", item="item", domain=["a", "b"]
+        )
+        limits = list_limits(
+            monkeypatch, lambda q=question: answers.append(q.run().values.tolist())
+        )
         assert len(limits) == (2 if kind == "parquet" else 1)
         if most is None:
             assert set(limits) == {choose_memory(None, evaluates=True)}
@@ -96,7 +100,9 @@ def test_a_batch_keeps_it_too(tmp_path, monkeypatch):
     def run():
         unit = PrivacyUnit("user", max_rows=1)
         with (
-            Session(tmp_path / "t.csv", unit=unit, ledger=None, csv=form, memory_limit="600MB") as session,
+            Session(
+                tmp_path / "t.csv", unit=unit, ledger=None, csv=form, memory_limit="600MB"
+            ) as session,
             session.batch(),
         ):
             session.sum("n", epsilon=1, lower=0, cap=10)
@@ -104,7 +110,9 @@ def test_a_batch_keeps_it_too(tmp_path, monkeypatch):
 
     # What is asked before a row is read has no rows, and needs no limit.
     reading = [
-        limit for limit in list_limits(monkeypatch, run) if limit != choose_memory(None, evaluates=True)
+        limit
+        for limit in list_limits(monkeypatch, run)
+        if limit != choose_memory(None, evaluates=True)
     ]
     assert reading
     assert max(reading) == 480 * 10**6
@@ -142,7 +150,8 @@ def test_room_that_is_not_free_is_refused_before_the_charge(tmp_path, account, m
     with Session(tmp_path / "t.parquet", unit=unit, ledger=account, temp_limit=HUGE) as session:
         for ask in (session.count, session.plan.count):
             with pytest.raises(
-                InvalidParameter, match=r"temp_limit \(--temp-limit\) must be at most what is free in"
+                InvalidParameter,
+                match=r"temp_limit \(--temp-limit\) must be at most what is free in",
             ):
                 ask(epsilon=1)
     assert account.remaining == 3
@@ -164,7 +173,9 @@ def test_every_engine_gets_it(tmp_path, monkeypatch):
 
     def close(self, paths):
         true(self, paths)
-        seen.extend(self.connection.execute("SELECT current_setting('max_temp_directory_size')").fetchone())
+        seen.extend(
+            self.connection.execute("SELECT current_setting('max_temp_directory_size')").fetchone()
+        )
 
     monkeypatch.setattr(engines.Engine, "close_doors", close)
     for limit, said in (("1GiB", ["1.0 GiB"] * 2), (None, ["90% of available disk space"] * 2)):
@@ -184,7 +195,9 @@ def test_what_needs_more_room_ends_in_the_constant_sentence_and_stays_charged(tm
         f"COPY (SELECT {who} AS user, i % 13 AS n FROM range(600000) t(i)) TO '{path}' (ROW_GROUP_SIZE 10000)"
     )
     source = open_source(path)
-    source = replace(source, backend=replace(source.backend, limits=Limits(memory=200 << 20, temp=temp)))
+    source = replace(
+        source, backend=replace(source.backend, limits=Limits(memory=200 << 20, temp=temp))
+    )
     question = prepare_numbers(
         source, PrivacyUnit("user", max_rows=1), column="n", grid=GRID, salt=b"0123456789abcdef"
     )
@@ -201,6 +214,8 @@ def test_a_server_has_no_room_of_ours():
     with psycopg.connect(database(), autocommit=True) as connection:
         connection.execute("CREATE SCHEMA roomy")
         connection.execute("CREATE TABLE roomy.rows (a int)")
-        with pytest.raises(InvalidParameter, match="temp_limit is for tables that our own engine reads"):
+        with pytest.raises(
+            InvalidParameter, match="temp_limit is for tables that our own engine reads"
+        ):
             open_source(f"{database()}#roomy.rows", temp_limit="1GB")
         connection.execute("DROP SCHEMA roomy CASCADE")

@@ -18,7 +18,10 @@ SALT = b"0123456789abcdef"
 MOST = (1 << 63) - 1
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 RANGES = {
-    f"{sign}{name}": bits for sign in ("", "U") for name, bits in BITS.items() if sign + name != "UBIGINT"
+    f"{sign}{name}": bits
+    for sign in ("", "U")
+    for name, bits in BITS.items()
+    if sign + name != "UBIGINT"
 }
 
 
@@ -38,19 +41,34 @@ def offsets(expression, kind, units, places=(0,)):
 
 def extremes(kind):
     bits = RANGES[kind]
-    least, most = (0, (1 << bits) - 1) if kind.startswith("U") else (-(1 << bits - 1), (1 << bits - 1) - 1)
-    pieces = [near for place in (22, 44) for at in (1 << place, -1 << place) for near in (at - 1, at, at + 1)]
+    least, most = (
+        (0, (1 << bits) - 1) if kind.startswith("U") else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    )
+    pieces = [
+        near
+        for place in (22, 44)
+        for at in (1 << place, -1 << place)
+        for near in (at - 1, at, at + 1)
+    ]
     return sorted(
-        {one for one in (least, least + 1, *pieces, -1, 0, 1, most - 1, most) if least <= one <= most}
+        {
+            one
+            for one in (least, least + 1, *pieces, -1, 0, 1, most - 1, most)
+            if least <= one <= most
+        }
     )
 
 
 @pytest.mark.parametrize("kind", RANGES)
 def test_an_engine_computes_what_the_law_says(kind):
     units, places = extremes(kind), (0, 1, (1 << 18) - 1)
-    assert offsets(write(), kind, units) == {(one, 0): find_offset([str(one)], SALT) for one in units}
+    assert offsets(write(), kind, units) == {
+        (one, 0): find_offset([str(one)], SALT) for one in units
+    }
     found = offsets(write(grouped=True), kind, units, places)
-    assert found == {(one, place): find_offset([str(one), place], SALT) for one in units for place in places}
+    assert found == {
+        (one, place): find_offset([str(one), place], SALT) for one in units for place in places
+    }
 
 
 TEXTS = ["0", "7", "-7", "07", "+7", "-0", " 7", "7.0", "7e0", "", "x", "é", "9" * 40]
@@ -85,7 +103,9 @@ def test_the_largest_factors_leave_no_64_bits(monkeypatch):
     found = offsets(write(grouped=True), "BIGINT", units, places)
     pieces = {one: one % 2**22 + one // 2**22 % 2**22 + one // 2**44 for one in units}
     # All factors are -1.
-    keys = {(one, place): (1 + pieces[one] - place - 1) % PRIME for one in units for place in places}
+    keys = {
+        (one, place): (1 + pieces[one] - place - 1) % PRIME for one in units for place in places
+    }
     assert found == {at: -(key**3 + key**2 + key + 1) % PRIME for at, key in keys.items()}
     # Before a remainder is taken: whatever the engine adds first.
     assert (1 << 19) * (PRIME - 1) < rank_law._LIFT
@@ -109,7 +129,9 @@ def small(monkeypatch):
     monkeypatch.setattr(rank_law, "_LIFT", 5 * 4)
     monkeypatch.setattr(rank_law, "_LIMB", 1)
     monkeypatch.setattr(
-        Draw, "_list_factors", lambda _, count, name: [f"{chr(name[0])}{place}" for place in range(count)]
+        Draw,
+        "_list_factors",
+        lambda _, count, name: [f"{chr(name[0])}{place}" for place in range(count)],
     )
 
 
@@ -190,7 +212,8 @@ def test_over_salts_two_owners_are_independent(one, other):
     """The factors are made of the salt: a chi-square over 6,000 salts, with units that have 5 and 7 rows."""
     salts = [f"{place:016}".encode() for place in range(6000)]
     found = Counter(
-        (find_offset(names_of(one), salt) % 5, find_offset(names_of(other), salt) % 7) for salt in salts
+        (find_offset(names_of(one), salt) % 5, find_offset(names_of(other), salt) % 7)
+        for salt in salts
     )
     expected = len(salts) / 35
     off = sum((found[at] - expected) ** 2 / expected for at in product(range(5), range(7)))
@@ -209,7 +232,9 @@ def test_sums_over_ids_in_a_row_have_no_long_tails():
     """Of independent choices the fourth moment is about 3 variances squared; lines have many times that."""
     salts = [f"{place:016}".encode() for place in range(1500)]
     assert 2.4 < spread(lambda unit, salt: find_offset([str(unit)], salt), salts) < 3.8
-    assert spread(lambda unit, salt: find_key(str(unit), salt), salts) > 6, "the key alone is convicted"
+    assert spread(lambda unit, salt: find_key(str(unit), salt), salts) > 6, (
+        "the key alone is convicted"
+    )
 
 
 def test_factors_are_those_of_the_salt():

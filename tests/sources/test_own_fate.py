@@ -125,7 +125,13 @@ def test_the_ways_that_were_wrong_are_convicted(tmp_path, monkeypatch, off, pair
 # ---- what AND, OR and NOT join --------------------------------------------------------------------------------------------
 
 
-FLAGS = {"flag": pl.String, "age": pl.Int32, "on": pl.Boolean, "at": pl.Time, "share": pl.Decimal(4, 2)}
+FLAGS = {
+    "flag": pl.String,
+    "age": pl.Int32,
+    "on": pl.Boolean,
+    "at": pl.Time,
+    "share": pl.Decimal(4, 2),
+}
 
 
 @pytest.mark.parametrize("where", [
@@ -161,14 +167,23 @@ def test_a_value_that_is_no_condition_is_refused_before_the_charge(tmp_path, kin
 
 @pytest.mark.parametrize(
     "where",
-    ["on AND age > 3", "NOT on", "on", "NULL OR on", "TRUE AND on", "TRY_CAST(flag AS BOOLEAN) AND on"],
+    [
+        "on AND age > 3",
+        "NOT on",
+        "on",
+        "NULL OR on",
+        "TRUE AND on",
+        "TRY_CAST(flag AS BOOLEAN) AND on",
+    ],
 )
 @pytest.mark.sample(4)
 def test_truth_values_are_conditions(tmp_path, where):
     frame = pl.DataFrame(
         [("true", 44, True, None, 1), ("maybe", 44, False, None, 1)], schema=FLAGS, orient="row"
     )
-    alone = sum(count(frame[place : place + 1], where, "parquet", tmp_path / "t") for place in range(2))
+    alone = sum(
+        count(frame[place : place + 1], where, "parquet", tmp_path / "t") for place in range(2)
+    )
     assert count(frame, where, "parquet", tmp_path / "t") == alone == 1
 
 
@@ -187,7 +202,9 @@ def test_the_same_work_in_two_places_is_tried_in_each():
     """A comparison of a date and a time is made by a cast, which fails for late dates; done once, it would be outside of both."""
     with engine_module.engine() as opened:
         con = opened.connection
-        con.execute("CREATE TABLE t AS SELECT DATE '5881580-07-09' AS a, TIMESTAMP '2020-01-01' AS b")
+        con.execute(
+            "CREATE TABLE t AS SELECT DATE '5881580-07-09' AS a, TIMESTAMP '2020-01-01' AS b"
+        )
         tried = "SELECT COALESCE(TRY(a = b) OR TRY(a > b), FALSE), TRY(a = b) IS NULL FROM t"
         assert con.execute(tried).fetchall() == [(False, True)]
         con.execute(
@@ -203,7 +220,8 @@ numbers = st.sampled_from(
 operand = st.recursive(
     numbers,
     lambda inner: (
-        st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner) | inner.map("- {}".format)
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner)
+        | inner.map("- {}".format)
     ),
     max_leaves=4,
 )
@@ -211,7 +229,9 @@ condition = st.recursive(
     st.builds("{} {} {}".format, operand, st.sampled_from(["=", "<", ">=", "<>"]), operand)
     | st.builds("{} BETWEEN {} AND {}".format, operand, operand, operand)
     | operand.map("{} IS NULL".format)
-    | st.sampled_from(["text LIKE 'a%'", "text IN ('3', '300')", "TRY_CAST(text AS DATE) > '2020-01-01'"]),
+    | st.sampled_from(
+        ["text LIKE 'a%'", "text IN ('3', '300')", "TRY_CAST(text AS DATE) > '2020-01-01'"]
+    ),
     lambda inner: (
         st.builds("({} {} {})".format, inner, st.sampled_from(["AND", "OR"]), inner)
         | inner.map("NOT ({})".format)
@@ -228,13 +248,19 @@ EXTREMES = {
 row = st.tuples(*(st.sampled_from(values) for values in EXTREMES.values()))
 
 
-@given(where=condition, rows=st.lists(row, min_size=1, max_size=6), repeated=st.sampled_from([1, 1, 700]))
+@given(
+    where=condition,
+    rows=st.lists(row, min_size=1, max_size=6),
+    repeated=st.sampled_from([1, 1, 700]),
+)
 @settings(max_examples=4)
 @pytest.mark.parametrize("kind", ["parquet", pytest.param("duckdb", marks=pytest.mark.slow)])
 def test_a_table_is_the_sum_of_its_rows(tmp_path_factory, kind, where, rows, repeated):
     folder = tmp_path_factory.mktemp("t")
     table = pl.DataFrame(rows * repeated, schema=SCHEMA, orient="row")
-    alone = [count(pl.DataFrame([one], schema=SCHEMA, orient="row"), where, kind, folder) for one in rows]
+    alone = [
+        count(pl.DataFrame([one], schema=SCHEMA, orient="row"), where, kind, folder) for one in rows
+    ]
     assert count(table, where, kind, folder) == repeated * sum(alone)
 
 
@@ -255,7 +281,9 @@ def test_columns_are_taken_by_their_places(tmp_path, kind):
         for name in ("User", "user")
     }
     assert units == {"User": 1000, "user": 1}
-    bounded = prepare_counts(source, PrivacyUnit("user", max_rows=1), kind="rows", where='"User" >= 0')
+    bounded = prepare_counts(
+        source, PrivacyUnit("user", max_rows=1), kind="rows", where='"User" >= 0'
+    )
     assert int(bounded.run().values[0]) == 1
 
 
@@ -294,7 +322,12 @@ def answers(relation):
     source = open_source(relation)
     salt = bytes(16)
     counted = prepare_counts(
-        source, PrivacyUnit("usr", max_rows=1), kind="items", item="item", domain=[0, 1, 2], salt=salt
+        source,
+        PrivacyUnit("usr", max_rows=1),
+        kind="items",
+        item="item",
+        domain=[0, 1, 2],
+        salt=salt,
     )
     large = prepare_counts(source, PrivacyUnit("big"), kind="units", where="big >= 0 AND x < 50.5")
     return [counted.run().values.tolist(), large.run().values.tolist()]

@@ -75,7 +75,9 @@ def test_one_more_line_changes_nothing_but_its_own_record(tmp_path, suffix):
 def test_encodings_work_on_top(tmp_path, suffix, encoding):
     text = "u,i\nä,€\nplain,a\n"
     (tmp_path / f"t.csv{suffix}").write_bytes(packed(suffix, text.encode(encoding), 3))
-    assert set(rows_of(open_source(tmp_path / f"t.csv{suffix}", csv=CsvFormat(encoding=encoding)))) == {
+    assert set(
+        rows_of(open_source(tmp_path / f"t.csv{suffix}", csv=CsvFormat(encoding=encoding)))
+    ) == {
         ("ä", "€"),
         ("plain", "a"),
     }
@@ -87,7 +89,9 @@ DAMAGE = {
     "garbage behind it": lambda data: data + b"garbage that is no other piece",
     "one byte behind it": lambda data: data + b"x",
     "other bytes at its end": lambda data: data[:-3] + b"abc",
-    "other bytes in it": lambda data: data[: len(data) // 2] + bytes(40) + data[len(data) // 2 + 40 :],
+    "other bytes in it": lambda data: (
+        data[: len(data) // 2] + bytes(40) + data[len(data) // 2 + 40 :]
+    ),
 }
 
 
@@ -145,7 +149,9 @@ def test_a_bomb_does_not_fill_the_memory(tmp_path, suffix):
     """A few kilobytes that unpack to one line of 100 MB, which is dropped as it comes."""
     path = tmp_path / f"t.csv{suffix}"
     path.write_bytes(
-        packed(suffix, HEADER + b"u,i,n\n") + PACKERS[suffix](bytes(100 << 20)) + packed(suffix, b"\nv,i,n\n")
+        packed(suffix, HEADER + b"u,i,n\n")
+        + PACKERS[suffix](bytes(100 << 20))
+        + packed(suffix, b"\nv,i,n\n")
     )
     assert path.stat().st_size < 200_000
     tracemalloc.start()
@@ -187,7 +193,9 @@ def test_other_readers_of_files(tmp_path, suffix):
     unit = PrivacyUnit("u", adjacency="replace-one", max_rows=1)
     question = prepare_records(open_source(tmp_path / f"r.csv{suffix}"), unit, column="x")
     progress = []
-    numbers = [number for block in question.run(progress=progress.append) for number in block.tolist()]
+    numbers = [
+        number for block in question.run(progress=progress.append) for number in block.tolist()
+    ]
     assert [number if number == number else None for number in numbers] == [1.0, None, None, None]
     assert progress[-1] == 100
     (tmp_path / f"s.csv{suffix}").write_bytes(packed(suffix, b"name,score\na,1.5\nb,x\n", 2))

@@ -21,7 +21,13 @@ from support.number_states import state
 
 LADDERS = [
     (lower, cap, growth, signed)
-    for lower, signed in ((0, False), (-7, False), (Fraction(1, 3), False), (-1000, True), (-(10**9), True))
+    for lower, signed in (
+        (0, False),
+        (-7, False),
+        (Fraction(1, 3), False),
+        (-1000, True),
+        (-(10**9), True),
+    )
     for cap in (1, 77, 1000, Fraction(10001, 4), 10**6, 10**12, 10**18)
     for growth in (Fraction(21, 20), 2, 10)
     # Of both signs they need not reach as far on either side.
@@ -71,16 +77,22 @@ def test_each_number_counts_its_steps(lower, cap, growth, signed):
 
 
 def test_ladders_of_every_day_are_plain():
-    for ladder in (make_ladder(0, 10**6, Fraction(21, 20), False), make_ladder(-1000, 1000, 2, True)):
+    for ladder in (
+        make_ladder(0, 10**6, Fraction(21, 20), False),
+        make_ladder(-1000, 1000, 2, True),
+    ):
         assert find_plain_sums(kind_of("INTEGER"), ladder) is not None
         for other in ("DOUBLE", "DECIMAL(10,2)", "HUGEINT", "UBIGINT"):
             assert find_plain_sums(kind_of(other), ladder) is None
 
 
 @pytest.mark.parametrize(
-    "kind", ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UINTEGER", "DECIMAL(4,0)", "DECIMAL(18,0)"]
+    "kind",
+    ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UINTEGER", "DECIMAL(4,0)", "DECIMAL(18,0)"],
 )
-@pytest.mark.parametrize("unit", [PrivacyUnit.row(), PrivacyUnit("u", max_rows=30)], ids=["rows", "units"])
+@pytest.mark.parametrize(
+    "unit", [PrivacyUnit.row(), PrivacyUnit("u", max_rows=30)], ids=["rows", "units"]
+)
 @pytest.mark.parametrize("lower", [0, -7])
 @pytest.mark.sample(14)
 def test_the_engine_answers_the_law(kind, unit, lower):
@@ -88,7 +100,9 @@ def test_the_engine_answers_the_law(kind, unit, lower):
     ladder = make_ladder(lower, 10**6, Fraction(21, 20), False)
     declared = kind_of(kind)
     fit = [x for x in numbers_about(ladder.grid) if declared.smallest <= x <= declared.largest]
-    rows = [(place % 997, x) for place, x in enumerate([*fit, None, declared.largest, *fit[::3], None])]
+    rows = [
+        (place % 997, x) for place, x in enumerate([*fit, None, declared.largest, *fit[::3], None])
+    ]
     table = duckdb.connect()
     table.execute(f"CREATE TABLE t (u BIGINT, x {kind})")
     table.executemany("INSERT INTO t VALUES (?, ?)", rows)

@@ -15,7 +15,9 @@ from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions import open_plink
 from sordino.sources.csv import lines as lines_module, plink, private_fields
 
-HEADER = b" CHR         SNP           BP  A1  A2      T      U           OR        CHISQ            P \n"
+HEADER = (
+    b" CHR         SNP           BP  A1  A2      T      U           OR        CHISQ            P \n"
+)
 PARENTS = HEADER.rstrip() + b"      A:U_PAR    CHISQ_PAR        P_PAR    CHISQ_COM        P_COM \n"
 EXACT = b" CHR SNP           BP  A1  A2      T      U           OR          L95          U95            P \n"
 
@@ -65,7 +67,9 @@ def test_one_tab_for_each_run_of_blanks(path):
     """As `tr -s ' ' '\\t'` makes it."""
     path.write_bytes(b"".join(b"\t".join(text.split()) + b"\n" for text in (HEADER, *LINES)))
     assert read(path).b.tolist() == [103, 60, 0]
-    path.write_bytes(b"".join(b"\t" + b"\t".join(text.split()) + b"\t\n" for text in (HEADER, *LINES)))
+    path.write_bytes(
+        b"".join(b"\t" + b"\t".join(text.split()) + b"\t\n" for text in (HEADER, *LINES))
+    )
     assert read(path).b.tolist() == [103, 60, 0]
 
 
@@ -111,14 +115,17 @@ def told(path, content):
 @pytest.mark.parametrize("public", PUBLIC)
 @pytest.mark.sample(4)
 def test_nothing_public_depends_on_private_bytes(path, public):
-    seen = {told(path, HEADER + public + odd + b"\n2 k 20 C T 3 4 .75 .1 .7\n")[0] for odd in PRIVATE}
+    seen = {
+        told(path, HEADER + public + odd + b"\n2 k 20 C T 3 4 .75 .1 .7\n")[0] for odd in PRIVATE
+    }
     assert len(seen) == 1, sorted(map(repr, seen))
 
 
 def test_the_counts_depend_on_the_private_bytes_alone(path):
     for odd in PRIVATE[::3]:
         found = {
-            told(path, HEADER + public + odd + b"\n2 k 20 C T 3 4 .75 .1 .7\n")[1] for public in PUBLIC[:3]
+            told(path, HEADER + public + odd + b"\n2 k 20 C T 3 4 .75 .1 .7\n")[1]
+            for public in PUBLIC[:3]
         }
         assert len(found) == 1
 
@@ -127,7 +134,12 @@ def test_the_counts_depend_on_the_private_bytes_alone(path):
 def test_how_long_private_bytes_are_decides_nothing_public(path, longest):
     """Lines about the places at which long ones are cut."""
     sizes = [0, 1, 3, 8, 9, 10, 11, 15, 16, 17, 20, 30, 39, 40, 41, 60, 64, 65, 100, 200]
-    for public in (b"1 rs1 10 ", b"1 rs1 " + b"1" * 12 + b" ", b"1 " + b"r" * 70 + b" 3 ", b"1 rs1"):
+    for public in (
+        b"1 rs1 10 ",
+        b"1 rs1 " + b"1" * 12 + b" ",
+        b"1 " + b"r" * 70 + b" 3 ",
+        b"1 rs1",
+    ):
         for size in (1, 7, 1000):
             with (
                 mock.patch.object(lines_module, "LONGEST", longest),
@@ -139,7 +151,8 @@ def test_how_long_private_bytes_are_decides_nothing_public(path, longest):
                 # What is missing in the last case is a public mistake only as long as no blank follows.
                 odds = odds if public.endswith(b" ") else [b"5" * n for n in sizes]
                 seen = {
-                    told(path, HEADER + public + odd + b"\n2 k 20 C T 3 4 .75 .1 .7\n")[0] for odd in odds
+                    told(path, HEADER + public + odd + b"\n2 k 20 C T 3 4 .75 .1 .7\n")[0]
+                    for odd in odds
                 }
                 assert len(seen) == 1, (public, sorted(map(repr, seen)))
 
@@ -226,7 +239,8 @@ def test_another_encoding(path):
 def test_many_lines(path):
     counts = np.random.default_rng(2).integers(0, 400, (5_000, 2))
     path.write_bytes(
-        HEADER + b"".join(line(b"7", b"rs%d" % i, i, *pair) for i, pair in enumerate(counts.tolist()))
+        HEADER
+        + b"".join(line(b"7", b"rs%d" % i, i, *pair) for i, pair in enumerate(counts.tolist()))
     )
     found = read(path)
     assert np.array_equal(np.stack([found.b, found.c], axis=1), counts)
@@ -243,5 +257,7 @@ def test_a_file_in_utf_16(path, encoding):
 def test_what_cannot_be_read_is_said(path):
     """The header line is public: a mark that is missing there is no refusal of the system."""
     path.write_bytes(b"".join([HEADER, *LINES]))
-    with pytest.raises(DataSourceError, match="it has no byte order mark: write one, or name utf-16-le"):
+    with pytest.raises(
+        DataSourceError, match="it has no byte order mark: write one, or name utf-16-le"
+    ):
         open_plink(path, label="SNP", encoding="utf-16")

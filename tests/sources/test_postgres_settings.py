@@ -79,7 +79,12 @@ def server():
             "DROP SCHEMA IF EXISTS shop CASCADE",
             "DROP SCHEMA IF EXISTS evil CASCADE",
         )
-        run("CREATE SCHEMA shop", "CREATE SCHEMA evil", "CREATE ROLE odd LOGIN", "CREATE ROLE plain LOGIN")
+        run(
+            "CREATE SCHEMA shop",
+            "CREATE SCHEMA evil",
+            "CREATE ROLE odd LOGIN",
+            "CREATE ROLE plain LOGIN",
+        )
         run(
             "GRANT USAGE ON SCHEMA shop, evil TO PUBLIC",
             "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC",
@@ -98,9 +103,16 @@ def server():
 def let(cluster, run, **settings):
     """Let the odd role have settings that this version of the server knows."""
     with cluster.superuser() as connection:
-        known = {name.lower() for (name,) in connection.execute("SELECT name FROM pg_settings").fetchall()}
+        known = {
+            name.lower()
+            for (name,) in connection.execute("SELECT name FROM pg_settings").fetchall()
+        }
     run(
-        *(f"ALTER ROLE odd SET {name} = {value}" for name, value in settings.items() if name.lower() in known)
+        *(
+            f"ALTER ROLE odd SET {name} = {value}"
+            for name, value in settings.items()
+            if name.lower() in known
+        )
     )
 
 
@@ -114,7 +126,9 @@ def states(address):
         ("day", ["2024-02-03", "2024-03-02"]),
     ):
         for unit_of in (PrivacyUnit("u"), unit):
-            asks = prepare_counts(source, unit_of, kind="items", item=column, domain=domain, salt=b"0" * 16)
+            asks = prepare_counts(
+                source, unit_of, kind="items", item=column, domain=domain, salt=b"0" * 16
+            )
             known.append(asks.run().values.tolist())
     known.append(prepare_counts(source, unit, kind="rows").run().values.tolist())
     for column in ("x", "n"):
@@ -137,7 +151,9 @@ def test_settings_of_a_role_and_functions_in_its_way_change_nothing(server):
     run(*EVIL)
     let(cluster, run, **ODD)
     assert states(f"{cluster.url('odd')}#shop.visits") == wanted
-    options = "%20".join(f"-c%20{name}%3Doff" for name in ("standard_conforming_strings", "array_nulls"))
+    options = "%20".join(
+        f"-c%20{name}%3Doff" for name in ("standard_conforming_strings", "array_nulls")
+    )
     assert states(f"{cluster.url('plain')}?options={options}#shop.visits") == wanted
 
 
@@ -188,7 +204,9 @@ def test_limits_of_time_of_a_role_do_not_end_a_question(server):
     with source.backend.scan([0]) as scan:
         assert scan.ask("SELECT count(*) AS n FROM rows")["n"].tolist() == [3]
         time.sleep(0.4)
-        assert scan.ask("SELECT count(*) AS n, min(pg_sleep(0.3)::text) AS s FROM rows")["n"].tolist() == [3]
+        assert scan.ask("SELECT count(*) AS n, min(pg_sleep(0.3)::text) AS s FROM rows")[
+            "n"
+        ].tolist() == [3]
     question = prepare_counts(source, PrivacyUnit.row(), kind="rows")
     locked = threading.Event()
 
@@ -215,18 +233,26 @@ def test_every_setting_of_ours_is_in_force(server):
     with source.backend.scan([0]) as scan:
         rows = scan.ask("SELECT name, setting FROM pg_settings")
     now = {
-        str(name).lower(): str(setting) for name, setting in zip(rows["name"], rows["setting"], strict=True)
+        str(name).lower(): str(setting)
+        for name, setting in zip(rows["name"], rows["setting"], strict=True)
     }
     assert now["search_path"].replace('"', "") == "pg_catalog, pg_temp"
     assert (now["transaction_isolation"], now["transaction_read_only"]) == ("repeatable read", "on")
-    known = {name.lower(): value for name, value in postgres._SETTING_VALUES.items() if name.lower() in now}
+    known = {
+        name.lower(): value
+        for name, value in postgres._SETTING_VALUES.items()
+        if name.lower() in now
+    }
     assert len(known) >= len(postgres._SETTING_VALUES) - 1
     assert {name: now[name] for name in known} == known
 
 
 def test_a_session_answers_for_a_role_with_odd_settings(server):
     cluster, run = server
-    run("CREATE TABLE shop.visits AS SELECT 'u' || i AS u, i % 7 AS x FROM generate_series(1, 200) i", *EVIL)
+    run(
+        "CREATE TABLE shop.visits AS SELECT 'u' || i AS u, i % 7 AS x FROM generate_series(1, 200) i",
+        *EVIL,
+    )
     let(cluster, run, **ODD)
     with sd.Session(
         f"{cluster.url('odd')}#shop.visits", unit=PrivacyUnit("u", max_rows=1), entropy=sd.Seeded(1)

@@ -13,7 +13,11 @@ from sordino.sources.postgres import LEGIBLE
 from support.number_states import GRIDS, asked
 from support.postgres import own_server
 
-ODD = {"SQL_ASCII": (b"\xff", b"a\x81"), "WIN1252": (b"\x81", b"\xe9"), "EUC_JP": (b"\x8f\xf5\xa1", b"a")}
+ODD = {
+    "SQL_ASCII": (b"\xff", b"a\x81"),
+    "WIN1252": (b"\x81", b"\xe9"),
+    "EUC_JP": (b"\x8f\xf5\xa1", b"a"),
+}
 """Texts of each encoding, among them some that do not exist in UTF-8."""
 
 
@@ -26,7 +30,9 @@ def encoded(request):
         )
         with psycopg.connect(cluster.url(database=name), autocommit=True) as inside:
             inside.execute("CREATE TABLE visits (x float8, u text, g text)")
-            inside.execute("INSERT INTO visits SELECT i % 7, 'u' || i % 5, 'a' FROM generate_series(1, 20) i")
+            inside.execute(
+                "INSERT INTO visits SELECT i % 7, 'u' || i % 5, 'a' FROM generate_series(1, 20) i"
+            )
             yield inside, f"{cluster.url(database=name)}#visits", request.param
         connection.execute(f"DROP DATABASE {name}")
 
@@ -55,11 +61,17 @@ def test_no_text_of_a_row_makes_a_question_fail_in_any_encoding(encoded):
 
     with pytest.raises(InvalidParameter, match="no letters in Unicode"):
         prepare_counts(
-            open_source(address), PrivacyUnit.row(), kind="items", item="g", domain=Domain.assume_public()
+            open_source(address),
+            PrivacyUnit.row(),
+            kind="items",
+            item="g",
+            domain=Domain.assume_public(),
         )
     before = state()
     for size, text in enumerate(ODD[encoding], start=1):
-        connection.execute("INSERT INTO visits VALUES (3, convert_from(%s, %s), 'a')", [text, encoding])
+        connection.execute(
+            "INSERT INTO visits VALUES (3, convert_from(%s, %s), 'a')", [text, encoding]
+        )
         counts, total, items = state()
         assert counts.sum() == before[0].sum() + size
         assert (counts >= before[0]).all()
@@ -92,7 +104,9 @@ def test_time_limits_of_a_role_do_not_end_a_question():
         )
         connection.execute("GRANT SELECT ON slowly TO hurried")
         try:
-            question = asked(f"{cluster.url('hurried', database='postgres')}#slowly", GRIDS["from 0"])
+            question = asked(
+                f"{cluster.url('hurried', database='postgres')}#slowly", GRIDS["from 0"]
+            )
             assert question.run()[0].records == 3
         finally:
             for statement in ("DROP VIEW slowly", "DROP TABLE crowd", "DROP ROLE hurried"):
@@ -116,5 +130,10 @@ def test_labels_that_a_database_cannot_hold_are_refused_before_the_charge():
             with pytest.raises(DataSourceError, match="cannot answer"):
                 prepare_counts(source, PrivacyUnit.row(), kind="items", item="g", domain=domain)
             with pytest.raises(DataSourceError, match="cannot answer"):
-                asked(f"{cluster.url(database='in_latin1')}#visits", GRIDS["from 0"], by="g", domain=domain)
+                asked(
+                    f"{cluster.url(database='in_latin1')}#visits",
+                    GRIDS["from 0"],
+                    by="g",
+                    domain=domain,
+                )
         connection.execute("DROP DATABASE in_latin1")

@@ -37,13 +37,19 @@ def made(server, name, rows, **types):
     server.execute(f"DROP TABLE IF EXISTS shop.{name}")
     server.execute(f"CREATE TABLE shop.{name} ({listed})")
     with server.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO shop.{name} VALUES ({', '.join(['%s'] * len(types))})", rows)
+        cursor.executemany(
+            f"INSERT INTO shop.{name} VALUES ({', '.join(['%s'] * len(types))})", rows
+        )
     return f"{database()}#shop.{name}"
 
 
 @pytest.mark.parametrize(
     "grid",
-    ["from 0", "signed", *(pytest.param(n, marks=pytest.mark.slow) for n in ("far away", "made up", "fine"))],
+    [
+        "from 0",
+        "signed",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("far away", "made up", "fine")),
+    ],
 )
 def test_numbers_have_the_states_of_their_arrays(server, grid):
     values = floats(GRIDS[grid])
@@ -95,7 +101,10 @@ def test_adding_a_unit_leaves_every_other_units_rows_as_they_were(server):
             address, GRIDS["from 0"], unit=unit, by="g", domain=["a", "b", "c"], groups_per_unit=2
         )
         totals = question.totals([StepRange(low=0, high=1 << 40, step=1)] * 3)
-        return [np.append(counts.counts, total) for counts, total in zip(question.run(), totals, strict=True)]
+        return [
+            np.append(counts.counts, total)
+            for counts, total in zip(question.run(), totals, strict=True)
+        ]
 
     others = [row for unit in "pqrst" for row in rows_of(unit, 9)]
     own = rows_of("new", 40)
@@ -109,15 +118,21 @@ def test_adding_a_unit_leaves_every_other_units_rows_as_they_were(server):
 
 
 def test_sessions_count_and_choose(server):
-    rows = [(f"u{i % 50}", ["tea", "rice", "salt", None][i % 4], i % 7, i % 3 == 0) for i in range(200)]
-    address = made(server, "orders", rows, u="varchar(9)", item="text", n="smallint", paid="boolean")
+    rows = [
+        (f"u{i % 50}", ["tea", "rice", "salt", None][i % 4], i % 7, i % 3 == 0) for i in range(200)
+    ]
+    address = made(
+        server, "orders", rows, u="varchar(9)", item="text", n="smallint", paid="boolean"
+    )
     with sd.Session(address, unit=PrivacyUnit("u", max_rows=2), entropy=sd.Seeded(1)) as s:
         assert s.count_distinct_units(epsilon=200).estimate == pytest.approx(50, abs=1)
         assert s.count(epsilon=200).estimate == pytest.approx(100, abs=2)
         top = s.top_k("item", k=2, epsilon=50, domain=["tea", "rice", "salt", "gold"])
         assert {row.item for row in top} <= {"tea", "rice", "salt"}
         assert len(s.histogram("item", epsilon=1, domain=sd.Domain.assume_public())) == 3
-        assert s.quantile("n", q=0.5, epsilon=20, lower=0, cap=100).value == pytest.approx(3, abs=1.5)
+        assert s.quantile("n", q=0.5, epsilon=20, lower=0, cap=100).value == pytest.approx(
+            3, abs=1.5
+        )
         assert s.sum("n", epsilon=100, lower=0, cap=100).value == pytest.approx(300, rel=0.3)
         assert s.mean("n", epsilon=100, lower=0, cap=100).value == pytest.approx(3, abs=0.6)
         grouped = s.sum(
@@ -127,7 +142,11 @@ def test_sessions_count_and_choose(server):
     ranged = prepare_counts(
         open_source(address), ROW, kind="items", item="n", domain=sd.Domain.range(2, 5)
     ).run()
-    assert dict(zip(ranged.positions.tolist(), ranged.values.tolist(), strict=True)) == {0: 29, 1: 29, 2: 28}
+    assert dict(zip(ranged.positions.tolist(), ranged.values.tolist(), strict=True)) == {
+        0: 29,
+        1: 29,
+        2: 28,
+    }
 
 
 def test_what_the_ledger_keeps_holds_no_password(server):
@@ -136,13 +155,21 @@ def test_what_the_ledger_keeps_holds_no_password(server):
     assert source.kind == "postgres"
     assert source.identity == open_source(address).identity
     assert "secret" not in repr(source)
-    with sd.Session(address.replace("//sordino@", "//sordino:secret@"), unit=ROW, entropy=sd.Seeded(1)) as s:
+    with sd.Session(
+        address.replace("//sordino@", "//sordino:secret@"), unit=ROW, entropy=sd.Seeded(1)
+    ) as s:
         assert "secret" not in repr(s) + repr(s._executor.source.backend)
 
 
 def test_what_is_refused_before_the_charge(server):
     address = made(
-        server, "x", [[1.0, CANARY, None, 1]], x="double precision", t="text", j="jsonb", whole="integer"
+        server,
+        "x",
+        [[1.0, CANARY, None, 1]],
+        x="double precision",
+        t="text",
+        j="jsonb",
+        whole="integer",
     )
     base = database()
     for error, words, source in (
@@ -232,7 +259,9 @@ def test_a_type_of_somebody_elses_schema_is_not_taken_for_text(server):
 
 def test_what_is_computed_when_it_is_read_is_not_used(server):
     [(version,)] = server.execute("SHOW server_version_num").fetchall()
-    kind = "VIRTUAL" if int(version) >= 180000 else "STORED"  # which servers before did not know otherwise
+    kind = (
+        "VIRTUAL" if int(version) >= 180000 else "STORED"
+    )  # which servers before did not know otherwise
     server.execute("DROP TABLE IF EXISTS shop.synthetic")
     server.execute(f"CREATE TABLE shop.synthetic (a int, g int GENERATED ALWAYS AS (a + 1) {kind})")
     columns = dict(open_source(f"{database()}#shop.synthetic").columns)
@@ -297,6 +326,7 @@ def test_a_type_of_a_server_has_its_name_and_a_cast(server):
     source = open_source(f"{database()}#shop.odd")
     for column, kind in (("p", "point"), ('say "hi"', "int4range")):
         with pytest.raises(
-            InvalidParameter, match=rf"of type {kind}\. Name a view that has it as CAST\(NAME AS text\)"
+            InvalidParameter,
+            match=rf"of type {kind}\. Name a view that has it as CAST\(NAME AS text\)",
         ):
             prepare_counts(source, PrivacyUnit(column), kind="units")

@@ -29,7 +29,9 @@ def rows(where, frame=TABLE):
     with duckdb.connect() as con:
         # A relation: the declared types of its columns say what a predicate means.
         source = open_source(con.from_arrow(frame.to_arrow()))
-        return int(prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where).run().values[0])
+        return int(
+            prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where).run().values[0]
+        )
 
 
 @pytest.mark.parametrize(
@@ -276,11 +278,15 @@ def test_no_row_can_fail_and_each_row_decides_for_itself(tmp_path, where):
 
     def count(table):
         source = open_source(parquet(table, tmp_path / "t.parquet"))
-        return int(prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where).run().values[0])
+        return int(
+            prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where).run().values[0]
+        )
 
     single = {row: count([row]) for row in GOOD + BAD}
     assert count(GOOD * 3) == 3 * sum(single[row] for row in GOOD)
-    assert count(GOOD * 3 + BAD) == 3 * sum(single[row] for row in GOOD) + sum(single[row] for row in BAD)
+    assert count(GOOD * 3 + BAD) == 3 * sum(single[row] for row in GOOD) + sum(
+        single[row] for row in BAD
+    )
 
 
 numbers = st.sampled_from(
@@ -289,7 +295,8 @@ numbers = st.sampled_from(
 operand = st.recursive(
     numbers,
     lambda inner: (
-        st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner) | inner.map("- {}".format)
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner)
+        | inner.map("- {}".format)
     ),
     max_leaves=4,
 )
@@ -317,7 +324,9 @@ def test_random_predicates_are_total_and_local(where):
     con.execute("CREATE TABLE t(c0 BIGINT, c1 VARCHAR, c2 VARCHAR, c3 TINYINT, id INTEGER)")
     table = [(*row, number) for number, row in enumerate(GOOD + BAD)]
     con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", table)
-    together = {row[0] for row in con.execute(f"SELECT id FROM t WHERE {predicate.total}").fetchall()}
+    together = {
+        row[0] for row in con.execute(f"SELECT id FROM t WHERE {predicate.total}").fetchall()
+    }
     alone = [
         con.execute(f"SELECT id FROM t WHERE id = {n} AND {predicate.total}").fetchall()
         for n in range(len(table))

@@ -154,7 +154,16 @@ def check_files(read, shape, form, fields, private):
         assert len(seen) == 1, f"{shape}, {public}: {sorted(map(repr, seen))}"
 
 
-FEW = [b"", b'"', b"a", b'"a""', b'""', b'"a"', b"\xff", b"\r"]  # fields where there are two of them or more
+FEW = [
+    b"",
+    b'"',
+    b"a",
+    b'"a""',
+    b'""',
+    b'"a"',
+    b"\xff",
+    b"\r",
+]  # fields where there are two of them or more
 
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
@@ -193,7 +202,9 @@ def cut(longest):
     with ExitStack() as stack:
         for module in (lines_module, private_fields, record_lines):
             stack.enter_context(mock.patch.object(module, "LONGEST", longest))
-        stack.enter_context(mock.patch.object(lines_module, "_LONGEST_WITH_MARK_AND_CR", longest + 4))
+        stack.enter_context(
+            mock.patch.object(lines_module, "_LONGEST_WITH_MARK_AND_CR", longest + 4)
+        )
         yield
 
 
@@ -205,7 +216,9 @@ SIZES = [0, 1, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 18, 24, 25, 30, 60, 61, 80]
 )
 @pytest.mark.parametrize("longest", [4, 8])
 @pytest.mark.sample(4)
-def test_of_a_file_nothing_public_depends_on_how_long_the_private_bytes_are(tmp_path, shape, longest):
+def test_of_a_file_nothing_public_depends_on_how_long_the_private_bytes_are(
+    tmp_path, shape, longest
+):
     texts = [letter * size for letter in (b"a", b'"') for size in SIZES[:-6]]
     long = [letter * size for letter in (b"5", b",", b'"', b"\r") for size in SIZES]
     read = reader(tmp_path / "x.csv", shape, PLAIN)
@@ -226,7 +239,11 @@ def asked(data, sizes=(), **options):
             found += some
     except DataSourceError as error:
         refused = str(error)
-    return tuple(answer.label for answer in found), refused, [repr(answer.value) for answer in found]
+    return (
+        tuple(answer.label for answer in found),
+        refused,
+        [repr(answer.value) for answer in found],
+    )
 
 
 @pytest.mark.parametrize("options", [{}, {"encoding": "latin-1"}, {"delimiter": ";"}], ids=repr)
@@ -248,7 +265,8 @@ def test_of_a_stream_nothing_public_depends_on_private_bytes(options):
 
 def test_of_a_stream_it_does_not_matter_where_pieces_are_cut():
     for label, odd in product(
-        [b"", b"a", b'"', b'"a"', b'""', b'a"', *OPEN[:1]], [*texts(1), b",,", b'x",5', b"\r\r", b"55555"]
+        [b"", b"a", b'"', b'"a"', b'""', b'a"', *OPEN[:1]],
+        [*texts(1), b",,", b'x",5', b"\r\r", b"55555"],
     ):
         data = label + b"," + odd + b"\r\nz,7\n"
         whole = asked(data)
@@ -292,7 +310,9 @@ def records(data, header, form=PLAIN, sizes=()):
     )
     with mock.patch("sordino.questions.records.UnitRows", return_value=units):
         blocks = list(
-            open_record_lines(source, form, PrivacyUnit("u", max_rows=1, adjacency="replace-one"), column="x")
+            open_record_lines(
+                source, form, PrivacyUnit("u", max_rows=1, adjacency="replace-one"), column="x"
+            )
         )
     return tuple(units.seen), [repr(number) for number in np.concatenate([np.zeros(0), *blocks])]
 
@@ -330,7 +350,9 @@ def test_how_long_private_bytes_are_and_how_they_arrive_decides_no_unit(header):
     with cut(5):
         for unit in [b"", b"a", b'"', b'"a"', b"aaaa", b"aaaaa", b"aaaaaa", b"a" * 14, b"a" * 40]:
             seen, values = set(), {}
-            for letter, size, pieces in product([b"5", b",", b'"', b"\r"], SIZES, [(), [1] * 200, [7] * 30]):
+            for letter, size, pieces in product(
+                [b"5", b",", b'"', b"\r"], SIZES, [(), [1] * 200, [7] * 30]
+            ):
                 odd = letter * size
                 line = unit + b"," + odd if header.startswith(b"u") else odd + b"," + unit
                 units, numbers = records(line + b"\n5,5,5\n", header, sizes=pieces)

@@ -41,7 +41,11 @@ def wrong(grid, edges):
         for edge in edges.tolist()
         for value in (edge, float(np.nextafter(edge, -np.inf)), float(np.nextafter(edge, np.inf)))
     ]
-    return [value for value in near if counted([value] * 3, grid) != BucketCounts.of([value] * 3, grid=grid)]
+    return [
+        value
+        for value in near
+        if counted([value] * 3, grid) != BucketCounts.of([value] * 3, grid=grid)
+    ]
 
 
 @pytest.mark.parametrize("made", FEW, ids=str)
@@ -67,7 +71,10 @@ def moved(grid, values):
 
 def test_a_row_more_moves_one_count_by_one():
     grid = grid_of(*FEW[0])
-    assert moved(grid, [float(np.nextafter(grid.edges[2], -np.inf)), *grid.edges[1:4].tolist()]) == [1] * 4
+    assert (
+        moved(grid, [float(np.nextafter(grid.edges[2], -np.inf)), *grid.edges[1:4].tolist()])
+        == [1] * 4
+    )
 
 
 @pytest.mark.slow
@@ -80,10 +87,15 @@ def test_the_twin_that_believes_what_is_proposed_below_the_first_edge_is_convict
             for query in bucket_queries(kind, grid, steps)
         )
 
-    monkeypatch.setattr("sordino.sources.source.ReaderBackend.dialect", replace(EMBEDDED, buckets=believed))
+    monkeypatch.setattr(
+        "sordino.sources.source.ReaderBackend.dialect", replace(EMBEDDED, buckets=believed)
+    )
     grid = grid_of(*FEW[0])
     assert wrong(grid, grid.edges[:1]) != []
-    assert max(moved(grid, [float(np.nextafter(grid.edges[2], -np.inf)), *grid.edges[1:4].tolist()])) > 1000
+    assert (
+        max(moved(grid, [float(np.nextafter(grid.edges[2], -np.inf)), *grid.edges[1:4].tolist()]))
+        > 1000
+    )
 
 
 @pytest.mark.parametrize("text", ["{group}", "{rows}", "{0}", "grp, "])
@@ -95,6 +107,8 @@ def test_a_text_of_a_predicate_means_itself_whatever_it_looks_like(text):
     literal = "'" + text + "'"
     expected = 3 if text == "grp, " else 2
     for more in ({}, {"by": "g", "domain": ["a"]}):
-        question = asked(frame, BucketGrid(edges=np.array([0.0, 2.5])), where=f"name = {literal}", **more)
+        question = asked(
+            frame, BucketGrid(edges=np.array([0.0, 2.5])), where=f"name = {literal}", **more
+        )
         assert question.run()[0].records == expected
         assert question.totals([StepRange(low=0, high=9, step=1)])[0].known == expected

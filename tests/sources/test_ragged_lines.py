@@ -49,7 +49,9 @@ def test_one_record_more_moves_no_figure_without_bound(tmp_path):
             with Session(
                 path, unit=PrivacyUnit("user", max_rows=1), ledger=None, csv=form, entropy=Seeded(1)
             ) as session:
-                total = session.sum(column="x", cap=100_000, lower=0, numbers_share=0, **SURE).estimate
+                total = session.sum(
+                    column="x", cap=100_000, lower=0, numbers_share=0, **SURE
+                ).estimate
             found[name, bool(more)] = (round(total, -1), counted(path, form)[1])
     assert found["rule", False] == found["rule", True]
     assert found["twin", True][1] - found["twin", False][1] == 1000
@@ -59,7 +61,9 @@ def test_one_record_more_moves_no_figure_without_bound(tmp_path):
 def test_lines_of_other_programs(tmp_path):
     """Footers, row names and preambles: what has another number of fields is dropped, a delimiter at the end is not."""
     path = tmp_path / "t.csv"
-    path.write_text('u,x\na,1\nb,2,\nc,3,,\nTotal\n\nSource: office, 2024, revised\nd\ne,\n,7\n"f,g",8,\n')
+    path.write_text(
+        'u,x\na,1\nb,2,\nc,3,,\nTotal\n\nSource: office, 2024, revised\nd\ne,\n,7\n"f,g",8,\n'
+    )
     wanted = Counter([("a", "1"), ("b", "2"), ("e", None), (None, "7"), ("f,g", "8")])
     assert rows_of(open_source(path)) == wanted
     more = Counter([("c", "3"), ("Total", None), ("Source: office", " 2024"), ("d", None)])
@@ -68,7 +72,10 @@ def test_lines_of_other_programs(tmp_path):
 
 @pytest.mark.parametrize(
     "form",
-    [CsvFormat(header=False, columns=("u", "x")), CsvFormat(header=False, columns=("u", "x"), skip_lines=2)],
+    [
+        CsvFormat(header=False, columns=("u", "x")),
+        CsvFormat(header=False, columns=("u", "x"), skip_lines=2),
+    ],
 )
 @pytest.mark.parametrize(
     "first", ["u,x", "a,1,2,3", '"', "", "\0", "\r", "a" * (1 << 21)], ids=lambda text: text[:4]
@@ -78,7 +85,8 @@ def test_without_a_header_the_first_line_decides_nothing(tmp_path, form, first):
     """Neither a name nor a number of fields is taken from it."""
     path = tmp_path / "t.csv"
     path.write_text(
-        "".join(f"skip{number},\r{number}\n" for number in range(form.skip_lines)) + f"{first}\nb,2\n"
+        "".join(f"skip{number},\r{number}\n" for number in range(form.skip_lines))
+        + f"{first}\nb,2\n"
     )
     source = open_source(path, csv=form)
     assert dict(source.columns) == {"u": "VARCHAR", "x": "VARCHAR"}
@@ -96,7 +104,9 @@ def test_lines_are_skipped_whatever_they_hold(tmp_path, suffix, encoding, skip):
     lines = [hostile[number % len(hostile)] for number in range(skip)]
     content = "\n".join([*lines, "u,x", "a,1", ""]).encode(encoding)
     for number in range(2):
-        (tmp_path / f"{number}{path.name}").write_bytes(packed(suffix, content) if suffix else content)
+        (tmp_path / f"{number}{path.name}").write_bytes(
+            packed(suffix, content) if suffix else content
+        )
     form = CsvFormat(skip_lines=skip, encoding=encoding)
     assert rows_of(open_source(tmp_path, csv=form)) == Counter({("a", "1"): 2})
 
@@ -122,6 +132,9 @@ def test_what_is_no_option_is_refused(form):
 def test_what_is_left_out_is_said(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("u,x\na,1\n")
-    assert "too few or too many fields (text with line breaks: use Parquet)" in open_source(path).dropped
+    assert (
+        "too few or too many fields (text with line breaks: use Parquet)"
+        in open_source(path).dropped
+    )
     assert "fields" not in open_source(path, csv=RAGGED).dropped
     assert "quote" not in open_source(path, csv=CsvFormat(quote="")).dropped

@@ -59,7 +59,8 @@ def test_a_range_counts_what_its_list_counts(rows, start, size, by_row):
     listed = counted(rows, [str(i) for i in range(start, start + size)], unit)
     expected = dict(zip(listed.labels, listed.values.tolist(), strict=True))
     assert {
-        ranged.labels[int(place)]: count for place, count in zip(ranged.positions, ranged.values, strict=True)
+        ranged.labels[int(place)]: count
+        for place, count in zip(ranged.positions, ranged.values, strict=True)
     } == {label: count for label, count in expected.items() if count}
     assert (np.diff(ranged.positions) > 0).all()
     assert ranged.at(np.arange(size)).tolist() == [expected[str(start + i)] for i in range(size)]
@@ -92,7 +93,11 @@ def test_which_items_a_unit_counts_for_depends_on_its_own_rows_alone():
     unit, domain = PrivacyUnit("user", max_rows=2), Domain.range(0, 1000)
     others = [(user, str(item)) for user in range(20) for item in range(user, user + 9)]
     before = counted(others, domain, unit)
-    own = [(99, str(item)) for item in (3, 500, 700, 20)] + [(99, "outside"), (99, "-3"), (99, "03")]
+    own = [(99, str(item)) for item in (3, 500, 700, 20)] + [
+        (99, "outside"),
+        (99, "-3"),
+        (99, "03"),
+    ]
     after = counted([*own, *others], domain, unit)
     change = after.at(np.arange(1000)) - before.at(np.arange(1000))
     assert sorted(change[change != 0].tolist()) == [1, 1]
@@ -128,7 +133,10 @@ def test_labels_are_made_when_they_are_asked_for():
         (lambda: Domain.range(0, 2**52 + 1), "stop - start must be a whole number from 1"),
         (lambda: Domain.range(0.0, 5), "Domain.range.start must be a whole number"),
         (lambda: Domain.range(0, True), "Domain.range.stop must be a whole number"),
-        (lambda: Domain.range(2**62, 2**62 + 1), "Domain.range.stop must be a whole number between"),
+        (
+            lambda: Domain.range(2**62, 2**62 + 1),
+            "Domain.range.stop must be a whole number between",
+        ),
         (lambda: Domain.indexed(0, label=str), "Domain.indexed.size must be"),
         (lambda: Domain.indexed(2, label="x"), "Domain.indexed.label must be a function"),
     ],
@@ -142,16 +150,23 @@ def test_what_is_no_range(make, words):
     "domain", [Domain.range(0, 9), Domain.indexed(9, label=str)], ids=["range", "indexed"]
 )
 @pytest.mark.parametrize("kind", ["DECIMAL(9,2)", "BOOLEAN", "DATE", "UUID"])
-def test_a_column_none_of_whose_values_is_a_whole_number_is_refused_before_a_row_is_read(domain, kind):
+def test_a_column_none_of_whose_values_is_a_whole_number_is_refused_before_a_row_is_read(
+    domain, kind
+):
     """It would count nothing, in silence; the declared type is public, so that saying so costs nothing."""
     rows = duckdb.sql(f"SELECT CAST(NULL AS {kind}) AS item, 1 AS user")
     with pytest.raises(
-        InvalidParameter, match=rf"^Domain\.range and .*'item' of type {re.escape(kind)}\. Convert the column"
+        InvalidParameter,
+        match=rf"^Domain\.range and .*'item' of type {re.escape(kind)}\. Convert the column",
     ):
-        prepare_counts(open_source(rows), PrivacyUnit("user"), kind="items", item="item", domain=domain)
+        prepare_counts(
+            open_source(rows), PrivacyUnit("user"), kind="items", item="item", domain=domain
+        )
 
 
-@pytest.mark.parametrize("kind", ["DECIMAL(9,0)", "UTINYINT", "HUGEINT", "VARCHAR", "ENUM('7', 'seven')"])
+@pytest.mark.parametrize(
+    "kind", ["DECIMAL(9,0)", "UTINYINT", "HUGEINT", "VARCHAR", "ENUM('7', 'seven')"]
+)
 def test_columns_with_whole_numbers_are_counted(kind):
     rows = duckdb.sql(f"SELECT CAST(7 AS VARCHAR)::{kind} AS item, 1 AS user")
     question = prepare_counts(

@@ -65,13 +65,22 @@ def ask_all(source):
     counts = [
         prepare_counts(source, unit, kind=kind, item=item, domain=domain, where=where, salt=SALT)
         for unit in (ROWS, UNIT)
-        for kind, item, domain in (("rows", None, None), ("units", None, None), ("items", "product", DOMAIN))
+        for kind, item, domain in (
+            ("rows", None, None),
+            ("units", None, None),
+            ("items", "product", DOMAIN),
+        )
         for where in (None, "product <> 'rice'")
     ]
     counts.append(prepare_counts(source, UNIT, kind="items", item="product", domain=sd.Domain.assume_public(), salt=SALT))  # fmt: skip
     counts.append(prepare_counts(source, UNIT, kind="items", item="product", domain=sd.Domain.unlisted(delta=1e-6), salt=SALT))  # fmt: skip
     numbers = [
-        (prepare_numbers(source, unit, column="price", grid=GRID, salt=SALT, squares=True, **more), more)
+        (
+            prepare_numbers(
+                source, unit, column="price", grid=GRID, salt=SALT, squares=True, **more
+            ),
+            more,
+        )
         for unit in (ROWS, UNIT)
         for more in (
             {},
@@ -90,7 +99,9 @@ def ask_all(source):
         found.append((answer.values.tolist(), tuple(answer.labels), places))
     for question, more in numbers:
         counted = question.count()
-        found.append(([one.counts.tolist() for one in counted.buckets], counted.known, counted.missing))
+        found.append(
+            ([one.counts.tolist() for one in counted.buckets], counted.known, counted.missing)
+        )
         ranges = RANGE * max(1, len(question.groups))
         found += [question.totals(ranges), question.square_totals(ranges)]
         added = prepare_numbers(

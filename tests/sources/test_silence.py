@@ -65,9 +65,9 @@ def test_files_that_vanish_or_change(tmp_path, capfd):
 
 def test_rotten_parquet(tmp_path, capfd):
     path = tmp_path / "x.parquet"
-    pl.DataFrame({"user": list(range(5000)), "item": [f"{CANARY}{i}" for i in range(5000)]}).write_parquet(
-        path, compression="uncompressed"
-    )
+    pl.DataFrame(
+        {"user": list(range(5000)), "item": [f"{CANARY}{i}" for i in range(5000)]}
+    ).write_parquet(path, compression="uncompressed")
     question = ask(path)
     content = bytearray(path.read_bytes())
     content[4:6000] = bytes(reversed(content[4:6000]))
@@ -112,7 +112,10 @@ def test_a_relation_keeps_its_connection_as_it_was():
     con.execute("CREATE TABLE t AS SELECT 1 AS user, 'a' AS item")
     settings = con.execute("SELECT name, value FROM duckdb_settings() ORDER BY name").fetchall()
     ask(con.sql("SELECT * FROM t")).run()
-    assert con.execute("SELECT name, value FROM duckdb_settings() ORDER BY name").fetchall() == settings
+    assert (
+        con.execute("SELECT name, value FROM duckdb_settings() ORDER BY name").fetchall()
+        == settings
+    )
     assert con.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchone() == (0,)
     con.close()
 
@@ -238,7 +241,15 @@ def test_what_is_public_is_refused_before(tmp_path):
         open_source(f"duckdb:{tmp_path}/no.db#t")
     with pytest.raises(InvalidParameter, match="duckdb:FILE#TABLE"):
         open_source("duckdb:x.db")
-    for strange in (tmp_path / "x.json", "s3://bucket/x.csv", [1, 2], 3, None, np.zeros(3), pl.Series([1])):
+    for strange in (
+        tmp_path / "x.json",
+        "s3://bucket/x.csv",
+        [1, 2],
+        3,
+        None,
+        np.zeros(3),
+        pl.Series([1]),
+    ):
         with pytest.raises(UnsupportedBackend, match="A source must be|must end in|got"):
             open_source(strange)
     duckdb.connect(str(tmp_path / "t.db")).close()
@@ -258,7 +269,9 @@ def test_identities(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("user,item\n")
     assert (
-        open_source("./x.csv").identity == open_source(tmp_path / "x.csv").identity == str(tmp_path / "x.csv")
+        open_source("./x.csv").identity
+        == open_source(tmp_path / "x.csv").identity
+        == str(tmp_path / "x.csv")
     )
     assert open_source("*.csv").identity == str(tmp_path / "*.csv")
     frame = pl.DataFrame({"a": [1]})

@@ -16,7 +16,14 @@ from sordino.sources.sql.step_query import step_query
 
 KINDS = [
     *("TINYINT", "UTINYINT", "INTEGER", "BIGINT", "UBIGINT", "HUGEINT"),
-    *("DECIMAL(4,2)", "DECIMAL(12,2)", "DECIMAL(9,9)", "DECIMAL(17,3)", "DECIMAL(18,0)", "DECIMAL(18,9)"),
+    *(
+        "DECIMAL(4,2)",
+        "DECIMAL(12,2)",
+        "DECIMAL(9,9)",
+        "DECIMAL(17,3)",
+        "DECIMAL(18,0)",
+        "DECIMAL(18,9)",
+    ),
     *("DECIMAL(18,18)", "DECIMAL(19,2)", "DECIMAL(38,18)"),
 ]
 # Ends in steps, and steps: small and large ones, up to what a range may have.

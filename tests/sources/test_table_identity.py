@@ -24,7 +24,13 @@ def server():
     with psycopg.connect(cluster.url(), autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS shop CASCADE")
         connection.execute("CREATE SCHEMA shop")
-        for table in ("public.visits", "shop.visits", 'shop."Visits"', 'shop."a.b"', '"shop"."odd/%#name"'):
+        for table in (
+            "public.visits",
+            "shop.visits",
+            'shop."Visits"',
+            'shop."a.b"',
+            '"shop"."odd/%#name"',
+        ):
             connection.execute(f"DROP TABLE IF EXISTS {table}".encode())
             connection.execute(f"CREATE TABLE {table} AS SELECT 1 AS x".encode())
         yield cluster
@@ -52,10 +58,14 @@ def spellings(cluster, table="shop.visits"):
 def test_a_table_of_a_server_has_one_identity(server):
     known = {open_source(address).identity for address in spellings(server)}
     with psycopg.connect(server.url(), autocommit=True) as connection:
-        [system] = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+        [system] = connection.execute(
+            "SELECT system_identifier FROM pg_control_system()"
+        ).fetchone()
     assert known == {f"postgresql:{system}/ledgers#shop.visits"}
     assert {
-        open_source(one).identity for name in ("visits", "public.visits") for one in spellings(server, name)
+        open_source(one).identity
+        for name in ("visits", "public.visits")
+        for one in spellings(server, name)
     } == {f"postgresql:{system}/ledgers#public.visits"}
 
 
@@ -81,7 +91,12 @@ def test_other_tables_have_other_identities(server):
 
 def account(path, source, name="visits"):
     return Ledger.create(
-        path, account=name, budget=Budget(epsilon=10), adjacency="add-remove", unit=ROW, source=source
+        path,
+        account=name,
+        budget=Budget(epsilon=10),
+        adjacency="add-remove",
+        unit=ROW,
+        source=source,
     )
 
 
@@ -96,7 +111,9 @@ def test_an_account_is_found_by_every_address_of_its_table(server, tmp_path):
             assert ledger.remaining == 10 - number_of_charges * sd.Budget(epsilon=0.125).limit
         ledger.reserve(sd.cost.Pure(epsilon=0.125), source=made_with)
         with pytest.raises(LedgerConflict, match="is for source"):
-            ledger.reserve(sd.cost.Pure(epsilon=0.125), source=made_with.replace("#shop.visits", "#visits"))
+            ledger.reserve(
+                sd.cost.Pure(epsilon=0.125), source=made_with.replace("#shop.visits", "#visits")
+            )
 
 
 def kept_as(ledger, text):
@@ -115,7 +132,9 @@ def kept_as(ledger, text):
 
 @pytest.mark.parametrize("written", ["127.0.0.1:{}", "localhost:{}", "127%2e0.0.1:{}", "[::1]:{}"])
 @pytest.mark.sample(4)
-def test_an_account_of_an_older_version_is_found_by_what_surely_means_the_same(server, tmp_path, written):
+def test_an_account_of_an_older_version_is_found_by_what_surely_means_the_same(
+    server, tmp_path, written
+):
     address = spellings(server)[0]
     ledger = account(tmp_path / "budget.db", address)
     ledger = kept_as(ledger, f"postgresql://{written.format(server.port)}/ledgers#shop.visits")
@@ -158,9 +177,9 @@ def test_an_older_address_means_the_same_only_where_all_of_it_does():
         "duckdb:/data/shop.db#main.orders",
     ):
         assert not table.was_called(other)
-    assert not ServerTable(1, ("shop", "public", "orders"), "postgresql:///shop?host=a#orders").was_called(
-        "postgresql:///shop#orders"
-    )
+    assert not ServerTable(
+        1, ("shop", "public", "orders"), "postgresql:///shop?host=a#orders"
+    ).was_called("postgresql:///shop#orders")
     assert ServerTable(1, ("shop", "public", "orders"), "postgresql:///shop#orders").was_called(
         "postgresql:///shop#orders"
     )
@@ -192,7 +211,9 @@ def test_a_server_that_does_not_say_which_one_it_is_is_refused_with_what_to_do(s
         assert open_source(address).identity == open_source(spellings(server)[0]).identity
         connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
         try:
-            with pytest.raises(DataSourceError, match="GRANT EXECUTE ON FUNCTION pg_control_system"):
+            with pytest.raises(
+                DataSourceError, match="GRANT EXECUTE ON FUNCTION pg_control_system"
+            ):
                 open_source(address)
         finally:
             connection.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")

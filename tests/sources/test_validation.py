@@ -180,7 +180,9 @@ def test_an_engine_of_another_process_is_neither_used_nor_closed(opened, monkeyp
     rehearse(COUNT)
     [stage] = validation._idle
     held = []
-    python = SimpleNamespace(pythonapi=SimpleNamespace(Py_IncRef=held.append), py_object=lambda one: one)
+    python = SimpleNamespace(
+        pythonapi=SimpleNamespace(Py_IncRef=held.append), py_object=lambda one: one
+    )
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(type(stage), "is_here", lambda self: self is not stage)
         elsewhere.setattr(validation, "ctypes", python)

@@ -25,7 +25,9 @@ ROW = PrivacyUnit.row()
 
 def items(source, domain):
     return (
-        prepare_counts(open_source(source), ROW, kind="items", item="x", domain=domain).run().values.tolist()
+        prepare_counts(open_source(source), ROW, kind="items", item="x", domain=domain)
+        .run()
+        .values.tolist()
     )
 
 
@@ -126,7 +128,10 @@ def test_folders_that_make_a_column_are_found_wherever_they_lie(tmp_path, base):
 def test_files_in_odd_folders_are_read(tmp_path, base):
     (tmp_path / base).mkdir()
     pl.DataFrame({"x": ["a", "b"]}).write_parquet(tmp_path / base / "part.parquet")
-    assert items(pl.scan_parquet(tmp_path / base / "part.parquet", glob=False), ["a", "b"]) == [1, 1]
+    assert items(pl.scan_parquet(tmp_path / base / "part.parquet", glob=False), ["a", "b"]) == [
+        1,
+        1,
+    ]
 
 
 def test_a_plan_that_fails_says_nothing_of_what_it_met(tmp_path):
@@ -154,11 +159,16 @@ def test_predicates_take_no_type_on_whose_values_the_engine_fails(tmp_path):
     rows = pa.table(
         {"g": pa.array([struct.pack("<BIdd", 1, 1, 1.0, 2.0), b""], pa.binary()), "x": ["a", "b"]}
     )
-    pq.write_table(rows.replace_schema_metadata({"geo": json.dumps(geometry)}), tmp_path / "g.parquet")
+    pq.write_table(
+        rows.replace_schema_metadata({"geo": json.dumps(geometry)}), tmp_path / "g.parquet"
+    )
     with duckdb.connect(tmp_path / "v.duckdb") as con:
         con.execute("CREATE TABLE t (g VARIANT, x VARCHAR, s STRUCT(a VARIANT))")
         con.execute("INSERT INTO t VALUES (1::VARIANT, 'a', NULL), (NULL, 'b', NULL)")
-    for source, columns in ((tmp_path / "g.parquet", "g"), (f"duckdb:{tmp_path / 'v.duckdb'}#t", "gs")):
+    for source, columns in (
+        (tmp_path / "g.parquet", "g"),
+        (f"duckdb:{tmp_path / 'v.duckdb'}#t", "gs"),
+    ):
         for column in columns:
             with pytest.raises(InvalidParameter, match="BIGNUM, GEOMETRY or VARIANT"):
                 prepare_counts(open_source(source), ROW, kind="rows", where=f"{column} IS NULL")

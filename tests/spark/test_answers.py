@@ -38,10 +38,14 @@ def of_column(values, kind):
 def test_every_kind_of_count_is_that_of_the_rows():
     rows = table(5)
     kinds = {"user": pl.Int64, "item": pl.String, "price": pl.Int64}
-    counts_as_the_oracle(open_source(spark(pl.DataFrame(rows, schema=kinds, orient="row").to_arrow())), rows)
+    counts_as_the_oracle(
+        open_source(spark(pl.DataFrame(rows, schema=kinds, orient="row").to_arrow())), rows
+    )
 
 
-@pytest.mark.parametrize("grid", ["signed", "made up", pytest.param("from 0", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "grid", ["signed", "made up", pytest.param("from 0", marks=pytest.mark.slow)]
+)
 def test_floats_have_the_states_of_their_arrays(grid):
     values = floats(GRIDS[grid])
     agrees(of_column(values, pa.float64()), values, GRIDS[grid])
@@ -78,7 +82,9 @@ def test_whole_numbers_that_are_added_up_as_they_are(grid, kind):
 
 def test_numbers_that_are_not_moved_into_the_ends_are_convicted(monkeypatch):
     grid, far = GRIDS["from 0"], [1 << 62] * 5
-    monkeypatch.setattr(spark_sql, "_write_plain_sum", lambda plain: ("x", "coalesce(sum(steps), 0)"))
+    monkeypatch.setattr(
+        spark_sql, "_write_plain_sum", lambda plain: ("x", "coalesce(sum(steps), 0)")
+    )
     with pytest.raises(DataSourceError):
         agrees(of_column(far, pa.int64()), far, grid)
 
@@ -86,7 +92,11 @@ def test_numbers_that_are_not_moved_into_the_ends_are_convicted(monkeypatch):
 def decimals(grid, width, scale):
     """Decimals at the ends of their type, beside 0 and beside edges."""
     last, top = Decimal(1).scaleb(-scale), Decimal(10) ** (width - scale)
-    near = [Decimal(edge) for edge in grid.edges[:: max(1, grid.size // 20)].tolist() if abs(edge) < top / 2]
+    near = [
+        Decimal(edge)
+        for edge in grid.edges[:: max(1, grid.size // 20)].tolist()
+        if abs(edge) < top / 2
+    ]
     with decimal.localcontext(DECIMALS):
         top -= last
         beside = [edge.quantize(last) + n * last for edge in near for n in (-1, 0, 1)]
@@ -110,7 +120,13 @@ def decimals(grid, width, scale):
 
 @pytest.mark.parametrize(
     ("width", "scale"),
-    [(18, 18), (38, 0), (38, 18), (10, 2), *(pytest.param(38, n, marks=pytest.mark.slow) for n in (5, 10))],
+    [
+        (18, 18),
+        (38, 0),
+        (38, 18),
+        (10, 2),
+        *(pytest.param(38, n, marks=pytest.mark.slow) for n in (5, 10)),
+    ],
 )
 def test_decimals_have_the_states_of_their_arrays(width, scale):
     grid = GRIDS["signed"]
@@ -183,11 +199,19 @@ def test_logarithms_propose_the_right_bucket(monkeypatch, kind):
     assert counts.counts[0] <= 5
 
 
-@pytest.mark.parametrize(("width", "scale"), [(14, 14), (14, 2), (15, 2), (18, 18), (18, 0), (1, 0)])
+@pytest.mark.parametrize(
+    ("width", "scale"), [(14, 14), (14, 2), (15, 2), (18, 18), (18, 0), (1, 0)]
+)
 def test_decimals_become_their_digits(width, scale):
     """Up to 14 digits they are read from the nearest float: each of them comes out as it went in."""
     chance, top = random.Random(width), 10**width - 1
-    digits = [chance.randint(-top, top) >> chance.randrange(50) for _ in range(4000)] + [top, -top, 0, 1, -1]
+    digits = [chance.randint(-top, top) >> chance.randrange(50) for _ in range(4000)] + [
+        top,
+        -top,
+        0,
+        1,
+        -1,
+    ]
     digits += [None]
     with decimal.localcontext(DECIMALS):
         values = [None if one is None else Decimal(one).scaleb(-scale) for one in digits]
@@ -202,19 +226,30 @@ def grouped_rows(seed):
     chance = random.Random(seed)
     values = [0.0, -0.0, 1.25, 1.25, 3.0, 100.0, float("nan"), float("inf"), None]
     return [
-        (f"u{chance.randrange(12)}", chance.choice("abcz"), chance.choice(values)) for _ in range(400)
+        (f"u{chance.randrange(12)}", chance.choice("abcz"), chance.choice(values))
+        for _ in range(400)
     ] + [(None, "a", 1.0), ("u\U0001f600", "b", 2.0)]
 
 
 def states(source, **options):
     question = asked(
-        source, GRIDS["from 0"], unit=PrivacyUnit("u", max_rows=3), by="g", domain=["a", "b", "c"], **options
+        source,
+        GRIDS["from 0"],
+        unit=PrivacyUnit("u", max_rows=3),
+        by="g",
+        domain=["a", "b", "c"],
+        **options,
     )
     totals = question.totals([StepRange(low=0, high=1 << 40, step=1)] * 3)
-    return [[*counts.counts.tolist(), *total] for counts, total in zip(question.run(), totals, strict=True)]
+    return [
+        [*counts.counts.tolist(), *total]
+        for counts, total in zip(question.run(), totals, strict=True)
+    ]
 
 
-@pytest.mark.parametrize("kinds", [{"u": pa.string()}, {"u": pa.int64()}], ids=["texts", "whole numbers"])
+@pytest.mark.parametrize(
+    "kinds", [{"u": pa.string()}, {"u": pa.int64()}], ids=["texts", "whole numbers"]
+)
 def test_the_same_rows_of_a_unit_count_as_elsewhere(kinds):
     """Which rows count, in which groups, follows from one hash of the salt and the unit, on every engine."""
     rows = grouped_rows(3)
@@ -279,26 +314,35 @@ def test_texts_that_tempt_a_query_are_only_texts():
     ]
     arrow = columns([(label,) for label in odd * 2], **{"x.y`z{q}": pa.string()})
     source = open_source(spark(arrow))
-    counts = prepare_counts(source, PrivacyUnit.row(), kind="items", item="x.y`z{q}", domain=odd).run()
+    counts = prepare_counts(
+        source, PrivacyUnit.row(), kind="items", item="x.y`z{q}", domain=odd
+    ).run()
     assert counts.values.tolist() == [2] * len(odd)
     for label in ("${spark.app.name}", "{a}", "a\\b", "it's", "%"):
         where = f"""\"x.y`z{{q}}" = '{label.replace("'", "''")}'"""
-        assert prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where).run().values.tolist() == [
-            2
-        ]
+        assert prepare_counts(
+            source, PrivacyUnit.row(), kind="rows", where=where
+        ).run().values.tolist() == [2]
 
 
 def test_sessions_release_everything():
     rows = [
-        (f"u{i % 50}", ["tea", "rice", "salt", None][i % 4], i % 7, Decimal(i % 7) / 4) for i in range(200)
+        (f"u{i % 50}", ["tea", "rice", "salt", None][i % 4], i % 7, Decimal(i % 7) / 4)
+        for i in range(200)
     ]
-    frame = spark(columns(rows, u=pa.string(), item=pa.string(), n=pa.int16(), d=pa.decimal128(9, 2)))
-    with sd.Session(frame, unit=PrivacyUnit("u", max_rows=2), ledger=None, entropy=sd.Seeded(1)) as s:
+    frame = spark(
+        columns(rows, u=pa.string(), item=pa.string(), n=pa.int16(), d=pa.decimal128(9, 2))
+    )
+    with sd.Session(
+        frame, unit=PrivacyUnit("u", max_rows=2), ledger=None, entropy=sd.Seeded(1)
+    ) as s:
         assert s.count_distinct_units(epsilon=200).estimate == pytest.approx(50, abs=1)
         assert s.count(epsilon=200).estimate == pytest.approx(100, abs=2)
         top = s.top_k("item", k=2, epsilon=50, domain=["tea", "rice", "salt", "gold"])
         assert {row.item for row in top} <= {"tea", "rice", "salt"}
-        assert s.quantile("n", q=0.5, epsilon=20, lower=0, cap=100).value == pytest.approx(3, abs=1.5)
+        assert s.quantile("n", q=0.5, epsilon=20, lower=0, cap=100).value == pytest.approx(
+            3, abs=1.5
+        )
         assert s.sum("d", epsilon=100, lower=0, cap=100).value == pytest.approx(75, rel=0.3)
         by_item = s.mean(
             "n", epsilon=300, lower=0, cap=100, by="item", domain=["tea", "rice"], groups_per_unit=2
@@ -307,7 +351,9 @@ def test_sessions_release_everything():
         assert s.variance("n", epsilon=300, lower=0, cap=10).value == pytest.approx(4, abs=2)
         with s.batch() as batch:
             above = s.above("item", threshold=5, positives=1, epsilon=20, domain=["tea", "rice"])
-            wanted = s.histogram("item", epsilon=20, domain=["tea", "rice"], where="n BETWEEN 1 AND 5")
+            wanted = s.histogram(
+                "item", epsilon=20, domain=["tea", "rice"], where="n BETWEEN 1 AND 5"
+            )
         assert batch.cost.pure() == 40
         assert above.result
         assert len(wanted.result) == 2
@@ -317,7 +363,17 @@ KINDS = [
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE"),
     *(
         f"DECIMAL({p},{s})"
-        for p, s in ((1, 0), (1, 1), (18, 2), (18, 18), (19, 0), (19, 19), (38, 0), (38, 10), (38, 38))
+        for p, s in (
+            (1, 0),
+            (1, 1),
+            (18, 2),
+            (18, 18),
+            (19, 0),
+            (19, 19),
+            (38, 0),
+            (38, 10),
+            (38, 38),
+        )
     ),
 ]
 EXTREMES = [

@@ -49,7 +49,10 @@ def gateway(folder):
             java.kill()
 
 
-ROWS = [(f"u{i % 9}", "aé\U0001f600"[i % 3], [0.5, -0.0, float("nan"), 1e30, None][i % 5]) for i in range(90)]
+ROWS = [
+    (f"u{i % 9}", "aé\U0001f600"[i % 3], [0.5, -0.0, float("nan"), 1e30, None][i % 5])
+    for i in range(90)
+]
 KINDS = {"u": pa.string(), "g": pa.string(), "x": pa.float64()}
 
 
@@ -63,12 +66,20 @@ def answers(source, failing=None):
 
     unit, opened = PrivacyUnit("u", max_rows=2), open_source(source)
     items = prepare_counts(
-        opened, unit, kind="items", item="g", domain=["a", "é"], salt=SALT, where="x * 2 > 0 OR x IS NULL"
+        opened,
+        unit,
+        kind="items",
+        item="g",
+        domain=["a", "é"],
+        salt=SALT,
+        where="x * 2 > 0 OR x IS NULL",
     )
     unlisted = prepare_counts(
         opened, unit, kind="items", item="g", domain=Domain.unlisted(delta=1e-6), salt=SALT
     ).run()
-    numbers = asked(source, GRIDS["from 0"], unit=unit, by="g", domain=["a", "é"], groups_per_unit=1)
+    numbers = asked(
+        source, GRIDS["from 0"], unit=unit, by="g", domain=["a", "é"], groups_per_unit=1
+    )
     found = [items.run().values.tolist(), list(unlisted.labels), unlisted.values.tolist()]
     found += [one.counts.tolist() for one in numbers.run()]
     if failing is not None:
@@ -84,9 +95,7 @@ def stopped(spark):
     from sordino.questions import PrivacyUnit, prepare_counts
     from sordino.sources import open_source
 
-    slow = (
-        "SELECT id AS n FROM range(0, 40000000, 1, 4000) WHERE sha2(CAST(id AS STRING), 512) NOT LIKE 'zz%'"
-    )
+    slow = "SELECT id AS n FROM range(0, 40000000, 1, 4000) WHERE sha2(CAST(id AS STRING), 512) NOT LIKE 'zz%'"
     seen = []
 
     def watch(percent):
@@ -95,10 +104,16 @@ def stopped(spark):
             raise ZeroDivisionError
 
     try:
-        prepare_counts(open_source(spark.sql(slow)), PrivacyUnit("n"), kind="units").run(progress=watch)
+        prepare_counts(open_source(spark.sql(slow)), PrivacyUnit("n"), kind="units").run(
+            progress=watch
+        )
     except ZeroDivisionError:
         time.sleep(1)
-        return [seen == sorted(seen), max(seen) < 50, spark.sparkContext.statusTracker().getActiveJobsIds()]
+        return [
+            seen == sorted(seen),
+            max(seen) < 50,
+            spark.sparkContext.statusTracker().getActiveJobsIds(),
+        ]
     return seen
 
 

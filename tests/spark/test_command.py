@@ -104,7 +104,9 @@ def test_the_command_releases_and_charges(address, tmp_path, capfd):
     code, _, err = command(capfd, *(other if one == address else one for one in top), *ledger)
     assert (code, err) == (0, "")
     code, _, err = command(
-        capfd, *(address.replace("orders", "dear") if one == address else one for one in top), *ledger
+        capfd,
+        *(address.replace("orders", "dear") if one == address else one for one in top),
+        *ledger,
     )
     assert code == 5
     assert "spark:spark_catalog.shop.dear" in err
@@ -114,7 +116,9 @@ def test_a_table_has_one_text(address):
     source = open_source(address)
     assert source.identity == canonical_source(address) == "spark:spark_catalog.shop.orders"
     assert canonical_source("spark:Spark_Catalog.Shop.`Orders`") == source.identity
-    assert prepare_counts(source, PrivacyUnit("customer"), kind="units").run().values.tolist() == [60]
+    assert prepare_counts(source, PrivacyUnit("customer"), kind="units").run().values.tolist() == [
+        60
+    ]
     assert open_source(address.replace("orders", "dear")).columns == source.columns
 
 

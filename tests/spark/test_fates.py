@@ -45,7 +45,10 @@ def bare(predicate: Predicate, kinds: object) -> str:
 
 @pytest.mark.parametrize("where", ["x > 6", "NOT (x <= 6)"])
 def test_what_a_file_says_of_all_its_rows_decides_nothing(tmp_path, where):
-    found = [kept_of_file(tmp_path / f"{more}.parquet", [*COLUMN, *[7.0] * more], where) for more in (0, 1)]
+    found = [
+        kept_of_file(tmp_path / f"{more}.parquet", [*COLUMN, *[7.0] * more], where)
+        for more in (0, 1)
+    ]
     assert found == [3000, 3001]
 
 
@@ -59,7 +62,10 @@ def test_a_predicate_that_is_handed_to_the_reader_of_a_file_is_convicted(tmp_pat
         predicates=bare,
     )
     monkeypatch.setattr("sordino.sources.spark.frames.SparkBackend.dialect", twin)
-    found = [kept_of_file(tmp_path / f"{more}.parquet", [*COLUMN, *[7.0] * more], "x > 6") for more in (0, 1)]
+    found = [
+        kept_of_file(tmp_path / f"{more}.parquet", [*COLUMN, *[7.0] * more], "x > 6")
+        for more in (0, 1)
+    ]
     assert found == [0, 3001]
 
 
@@ -68,7 +74,9 @@ def test_arithmetic_that_fails_for_one_row_ends_the_question_for_all(monkeypatch
     table = pa.table({"n": pa.array([1] * 50 + [1 << 62], pa.int64())})
     question = prepare_counts(open_source(frame(table)), ROW, kind="rows", where="n * 4 > 3")
     assert question.run().values.tolist() == [50]
-    monkeypatch.setattr(spark_condition, "_FUNCTIONS", {"*": "(SELECT 1) * 0 + try_add", "+": "+", "-": "-"})
+    monkeypatch.setattr(
+        spark_condition, "_FUNCTIONS", {"*": "(SELECT 1) * 0 + try_add", "+": "+", "-": "-"}
+    )
     monkeypatch.setattr(
         spark_condition._Writer,
         "_compute",
@@ -126,7 +134,9 @@ def test_what_a_cast_and_a_pattern_mean():
         name = next(name for name in "xds" if f"{name} " in where)
         rows.append({name: Decimal(value) if name == "d" else value})
     kinds = pa.schema([("id", pa.int64()), *((name, KINDS[name][1]) for name in "xds")])
-    table = pa.Table.from_pylist([{"id": place, **row} for place, row in enumerate(rows)], schema=kinds)
+    table = pa.Table.from_pylist(
+        [{"id": place, **row} for place, row in enumerate(rows)], schema=kinds
+    )
     found = fates(open_source(frame(table)), [where for where, *_ in CASTS])
     assert [kept[place] for place, kept in enumerate(found)] == [wanted for *_, wanted in CASTS]
 

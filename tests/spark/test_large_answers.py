@@ -96,7 +96,8 @@ def test_the_largest_sums_that_are_not_refused_arrive(small):
 
 
 @pytest.mark.parametrize(
-    "name", ["spark.sql.shuffle.partitions", "spark.sql.adaptive.coalescePartitions.initialPartitionNum"]
+    "name",
+    ["spark.sql.shuffle.partitions", "spark.sql.adaptive.coalescePartitions.initialPartitionNum"],
 )
 def test_what_many_tasks_send_beside_their_rows_is_counted(small, name):
     """Each task tells something about itself, whatever it has found."""
@@ -139,7 +140,14 @@ def test_twice_as_much_would_fail_after_the_charge(small, monkeypatch):
 
 @pytest.mark.parametrize(
     ("written", "size"),
-    [("1g", 1 << 30), ("512M", 512 << 20), ("1024", 1024), ("2tb", 2 << 40), ("64 k", 1 << 30), ("0", None)],
+    [
+        ("1g", 1 << 30),
+        ("512M", 512 << 20),
+        ("1024", 1024),
+        ("2tb", 2 << 40),
+        ("64 k", 1 << 30),
+        ("0", None),
+    ],
 )
 def test_sizes_are_read_as_spark_writes_them(written, size):
     from sordino.sources.spark.frames import _read_spark_limit
@@ -162,7 +170,9 @@ def test_a_session_that_says_more_than_its_context_takes_is_not_believed():
     from sordino.sources.spark.frames import _read_spark_limit
 
     def told(size):
-        return type("Conf", (), {"get": lambda _self, name, usual: size if name == SETTING else usual})()
+        return type(
+            "Conf", (), {"get": lambda _self, name, usual: size if name == SETTING else usual}
+        )()
 
     def made(session, context):
         of = type("Context", (), {"getConf": lambda _self: told(context)})()

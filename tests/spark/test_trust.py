@@ -62,7 +62,9 @@ def test_sums_wrap_without_ansi_rules():
     """The twin of that refusal: what would be answered."""
     own = own_server().session()
     own.conf.set("spark.sql.ansi.enabled", "false")
-    wrapped = own.sql("SELECT sum(x) AS s FROM VALUES (9223372036854775807L), (1L) AS t(x)").toArrow()
+    wrapped = own.sql(
+        "SELECT sum(x) AS s FROM VALUES (9223372036854775807L), (1L) AS t(x)"
+    ).toArrow()
     own.stop()
     assert wrapped.column("s").to_pylist() == [-(2**63)]
 
@@ -153,7 +155,9 @@ def answers(of):
         salt=SALT,
         where="x * 2 <> 3 AND g LIKE '_'",
     )
-    numbers = asked(visits, GRIDS["from 0"], unit=unit, by="g", domain=["a", "é"], groups_per_unit=1)
+    numbers = asked(
+        visits, GRIDS["from 0"], unit=unit, by="g", domain=["a", "é"], groups_per_unit=1
+    )
     return [items.run().values.tolist(), *(one.counts.tolist() for one in numbers.run())]
 
 
@@ -202,10 +206,14 @@ def test_units_are_told_apart_under_every_collation(own):
 
 def test_bytes_that_are_no_text_are_missing(own):
     """One of them would end a release of labels that nobody listed, on its way out."""
-    odd = own.sql("SELECT CAST(x AS STRING) AS item FROM VALUES (X'ff'), (X'61'), (X'61'), (X'c3') AS t(x)")
+    odd = own.sql(
+        "SELECT CAST(x AS STRING) AS item FROM VALUES (X'ff'), (X'61'), (X'61'), (X'c3') AS t(x)"
+    )
     unlisted = sd.Domain.unlisted(delta=1e-6, least=1)
     for domain in (unlisted, sd.Domain.assume_public()):
-        found = prepare_counts(open_source(odd), ROW, kind="items", item="item", domain=domain).run()
+        found = prepare_counts(
+            open_source(odd), ROW, kind="items", item="item", domain=domain
+        ).run()
         assert (found.labels, found.values.tolist()) == (("a",), [2])
 
 
@@ -227,7 +235,10 @@ def listening():
 
     heard = io.StringIO()
     watching = logging.StreamHandler(heard)
-    loggers = [logging.getLogger(), *(PySparkLogger.getLogger(name) for name in spark_module._LOGGERS)]
+    loggers = [
+        logging.getLogger(),
+        *(PySparkLogger.getLogger(name) for name in spark_module._LOGGERS),
+    ]
     for logger in loggers:
         logger.addHandler(watching)
     yield heard
@@ -242,7 +253,9 @@ FAILING = f"SELECT CAST(x AS INT) AS n FROM VALUES ('{CANARY}'), ('1') AS t(x)"
 def test_a_frame_that_fails_on_a_row_says_one_sentence(own, capfd):
     """Rows of this frame are computed by its owner, who is told nothing, before the charge and after it."""
     with listening() as heard:
-        refused_after_charge(prepare_counts(open_source(own.sql(FAILING)), PrivacyUnit("n"), kind="units"))
+        refused_after_charge(
+            prepare_counts(open_source(own.sql(FAILING)), PrivacyUnit("n"), kind="units")
+        )
     out, err = capfd.readouterr()
     assert CANARY not in heard.getvalue() + out + err
 
@@ -257,7 +270,11 @@ def test_the_client_of_spark_would_have_said_it(own):
 def test_a_table_that_changes_ends_the_question(own):
     own.sql("CREATE OR REPLACE TEMPORARY VIEW changing AS SELECT 'a' AS item, 1 AS u")
     question = prepare_counts(
-        open_source(own.table("changing")), PrivacyUnit("u"), kind="items", item="item", domain=["a"]
+        open_source(own.table("changing")),
+        PrivacyUnit("u"),
+        kind="items",
+        item="item",
+        domain=["a"],
     )
     assert question.run().values.tolist() == [1]
     for other in (

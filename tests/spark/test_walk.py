@@ -47,7 +47,9 @@ def run_each(capfd, shown, changed):
 def shop(tmp_path, monkeypatch):
     """Work in a folder with the file that the documents name, beside a table of the name that they name."""
     monkeypatch.chdir(tmp_path)
-    Path("products.csv").write_text("product\n" + "\n".join([*TOP, "never sold"]) + "\n", encoding="utf-8")
+    Path("products.csv").write_text(
+        "product\n" + "\n".join([*TOP, "never sold"]) + "\n", encoding="utf-8"
+    )
     orders = {
         "customer": [f"c{i % 400}" for i in range(4000)],
         "product": [TOP[(i % 400) * (i % 7) % 10] for i in range(4000)],
@@ -68,7 +70,9 @@ def test_the_commands_of_the_how_to(capfd):
 
 @pytest.mark.usefixtures("shop")
 def test_the_session_of_the_how_to():
-    [shown] = re.findall(r"```python\n(.*?)```", written("docs/how-to/release-from-spark.md"), re.DOTALL)
+    [shown] = re.findall(
+        r"```python\n(.*?)```", written("docs/how-to/release-from-spark.md"), re.DOTALL
+    )
     ledger = sd.Ledger.create(
         "budget.db",
         account="orders",
@@ -88,7 +92,9 @@ def fly():
     """Return a table like that of the demo: airplanes that fly to some airports much more than to others."""
     chance = random.Random(5)
     planes = [None if n == 0 else f"N{n}" for n in range(900)]
-    rows = [(chance.choice(planes), AIRPORTS[int(40 * chance.random() ** 3)]) for _ in range(30_000)]
+    rows = [
+        (chance.choice(planes), AIRPORTS[int(40 * chance.random() ** 3)]) for _ in range(30_000)
+    ]
     return pa.table({"tailnum": [plane for plane, _ in rows], "dest": [dest for _, dest in rows]})
 
 
@@ -100,10 +106,22 @@ def test_the_first_act_of_the_demo(tmp_path, monkeypatch, capfd):
     session().sql("CREATE SCHEMA IF NOT EXISTS demo")
     flights = fly()
     session().createDataFrame(flights).write.saveAsTable("demo.flights", mode="overwrite")
-    shown = [[one for one in line if one not in {"--null", "NA"}] for line in commands(written("README.md"))]
+    shown = [
+        [one for one in line if one not in {"--null", "NA"}]
+        for line in commands(written("README.md"))
+    ]
     shown = [one for one in shown if one[0] in {"ledger", "top"} and "flights" in one][:2]
     shown.append(
-        ["ledger", "show", "--ledger", "demo/budget.db", "--account", "flights", "--format", "table"]
+        [
+            "ledger",
+            "show",
+            "--ledger",
+            "demo/budget.db",
+            "--account",
+            "flights",
+            "--format",
+            "table",
+        ]
     )
     assert [one[:2] for one in shown] == [
         ["ledger", "create"],
@@ -111,9 +129,13 @@ def test_the_first_act_of_the_demo(tmp_path, monkeypatch, capfd):
         ["ledger", "show"],
     ]
     address = f"{own_server().address}#spark_catalog.demo.flights"
-    _, top, ledger = run_each(capfd, shown, lambda one: address if one == "demo/flights.csv" else one)
+    _, top, ledger = run_each(
+        capfd, shown, lambda one: address if one == "demo/flights.csv" else one
+    )
     served = {}
-    for plane, dest in zip(flights["tailnum"].to_pylist(), flights["dest"].to_pylist(), strict=True):
+    for plane, dest in zip(
+        flights["tailnum"].to_pylist(), flights["dest"].to_pylist(), strict=True
+    ):
         served.setdefault(dest, set()).add(plane)
     best = sorted(served, key=lambda dest: -len(served[dest] - {None}))[:15]
     found = re.findall(r"\bA\d\d\b", top)

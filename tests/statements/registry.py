@@ -22,7 +22,14 @@ def group(required=(), **properties):
     }
 
 
-FIRST = ("name", "data_curators", "description", "intended_use", "data_product_type", "data_product_region")
+FIRST = (
+    "name",
+    "data_curators",
+    "description",
+    "intended_use",
+    "data_product_type",
+    "data_product_region",
+)
 KINDS = (
     "Summary statistics",
     "Machine learning model",
@@ -47,7 +54,9 @@ DEPLOYMENT = group(
         data_product_sector=words(*SECTORS),
     ),
     dp_variant=group(
-        variant_name=words("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"),
+        variant_name=words(
+            "Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"
+        ),
         data_domain=TEXT,
         unprotected_quantities=TEXT,
     ),
@@ -71,7 +80,9 @@ DEPLOYMENT = group(
         access_type_details=TEXT,
     ),
     accounting=group(post_processing=TEXT, composition=TEXT),
-    implementation=group(preprocessing_and_hyperparameter_tuning=TEXT, mechanisms=TEXT, justification=TEXT),
+    implementation=group(
+        preprocessing_and_hyperparameter_tuning=TEXT, mechanisms=TEXT, justification=TEXT
+    ),
     administrative=group(["registry_authors"], sources=TEXT, notes=TEXT, registry_authors=TEXTS),
 )
 RECORD = group(
@@ -93,7 +104,10 @@ OWNER = {
         "data_product_sector": "Finance",
         "publication_date": "2026-11-24",
     },
-    "dp_variant": {"data_domain": "Orders of one year: [a, b]", "unprotected_quantities": "None & nothing"},
+    "dp_variant": {
+        "data_domain": "Orders of one year: [a, b]",
+        "unprotected_quantities": "None & nothing",
+    },
     "deployment_model": {
         "actors": "- analysts: none",
         "data_source_type": "Dynamic",
@@ -104,5 +118,9 @@ OWNER = {
         "preprocessing_and_hyperparameter_tuning": "1e5",
         "justification": "\"quoted\", and 'quoted', 😀",
     },
-    "administrative": {"sources": "null", "notes": "true", "registry_authors": ["=", "<<", "*a", "&b", "!c"]},
+    "administrative": {
+        "sources": "null",
+        "notes": "true",
+        "registry_authors": ["=", "<<", "*a", "&b", "!c"],
+    },
 }

@@ -93,7 +93,9 @@ TREES = st.dictionaries(
     st.text(max_size=8),
     st.recursive(
         LEAVES | FLOATS,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+        ),
         max_leaves=6,
     ),
     max_size=4,

@@ -19,7 +19,9 @@ def test_a_float_is_as_large_as_what_it_stands_for_and_hardly_larger(number):
     assert number <= said <= number * (1 + Fraction(1, 2**50))
 
 
-@pytest.mark.parametrize(("true", "said"), [(1, True), (0, False), (True, 1.0), ("1", 1), (None, 0)])
+@pytest.mark.parametrize(
+    ("true", "said"), [(1, True), (0, False), (True, 1.0), ("1", 1), (None, 0)]
+)
 def test_what_python_takes_for_the_same_is_another_value(true, said):
     assert [path for path, *_ in list_differences({"a": true}, {"a": said})] == ["a"]
     assert not list(list_differences({"a": [1, True]}, {"a": [1.0, True]}))

@@ -40,7 +40,9 @@ def line_of(text, part):
 
 def test_every_request_is_what_a_session_releases_under_its_name_and_a_kind_or_has_a_reason_not_to_be():
     def leaves(one):
-        return {one} if not one.__subclasses__() else set().union(*map(leaves, one.__subclasses__()))
+        return (
+            {one} if not one.__subclasses__() else set().union(*map(leaves, one.__subclasses__()))
+        )
 
     # One that nobody listed would be loaded by nothing.
     for module in pkgutil.iter_modules(session.__path__):
@@ -139,7 +141,12 @@ def test_it_is_also_that_of_what_stands_in_a_table_in_a_line(tmp_path, old, new,
 @pytest.mark.parametrize(
     ("old", "new", "part", "says"),
     [
-        ('column = "customer"', 'column = "custmer"', 'column = "custmer"', "Did you mean 'customer'"),
+        (
+            'column = "customer"',
+            'column = "custmer"',
+            'column = "custmer"',
+            "Did you mean 'customer'",
+        ),
         ('{price = "decimal(9,2)"}', '{prise = "decimal(9,2)"}', "[source]", "CsvFormat.types"),
     ],
 )
@@ -179,7 +186,9 @@ def test_a_study_that_spends_more_than_the_account_has_reads_nothing(tmp_path, m
     path = put_shop(tmp_path, epsilon=1.5)
     monkeypatch.setattr("sordino.questions.CountQuestion.run", None)
     study = sd.Study.load(path)
-    with pytest.raises(sd.BudgetExceeded, match=r"needs epsilon 2 but 1.5 remains in account 'shop'"):
+    with pytest.raises(
+        sd.BudgetExceeded, match=r"needs epsilon 2 but 1.5 remains in account 'shop'"
+    ):
         study.run(output=tmp_path / "out")
     assert study.plan().refused is not None
     assert spent(tmp_path) == 0
@@ -187,7 +196,9 @@ def test_a_study_that_spends_more_than_the_account_has_reads_nothing(tmp_path, m
 
 
 def test_secrets_come_from_the_environment_and_are_never_shown(tmp_path, monkeypatch):
-    text = STUDY.replace('path = "orders.csv"', 'path = "postgresql://me:${SHOP_SECRET}@nowhere.invalid/x#t"')
+    text = STUDY.replace(
+        'path = "orders.csv"', 'path = "postgresql://me:${SHOP_SECRET}@nowhere.invalid/x#t"'
+    )
     monkeypatch.delenv("SHOP_SECRET", raising=False)
     said = refused(tmp_path, text)
     assert said.startswith(

@@ -78,13 +78,17 @@ def open_session(folder, ledger=None):
 def rows_of(folder, more):
     """Write a table with the columns of the shop, and other rows."""
     lines = [f"c{c},{('tea', 'salt')[c % 2]},{c % (3 + more)}" for c in range(20 + 300 * more)]
-    (folder / "orders.csv").write_text("\n".join(["customer,product,price", *lines]) + "\n", encoding="utf-8")
+    (folder / "orders.csv").write_text(
+        "\n".join(["customer,product,price", *lines]) + "\n", encoding="utf-8"
+    )
 
 
 def put_public(folder, **counts):
     """Write orders that are no secret: so many of each product."""
     lines = [f"{item}{n},{item},1" for item, count in counts.items() for n in range(count)]
-    (folder / "old.csv").write_text("\n".join(["customer,product,price", *lines]) + "\n", encoding="utf-8")
+    (folder / "old.csv").write_text(
+        "\n".join(["customer,product,price", *lines]) + "\n", encoding="utf-8"
+    )
 
 
 def line_of(text, part):
@@ -147,9 +151,13 @@ def test_the_run_has_the_epsilon_of_the_plan_and_says_so_everywhere(tmp_path):
         "like": "zipf:0.5",
         "rows": 500,
     }
-    assert json.loads((run.folder / "metrics.json").read_text(encoding="utf-8"))["reached"] == reached
+    assert (
+        json.loads((run.folder / "metrics.json").read_text(encoding="utf-8"))["reached"] == reached
+    )
     page = (run.folder / "report.html").read_text(encoding="utf-8")
-    assert f"Epsilon {found[1]} was found for the goal" in page.replace(str(float(found[1])), str(found[1]))
+    assert f"Epsilon {found[1]} was found for the goal" in page.replace(
+        str(float(found[1])), str(found[1])
+    )
     assert "top 2 right with 90 %" in page
     ledger = open_account(tmp_path)
     assert ledger.charge(run.charge).detail["study"]["reached"] == reached
@@ -243,7 +251,9 @@ def test_what_does_not_fit_by_itself_is_not_blamed_on_a_goal(tmp_path):
     """Two releases with an epsilon of their own take more than the account has: no goal before them is wrong."""
     study = put(
         tmp_path,
-        HEAD.replace("epsilon = 2", "epsilon = 20") + COUNT + FIXED.replace("epsilon = 1", "epsilon = 15"),
+        HEAD.replace("epsilon = 2", "epsilon = 20")
+        + COUNT
+        + FIXED.replace("epsilon = 1", "epsilon = 15"),
     )
     for make in (study.plan, study.run):
         with pytest.raises(sd.BudgetExceeded) as refused:
@@ -276,7 +286,9 @@ def test_public_data_are_named_from_the_folder_of_the_study(tmp_path, monkeypatc
     os.link(tmp_path / "orders.csv", tmp_path / "hard.csv")
     for name in ("orders.csv", "link.csv", "hard.csv", "./elsewhere/../orders.csv"):
         (tmp_path / "study.toml").write_text(text.replace("old.csv", name), encoding="utf-8")
-        with pytest.raises(sd.InvalidParameter, match="must be synthetic or public data") as refused:
+        with pytest.raises(
+            sd.InvalidParameter, match="must be synthetic or public data"
+        ) as refused:
             sd.Study.load(tmp_path / "study.toml").run(run_id="x", output=tmp_path / "out")
         line = line_of(text, 'goal = "top')
         assert f"line {line}: " in str(refused.value)
@@ -292,7 +304,9 @@ def test_the_private_source_is_refused_as_public_data_beside_a_release_without_a
     assert f"line {line_of(text, 'like')}: " in str(refused.value)
     assert spent(tmp_path) == 0
     put_public(tmp_path, tea=30)
-    (tmp_path / "study.toml").write_text(text.replace('like = "orders', 'like = "old'), encoding="utf-8")
+    (tmp_path / "study.toml").write_text(
+        text.replace('like = "orders', 'like = "old'), encoding="utf-8"
+    )
     sd.Study.load(tmp_path / "study.toml").run(run_id="x", output=tmp_path / "out")
 
 
@@ -407,7 +421,9 @@ def test_a_search_that_forgets_the_others_is_convicted(tmp_path, monkeypatch):
 
 
 def forbid_search(monkeypatch):
-    monkeypatch.setattr(planner.Planner, "seek", lambda *_, **__: pytest.fail("an epsilon was looked for"))
+    monkeypatch.setattr(
+        planner.Planner, "seek", lambda *_, **__: pytest.fail("an epsilon was looked for")
+    )
 
 
 def test_a_second_start_looks_for_nothing_and_pays_nothing(tmp_path, monkeypatch):
@@ -455,7 +471,9 @@ def test_another_goal_is_another_study_and_other_public_data_are_not(tmp_path):
             job(sd.Study.load(tmp_path / "study.toml"))
 
 
-def test_of_two_starts_one_pays_also_where_the_other_has_nothing_left_to_search_in(tmp_path, monkeypatch):
+def test_of_two_starts_one_pays_also_where_the_other_has_nothing_left_to_search_in(
+    tmp_path, monkeypatch
+):
     study = put(tmp_path, epsilon=1.5)
     whole = Starter.start
 
@@ -469,7 +487,9 @@ def test_of_two_starts_one_pays_also_where_the_other_has_nothing_left_to_search_
         study.run(run_id="monday", output=tmp_path / "second")
     assert spent(tmp_path) == sum(
         Fraction(repr(one["reached"]["epsilon"])) if "reached" in one else 1
-        for one in json.loads((tmp_path / "first" / "results.json").read_text(encoding="utf-8"))["releases"]
+        for one in json.loads((tmp_path / "first" / "results.json").read_text(encoding="utf-8"))[
+            "releases"
+        ]
     )
 
 
@@ -494,7 +514,9 @@ def test_a_charge_that_does_not_say_what_was_found_is_refused(tmp_path, epsilon)
 
 
 def test_a_password_of_public_data_is_not_shown(tmp_path):
-    text = GOALS.replace('"zipf:0.5"\nrows = 500', '"postgresql://me:geheim@nowhere.invalid/shop#old"')
+    text = GOALS.replace(
+        '"zipf:0.5"\nrows = 500', '"postgresql://me:geheim@nowhere.invalid/shop#old"'
+    )
     study = put(tmp_path, text)
     assert study.releases[1].said["like"] == "postgresql://nowhere.invalid/shop#old"
     with pytest.raises(sd.DataSourceError) as refused:

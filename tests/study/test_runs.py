@@ -22,7 +22,13 @@ from sordino.session.executor import ReleaseExecutor
 from sordino.statements.fields import FIELDS
 from study.shop import NAMES, STUDY, open_account, put_shop, spent
 
-FILES = {"results.json", "metrics.json", "report.html", "statement.yaml", *(f"{name}.csv" for name in NAMES)}
+FILES = {
+    "results.json",
+    "metrics.json",
+    "report.html",
+    "statement.yaml",
+    *(f"{name}.csv" for name in NAMES),
+}
 RUNS = """
 import os, signal, sys
 from sordino import Study
@@ -78,13 +84,17 @@ POINTS_OF_GOALS = {
     "after all were kept": POINTS["after all were kept"],
     "before the folder has its name": POINTS["before the folder has its name"],
 }
-KILLS = [(STUDY, point) for point in POINTS.values()] + [(GOAL, point) for point in POINTS_OF_GOALS.values()]
+KILLS = [(STUDY, point) for point in POINTS.values()] + [
+    (GOAL, point) for point in POINTS_OF_GOALS.values()
+]
 NAMES_OF_KILLS = [*POINTS, *(f"{where}, with a goal" for where in POINTS_OF_GOALS)]
 
 
 def start(folder, point):
     command = [sys.executable, "-c", RUNS.replace("{point}", textwrap.dedent(point))]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def look_whole(folder: Path):
@@ -127,7 +137,11 @@ def test_a_run_is_one_charge_and_one_folder(tmp_path):
         "digest": study.digest,
         "releases": list(NAMES),
     }
-    assert [one["release"] for one in line.detail["batch"]] == ["count_distinct_units", "top_k", "sum"]
+    assert [one["release"] for one in line.detail["batch"]] == [
+        "count_distinct_units",
+        "top_k",
+        "sum",
+    ]
 
 
 def test_the_folder_says_public_things_and_releases_alone(tmp_path):
@@ -137,8 +151,17 @@ def test_the_folder_says_public_things_and_releases_alone(tmp_path):
         "study", "title", "run", "charge", "day", "releases", "version", "schema",
     }  # fmt: skip
     top = results["releases"][1]
-    assert (top["release"], top["study"], top["run"], top["kept"]) == ("top_k", "shop", "monday", True)
-    assert top["asked"] == {"item": "product", "k": 2, "domain": {"file": "items.csv", "column": "name"}}
+    assert (top["release"], top["study"], top["run"], top["kept"]) == (
+        "top_k",
+        "shop",
+        "monday",
+        True,
+    )
+    assert top["asked"] == {
+        "item": "product",
+        "k": 2,
+        "domain": {"file": "items.csv", "column": "name"},
+    }
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text(encoding="utf-8"))
     # No time and no number of rows: both are private.
     assert set(metrics) == {
@@ -166,7 +189,9 @@ def test_the_statement_of_the_folder_holds(tmp_path):
 
 
 def test_an_owner_who_says_too_much_is_refused_before_the_charge(tmp_path):
-    texts = [field.path for field in FIELDS if field.owner and field.kind == "text" and not field.words]
+    texts = [
+        field.path for field in FIELDS if field.owner and field.kind == "text" and not field.words
+    ]
     fields = [path for path in texts if "." in path]
     words = "".join(f'{path} = "{"😀" * 8_000}"\n' for path in fields[:6])
     text = f"{STUDY}\n[owner]\n{words}"
@@ -178,14 +203,21 @@ def test_a_second_start_pays_nothing_and_writes_the_same(tmp_path):
     study = sd.Study.load(put_shop(tmp_path))
     first = study.run(run_id="monday", output=tmp_path / "out")
     again = study.run(run_id="monday", output=tmp_path / "out")
-    assert (again.paid, again.kept, again.charge, again.folder) == (False, True, first.charge, first.folder)
+    assert (again.paid, again.kept, again.charge, again.folder) == (
+        False,
+        True,
+        first.charge,
+        first.folder,
+    )
     assert again.releases == first.releases
     # The rows are not needed any more.
     (tmp_path / "orders.csv").unlink()
     copy = study.run(run_id="monday", output=tmp_path / "copy")
     assert (copy.paid, copy.kept, copy.releases) == (False, True, first.releases)
     for name in FILES:
-        assert (tmp_path / "copy" / name).read_bytes() == (tmp_path / "out" / name).read_bytes(), name
+        assert (tmp_path / "copy" / name).read_bytes() == (tmp_path / "out" / name).read_bytes(), (
+            name
+        )
     assert spent(tmp_path) == 2
 
 
@@ -219,7 +251,9 @@ def test_an_edited_folder_of_a_finished_run_is_not_believed(tmp_path, name, chan
         place = next(at for at in range(place, len(written)) if written[at] in "12345678")
         file.write_text(written[:place] + "9" + written[place + 1 :], encoding="utf-8")
     says = (
-        "The folder of a run must not be there yet" if name == "results.json" and change != "edited" else name
+        "The folder of a run must not be there yet"
+        if name == "results.json" and change != "edited"
+        else name
     )
     with pytest.raises(sd.InvalidParameter, match=re.escape(says)):
         study.run(run_id="monday", output=tmp_path / "out")
@@ -242,7 +276,8 @@ def test_a_folder_of_another_version_is_compared_by_its_results(tmp_path):
     (tmp_path / "out" / "turnover.csv").write_text("value\n1.0\n", encoding="utf-8")
     assert not study.run(run_id="monday", output=tmp_path / "out").paid
     results.write_text(
-        results.read_text(encoding="utf-8").replace('"estimate": 3', '"estimate": 4', 1), encoding="utf-8"
+        results.read_text(encoding="utf-8").replace('"estimate": 3', '"estimate": 4', 1),
+        encoding="utf-8",
     )
     with pytest.raises(sd.InvalidParameter, match=r"results\.json in"):
         study.run(run_id="monday", output=tmp_path / "out")
@@ -485,6 +520,7 @@ def test_a_number_with_very_many_digits_is_refused_with_its_line(tmp_path, numbe
     path = tmp_path / "s.toml"
     path.write_text(f'name = "x"\n\n[budget]\n{key.format(number)}\n', encoding="utf-8")
     with pytest.raises(
-        InvalidParameter, match=r"s\.toml, line 4: Whole numbers in a study must have at most 64 bits"
+        InvalidParameter,
+        match=r"s\.toml, line 4: Whole numbers in a study must have at most 64 bits",
     ):
         sd.Study.load(path)

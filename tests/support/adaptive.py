@@ -102,7 +102,10 @@ def played(q, rules, rho, xi):
 
 def box(rules, n, width):
     """All noise of a box with its probability: the threshold, then xi[branch][question]."""
-    laws = [rules.threshold, *(rules.noise(branch) for branch in range(len(rules.prices)) for _ in range(n))]
+    laws = [
+        rules.threshold,
+        *(rules.noise(branch) for branch in range(len(rules.prices)) for _ in range(n)),
+    ]
     for row in product(*(range(-width if kind == "laplace" else 0, width) for kind, _ in laws)):
         xi = [row[1 + n * branch : 1 + n * (branch + 1)] for branch in range(len(rules.prices))]
         yield row[0], xi, math.prod(pmf(*law, x) for law, x in zip(laws, row, strict=True))
@@ -128,7 +131,10 @@ def worst(pairs, rules, spread, highest=2, reach=60, price=None, only=None):
         for transcript in transcripts(len(a), rules, highest):
             if only is not None and not only(transcript):
                 continue
-            p, other = by_formula(a, rules, transcript, reach), by_formula(b, rules, transcript, reach)
+            p, other = (
+                by_formula(a, rules, transcript, reach),
+                by_formula(b, rules, transcript, reach),
+            )
             if not p:
                 continue
             tokens = sum(price(event[0]) for event in transcript if event is not None)

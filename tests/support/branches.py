@@ -125,7 +125,9 @@ def binomial(ways, n, p):
 def subset(ways, free, n):
     """Choose `n` of the numbers `free`, in order."""
     chosen = list(combinations(free, n))
-    return np.array(ways.choose([(each, 1 / Decimal(len(chosen))) for each in chosen]), dtype=np.int64)
+    return np.array(
+        ways.choose([(each, 1 / Decimal(len(chosen))) for each in chosen]), dtype=np.int64
+    )
 
 
 def words_below(ways, bound, n):

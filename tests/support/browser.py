@@ -61,7 +61,9 @@ class Page:
         self._left, self._number, self._session = b"", 0, None
         self.requests: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Network", "Runtime", "DOM"):
             self.call(f"{domain}.enable")
 
@@ -98,7 +100,9 @@ class Page:
 
     def ask(self, script: str) -> Any:
         """Return what a piece of JavaScript says."""
-        told = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        told = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in told, told["exceptionDetails"]
         return told["result"].get("value")
 
@@ -124,7 +128,12 @@ class Page:
         for kind in ("keyDown", "keyUp"):
             more = text if kind == "keyDown" else {}
             self.call(
-                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode=code,
+                **more,
             )
 
     def picture(self, *, whole: bool = True) -> bytes:
@@ -142,7 +151,9 @@ def opened_browser() -> Iterator[Page]:
     """Start a browser with a profile of its own; it ends with the block."""
     # The browser reads what it is asked from 3, and answers on 4.
     (ask, asked), (told, tell) = (os.pipe()[::-1], os.pipe())
-    with tempfile.TemporaryDirectory(prefix="sordino-browser-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="sordino-browser-", ignore_cleanup_errors=True
+    ) as folder:
         # Root has to say that nothing is boxed in: there is nothing in these pages but our own.
         boxed = ("--no-sandbox",) if os.getuid() == 0 else ()
         command = [program(), *_FLAGS, *boxed, f"--user-data-dir={folder}", "about:blank"]

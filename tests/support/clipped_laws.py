@@ -43,7 +43,10 @@ def worst_loss(estimator, pairs):
             other, there = known[b][tests]
             clip = math.log(chance / other)
             apart = sum(abs(x - y) for x, y in zip(at, there, strict=True))
-            worst, clip_only = max(worst, clip + noise_of(estimator, tests)[0] * apart), max(clip_only, clip)
+            worst, clip_only = (
+                max(worst, clip + noise_of(estimator, tests)[0] * apart),
+                max(clip_only, clip),
+            )
     return worst, clip_only
 
 
@@ -68,12 +71,22 @@ def stages(estimator, values):
     laws = []
     for answers, lengths in search.runs(counts):
         tests = tuple(np.repeat(answers, lengths).tolist())
-        laws.append(scan_law(scan.threshold, float(scan.threshold_noise.rate), float(scan.noise.rate), tests))
+        laws.append(
+            scan_law(
+                scan.threshold, float(scan.threshold_noise.rate), float(scan.noise.rate), tests
+            )
+        )
     found = {}
     for places in np.ndindex(*map(len, laws)):
-        tests = tuple(None if at == len(law) - 1 else at + 1 for at, law in zip(places, laws, strict=True))
+        tests = tuple(
+            None if at == len(law) - 1 else at + 1 for at, law in zip(places, laws, strict=True)
+        )
         # A sum is rounded once, all records together; squares are those of whole steps, record by record.
-        parts = [(value,) for value in values] if isinstance(estimator, ClippedVariance) else [tuple(values)]
+        parts = (
+            [(value,) for value in values]
+            if isinstance(estimator, ClippedVariance)
+            else [tuple(values)]
+        )
         each = [totals(estimator, part, tests) for part in parts] or [totals(estimator, (), tests)]
         _, noise = noise_of(estimator, tests)
         summed = tuple(sum(column) >> noise.shift for column in zip(*each, strict=True))
@@ -123,7 +136,9 @@ def compared(subject, pairs):
         lines = []
         for tests, (chance, at) in known[a].items():
             other, there = known[b][tests]
-            square = noise_of(subject, tests)[0] * sum((x - y) ** 2 for x, y in zip(at, there, strict=True))
+            square = noise_of(subject, tests)[0] * sum(
+                (x - y) ** 2 for x, y in zip(at, there, strict=True)
+            )
             lines.append((chance, math.log(chance / other), square))
             alone = max(alone, square)
         p, loss, square = np.array(lines).T

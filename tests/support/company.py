@@ -26,13 +26,29 @@ PAIRS = {
         (1, 5, 7),
     ),
     "OR with an overflow": ("a = 1 OR b * b > 0", typed([(1, 2**62)] * 100, a=I64, b=I64), (0, 3)),
-    "AND with an overflow": ("NOT (a = 1 AND b * b > 0)", typed([(0, 2**62)] * 100, a=I64, b=I64), (1, 2)),
+    "AND with an overflow": (
+        "NOT (a = 1 AND b * b > 0)",
+        typed([(0, 2**62)] * 100, a=I64, b=I64),
+        (1, 2),
+    ),
     "dates": (
         "TRY_CAST(day AS DATE) >= '1000-01-01' OR TRY_CAST(number AS TINYINT) + 100 > 0",
         typed([(dt.date(2024, 1, 1), 100)] * 60, day=pl.Date, number=I64),
         (None, 5),
     ),
-    "a column without NULL": ("x * x IS NULL OR y = 0", typed([(2**40, 1)] * 30, x=I64, y=I64), (None, 0)),
-    "two of them": ("x BETWEEN y * 2 AND 5", typed([(0, -100), (0, 1)] * 20, x=I8, y=I8), (None, 100)),
-    "a list": ("x * 2 IN (4, 200) OR y IS NULL", typed([(100, None), (2, 1)] * 20, x=I8, y=I8), (127, 1)),
+    "a column without NULL": (
+        "x * x IS NULL OR y = 0",
+        typed([(2**40, 1)] * 30, x=I64, y=I64),
+        (None, 0),
+    ),
+    "two of them": (
+        "x BETWEEN y * 2 AND 5",
+        typed([(0, -100), (0, 1)] * 20, x=I8, y=I8),
+        (None, 100),
+    ),
+    "a list": (
+        "x * 2 IN (4, 200) OR y IS NULL",
+        typed([(100, None), (2, 1)] * 20, x=I8, y=I8),
+        (127, 1),
+    ),
 }

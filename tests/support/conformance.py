@@ -69,14 +69,19 @@ def rows(seed, most=150):
     chance = random.Random(seed)
     made = [tuple(chance.choice([None, *VALUES[name]]) for name in COLUMNS) for _ in range(most)]
     longest = max(map(len, VALUES.values()))
-    made += [tuple(VALUES[name][place % len(VALUES[name])] for name in COLUMNS) for place in range(longest)]
+    made += [
+        tuple(VALUES[name][place % len(VALUES[name])] for name in COLUMNS)
+        for place in range(longest)
+    ]
     return [*made, (None,) * len(COLUMNS)]
 
 
 def arrow(table):
     """Return rows as an Arrow table."""
     kinds = [(name, kind) for name, (kind, _) in COLUMNS.items()]
-    return pa.table({name: pa.array([row[n] for row in table], kind) for n, (name, kind) in enumerate(kinds)})
+    return pa.table(
+        {name: pa.array([row[n] for row in table], kind) for n, (name, kind) in enumerate(kinds)}
+    )
 
 
 def served(connection, table, name):
@@ -96,7 +101,9 @@ def counted(source, unit, **options):
     if found.positions is not None:
         return dict(zip(found.positions.tolist(), found.values.tolist(), strict=True))
     named = found.labels or range(len(found.values))
-    return {label: count for label, count in zip(named, found.values.tolist(), strict=True) if count}
+    return {
+        label: count for label, count in zip(named, found.values.tolist(), strict=True) if count
+    }
 
 
 def counts(source, unit):
@@ -140,7 +147,9 @@ def numbers(source, unit, column):
         found[f"totals {place}"] = dict(enumerate(question.totals([ends])[0]))
     found["squares"] = dict(enumerate(question.square_totals([NARROW])[0]))
     for name in ("one edge", "signed"):
-        sums = asked(source, GRIDS[name], column=column, unit=unit, ladder=ladder_of(GRIDS[name])).sums()
+        sums = asked(
+            source, GRIDS[name], column=column, unit=unit, ladder=ladder_of(GRIDS[name])
+        ).sums()
         group, bucket, count, missing, total = state(sums)
         assert not any(group)
         found[f"counts, {name}"] = dict(zip(bucket, count, strict=True))

@@ -126,7 +126,10 @@ def ledger() -> dict[str, Any]:
 
     uses: dict[str, tuple[Any, Callable[[Any], Any]]] = {
         "release": (mechanism, lambda charge: charge.release(mechanism, PLANT)),
-        "release of a mechanism of the caller's": (mechanism, lambda charge: charge.release(Own(), PLANT)),
+        "release of a mechanism of the caller's": (
+            mechanism,
+            lambda charge: charge.release(Own(), PLANT),
+        ),
         "open": (stream, asked),
         "draw": (mechanism, raw),
     }
@@ -135,7 +138,10 @@ def ledger() -> dict[str, Any]:
         for name, (reserved, use) in uses.items():
             ledgers = {
                 copy: sd.Ledger.create(
-                    f"{folder}/{copy} {name}.db", account="a", budget=sd.Budget(epsilon=1), **account
+                    f"{folder}/{copy} {name}.db",
+                    account="a",
+                    budget=sd.Budget(epsilon=1),
+                    **account,
                 )
                 for copy in ("ours", "theirs")
             }
@@ -149,7 +155,8 @@ def sessions() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.csv"
         path.write_text(
-            "user,item,amount\n" + "".join(f"u{i % 40},{'abc'[i % 3]},{i % 90}\n" for i in range(240))
+            "user,item,amount\n"
+            + "".join(f"u{i % 40},{'abc'[i % 3]},{i % 90}\n" for i in range(240))
         )
         session = sd.Session(path, unit=sd.PrivacyUnit("user", max_rows=2), ledger=None)
         local = sd.Session(path, unit=sd.PrivacyUnit.row(adjacency="replace-one"), ledger=None)
@@ -162,7 +169,9 @@ def sessions() -> dict[str, Any]:
                 session.sum("amount", lower=0, **column)
 
         def watched() -> None:
-            with session.watch(threshold=10, positives=1, epsilon=1, sensitivity=sd.COUNTING) as stream:
+            with session.watch(
+                threshold=10, positives=1, epsilon=1, sensitivity=sd.COUNTING
+            ) as stream:
                 stream.ask(3)
 
         uses: dict[str, Callable[[], Any]] = {
@@ -205,8 +214,12 @@ if __name__ == "__main__":
         hear()
     print(
         json.dumps(
-            {"doors": doors, "streams": streams, "ledger": ledger, "sessions": sessions, "values": values}[
-                sys.argv[1]
-            ]()
+            {
+                "doors": doors,
+                "streams": streams,
+                "ledger": ledger,
+                "sessions": sessions,
+                "values": values,
+            }[sys.argv[1]]()
         )
     )

@@ -10,7 +10,20 @@ import numpy as np
 from sordino.questions import PrivacyUnit, prepare_counts
 from support.rank_law import choose
 
-ITEMS = ["café", "Ångström", "żółw", "日本", "a,b", 'say "hi"', "x", "10", "😀", "é", "e\u0301", " space "]
+ITEMS = [
+    "café",
+    "Ångström",
+    "żółw",
+    "日本",
+    "a,b",
+    'say "hi"',
+    "x",
+    "10",
+    "😀",
+    "é",
+    "e\u0301",
+    " space ",
+]
 DOMAIN = sorted([*ITEMS[:-2], "absent", "zz"])
 SALT = b"0123456789abcdef"
 BY_USER, BY_ROW = PrivacyUnit("user"), PrivacyUnit.row()
@@ -67,4 +80,6 @@ def counts_as_the_oracle(source, rows):
     counts = prepare_counts(
         source, PrivacyUnit("user", max_rows=3), kind="items", item="item", domain=DOMAIN, salt=SALT
     ).run()
-    assert counts.values.tolist() == [sum(label in items for items in kept.values()) for label in DOMAIN]
+    assert counts.values.tolist() == [
+        sum(label in items for items in kept.values()) for label in DOMAIN
+    ]

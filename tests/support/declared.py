@@ -34,7 +34,9 @@ def declared_value(
     number = Fraction(written)
     if kind == "integer":
         return int(number) if number.denominator == 1 and -(1 << 63) <= number < 1 << 63 else None
-    digits, scale = (int(part) for part in kind.removeprefix("decimal(").removesuffix(")").split(","))
+    digits, scale = (
+        int(part) for part in kind.removeprefix("decimal(").removesuffix(")").split(",")
+    )
     unscaled = number * 10**scale
     return number if unscaled.denominator == 1 and abs(unscaled) < 10**digits else None
 
@@ -105,7 +107,10 @@ def _timestamp(body: str, date_format: str) -> dt.datetime | None:
     second, point, fraction = rest[1].partition(".") if len(rest) == 2 else ("00", "", "")
     if (point and not fraction) or len(fraction) > 15 or set(fraction[6:]) - {"0"}:
         return None
-    if not all(map(_all_digits, (hour, rest[0], second, fraction))) or {len(rest[0]), len(second)} != {2}:
+    if not all(map(_all_digits, (hour, rest[0], second, fraction))) or {
+        len(rest[0]),
+        len(second),
+    } != {2}:
         return None
     try:
         micro = int(fraction[:6].ljust(6, "0"))

@@ -91,7 +91,9 @@ def _clipped_variance() -> Any:
 
 
 def _again(figure: Any, total: Any, entropy: Any) -> Any:
-    again = ClippedAgain(figure=figure, clips=(_clip(figure, sd.SYSTEM),), budget=sd.cost.Pure(epsilon=1))
+    again = ClippedAgain(
+        figure=figure, clips=(_clip(figure, sd.SYSTEM),), budget=sd.cost.Pure(epsilon=1)
+    )
     return again.release_one(total, 3, 0, entropy=entropy)
 
 
@@ -101,7 +103,9 @@ def _add_noise(figure: Any, total: Any, entropy: Any) -> Any:
 
 
 def _figure(plant: Any, entropy: Any) -> Any:
-    total = BoundedTotal(kind="sum", epsilon=1, adjacency="add-remove", lower=0, cap=100, bounds=(0, 10**9))
+    total = BoundedTotal(
+        kind="sum", epsilon=1, adjacency="add-remove", lower=0, cap=100, bounds=(0, 10**9)
+    )
     return total.release(BoundedFigure(Total(int(plant), 3, 0), None), entropy=entropy)
 
 
@@ -118,12 +122,16 @@ def _table(plant: Any, entropy: Any) -> Any:
 
 def _local(plant: Any, entropy: Any) -> Any:
     mechanism = sd.CompositeMechanism(lower=0, upper=100, epsilon=1)
-    return LocalReports(mechanism=mechanism).release(iter([np.array([3.0, float(plant)])]), entropy=entropy)
+    return LocalReports(mechanism=mechanism).release(
+        iter([np.array([3.0, float(plant)])]), entropy=entropy
+    )
 
 
 def _markers(plant: Any, entropy: Any) -> Any:
     b, c = [128, int(plant) % (1 << 40), 96], [72, 97, 101]
-    return sd.genomics.most_significant(b=b, c=c, families=150, epsilon=1, method="step", entropy=entropy)
+    return sd.genomics.most_significant(
+        b=b, c=c, families=150, epsilon=1, method="step", entropy=entropy
+    )
 
 
 DOORS: dict[str, Door] = {
@@ -131,10 +139,14 @@ DOORS: dict[str, Door] = {
         lambda: sd.AboveThreshold(threshold=10**12, epsilon=0.01, sensitivity=COUNTING)
     ),
     "AdaptiveSparseVector.open": _asked(
-        lambda: sd.AdaptiveSparseVector(threshold=10**12, at_least=2, epsilon=0.01, sensitivity=COUNTING)
+        lambda: sd.AdaptiveSparseVector(
+            threshold=10**12, at_least=2, epsilon=0.01, sensitivity=COUNTING
+        )
     ),
     "AdaptiveSparseVector.release": _release(
-        lambda: sd.AdaptiveSparseVector(threshold=10**12, at_least=2, epsilon=0.01, sensitivity=COUNTING)
+        lambda: sd.AdaptiveSparseVector(
+            threshold=10**12, at_least=2, epsilon=0.01, sensitivity=COUNTING
+        )
     ),
     "BoundedTotal.release": _figure,
     "ClipSearch.release": lambda plant, entropy: _clipped_sum().search.release(
@@ -147,7 +159,9 @@ DOORS: dict[str, Door] = {
     "ClippedColumn.clip_from": lambda plant, entropy: _clipped_mean().clip_from(
         _counts(_clipped_mean(), plant), entropy=entropy
     ),
-    "ClippedMean.add_noise": lambda plant, entropy: _add_noise(_clipped_mean(), int(plant), entropy),
+    "ClippedMean.add_noise": lambda plant, entropy: _add_noise(
+        _clipped_mean(), int(plant), entropy
+    ),
     "ClippedMean.finish": lambda plant, entropy: _clipped_mean().finish(
         int(plant), 3, _clip(_clipped_mean(), sd.SYSTEM), entropy=entropy
     ),
@@ -169,11 +183,15 @@ DOORS: dict[str, Door] = {
         entropy=entropy,
     ),
     "ClippedVariance.release": _release(_clipped_variance),
-    "CompositeMechanism.release": _one(lambda: sd.CompositeMechanism(lower=0, upper=10**12, epsilon=1)),
+    "CompositeMechanism.release": _one(
+        lambda: sd.CompositeMechanism(lower=0, upper=10**12, epsilon=1)
+    ),
     "CompositeMechanism.reports": lambda plant, entropy: sd.CompositeMechanism(
         lower=0, upper=10**12, epsilon=1
     ).reports(_answers(plant), entropy=entropy),
-    "CompositeTable.release": _one(lambda: sd.CompositeTable(lower=0, upper=10**12, epsilon=1, inputs=5)),
+    "CompositeTable.release": _one(
+        lambda: sd.CompositeTable(lower=0, upper=10**12, epsilon=1, inputs=5)
+    ),
     "CompositeTable.reports": lambda plant, entropy: sd.CompositeTable(
         lower=0, upper=10**12, epsilon=1, inputs=5
     ).reports(_answers(plant), entropy=entropy),
@@ -195,7 +213,9 @@ DOORS: dict[str, Door] = {
         )
     ),
     "GumbelSparseVector.release": _release(
-        lambda: sd.GumbelSparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)
+        lambda: sd.GumbelSparseVector(
+            threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING
+        )
     ),
     "HybridSparseVector.release": _release(
         lambda: sd.HybridSparseVector(k=2, threshold=10**12, epsilon=0.01, sensitivity=COUNTING)
@@ -207,7 +227,9 @@ DOORS: dict[str, Door] = {
         lambda: sd.HistogramTopK(k=2, epsilon=0.01, sensitivity=COUNTING.over(1 << 20))
     ),
     "JointTopK.release": _release(lambda: sd.JointTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),
-    "LaplaceMechanism.release": _one(lambda: sd.LaplaceMechanism(epsilon=0.001, sensitivity=COUNTING)),
+    "LaplaceMechanism.release": _one(
+        lambda: sd.LaplaceMechanism(epsilon=0.001, sensitivity=COUNTING)
+    ),
     "LimitedTopK.release": _unlisted(
         lambda: sd.LimitedTopK(k=2, best=3, epsilon=0.001, delta=1e-9, sensitivity=COUNTING)
     ),

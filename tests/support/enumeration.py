@@ -42,7 +42,9 @@ def by_formula(kind, r, q, winners, gaps, *, margin=True, reach=REACH):
     total = Fraction(0)
     low = min(q) - (reach if kind == "laplace" else 0)
     for x in range(low, max(q) + sum(gaps) + reach):
-        mass = math.prod(pmf(kind, r, x + lift - q[w]) for w, lift in zip(winners, lifts, strict=True))
+        mass = math.prod(
+            pmf(kind, r, x + lift - q[w]) for w, lift in zip(winners, lifts, strict=True)
+        )
         if not mass:
             continue
         if losers:

@@ -55,7 +55,9 @@ def tails(law, x):
     """P(X >= x), from the formula."""
     r = np.exp(-float(law.rate))
     if law.name == "laplace":
-        return np.where(x > 0, r ** np.maximum(x, 0) / (1 + r), 1 - r ** np.maximum(1 - x, 0) / (1 + r))
+        return np.where(
+            x > 0, r ** np.maximum(x, 0) / (1 + r), 1 - r ** np.maximum(1 - x, 0) / (1 + r)
+        )
     return r ** np.maximum(x, 0)
 
 
@@ -69,7 +71,9 @@ def findings(heights, mechanism):
     lifts = [masses(mechanism.noise, RHO[:, None] + LIFTS - x) for x in heights]
     found = np.zeros((n, REACH))
     if not mechanism.resample:
-        asked = np.zeros((mechanism.positives, RHO.size))  # P(so many found so far | noise of the threshold)
+        asked = np.zeros(
+            (mechanism.positives, RHO.size)
+        )  # P(so many found so far | noise of the threshold)
         asked[0] = 1
         for i in range(n):
             found[i] = (f * asked.sum(axis=0)) @ lifts[i]
@@ -137,7 +141,8 @@ def verdict(mechanism, lift, threshold=None):
 def bounds(mechanism, confidence, *, selective):
     """Return the bound of the height for each lift, shape (REACH,)."""
     return (
-        lower_bound(made(mechanism), confidence=confidence, selective=selective) / float(mechanism.step)
+        lower_bound(made(mechanism), confidence=confidence, selective=selective)
+        / float(mechanism.step)
         - mechanism.cut().steps
     )
 

@@ -11,7 +11,9 @@ from scipy import optimize
 from sordino.noise import GeneralizedCauchy
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-_PIECES = np.array([0, 0.1, 0.3, 0.6, 1, 1.5, 2.2, 3.3, 5, 8, 15, 30, 70, 200, 1e3, 1e4, 1e5, 1e6, 1e8, 1e10])
+_PIECES = np.array(
+    [0, 0.1, 0.3, 0.6, 1, 1.5, 2.2, 3.3, 5, 8, 15, 30, 70, 200, 1e3, 1e4, 1e5, 1e6, 1e8, 1e10]
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,9 @@ def winning(law, scores, scales, times=None, winner=0, signed=False):
     for score, scale, count in zip(scores, scales, times, strict=True):
         at = (scores[winner] - score + scales[winner] * z) / scale
         value *= (
-            np.where(at >= 0, 1 - law.sf(np.abs(at)) / 2, law.sf(np.abs(at)) / 2) if signed else law.cdf(at)
+            np.where(at >= 0, 1 - law.sf(np.abs(at)) / 2, law.sf(np.abs(at)) / 2)
+            if signed
+            else law.cdf(at)
         ) ** count
     return float(value.sum())
 
@@ -91,7 +95,10 @@ def worst(law, alpha, beta, candidates, starts, signed=False, groups=2):
     found = 0.0
     for start in starts:
         result = optimize.minimize(
-            minus, start, method="Nelder-Mead", options={"maxiter": 160, "xatol": 1e-3, "fatol": 1e-7}
+            minus,
+            start,
+            method="Nelder-Mead",
+            options={"maxiter": 160, "xatol": 1e-3, "fatol": 1e-7},
         )
         found = max(found, -result.fun)
     return found

@@ -23,7 +23,12 @@ def top(noisy, threshold, k):
     if len(items) < k:
         values = [*(noisy[i] for i in items), threshold]
         gaps = [a - b for a, b in pairwise(values)]
-        return tuple(items), tuple(gaps), True, most(lambda h: all(noisy[i] < threshold - h for i in rest))
+        return (
+            tuple(items),
+            tuple(gaps),
+            True,
+            most(lambda h: all(noisy[i] < threshold - h for i in rest)),
+        )
     gaps = [noisy[a] - noisy[b] for a, b in pairwise(items)]
     last = items[-1]
 
@@ -45,7 +50,9 @@ def most(holds):
 
 def found(noisy, threshold, k):
     """What the hybrid sparse vector makes of noisy answers and a noisy threshold: (items, lifts)."""
-    above = sorted((threshold - value, i) for i, value in enumerate(noisy) if value >= threshold)[:k]
+    above = sorted((threshold - value, i) for i, value in enumerate(noisy) if value >= threshold)[
+        :k
+    ]
     return tuple(i for _, i in above), tuple(-height for height, _ in above)
 
 

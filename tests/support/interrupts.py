@@ -28,7 +28,9 @@ def interrupted(call: Callable[[], Any], at: int, inside: str = LIBRARY) -> Base
         return line
 
     before = sys.gettrace()
-    sys.settrace(lambda frame, event, arg: line if frame.f_code.co_filename.startswith(inside) else None)
+    sys.settrace(
+        lambda frame, event, arg: line if frame.f_code.co_filename.startswith(inside) else None
+    )
     try:
         call()
     except BaseException as error:  # noqa: BLE001  (in a function that SQLite calls, an interrupt becomes an error of SQLite)
@@ -61,7 +63,9 @@ def lines_of(call: Callable[[], Any], inside: str = LIBRARY) -> int:
         return line
 
     before = sys.gettrace()
-    sys.settrace(lambda frame, event, arg: line if frame.f_code.co_filename.startswith(inside) else None)
+    sys.settrace(
+        lambda frame, event, arg: line if frame.f_code.co_filename.startswith(inside) else None
+    )
     try:
         call()
     finally:

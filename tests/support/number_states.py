@@ -37,7 +37,11 @@ STEPS = [
 def floats(grid):
     """Every edge with both its neighbours, and whatever else a float can be."""
     edges = grid.edges if grid.size < 200 else grid.edges[:: grid.size // 100]
-    near = [edge for e in edges.tolist() for edge in (np.nextafter(e, -np.inf), e, np.nextafter(e, np.inf))]
+    near = [
+        edge
+        for e in edges.tolist()
+        for edge in (np.nextafter(e, -np.inf), e, np.nextafter(e, np.inf))
+    ]
     odd = [
         0.0,
         -0.0,
@@ -56,7 +60,9 @@ def floats(grid):
 
 
 def wholes(grid, low, high):
-    near = {int(e) + d for e in grid.edges[:: max(1, grid.size // 50)].tolist() for d in (-1, 0, 1, 2)}
+    near = {
+        int(e) + d for e in grid.edges[:: max(1, grid.size // 50)].tolist() for d in (-1, 0, 1, 2)
+    }
     odd = {low, low + 1, high - 1, high, -1, 0, 1, (1 << 53) + 1, -(1 << 53) - 1, 12345}
     return [value for value in sorted(near | odd) if low <= value <= high] + [None]
 
@@ -68,7 +74,9 @@ def ladder_of(grid):
         signed = made["lower"] is None
         lower = -made["cap"] / 3 if signed else made["lower"]
         return SumSteps.within(grid, lower, made["cap"], signed=signed)
-    return SumSteps.within(grid, Fraction(-17), Fraction(3), signed=False) if grid.size == 1 else None
+    return (
+        SumSteps.within(grid, Fraction(-17), Fraction(3), signed=False) if grid.size == 1 else None
+    )
 
 
 def state(sums):
@@ -92,11 +100,15 @@ def agrees(source, values, grid):
     assert question.run() == (BucketCounts.of(listed, grid=grid),)
     ladder = ladder_of(grid)
     if ladder is not None:
-        assert state(asked(source, grid, ladder=ladder).sums()) == state(BucketSums.of(listed, ladder))
+        assert state(asked(source, grid, ladder=ladder).sums()) == state(
+            BucketSums.of(listed, ladder)
+        )
     with question.source.backend.scan(question.indices) as scan:  # one engine for all clips
         for clip in STEPS:
             narrow = clip.high - clip.low < 1 << 32
-            answer = scan.ask(question.dialect.steps(question.kind, [clip], question.rows(0), False, narrow))
+            answer = scan.ask(
+                question.dialect.steps(question.kind, [clip], question.rows(0), False, narrow)
+            )
             total, known = int(answer["total"][0]), int(answer["known"][0])
             assert known == sum(value is not None and value == value for value in values)
             expected = clipped_steps(listed, clip.low, clip.high, clip.step, missing=clip.low)

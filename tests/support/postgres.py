@@ -39,7 +39,10 @@ MISSING = (
 )
 _SYSTEM = Path("/usr/lib/postgresql")
 _KEEPER = Path(__file__).with_name("server_keeper.py")
-_PATIENCE, _ATTEMPTS = 300.0, 20  # seconds; after a crash a server with fsync syncs every file first
+_PATIENCE, _ATTEMPTS = (
+    300.0,
+    20,
+)  # seconds; after a crash a server with fsync syncs every file first
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -97,7 +100,9 @@ def _unprivileged() -> dict[str, Any]:
         return {}
     others = [entry for entry in pwd.getpwall() if entry.pw_uid != 0]
     if not others:
-        raise NoServer("PostgreSQL does not run for root: add a user to the system, for example nobody.")
+        raise NoServer(
+            "PostgreSQL does not run for root: add a user to the system, for example nobody."
+        )
     chosen = min(others, key=lambda entry: entry.pw_name != "nobody")
     return {"user": chosen.pw_uid, "group": chosen.pw_gid, "extra_groups": []}
 
@@ -108,7 +113,9 @@ def _place() -> str | None:
         return None
     for name in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
         folder = Path(name).resolve()
-        if folder.is_dir() and all(step.stat().st_mode & 0o001 for step in (folder, *folder.parents)):
+        if folder.is_dir() and all(
+            step.stat().st_mode & 0o001 for step in (folder, *folder.parents)
+        ):
             return str(folder)
     raise NoServer(
         "Root needs a temporary folder for these tests that other users may enter: set TMPDIR to one."
@@ -135,7 +142,13 @@ class Cluster:
         self.data, self.log = self.folder / "data", self.folder / "log"
         self.owner, self.talking = os.getpid(), threading.Lock()
         with self.log.open("ab") as log:
-            command = [sys.executable, "-I", str(_KEEPER), str(self.folder), str(int(signal.SIGQUIT))]
+            command = [
+                sys.executable,
+                "-I",
+                str(_KEEPER),
+                str(self.folder),
+                str(int(signal.SIGQUIT)),
+            ]
             self.keeper = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -162,7 +175,12 @@ class Cluster:
             "--locale=C",
         ]
         ran = subprocess.run(
-            [*made, "--no-sync"], check=False, capture_output=True, text=True, cwd=self.folder, **self.who
+            [*made, "--no-sync"],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            **self.who,
         )
         if ran.returncode != 0:
             raise NoServer(f"A server for the tests could not be made. {ran.stderr}")
@@ -192,7 +210,9 @@ class Cluster:
             )
             return found
         copy = self.folder / "package" / package.name
-        libraries = package.with_name(f"{package.name}.libs")  # its programs look for them beside the package
+        libraries = package.with_name(
+            f"{package.name}.libs"
+        )  # its programs look for them beside the package
         for part in (package, libraries):
             if part.is_dir():
                 shutil.copytree(part, copy.with_name(part.name), ignore=_is_left_out)
@@ -215,7 +235,9 @@ class Cluster:
         """Write pg_hba.conf; the first line that fits decides."""
         (self.data / "pg_hba.conf").write_text("\n".join(lines) + "\n")
 
-    def url(self, user: str = "sordino", password: str | None = None, database: str = "ledgers") -> str:
+    def url(
+        self, user: str = "sordino", password: str | None = None, database: str = "ledgers"
+    ) -> str:
         secret = "" if password is None else ":" + quote(password, safe="")
         return f"postgresql://{user}{secret}@127.0.0.1:{self.port}/{database}"
 
@@ -229,7 +251,9 @@ class Cluster:
         """Start the server; from its second start on at the address that it had."""
         assert not self._order("look"), "it runs already"
         has_address = self.port is not None
-        for _ in range(_ATTEMPTS):  # somebody may have its port, or what a kill has left may still be ending
+        for _ in range(
+            _ATTEMPTS
+        ):  # somebody may have its port, or what a kill has left may still be ending
             if not has_address:
                 self.port = _free_port()
             if self._starts():
@@ -239,7 +263,9 @@ class Cluster:
 
     def _starts(self) -> bool:
         command = [str(self.bin / "postgres"), "-D", str(self.data), "-p", str(self.port)]
-        command += [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
+        command += [
+            part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")
+        ]
         self._order("start", command, self.who)
         give_up = time.monotonic() + _PATIENCE
         while self._order("look"):
@@ -265,7 +291,11 @@ class Cluster:
 
     def remove(self) -> None:
         """Stop the server and remove its folder; a fork of the tests leaves both alone."""
-        if self.owner == os.getpid() and self.keeper.stdin is not None and not self.keeper.stdin.closed:
+        if (
+            self.owner == os.getpid()
+            and self.keeper.stdin is not None
+            and not self.keeper.stdin.closed
+        ):
             atexit.unregister(self.remove)
             self.keeper.stdin.close()
             self.keeper.wait(2 * _PATIENCE)
@@ -324,14 +354,15 @@ def fresh(*, roles: tuple[str, ...] = ()) -> str:
     """Return the address of a database without a ledger, where nobody else is at work."""
     url = database()
     with psycopg.connect(url, autocommit=True) as connection:
-        others = (
-            "pid <> pg_backend_pid() AND backend_type = 'client backend' AND datname = current_database()"
-        )
+        others = "pid <> pg_backend_pid() AND backend_type = 'client backend' AND datname = current_database()"
         connection.execute(
             f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {others}".encode()
         )
         connection.execute("SET client_min_messages = warning")
-        for statement in ("DROP SCHEMA IF EXISTS sordino CASCADE", "DROP SCHEMA IF EXISTS faults CASCADE"):
+        for statement in (
+            "DROP SCHEMA IF EXISTS sordino CASCADE",
+            "DROP SCHEMA IF EXISTS faults CASCADE",
+        ):
             connection.execute(statement.encode())
         for role in roles:
             if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():

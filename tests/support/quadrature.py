@@ -88,7 +88,9 @@ def integral(factors, *, digits=30, far=80):
     """The integral over x of a product of (kind, law, shift): each factor at x + shift."""
     with mp.workdps(digits):
         shifts = [
-            mp.mpf(shift.numerator) / shift.denominator if hasattr(shift, "numerator") else mp.mpf(shift)
+            mp.mpf(shift.numerator) / shift.denominator
+            if hasattr(shift, "numerator")
+            else mp.mpf(shift)
             for *_, shift in factors
         ]
         kinks = sorted(
@@ -102,7 +104,11 @@ def integral(factors, *, digits=30, far=80):
         places = [-shift for shift in shifts]
         steps = [-far, -20, -8, -3, -1, 1, 3, 8, 20, far]
         cuts = sorted(
-            {*kinks, *(min(places) + k * scale for k in steps), *(max(places) + k * scale for k in steps)}
+            {
+                *kinks,
+                *(min(places) + k * scale for k in steps),
+                *(max(places) + k * scale for k in steps),
+            }
         )
 
         def product(x):

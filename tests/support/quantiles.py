@@ -21,7 +21,9 @@ def survival(rate, depth):
 def first_of(answers, threshold, e1, e2):
     """Law of the first answer with answer + Z_i >= threshold + Z, and of none; whole answers, rates a step."""
     e1, e2 = float(e1), float(e2)
-    z = np.arange(max(0, max(answers, default=0) - threshold) + math.ceil(-math.log(LEAST) / e1) + 1)
+    z = np.arange(
+        max(0, max(answers, default=0) - threshold) + math.ceil(-math.log(LEAST) / e1) + 1
+    )
     left = -math.expm1(-e1) * np.exp(-e1 * z)
     masses = []
     for answer in answers:
@@ -40,7 +42,8 @@ def walk(records, edges, q, e1, e2, up, first=0, last=None, threshold=0):
         ends = [*range(first, last), last]
     else:
         answers = [
-            b * sum(x >= edges[i] for x in records) - (b - a) * n for i in range(last - 1, first - 1, -1)
+            b * sum(x >= edges[i] for x in records) - (b - a) * n
+            for i in range(last - 1, first - 1, -1)
         ]
         ends = [*range(last - 1, first - 1, -1), first - 1]
     return dict(zip(ends, first_of(answers, threshold, e1, e2), strict=True))
@@ -76,7 +79,9 @@ def flip_runs(depths, lengths, rate):
 
         return (
             heads[i]
-            * integrate.quad(left, 0, 1, points=[1e-8, 1e-6, 1e-4, 1e-2], limit=400, epsabs=0, epsrel=1e-9)[0]
+            * integrate.quad(
+                left, 0, 1, points=[1e-8, 1e-6, 1e-4, 1e-2], limit=400, epsabs=0, epsrel=1e-9
+            )[0]
         )
 
     return [one(i) for i in range(len(heads))]

@@ -69,4 +69,6 @@ def gumbel_law(heights, rate, positives):
 
 def renyi(p, q, alpha):
     """The divergence of two laws with the same outcomes."""
-    return math.log(sum(p[key] ** alpha * q[key] ** (1 - alpha) for key in p if p[key])) / (alpha - 1)
+    return math.log(sum(p[key] ** alpha * q[key] ** (1 - alpha) for key in p if p[key])) / (
+        alpha - 1
+    )

@@ -15,7 +15,9 @@ def choose(values, owner, most, salt):
     if len(ordered) <= most:
         return ordered
     offset = find_offset(owner, salt) % len(ordered)
-    return [value for rank, value in enumerate(ordered) if (rank * most + offset) % len(ordered) < most]
+    return [
+        value for rank, value in enumerate(ordered) if (rank * most + offset) % len(ordered) < most
+    ]
 
 
 def find_offset(owner, salt):
@@ -36,9 +38,13 @@ def find_key(unit, salt):
         # Pieces of 22 bits; the last one has the sign.
         pieces = [number % 2**22, number // 2**22 % 2**22, number // 2**44]
         first, *factors = factors_of(salt, 4, "key")
-        return (first + sum(factor * piece for factor, piece in zip(factors, pieces, strict=True))) % PRIME
+        return (
+            first + sum(factor * piece for factor, piece in zip(factors, pieces, strict=True))
+        ) % PRIME
     # The first sixty bits.
-    return (int.from_bytes(hashlib.sha256((salt.hex() + unit).encode()).digest()[:8], "big") >> 4) % PRIME
+    return (
+        int.from_bytes(hashlib.sha256((salt.hex() + unit).encode()).digest()[:8], "big") >> 4
+    ) % PRIME
 
 
 @cache

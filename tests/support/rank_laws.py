@@ -33,14 +33,17 @@ def flip_law(rate, depths):
     heads = np.exp(-float(rate) * np.array(depths))
     left = 1 - heads[:, None] * t
     return {
-        i: float(w @ (heads[i] * np.prod(np.delete(left, i, axis=0), axis=0))) for i in range(len(depths))
+        i: float(w @ (heads[i] * np.prod(np.delete(left, i, axis=0), axis=0)))
+        for i in range(len(depths))
     }
 
 
 def part_law(part, runs):
     answers, lengths = part.lattice(runs)
     tests = tuple(np.repeat(answers, lengths).tolist())
-    return flip_law(part.rate, tests) if isinstance(part, RankFlip) else search_law(part.scan, tests)
+    return (
+        flip_law(part.rate, tests) if isinstance(part, RankFlip) else search_law(part.scan, tests)
+    )
 
 
 def multiplied(paths, runs):
@@ -49,7 +52,9 @@ def multiplied(paths, runs):
         for part, _ in draws:
             if part not in laws:
                 laws[part] = part_law(part, runs)
-        found[output] = found.get(output, 0.0) + math.prod(laws[part][place] for part, place in draws)
+        found[output] = found.get(output, 0.0) + math.prod(
+            laws[part][place] for part, place in draws
+        )
     return found
 
 
@@ -58,7 +63,9 @@ def law(m, counts):
     runs = Runs.of(BucketCounts(grid=m.grid, counts=np.array(counts)))
     if isinstance(m, Quantile):
         return multiplied(quantile_paths(m, runs), runs)
-    drawn = np.arange(-1 - int(40 / float(m.size_noise.rate)), 2 + int(40 / float(m.size_noise.rate)))
+    drawn = np.arange(
+        -1 - int(40 / float(m.size_noise.rate)), 2 + int(40 / float(m.size_noise.rate))
+    )
     sizes = {}
     for noise, chance in zip(drawn.tolist(), m.size_noise.pmf(drawn).tolist(), strict=True):
         size = max(0, runs.records + noise)

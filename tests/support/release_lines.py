@@ -40,7 +40,18 @@ GIVEN = {"above on stdin": "tea,7\nrice,1\n", "randomize on stdin": "x\n1\n2\n"}
 """What comes on standard input."""
 
 
-PAPERS = ("id", "time", "account", "epsilon", "delta", "adjacency", "unit", "max_rows", "version", "schema")
+PAPERS = (
+    "id",
+    "time",
+    "account",
+    "epsilon",
+    "delta",
+    "adjacency",
+    "unit",
+    "max_rows",
+    "version",
+    "schema",
+)
 """What every release says of itself, whatever it is about: `tests/cli/test_papers.py` looks at it."""
 
 

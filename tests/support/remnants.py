@@ -61,7 +61,9 @@ def holds(thing: Any, planted: int) -> bool:
             odd_part(one) == wanted for one in thing.reshape(-1).tolist()
         )
     if isinstance(thing, memoryview):
-        return thing.format in set("bBhHiIlLqQdf") and any(odd_part(one) == wanted for one in thing.tolist())
+        return thing.format in set("bBhHiIlLqQdf") and any(
+            odd_part(one) == wanted for one in thing.tolist()
+        )
     if isinstance(thing, str):
         return str(planted) in without_random_digits(thing)
     if isinstance(thing, bytes | bytearray):
@@ -100,7 +102,8 @@ def _inside(thing: Any) -> Iterable[tuple[str, Any]]:
         )
         for frame in frames_of(thing):
             yield from (
-                (f" {frame.f_code.co_qualname}: {name}", value) for name, value in frame.f_locals.items()
+                (f" {frame.f_code.co_qualname}: {name}", value)
+                for name, value in frame.f_locals.items()
             )
     elif isinstance(thing, dict | types.MappingProxyType):
         yield from itertools.chain.from_iterable(
@@ -111,7 +114,9 @@ def _inside(thing: Any) -> Iterable[tuple[str, Any]]:
     elif isinstance(thing, np.ndarray):
         yield ".base", thing.base
         if thing.dtype == object:
-            yield from ((f"[{place}]", value) for place, value in enumerate(thing.reshape(-1).tolist()))
+            yield from (
+                (f"[{place}]", value) for place, value in enumerate(thing.reshape(-1).tolist())
+            )
     elif isinstance(thing, types.FunctionType):
         yield from ((".cell", cell) for cell in thing.__closure__ or ())
         yield from (
@@ -124,7 +129,9 @@ def _inside(thing: Any) -> Iterable[tuple[str, Any]]:
             yield "", thing.cell_contents
     elif isinstance(thing, types.GeneratorType):
         if thing.gi_frame is not None:
-            yield from ((f" generator: {name}", value) for name, value in thing.gi_frame.f_locals.items())
+            yield from (
+                (f" generator: {name}", value) for name, value in thing.gi_frame.f_locals.items()
+            )
     elif isinstance(thing, types.FrameType | types.TracebackType):
         return  # those of the library are looked at where the error is
     else:  # attributes, with or without slots; iterators; partial functions; bound methods
@@ -136,10 +143,17 @@ def remnants(error: BaseException, planted: int) -> Iterator[str]:
     waiting: list[tuple[str, Any]] = [(type(error).__name__, error)]
     seen: set[int] = set()
     kept: list[Any] = []  # so that no number of an object is used again
-    modules = {id(vars(module)) for module in list(sys.modules.values()) if hasattr(module, "__dict__")}
+    modules = {
+        id(vars(module)) for module in list(sys.modules.values()) if hasattr(module, "__dict__")
+    }
     while waiting:
         way, thing = waiting.pop()
-        if id(thing) in seen or id(thing) in modules or isinstance(thing, _SKIPPED) or thing is sys.modules:
+        if (
+            id(thing) in seen
+            or id(thing) in modules
+            or isinstance(thing, _SKIPPED)
+            or thing is sys.modules
+        ):
             continue
         seen.add(id(thing))
         kept.append(thing)

@@ -23,7 +23,9 @@ PATIENCE = 300.0
 
 def started(folder: Path, command: list[str], who: dict[str, Any]) -> subprocess.Popen[bytes]:
     with (folder / "log").open("ab") as log:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, **who)
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, **who
+        )
 
 
 def ended(server: subprocess.Popen[bytes], how: int) -> int | None:
@@ -36,7 +38,9 @@ def ended(server: subprocess.Popen[bytes], how: int) -> int | None:
 
 def killed(server: subprocess.Popen[bytes]) -> int | None:
     """Kill the server and every process of it at once: none of them writes or removes anything any more."""
-    server.send_signal(signal.SIGSTOP)  # it makes no processes any more, and nobody else gets their numbers
+    server.send_signal(
+        signal.SIGSTOP
+    )  # it makes no processes any more, and nobody else gets their numbers
     for process in children(server.pid):
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
@@ -51,7 +55,9 @@ def children(parent: int) -> list[int]:
                 its_parent = path.read_text(errors="replace").rpartition(")")[2].split()[1]
                 pairs.append((int(path.parent.name), int(its_parent)))
     else:
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True)
+        listed = subprocess.run(
+            ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+        )
         pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
     return [process for process, its_parent in pairs if its_parent == parent]
 

@@ -151,7 +151,11 @@ class Server:
 
     def remove(self) -> None:
         """Stop the server and remove its folder; a fork of the tests leaves both alone."""
-        if self.owner == os.getpid() and self.keeper.stdin is not None and not self.keeper.stdin.closed:
+        if (
+            self.owner == os.getpid()
+            and self.keeper.stdin is not None
+            and not self.keeper.stdin.closed
+        ):
             atexit.unregister(self.remove)
             self.keeper.stdin.close()
             self.keeper.wait(_PATIENCE)

@@ -38,7 +38,11 @@ def transcripts(n, rules, highest):
             yield tuple(events)
             return
         if place == n:
-            yield from after(events, 0, number + 1, fired) if number < rules.passes else iter([tuple(events)])
+            yield from (
+                after(events, 0, number + 1, fired)
+                if number < rules.passes
+                else iter([tuple(events)])
+            )
             return
         if place in fired:
             yield from after(events, place + 1, number, fired)
@@ -70,7 +74,11 @@ def by_formula(q, rules, transcript, reach=60):
             term = pmf(*rules.threshold, rho)
             for place, lift in part:
                 below = rho - q[place]
-                term *= cdf(*rules.query, below - 1) if lift is None else pmf(*rules.query, below + lift)
+                term *= (
+                    cdf(*rules.query, below - 1)
+                    if lift is None
+                    else pmf(*rules.query, below + lift)
+                )
             mass += term
         total *= mass
     return total
@@ -87,7 +95,9 @@ class Handed:
     def sample(self, n, entropy):
         drawn, self.left = self.left[:n], self.left[n:]
         drawn += [1 << 40] * (n - len(drawn))
-        return np.array(drawn, dtype=object if max(map(abs, drawn), default=0) >= 1 << 61 else np.int64)
+        return np.array(
+            drawn, dtype=object if max(map(abs, drawn), default=0) >= 1 << 61 else np.int64
+        )
 
 
 def played(q, rules, rho, xi):
@@ -149,7 +159,10 @@ def worst(pairs, rules, costs, highest=2, reach=60, found=None):
             positives = sum(lift is not None for _, lift in transcript)
             if found not in {None, positives}:
                 continue
-            p, other = by_formula(a, rules, transcript, reach), by_formula(b, rules, transcript, reach)
+            p, other = (
+                by_formula(a, rules, transcript, reach),
+                by_formula(b, rules, transcript, reach),
+            )
             if not p:
                 continue
             spent = costs[0] * len(stages(transcript, rules)) + costs[1] * positives

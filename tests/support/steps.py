@@ -22,7 +22,9 @@ def wins(i, steps, scale, atoms, q, digits):
                 room = (
                     (own - other) << digits
                 ) + scale * height  # the loser's noise may be that large, or must stay below it
-                part *= 1 - q ** bisect_right(atoms, room // scale if i < r else -(-room // scale) - 1)
+                part *= 1 - q ** bisect_right(
+                    atoms, room // scale if i < r else -(-room // scale) - 1
+                )
         total += part
     return total
 

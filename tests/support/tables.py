@@ -63,7 +63,8 @@ def amounts(folder, more=()):
     rows = [f"u{i % 40},{'abc'[i % 3]},{i % 90}.5".encode() for i in range(240)]
     path = folder / "x.csv"
     path.write_bytes(
-        b"user,group,amount\n" + b"".join(line + b"\n" for line in [*rows[:100], *more, *rows[100:]])
+        b"user,group,amount\n"
+        + b"".join(line + b"\n" for line in [*rows[:100], *more, *rows[100:]])
     )
     (folder.parent / "groups.csv").write_text("group\na\nb\nz\n", encoding="utf-8")
     return path

@@ -91,7 +91,9 @@ def rows_of(source, columns=None):
             announce(scan)
             names = ", ".join(f"CAST(c{index} AS VARCHAR) AS v{index}" for index in places)
             listed = ", ".join(f"v{index}" for index in places)
-            answer = scan.ask(f"SELECT {listed}, count(*) AS n FROM (SELECT {names} FROM rows) GROUP BY ALL")
+            answer = scan.ask(
+                f"SELECT {listed}, count(*) AS n FROM (SELECT {names} FROM rows) GROUP BY ALL"
+            )
             values = [
                 [None if value is None else str(value) for value in answer[f"v{index}"].tolist()]
                 for index in places

@@ -34,7 +34,11 @@ class Book:
     def cell(self, one):
         attributes = "".join(
             f" {name}={quoteattr(value)}"
-            for name, value in (("r", one.r), ("s", one.s), ("t", "s" if one.t == "share" else one.t))
+            for name, value in (
+                ("r", one.r),
+                ("s", one.s),
+                ("t", "s" if one.t == "share" else one.t),
+            )
             if value is not None
         )
         if one.text is None:
@@ -56,7 +60,9 @@ class Book:
             if place % 2:
                 half = len(text) // 2
                 pieces = (escape(piece, {"\r": "&#13;"}) for piece in (text[:half], text[half:]))
-                return "<si>" + "".join(f"<r><rPr/><t>{piece}</t></r>" for piece in pieces) + "</si>"
+                return (
+                    "<si>" + "".join(f"<r><rPr/><t>{piece}</t></r>" for piece in pieces) + "</si>"
+                )
             text = escape(text, {"\r": "&#13;"})
             return f'<si><t xml:space="preserve">{text}</t><rPh sb="0"><t>aid</t></rPh></si>'
 
@@ -76,7 +82,8 @@ def write_book(path, rows, shared="", *, sheet="S", parts=None, from_1904=False,
         )
     )
     codes = "".join(
-        f"<numFmt numFmtId='{number}' formatCode={quoteattr(code)}/>" for number, code in CODES.items()
+        f"<numFmt numFmtId='{number}' formatCode={quoteattr(code)}/>"
+        for number, code in CODES.items()
     )
     formats = "".join(f'<xf numFmtId="{number}"/>' for number in STYLES)
     made = {

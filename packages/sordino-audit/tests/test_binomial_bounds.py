@@ -10,7 +10,12 @@ import mpmath
 import pytest
 from scipy import stats
 
-from sordino_audit.black_boxes.outcome_costs import bound_from_above, bound_from_below, log_term, lower_tail
+from sordino_audit.black_boxes.outcome_costs import (
+    bound_from_above,
+    bound_from_below,
+    log_term,
+    lower_tail,
+)
 
 CASES = [
     (hits, runs)
@@ -37,8 +42,12 @@ def test_the_ends_are_beta_quantiles_rounded_outward(hits, runs, level):
 @pytest.mark.slow
 def test_tails_are_right_to_a_millionth(hits, runs, p):
     with mpmath.workdps(40):
-        ways = mpmath.loggamma(runs + 1) - mpmath.loggamma(hits + 1) - mpmath.loggamma(runs - hits + 1)
-        term = mpmath.exp(ways + hits * mpmath.log(p) + (runs - hits) * mpmath.log(1 - mpmath.mpf(p)))
+        ways = (
+            mpmath.loggamma(runs + 1) - mpmath.loggamma(hits + 1) - mpmath.loggamma(runs - hits + 1)
+        )
+        term = mpmath.exp(
+            ways + hits * mpmath.log(p) + (runs - hits) * mpmath.log(1 - mpmath.mpf(p))
+        )
         assert math.exp(log_term(hits, runs, p)) == pytest.approx(float(term), rel=2e-7)
         total, each = mpmath.mpf(1), mpmath.mpf(1)
         for j in range(hits, max(0, hits - 20_000), -1):
@@ -60,7 +69,9 @@ def test_a_bound_fails_as_rarely_as_it_says_whatever_the_probability(runs, level
     worst = [Fraction(0), Fraction(0)]
     for i in range(1, 200):
         p = Fraction(i, 200)
-        mass = [math.comb(runs, hits) * p**hits * (1 - p) ** (runs - hits) for hits in range(runs + 1)]
+        mass = [
+            math.comb(runs, hits) * p**hits * (1 - p) ** (runs - hits) for hits in range(runs + 1)
+        ]
         failed = [
             sum(mass[hits] for hits, (low, _) in enumerate(ends) if low > p),
             sum(mass[hits] for hits, (_, high) in enumerate(ends) if high < p),
@@ -73,9 +84,9 @@ def test_a_bound_fails_as_rarely_as_it_says_whatever_the_probability(runs, level
 @pytest.mark.slow
 def test_the_table_of_what_an_audit_can_see():
     """docs/how-to/audit-someone-elses-mechanism.md: the loss that is seen of a true loss of 1, and of an event that never happens."""
-    page = (Path(__file__).resolve().parents[3] / "docs/how-to/audit-someone-elses-mechanism.md").read_text(
-        encoding="utf-8"
-    )
+    page = (
+        Path(__file__).resolve().parents[3] / "docs/how-to/audit-someone-elses-mechanism.md"
+    ).read_text(encoding="utf-8")
     for runs in (2_000, 20_000, 200_000, 1_000_000):
         seen = []
         for share, other in (

@@ -69,7 +69,9 @@ RACES = [
 @pytest.mark.parametrize(("mechanism", "answers"), RACES, ids=lambda given: type(given).__name__)
 def test_a_batch_of_races_has_only_what_arrives_with_the_law_of_the_release(mechanism, answers):
     places = audit.black_box(mechanism, answers, entropy=Seeded(1), batch=20_000)()
-    weights = np.exp(float(mechanism.cost.pure()) * np.array([1, 0, 0] if len({*answers}) == 2 else answers))
+    weights = np.exp(
+        float(mechanism.cost.pure()) * np.array([1, 0, 0] if len({*answers}) == 2 else answers)
+    )
     assert places.shape == (20_000,)
     shares = np.bincount(places, minlength=3) / 20_000
     assert np.abs(shares - weights / weights.sum()).max() < 5 * 0.5 / 20_000**0.5
@@ -87,7 +89,8 @@ def test_a_batch_of_races_has_only_what_arrives_with_the_law_of_the_release(mech
 )
 def test_a_batch_of_races_is_acquitted_and_shows_half_of_its_loss(mechanism, pair):
     boxes = [
-        audit.black_box(mechanism, answers, entropy=Seeded(i), batch=5000) for i, answers in enumerate(pair)
+        audit.black_box(mechanism, answers, entropy=Seeded(i), batch=5000)
+        for i, answers in enumerate(pair)
     ]
     report = audit.statistical(
         *boxes, samples=20_000, confidence=1 - 1e-8, claimed=mechanism.cost, batch=5000
@@ -112,7 +115,9 @@ def test_what_is_never_released_is_drawn_again_whatever_it_is():
         )
         drawn = audit.black_box(subject, 0, entropy=Seeded(3), batch=500)()
         assert len(drawn) == 500
-        assert {(type(x), x) for x in drawn} == {(type(x), x) for x in outputs} - {(type(again), again)}
+        assert {(type(x), x) for x in drawn} == {(type(x), x) for x in outputs} - {
+            (type(again), again)
+        }
     rows = Subject(
         laws=[Finite([1] * 3)],
         play=lambda _, noise: np.column_stack([noise, noise]),
@@ -147,14 +152,17 @@ def test_a_mechanism_over_a_domain_is_given_positions(mechanism):
     one, other = (audit.black_box(mechanism, data, entropy=Seeded(1)) for data in (listed, mapped))
     assert [one().to_dict() for _ in range(20)] == [other().to_dict() for _ in range(20)]
     boxes = [
-        audit.black_box(mechanism, data, entropy=Seeded(2 + i)) for i, data in enumerate((mapped, empty))
+        audit.black_box(mechanism, data, entropy=Seeded(2 + i))
+        for i, data in enumerate((mapped, empty))
     ]
     report = audited(*boxes, samples=400, claimed=mechanism.cost)
     assert report.epsilon_at_least > 0, "nine more make a difference"
     assert "raised" not in str(report)
 
 
-@pytest.mark.parametrize("mechanism", OVER_A_DOMAIN[:2], ids=lambda mechanism: type(mechanism).__name__)
+@pytest.mark.parametrize(
+    "mechanism", OVER_A_DOMAIN[:2], ids=lambda mechanism: type(mechanism).__name__
+)
 def test_a_batch_over_a_domain_plays_all_of_it(mechanism):
     for data in ([0, 0, 0, 9, 0, 0], {3: 9}, {}):
         played = audit.black_box(mechanism, data, entropy=Seeded(1), batch=80)()
@@ -205,7 +213,10 @@ def test_a_partition_takes_outcomes_of_any_type():
             self.label = label
 
     report = audited(
-        lambda: Thing("a"), lambda: Thing("b"), partition=lambda thing: thing.label, claimed=Pure(epsilon=1)
+        lambda: Thing("a"),
+        lambda: Thing("b"),
+        partition=lambda thing: thing.label,
+        claimed=Pure(epsilon=1),
     )
     assert report.broken
     with pytest.raises(InvalidParameter, match="got Thing. Give partition="):

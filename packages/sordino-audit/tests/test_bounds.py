@@ -34,7 +34,9 @@ HALF = Fraction(1, 2)
 
 def sparse(rates, claim, **options):
     laws = [Geometric(Fraction(rate)) for rate in rates]
-    return Subject(laws=laws, play=lambda q, z: play_queries(q, z, **options), cost=Pure(epsilon=claim))
+    return Subject(
+        laws=laws, play=lambda q, z: play_queries(q, z, **options), cost=Pure(epsilon=claim)
+    )
 
 
 @pytest.mark.parametrize("tail", [1e-2, 1e-4, 1e-15])
@@ -74,9 +76,14 @@ def test_both_orders_of_a_pair_are_compared():
     up, down = (audit.exact(subject, neighbours=[pair]) for pair in (((0,), (-1,)), ((-1,), (0,))))
     assert up.epsilon_at_least == down.epsilon_at_least
     assert up.epsilon_at_most == down.epsilon_at_most
-    assert (up.witness.answers_a, up.witness.answers_b) == (down.witness.answers_a, down.witness.answers_b)
+    assert (up.witness.answers_a, up.witness.answers_b) == (
+        down.witness.answers_a,
+        down.witness.answers_b,
+    )
     one_way = Subject(
-        laws=[Finite([1, 1])], play=lambda q, z: np.where(q[0] == 1, 0, z[:, 0]), cost=Pure(epsilon=1)
+        laws=[Finite([1, 1])],
+        play=lambda q, z: np.where(q[0] == 1, 0, z[:, 0]),
+        cost=Pure(epsilon=1),
     )
     for pair in (((0,), (1,)), ((1,), (0,))):
         report = audit.exact(one_way, neighbours=[pair])
@@ -108,7 +115,9 @@ def test_the_worst_of_several_pairs_is_reported():
 )
 @pytest.mark.parametrize("monotone", [True, False])
 @pytest.mark.sample(4)
-def test_no_neighbours_of_top_k_lose_more_than_the_claim_and_some_lose_it_all(n, k, noise, monotone):
+def test_no_neighbours_of_top_k_lose_more_than_the_claim_and_some_lose_it_all(
+    n, k, noise, monotone
+):
     """D6 and its like: all moves from several answers."""
     statement = COUNTING if monotone else EITHER_WAY
     mechanism = NoisyTopK(k=k, epsilon=2 * k, sensitivity=statement, noise=noise)
@@ -131,7 +140,9 @@ def test_a_threshold_item_does_not_move():
     """T8: a top-1 with a threshold item of score 0 against two answers that both rise: a win of the threshold loses one rate."""
     subject = Subject(
         laws=[Geometric(Fraction(1, 4))] * 3,
-        decide=lambda noisy: np.where(noisy.argmax(axis=1) == 0, noisy[:, 0] - noisy[:, 1:].max(axis=1), -1),
+        decide=lambda noisy: np.where(
+            noisy.argmax(axis=1) == 0, noisy[:, 0] - noisy[:, 1:].max(axis=1), -1
+        ),
         cost=Pure(epsilon=1),
         shifts=True,
     )
@@ -169,10 +180,13 @@ def test_one_sided_noise_is_bounded_for_every_output_where_all_answers_may_move_
     assert report.complete
     assert report.epsilon_at_most == 1
     bare = Subject(
-        laws=[mechanism.noise] * 3, decide=lambda v: v - v.min(axis=1, keepdims=True), cost=Pure(epsilon=1)
+        laws=[mechanism.noise] * 3,
+        decide=lambda v: v - v.min(axis=1, keepdims=True),
+        cost=Pure(epsilon=1),
     )
     assert (
-        audit.exact(bare, answers_a=(0, 0, 0), answers_b=(0, 0, 1), tail=1e-6).epsilon_everywhere == math.inf
+        audit.exact(bare, answers_a=(0, 0, 0), answers_b=(0, 0, 1), tail=1e-6).epsilon_everywhere
+        == math.inf
     )
 
 
@@ -198,7 +212,9 @@ def renyi(rate, moves, alpha):
 @pytest.mark.slow
 def test_gaussian_divergences_are_enclosed(moves, alpha, rho):
     mechanism = GaussianMechanism(rho=rho, sensitivity=COUNTING.over(len(moves), "l2"))
-    report = audit.exact(mechanism, answers_a=(0,) * len(moves), answers_b=moves, orders=[alpha], tail=1e-20)
+    report = audit.exact(
+        mechanism, answers_a=(0,) * len(moves), answers_b=moves, orders=[alpha], tail=1e-20
+    )
     [found] = report.divergences
     truth = renyi(mechanism.noise.rate, moves, alpha)
     assert found.at_least <= truth + 1e-14
@@ -234,7 +250,9 @@ def test_gaussian_noise_is_not_pure_at_any_price():
 
 def test_the_hockey_stick_of_a_known_law():
     """Randomized response with truth 3/4: delta at epsilon is 3/4 - e^epsilon/4, exactly."""
-    coin = Subject(laws=[Finite([3, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=1))
+    coin = Subject(
+        laws=[Finite([3, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=1)
+    )
     report = audit.exact(coin, answers_a=0, answers_b=1, epsilons=[0, HALF, 1, 2])
     for delta, epsilon in zip(report.deltas, (0, 0.5, 1, 2), strict=True):
         truth = max(0.0, 0.75 - math.exp(epsilon) / 4)
@@ -255,7 +273,9 @@ def test_the_hockey_stick_holds_for_outputs_that_were_never_played(epsilon, tail
     subject = Subject(
         laws=[DiscreteLaplace(Fraction(1))], play=lambda q, z: q[0] + z[:, 0], cost=Pure(epsilon=1)
     )
-    [delta] = audit.exact(subject, answers_a=(0,), answers_b=(1,), epsilons=[epsilon], tail=tail).deltas
+    [delta] = audit.exact(
+        subject, answers_a=(0,), answers_b=(1,), epsilons=[epsilon], tail=tail
+    ).deltas
     truth = (1 - math.exp(float(epsilon) - 1)) / (1 + math.exp(-1))
     assert delta.at_least < truth + 1e-15
     assert truth < delta.at_most + 1e-15
@@ -286,7 +306,11 @@ def test_the_terms_of_a_divergence_that_count_are_taken():
     report = audit.exact(mechanism, answers_a=(0, 0), answers_b=(1, 1), orders=[12])
     assert report.outputs > 1500
     [found] = report.divergences
-    assert 0.8 * found.at_most < found.at_least <= renyi(mechanism.noise.rate, (1, 1), Fraction(12)) + 1e-12
+    assert (
+        0.8 * found.at_most
+        < found.at_least
+        <= renyi(mechanism.noise.rate, (1, 1), Fraction(12)) + 1e-12
+    )
 
 
 @pytest.mark.slow
@@ -336,7 +360,10 @@ def test_the_price_of_an_outcome_may_not_be_squared():
 def test_implicit_zeros_are_played_through_their_own_code():
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3)
     dense = audit.exact(
-        NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING), answers_a=(0, 0, 0), answers_b=(0, 1, 1), tail=1e-6
+        NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING),
+        answers_a=(0, 0, 0),
+        answers_b=(0, 1, 1),
+        tail=1e-6,
     )
     for a, b in (({}, {1: 1, 2: 1}), ((0, 0, 0), {2: 1, 1: 1}), ({0: 0}, (0, 1, 1))):
         listed = audit.exact(mechanism, answers_a=a, answers_b=b, tail=1e-6)
@@ -350,7 +377,9 @@ def test_an_adaptive_sparse_vector_over_a_domain_is_held_to_each_cost():
     """Positions that are not listed are 0: the same bounds as for the list item by item, and a false charge is convicted there, too."""
     options = {"threshold": 1, "at_least": 1, "epsilon": 8, "sensitivity": COUNTING}
     over = AdaptiveSparseVector(**options, domain_size=2)
-    dense = audit.exact(AdaptiveSparseVector(**options), answers_a=(1, 0), answers_b=(2, 1), tail=1e-6)
+    dense = audit.exact(
+        AdaptiveSparseVector(**options), answers_a=(1, 0), answers_b=(2, 1), tail=1e-6
+    )
     listed = audit.exact(over, answers_a={0: 1}, answers_b={0: 2, 1: 1}, tail=1e-6)
     assert not listed.broken
     assert listed.epsilon_at_least == pytest.approx(dense.epsilon_at_least, abs=1e-9)
@@ -370,7 +399,9 @@ def test_an_adaptive_sparse_vector_over_a_domain_is_held_to_each_cost():
 
 def test_a_scale_that_ignores_monotony_is_no_violation_but_is_not_attained():
     mechanism = NoisyTopK(
-        k=1, epsilon=2, sensitivity=Sensitivity(bound=1, monotone=False, adjacency="add-remove", step=1)
+        k=1,
+        epsilon=2,
+        sensitivity=Sensitivity(bound=1, monotone=False, adjacency="add-remove", step=1),
     )
     report = audit.exact(mechanism, answers_a=(0, 0, 0), answers_b=(0, 1, 1))
     assert report.epsilon_at_least == pytest.approx(1, abs=1e-9)

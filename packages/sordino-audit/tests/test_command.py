@@ -36,7 +36,9 @@ def test_a_claim_of_the_library_is_acquitted(sordino, few):
 @pytest.mark.slow
 def test_all_claims_and_all_controls(sordino):
     facts = sordino("audit", "--all").json
-    assert {report["name"] for report in facts["reports"]} == {claim.name for claim in audit.claims()}
+    assert {report["name"] for report in facts["reports"]} == {
+        claim.name for claim in audit.claims()
+    }
     assert [control["broken"] for control in facts["controls"]] == [
         control.broken for control in (*CONTROLS, *CONTINUOUS)
     ]
@@ -160,12 +162,16 @@ class Page(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        self.loads += [value for name, value in attrs if name in {"src", "href", "xlink:href", "data"}]
+        self.loads += [
+            value for name, value in attrs if name in {"src", "href", "xlink:href", "data"}
+        ]
 
 
 def test_a_page_needs_nothing_else_and_escapes_what_programs_say(sordino, tmp_path):
     path = tmp_path / "report.html"
-    result = program(sordino, ECHO, "--epsilon", 1, "--html", path, a="<script>alert(1)</script>", b="ok")
+    result = program(
+        sordino, ECHO, "--epsilon", 1, "--html", path, a="<script>alert(1)</script>", b="ok"
+    )
     assert result.code == 6
     text = path.read_text(encoding="utf-8")
     page = Page()
@@ -193,12 +199,18 @@ REFUSED = {
         ("--command", "./no-such-program {}", "--a", 1, "--b", 2),
         "a program that can be started",
     ),
-    "delta alone": (("--command", ECHO, "--a", 1, "--b", 2, "--delta", "0.1"), "--delta needs --epsilon"),
+    "delta alone": (
+        ("--command", ECHO, "--a", 1, "--b", 2, "--delta", "0.1"),
+        "--delta needs --epsilon",
+    ),
     "few samples": (
         ("--command", ECHO, "--a", 1, "--b", 2, "--samples", 3),
         "samples must be a whole number from 40",
     ),
-    "confidence one": (("--command", ECHO, "--a", 1, "--b", 2, "--confidence", 1), "a number in (0, 1)"),
+    "confidence one": (
+        ("--command", ECHO, "--a", 1, "--b", 2, "--confidence", 1),
+        "a number in (0, 1)",
+    ),
     "no patience": (
         ("--command", "sleep 9{}", "--a", 1, "--b", 2, "--timeout", "0.05"),
         "took more than 0.05 s",

@@ -72,7 +72,11 @@ def test_a_monotone_shape_closes_in_where_the_loss_is_largest():
 
 @pytest.mark.parametrize(
     ("a", "b"),
-    [((0, 1), (1, 1)), ((0, 1), (Fraction(1, 2), Fraction(13, 10))), ((3, Fraction(1, 10)), (3, 2))],
+    [
+        ((0, 1), (1, 1)),
+        ((0, 1), (Fraction(1, 2), Fraction(13, 10))),
+        ((3, Fraction(1, 10)), (3, 2)),
+    ],
 )
 @pytest.mark.slow
 def test_cauchy_noise_with_a_scale_of_the_data_loses_the_hyperbolic_distance(a, b):
@@ -80,7 +84,9 @@ def test_cauchy_noise_with_a_scale_of_the_data_loses_the_hyperbolic_distance(a, 
     report = audit.exact(
         added(Law.cauchy(2), window=(-10_000, 10_000)), answers_a=a, answers_b=b, vectors=50_000
     )
-    truth = float(mp.acosh(1 + ((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) / mp.mpf(float(2 * a[1] * b[1]))))
+    truth = float(
+        mp.acosh(1 + ((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) / mp.mpf(float(2 * a[1] * b[1])))
+    )
     assert report.epsilon_at_least <= truth + 1e-12
     assert truth - 1e-12 <= report.epsilon_at_most
     assert report.epsilon_at_most - report.epsilon_at_least < 1e-4
@@ -93,7 +99,9 @@ def test_a_tight_calibration_of_heavy_tails_is_acquitted_and_a_looser_one_convic
     right, wrong = Fraction("1.04219061098"), Fraction("1.0422")
     mechanism = added(Law.cauchy(2), window=(-1000, 1000))
     for alpha, broken in ((right, False), (wrong, True)):
-        report = audit.exact(mechanism, answers_a=(0, 1 / alpha), answers_b=(1, 1 / alpha), vectors=20_000)
+        report = audit.exact(
+            mechanism, answers_a=(0, 1 / alpha), answers_b=(1, 1 / alpha), vectors=20_000
+        )
         assert report.broken == broken
         assert report.epsilon_at_least == pytest.approx(1, abs=1e-5)
 
@@ -106,7 +114,10 @@ def test_heavy_tails_of_any_order_against_a_grid(gamma, scales):
     a, b = (0, scales[0]), (Fraction(1, 3), scales[1])
     report = audit.exact(added(law, window=(-500, 500)), answers_a=a, answers_b=b, vectors=50_000)
     x = np.concatenate([np.linspace(-500, 500, 20_001), np.linspace(-5, 5, 20_001)])
-    logs = [-np.log1p(np.abs((x - float(at)) / float(s)) ** float(gamma)) - math.log(s) for at, s in (a, b)]
+    logs = [
+        -np.log1p(np.abs((x - float(at)) / float(s)) ** float(gamma)) - math.log(s)
+        for at, s in (a, b)
+    ]
     assert report.epsilon_at_least >= np.abs(logs[0] - logs[1]).max() - 1e-5
     outside = [(float(gamma) - 1) * abs(math.log(float(scales[1]) / float(scales[0])))]
     assert report.epsilon_at_most <= max(np.abs(logs[0] - logs[1]).max(), *outside) + 1e-2
@@ -115,7 +126,9 @@ def test_heavy_tails_of_any_order_against_a_grid(gamma, scales):
 @pytest.mark.slow
 def test_gaussian_noise_is_held_to_all_its_views():
     report = audit.exact(
-        added(Law.gaussian(1), cost=ZCDP(rho=0.5), window=(-12, 13), tail=math.inf), answers_a=0, answers_b=1
+        added(Law.gaussian(1), cost=ZCDP(rho=0.5), window=(-12, 13), tail=math.inf),
+        answers_a=0,
+        answers_b=1,
     )
     assert not report.broken
     assert [each.alpha for each in report.divergences] == [1.5, 2, 8, 32]
@@ -160,7 +173,10 @@ def laplace_divergence(alpha):
 
 def test_renyi_divergences_are_bounded_from_above_where_the_tail_is():
     report = audit.exact(
-        added(Law.laplace(1), cost=Approximate(epsilon=2, delta=0)), answers_a=0, answers_b=1, orders=[2, 5]
+        added(Law.laplace(1), cost=Approximate(epsilon=2, delta=0)),
+        answers_a=0,
+        answers_b=1,
+        orders=[2, 5],
     )
     for each in report.divergences:
         assert each.at_least <= laplace_divergence(each.alpha) <= each.at_most
@@ -174,7 +190,9 @@ def test_all_views_hold_however_coarse_the_cells_are(shape, cells):
     """Laplace noise by functions of one's own, and a budget that ends at once."""
     options = {"breaks": lambda answer: [answer]} if shape == "monotone" else {}
     mechanism = laplace(shape=shape, cost=Approximate(epsilon=2, delta=0), **options)
-    report = audit.exact(mechanism, answers_a=0, answers_b=1, orders=[2, 5], epsilons=[0.25], vectors=cells)
+    report = audit.exact(
+        mechanism, answers_a=0, answers_b=1, orders=[2, 5], epsilons=[0.25], vectors=cells
+    )
     assert report.epsilon_at_least <= 1 <= report.epsilon_at_most
     for each in report.divergences:
         assert each.at_least <= laplace_divergence(each.alpha) <= each.at_most
@@ -245,7 +263,9 @@ def test_labels_have_a_density_each_and_their_own_cost():
         "window": (0, 50),
         "tail": 2,
     }
-    report = audit.exact(Density(cost=Pure(epsilon=2), **options), answers_a=(0.6, 0.4), answers_b=(0.9, 0.1))
+    report = audit.exact(
+        Density(cost=Pure(epsilon=2), **options), answers_a=(0.6, 0.4), answers_b=(0.9, 0.1)
+    )
     assert report.witness.output[0] == "tails"
     assert report.epsilon_at_least == pytest.approx(math.log(4), abs=1e-9)
     assert not report.broken
@@ -260,10 +280,13 @@ def test_labels_have_a_density_each_and_their_own_cost():
 
 
 @pytest.mark.parametrize(
-    ("window", "tail"), [((-60, 60), 3), ((-2, 2), 1.5), ((-2, 2), lambda a, b: 1.5 if a > b else 1)]
+    ("window", "tail"),
+    [((-60, 60), 3), ((-2, 2), 1.5), ((-2, 2), lambda a, b: 1.5 if a > b else 1)],
 )
 def test_what_is_stated_of_the_tail_counts(window, tail):
-    report = audit.exact(laplace(shape="concave", window=window, tail=tail), answers_a=0, answers_b=1)
+    report = audit.exact(
+        laplace(shape="concave", window=window, tail=tail), answers_a=0, answers_b=1
+    )
     stated = 1.5 if callable(tail) else tail
     assert report.epsilon_at_most == report.epsilon_everywhere == stated
     assert report.beyond_at_most == pytest.approx(stated - 1, abs=1e-12)

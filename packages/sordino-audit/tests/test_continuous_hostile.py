@@ -88,10 +88,14 @@ def test_a_loss_in_the_far_tail_is_found_or_left_to_the_tail_statement():
         "cost": ONE,
         "log_density": enclosed(steeper),
     }
-    found = audit.exact(Density(window=(-60, 60), tail=math.inf, **options), answers_a=0, answers_b=1)
+    found = audit.exact(
+        Density(window=(-60, 60), tail=math.inf, **options), answers_a=0, answers_b=1
+    )
     assert found.broken
     assert found.epsilon_at_least == pytest.approx(30, abs=1e-6)
-    unseen = audit.exact(Density(window=(-25, 25), tail=math.inf, **options), answers_a=0, answers_b=1)
+    unseen = audit.exact(
+        Density(window=(-25, 25), tail=math.inf, **options), answers_a=0, answers_b=1
+    )
     assert not unseen.broken
     assert not unseen.complete
     assert unseen.unresolved >= math.exp(-25)
@@ -116,14 +120,23 @@ def test_a_lie_about_the_shape_is_refused_where_it_shows_and_named_where_it_does
     def waved(x, answer):
         return -x - 0.5 * np.sin(3 * x) * answer
 
-    options = {"shape": shape, "window": (0, 30), "tail": 0, "cost": ONE, "breaks": lambda answer: []}
+    options = {
+        "shape": shape,
+        "window": (0, 30),
+        "tail": 0,
+        "cost": ONE,
+        "breaks": lambda answer: [],
+    }
     with (
         pytest.raises(InvalidParameter, match=f"must be {shape} between its breaks")
         if shape != "monotone"
         else _fine()
     ):
         audit.exact(
-            Density(log_density=enclosed(waved, -0.5), **options), answers_a=0, answers_b=1, vectors=5000
+            Density(log_density=enclosed(waved, -0.5), **options),
+            answers_a=0,
+            answers_b=1,
+            vectors=5000,
         )
 
     def hidden(x, answer):
@@ -145,7 +158,9 @@ def _fine():
 
 def classes(mechanism, a, b, cuts):
     """The bounds of the probabilities of all classes under the first side."""
-    found = mechanism.compared(a, b, Asked(slack=1e-6, tail=1e-12, budget=CellBudget(20_000), cuts=cuts))
+    found = mechanism.compared(
+        a, b, Asked(slack=1e-6, tail=1e-12, budget=CellBudget(20_000), cuts=cuts)
+    )
     return {
         label: tuple(math.exp(float(x[0])) for x in (cells.a.low_left, cells.a.high_left))
         for label, cells in found.cells
@@ -189,7 +204,11 @@ def test_gaps_that_cannot_come_out_are_refused():
                 answers_b=[0, 1][: 2 if mechanism is race else 1],
             )
     below = Crossings(
-        threshold=Law.exponential(2), queries=Law.exponential(4), gap=True, outputs=[((0, 1),)], cost=ONE
+        threshold=Law.exponential(2),
+        queries=Law.exponential(4),
+        gap=True,
+        outputs=[((0, 1),)],
+        cost=ONE,
     )
     with pytest.raises(InvalidParameter, match="must have 0, a branch, or with a gap"):
         audit.exact(below, answers_a=[0], answers_b=[1])
@@ -239,7 +258,10 @@ def test_a_cut_at_a_pole_counts_for_both_sides():
             lambda: Density.added(Law.laplace(1), window=(-1e308, 1e308), cost=ONE),
             "Density.window must be a finite number from -1e60 to",
         ),
-        (lambda: Law.laplace(F(1, 10**300)), "Law.laplace.scale must be a number from 1e-40 to 1e40"),
+        (
+            lambda: Law.laplace(F(1, 10**300)),
+            "Law.laplace.scale must be a number from 1e-40 to 1e40",
+        ),
         (
             lambda: Law(log_cdf=Law.laplace(1).log_cdf, breaks=[10**400]),
             "Law.breaks must be a finite number from -1e60 to 1e60",
@@ -348,7 +370,9 @@ def on_a_grid(logs, other, steps, epsilon):
     """The largest log ratio, and the hockey stick, of the first to the second."""
     with np.errstate(invalid="ignore"):
         ratio = np.where(np.isneginf(logs), -np.inf, logs - other)
-    return ratio.max(), float((np.maximum(np.exp(logs) - math.exp(epsilon) * np.exp(other), 0) * steps).sum())
+    return ratio.max(), float(
+        (np.maximum(np.exp(logs) - math.exp(epsilon) * np.exp(other), 0) * steps).sum()
+    )
 
 
 def stressed(seed, rounds):
@@ -358,7 +382,9 @@ def stressed(seed, rounds):
         a = F(rng.randint(-30, 30), 10)
         b = a + F(rng.randint(1, 20), rng.choice([10, 1000]))
         scales = (
-            (F(1), F(1)) if rng.random() < 0.5 else (F(rng.randint(5, 20), 10), F(rng.randint(5, 20), 10))
+            (F(1), F(1))
+            if rng.random() < 0.5
+            else (F(rng.randint(5, 20), 10), F(rng.randint(5, 20), 10))
         )
         window = -rng.choice([5, 12, 30]) + rng.random(), rng.choice([5, 12, 30]) + rng.random()
         epsilon, cells = rng.choice([0, 0.1, 0.5, 1, 2]), rng.choice([3, 60, 1000])

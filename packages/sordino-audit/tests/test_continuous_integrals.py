@@ -58,7 +58,11 @@ CASES = {
         (0, 0, F(-3, 2)),
         F("0.038146200370375395"),
     ),
-    "T1": ([("density", EXP(2)), ("cdf", EXP(2)), ("cdf", EXP(2))], (-1, 0, 0), F("0.5160958206778473")),
+    "T1": (
+        [("density", EXP(2)), ("cdf", EXP(2)), ("cdf", EXP(2))],
+        (-1, 0, 0),
+        F("0.5160958206778473"),
+    ),
     "T6": ([("density", LAP(2)), ("density", LAP(2))], (0, F("-0.3")), F("0.12372677161110207")),
     "O10": (
         [
@@ -121,7 +125,9 @@ def test_random_products_against_high_precision(name):
         shifts = [F(int(x), 10) for x in rng.integers(-20, 21, 4)]
         kinds = ["density", "cdf", "survival", "density"]
         scales = [1, F(1, 2), 2, 1]
-        low, high = bounds([(kind, make(scale)) for kind, scale in zip(kinds, scales, strict=True)], shifts)
+        low, high = bounds(
+            [(kind, make(scale)) for kind, scale in zip(kinds, scales, strict=True)], shifts
+        )
         known = [
             (kind, reference(scale), shift)
             for kind, scale, shift in zip(kinds, map(mp.mpf, (1, 0.5, 2, 1)), shifts, strict=True)
@@ -139,9 +145,14 @@ def test_heavy_tails_against_high_precision(gamma, one_sided):
         quadrature.cauchy(mp.mpf(gamma), one_sided=one_sided),
     )
     shifts = [F(0), F(13, 10), F(-7, 10)]
-    low, high = bounds(list(zip(["density", "cdf", "cdf"], [law] * 3, strict=True)), shifts, share=1e-10)
+    low, high = bounds(
+        list(zip(["density", "cdf", "cdf"], [law] * 3, strict=True)), shifts, share=1e-10
+    )
     truth = quadrature.integral(
-        [(kind, known, shift) for kind, shift in zip(["density", "cdf", "cdf"], shifts, strict=True)],
+        [
+            (kind, known, shift)
+            for kind, shift in zip(["density", "cdf", "cdf"], shifts, strict=True)
+        ],
         digits=20,
         far=10**6,
     )

@@ -20,7 +20,9 @@ from support import quadrature
 
 ONE = Pure(epsilon=1)
 TINY = mp.mpf(10) ** -85
-POINTS = np.array([0.0, 1.0, -1.0, 0.5, 0.9999, 1.0001, 1e-9, -1e-9, 3.7, -2.2, 25.0, -25.0, 120.0, -60.0])
+POINTS = np.array(
+    [0.0, 1.0, -1.0, 0.5, 0.9999, 1.0001, 1e-9, -1e-9, 3.7, -2.2, 25.0, -25.0, 120.0, -60.0]
+)
 
 PAIRS = {
     "exponential": (Law.exponential(), quadrature.exponential(1)),
@@ -72,7 +74,11 @@ def test_the_functions_of_numpy_are_as_exact_as_is_assumed(function):
 @pytest.mark.parametrize("kind", ["density", "cdf", "survival"])
 @pytest.mark.each_value
 def test_a_law_is_enclosed_at_points(law, known, kind):
-    low, high = law.log_density(POINTS, POINTS) if kind == "density" else getattr(law, f"log_{kind}")(POINTS)
+    low, high = (
+        law.log_density(POINTS, POINTS)
+        if kind == "density"
+        else getattr(law, f"log_{kind}")(POINTS)
+    )
     with mp.workdps(90):
         for x, below, above in zip(POINTS, low, high, strict=True):
             value = getattr(known, kind)(mp.mpf(float(x)))
@@ -94,14 +100,18 @@ def test_a_density_is_enclosed_over_intervals(law, known):
     assert (outer[0] == -np.inf).all()
     assert (
         outer[1][1]
-        >= (float(mp.log(known.density(mp.mpf(3)))) if known.density(mp.mpf(3)) else -np.inf) - 1e-12
+        >= (float(mp.log(known.density(mp.mpf(3)))) if known.density(mp.mpf(3)) else -np.inf)
+        - 1e-12
     )
 
 
 @every
 def test_the_ends_of_the_line_are_what_they_are(law, known):
     ends = np.array([-np.inf, np.inf])
-    for (low, high), values in ((law.log_cdf(ends), (-np.inf, 0)), (law.log_survival(ends), (0, -np.inf))):
+    for (low, high), values in (
+        (law.log_cdf(ends), (-np.inf, 0)),
+        (law.log_survival(ends), (0, -np.inf)),
+    ):
         for below, above, value in zip(low, high, values, strict=True):
             assert below <= value <= above
             assert np.exp(above) - np.exp(below) < 1e-300
@@ -162,14 +172,19 @@ def test_the_precision_of_others_is_left_as_it_was():
     assert ctx.prec == before
 
 
-@pytest.mark.parametrize("law", [Law.cauchy(4), Law.cauchy(3), Law.cauchy(4, one_sided=True)], ids=str)
+@pytest.mark.parametrize(
+    "law", [Law.cauchy(4), Law.cauchy(3), Law.cauchy(4, one_sided=True)], ids=str
+)
 def test_heavy_tails_bend_where_they_say(law):
     """log f is concave between the bends and convex outside: |z|^gamma = gamma - 1."""
     gamma = 3 if "gamma=3" in str(law) else 4
     low, high = law.bends[-1]
     assert low < (gamma - 1) ** (1 / gamma) < high < low + 1e-11
     for z in (0.1, 0.6, 1.1, 1.8, 4.0):
-        values = [float(law.log_density(np.array([x]), np.array([x]))[0][0]) for x in (z - 0.05, z, z + 0.05)]
+        values = [
+            float(law.log_density(np.array([x]), np.array([x]))[0][0])
+            for x in (z - 0.05, z, z + 0.05)
+        ]
         assert (values[0] + values[2] - 2 * values[1] < 0) == (z < low)
 
 
@@ -179,9 +194,9 @@ def test_the_one_sided_heavy_tail_of_order_four():
     assert at[0][0] <= 0.78054992617 + 1e-11
     assert at[1][0] >= 0.78054992617 - 1e-11
     assert np.ptp(at) < 1e-11
-    assert float(np.exp(Law.cauchy(3, one_sided=True).log_survival(np.array([3.0])))[0][0]) == pytest.approx(
-        0.0452787651016, abs=1e-12
-    )
+    assert float(
+        np.exp(Law.cauchy(3, one_sided=True).log_survival(np.array([3.0])))[0][0]
+    ) == pytest.approx(0.0452787651016, abs=1e-12)
 
 
 def test_sums_of_exponentials_and_means_are_enclosed():
@@ -245,7 +260,12 @@ def whole(x):
             "functions that agree",
         ),
         (
-            {"log_cdf": lambda x: (Law.laplace(1).log_cdf(x)[0] - 0.1, Law.laplace(1).log_cdf(x)[1] - 0.1)},
+            {
+                "log_cdf": lambda x: (
+                    Law.laplace(1).log_cdf(x)[0] - 0.1,
+                    Law.laplace(1).log_cdf(x)[1] - 0.1,
+                )
+            },
             "probability 1",
         ),
     ],
@@ -262,14 +282,20 @@ def test_a_law_that_contradicts_itself_is_refused(options, says):
     [
         (Law, "must have log_cdf or log_density"),
         (lambda: Law(log_cdf=3), "Law.log_cdf must be a function; got 3"),
-        (lambda: Law(log_cdf=whole, scale=0), "Law.scale must be a number from 1e-40 to 1e40; got 0"),
+        (
+            lambda: Law(log_cdf=whole, scale=0),
+            "Law.scale must be a number from 1e-40 to 1e40; got 0",
+        ),
         (lambda: Law(log_cdf=whole, log_concave=1), "Law.log_concave must be True or False"),
         (lambda: Law(log_cdf=whole, breaks=["x"]), "Law.breaks must be a finite number"),
         (lambda: Law(log_cdf=whole, breaks=3), "Law.breaks must be a list of numbers; got 3"),
         (lambda: Law.laplace(-1), "Law.laplace.scale must be a number from 1e-40 to 1e40; got -1"),
         (lambda: Law.cauchy(1), r"Law.cauchy.gamma must be a number in \(1, 100\]; got 1"),
         (lambda: Law.cauchy(2, one_sided=1), "Law.cauchy.one_sided must be True or False"),
-        (lambda: audit.Race(noise=Law.gaussian(1), cost=ONE), "Race.noise must be a Law with a log_cdf"),
+        (
+            lambda: audit.Race(noise=Law.gaussian(1), cost=ONE),
+            "Race.noise must be a Law with a log_cdf",
+        ),
         (lambda: audit.Race(noise=3, cost=ONE), "Race.noise must be a Law with a log_cdf"),
     ],
 )

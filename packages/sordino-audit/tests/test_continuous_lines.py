@@ -43,7 +43,9 @@ def test_the_function_stays_between_its_lines(shape, function, blur):
     if shape != "monotone" and not blur:
         kinked = "abs" in function.__code__.co_names
         gap = np.sort(found.high_left - found.low_left)
-        assert gap[-3 if kinked else -1] < 0.25, "second order in the width of the cells, but for the kink"
+        assert gap[-3 if kinked else -1] < 0.25, (
+            "second order in the width of the cells, but for the kink"
+        )
 
 
 def test_straight_lines_cost_nothing():
@@ -87,7 +89,10 @@ def test_a_sum_stays_between_its_lines_and_is_exact_where_terms_run_in_parallel(
         assert (found.low_left * (1 - share) + found.low_right * share <= values + 1e-12).all()
         assert (found.high_left * (1 - share) + found.high_right * share >= values - 1e-12).all()
     parallel = sum_lines(
-        [lines(X, (shift - X, shift - X), [Piece(-3, 5, "concave")], None) for shift in (0.0, 1.0, -30.0)]
+        [
+            lines(X, (shift - X, shift - X), [Piece(-3, 5, "concave")], None)
+            for shift in (0.0, 1.0, -30.0)
+        ]
     )
     assert np.abs(parallel.high_left - parallel.low_left).max() < 1e-9
 
@@ -126,9 +131,13 @@ def test_a_straight_or_convex_logarithm_does_not_jump_to_nothing(shape):
     ],
 )
 def test_a_shape_that_is_not_there_is_refused(shape, function):
-    with pytest.raises(InvalidParameter, match=f"the density must be {shape} between its breaks; near"):
+    with pytest.raises(
+        InvalidParameter, match=f"the density must be {shape} between its breaks; near"
+    ):
         check_shape(X, (function(X), function(X)), [Piece(-3, 5, shape)], "the density")
     blurred = function(X) - 30, function(X) + 30
     check_shape(X, blurred, [Piece(-3, 5, shape)], "the density")  # nothing is certain
     for shape_name, fine in FUNCTIONS.values():
-        check_shape(X, (fine(X) - 1e-12, fine(X) + 1e-12), [Piece(-3, 5, shape_name)], "the density")
+        check_shape(
+            X, (fine(X) - 1e-12, fine(X) + 1e-12), [Piece(-3, 5, shape_name)], "the density"
+        )

@@ -20,7 +20,9 @@ def race(law, **options):
 
 
 def sparse(threshold, queries, **options):
-    return Crossings(threshold=threshold, queries=queries, **({"cost": ONE, "positives": 1} | options))
+    return Crossings(
+        threshold=threshold, queries=queries, **({"cost": ONE, "positives": 1} | options)
+    )
 
 
 def between(report, loss, width=1e-9):
@@ -70,8 +72,12 @@ def test_each_transcript_is_held_to_its_own_cost():
     assert not report.broken
     between(report, 1)
     assert report.beyond_at_least == pytest.approx(0, abs=1e-9)
-    free = sparse(EXP(2), EXP(8), positives=2, cost=ONE, cost_of=lambda t: Pure(epsilon=Fraction(sum(t), 4)))
-    assert audit.exact(free, answers_a=(0, 0, 0), answers_b=(1, -1, -1)).broken, "the threshold is not free"
+    free = sparse(
+        EXP(2), EXP(8), positives=2, cost=ONE, cost_of=lambda t: Pure(epsilon=Fraction(sum(t), 4))
+    )
+    assert audit.exact(free, answers_a=(0, 0, 0), answers_b=(1, -1, -1)).broken, (
+        "the threshold is not free"
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -81,7 +87,9 @@ def test_top_k_with_all_gaps_loses_the_claim(k, kappa):
     """Exponential noise of scale kappa k: winners fall (both ways: losers rise, too)."""
     a, b = [0] * (k + 2), [-1] * k + [kappa - 1] * 2
     output = (tuple(range(k)), (Fraction(1, 2),) * k) if k > 1 else (0, Fraction(1, 2))
-    report = audit.exact(race(EXP(kappa * k), k=k, gap=True, outputs=[output]), answers_a=a, answers_b=b)
+    report = audit.exact(
+        race(EXP(kappa * k), k=k, gap=True, outputs=[output]), answers_a=a, answers_b=b
+    )
     assert not report.broken
     between(report, 1)
 

@@ -26,7 +26,9 @@ def race(law, **options):
 
 
 def sparse(threshold, queries, **options):
-    return Crossings(threshold=threshold, queries=queries, **({"cost": ONE, "positives": 1} | options))
+    return Crossings(
+        threshold=threshold, queries=queries, **({"cost": ONE, "positives": 1} | options)
+    )
 
 
 def between(report, loss, width=1e-9):
@@ -42,7 +44,9 @@ def encloses(bounds, value, slop=1e-12):
     assert high - low < 1e-10 * value
 
 
-controls = pytest.mark.parametrize("control", CONTINUOUS, ids=[control.name for control in CONTINUOUS])
+controls = pytest.mark.parametrize(
+    "control", CONTINUOUS, ids=[control.name for control in CONTINUOUS]
+)
 
 
 @controls
@@ -73,7 +77,8 @@ def test_sparse_vector_densities():
 
 
 @pytest.mark.parametrize(
-    ("make", "known"), [(LAP, quadrature.laplace), (GUM, quadrature.gumbel), (LOG, quadrature.logistic)]
+    ("make", "known"),
+    [(LAP, quadrature.laplace), (GUM, quadrature.gumbel), (LOG, quadrature.logistic)],
 )
 @pytest.mark.slow
 def test_a_transcript_with_gap_against_high_precision(make, known):
@@ -104,7 +109,9 @@ def test_race_oracles():
 def test_the_exponential_mechanism_is_a_race_with_gumbel_noise():
     """E1: a softmax; its loss has a bounded range."""
     mechanism = race(GUM(1), cost=BoundedRange(epsilon=2))
-    encloses(mechanism.log_probability([1, Fraction(3, 10), Fraction(-1, 2), 2], 3), 0.6125019123185909)
+    encloses(
+        mechanism.log_probability([1, Fraction(3, 10), Fraction(-1, 2), 2], 3), 0.6125019123185909
+    )
     report = audit.exact(mechanism, answers_a=[0, 0, 0], answers_b=[-1, 1, 1])
     weights = np.exp([-1.0, 1, 1])
     between(report, -math.log(weights[0] / weights.sum() * 3))
@@ -145,7 +152,9 @@ def test_gap_densities_against_a_grid():
 
     winner, end = report.witness.output
     assert winner == 0
-    assert math.log(density(1, end) / density(-1, end)) == pytest.approx(report.epsilon_at_least, abs=1e-3)
+    assert math.log(density(1, end) / density(-1, end)) == pytest.approx(
+        report.epsilon_at_least, abs=1e-3
+    )
     g = np.linspace(0, end, 20_001)
     assert (
         np.log(density(1, g) / density(-1, g)).max()
@@ -181,7 +190,9 @@ def test_heavy_tailed_races_with_a_scale_of_the_data(one_sided):
 @pytest.mark.slow
 def test_candidate_zero_wins_with_the_published_probability():
     """O10: one-sided noise of order four, scaled scores (0, -1, -2)."""
-    encloses(race(Law.cauchy(4, one_sided=True)).log_probability([0, -1, -2], 0), 0.897646719015, 1e-11)
+    encloses(
+        race(Law.cauchy(4, one_sided=True)).log_probability([0, -1, -2], 0), 0.897646719015, 1e-11
+    )
 
 
 @pytest.mark.slow
@@ -196,7 +207,10 @@ def test_a_law_that_is_known_by_its_distribution_function_only():
 
     uniform = Law(log_cdf=log_cdf, breaks=[0, 1], name="uniform")
     report = audit.exact(
-        race(uniform, cost=Pure(epsilon=2)), answers_a=[0, 0], answers_b=[0, Fraction(1, 2)], slack=1e-3
+        race(uniform, cost=Pure(epsilon=2)),
+        answers_a=[0, 0],
+        answers_b=[0, Fraction(1, 2)],
+        slack=1e-3,
     )
     between(report, math.log(4), 1e-3)
     assert "what uniform(scale=1) says of itself" in report.assumed
@@ -232,7 +246,9 @@ def test_any_of_the_others_may_be_second(winner):
 def test_three_gaps_against_high_precision():
     """Ordered winners with their gaps: the first is above the runner-up by the sum of them."""
     mechanism = race(GUM(1), k=2, gap=True, outputs=[])
-    low, high = mechanism.log_probability([0, 1, Fraction(1, 2)], ((2, 0), (Fraction(1, 4), Fraction(2))))
+    low, high = mechanism.log_probability(
+        [0, 1, Fraction(1, 2)], ((2, 0), (Fraction(1, 4), Fraction(2)))
+    )
     known = quadrature.gumbel(1)
     factors = [
         ("density", known, Fraction(-1)),
@@ -258,9 +274,13 @@ def test_an_infinite_loss_is_found_in_a_gap():
         return logs - 1e-15, np.minimum(logs + 1e-15, 0.0)
 
     def log_density(low, high):
-        return np.where((low < 0) | (high > 1), -np.inf, 0.0), np.where((high < 0) | (low > 1), -np.inf, 0.0)
+        return np.where((low < 0) | (high > 1), -np.inf, 0.0), np.where(
+            (high < 0) | (low > 1), -np.inf, 0.0
+        )
 
-    uniform = Law(log_cdf=log_cdf, log_density=log_density, breaks=[0, 1], log_concave=True, name="uniform")
+    uniform = Law(
+        log_cdf=log_cdf, log_density=log_density, breaks=[0, 1], log_concave=True, name="uniform"
+    )
     report = audit.exact(
         race(uniform, gap=True), answers_a=[1, 0], answers_b=[0, 0], slack=0.05, vectors=100_000
     )

@@ -23,7 +23,9 @@ def race(law, **options):
 
 
 def sparse(threshold, queries, **options):
-    return Crossings(threshold=threshold, queries=queries, **({"cost": ONE, "positives": 1} | options))
+    return Crossings(
+        threshold=threshold, queries=queries, **({"cost": ONE, "positives": 1} | options)
+    )
 
 
 def added(law, **options):
@@ -44,7 +46,10 @@ def density(**options):
 
 CROSSED = {"log_density": lambda low, high, answer: (np.zeros_like(low), np.full_like(low, -1.0))}
 NAN = {"log_density": lambda low, high, answer: (np.full_like(low, np.nan), np.zeros_like(low))}
-HEAVY = {"log_density": lambda low, high, answer: (np.zeros_like(low), np.zeros_like(low)), "shape": "linear"}
+HEAVY = {
+    "log_density": lambda low, high, answer: (np.zeros_like(low), np.zeros_like(low)),
+    "shape": "linear",
+}
 
 
 @pytest.mark.parametrize(
@@ -117,10 +122,14 @@ def test_bad_calls_are_refused():
     with pytest.raises(InvalidParameter, match="the scale in audit.exact.answers"):
         audit.exact(mechanism, answers_a=(0, 0), answers_b=(0, 1))
     with pytest.raises(InvalidParameter, match="a statement says nothing about scales"):
-        audit.exact(added(Law.laplace(1), sensitivity=COUNTING.over(2)), answers_a=(0, 1), answers_b=(0, 2))
+        audit.exact(
+            added(Law.laplace(1), sensitivity=COUNTING.over(2)), answers_a=(0, 1), answers_b=(0, 2)
+        )
     with pytest.raises(InvalidParameter, match="needs to know the neighbours"):
         audit.exact(mechanism, search=True, n=1)
-    with pytest.raises(InvalidParameter, match="Density.added.law must be a Law with a log density"):
+    with pytest.raises(
+        InvalidParameter, match="Density.added.law must be a Law with a log density"
+    ):
         added(Law(log_cdf=Law.laplace(1).log_cdf))
 
 
@@ -165,7 +174,12 @@ def test_public_parameters_of_races_are_checked(make, says):
             [0, 1],
             "laws with a log-concave density for gaps without a partition",
         ),
-        (race(EXP(1), gap=True, outputs=[]), [0, 0], [0, 1], "Race.outputs must list at least one output"),
+        (
+            race(EXP(1), gap=True, outputs=[]),
+            [0, 0],
+            [0, 1],
+            "Race.outputs must list at least one output",
+        ),
         (
             race(EXP(1), gap=True, outputs=[(0, (1, 2))]),
             [0, 0],
@@ -191,7 +205,12 @@ def test_public_parameters_of_races_are_checked(make, says):
             [0, 1],
             "Crossings.outputs must have 0, a branch, or with a gap",
         ),
-        (sparse(EXP(1), EXP(1), outputs=[(0, 3)]), [0, 0], [0, 1], "Crossings.outputs must have 0, a branch"),
+        (
+            sparse(EXP(1), EXP(1), outputs=[(0, 3)]),
+            [0, 0],
+            [0, 1],
+            "Crossings.outputs must have 0, a branch",
+        ),
         (
             sparse(EXP(1), EXP(1), outputs=[(0, (1, 2))]),
             [0, 0],
@@ -235,7 +254,12 @@ def test_public_parameters_of_races_are_checked(make, says):
             "Race.outputs must have positions from 0 to 1; got 2",
         ),
         (sparse(EXP(1), EXP(1), outputs=[3]), [0, 0], [0, 1], "Crossings.outputs must be tuples"),
-        (sparse(EXP(1), EXP(1), positives=None), [0] * 14, [0] * 13 + [1], "at most 10000 transcripts"),
+        (
+            sparse(EXP(1), EXP(1), positives=None),
+            [0] * 14,
+            [0] * 13 + [1],
+            "at most 10000 transcripts",
+        ),
         (race(EXP(1)), [0, "x"], [0, 1], "audit.exact.answers must be a finite number"),
     ],
 )

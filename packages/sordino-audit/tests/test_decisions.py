@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 import sordino_audit as audit
-from sordino import COUNTING, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK, Seeded, grid
+from sordino import (
+    COUNTING,
+    GaussianMechanism,
+    InvalidParameter,
+    LaplaceMechanism,
+    NoisyTopK,
+    Seeded,
+    grid,
+)
 from sordino.grid import largest
 from sordino.mechanisms import additive, noisy_top_k
 from sordino.mechanisms.noisy_top_k import decide
@@ -43,7 +51,10 @@ def test_the_boundary_between_sorting_and_searching_is_not_seen():
     for n in (grid._SHORT_LIST, grid._SHORT_LIST + 1):
         for _ in range(50):
             row = entropy.integers(0, 9, n)
-            assert largest(row, 7).tolist() == sorted(range(n), key=lambda i, row=row: (-row[i], i))[:7]
+            assert (
+                largest(row, 7).tolist()
+                == sorted(range(n), key=lambda i, row=row: (-row[i], i))[:7]
+            )
 
 
 @pytest.mark.slow
@@ -59,11 +70,14 @@ def test_what_is_audited_is_what_is_released(monkeypatch):
     monkeypatch.setattr(noisy_top_k, "add", lambda steps, noise: steps + 0 * noise)
     assert mechanism.release([3, 5, 4], entropy=Seeded(1)).gaps.tolist() == [1], "no noise at all"
     with pytest.raises(
-        InvalidParameter, match="a loss of at least 3.* where the noise allows 1 .* declares is false"
+        InvalidParameter,
+        match="a loss of at least 3.* where the noise allows 1 .* declares is false",
     ):
         audit.exact(mechanism, answers_a=(0, 0, 0), answers_b=(0, 1, 1))
     monkeypatch.undo()
-    monkeypatch.setattr(noisy_top_k, "decide", lambda noisy, k: (noisy[..., :k] * 0, noisy[..., :k]))
+    monkeypatch.setattr(
+        noisy_top_k, "decide", lambda noisy, k: (noisy[..., :k] * 0, noisy[..., :k])
+    )
     assert mechanism.release([3, 5, 4], entropy=Seeded(1)).indices.tolist() == [0]
     with pytest.raises(InvalidParameter, match=r"Subject\.shifts must be False"):
         audit.exact(mechanism, answers_a=(0, 0, 0), answers_b=(0, 1, 1))
@@ -95,7 +109,11 @@ class Handed:
             [3, -5, 7],
             lambda found: found.values.tolist(),
         ),
-        (LaplaceMechanism(epsilon=1, sensitivity=COUNTING), [4], lambda found: found.values.tolist()),
+        (
+            LaplaceMechanism(epsilon=1, sensitivity=COUNTING),
+            [4],
+            lambda found: found.values.tolist(),
+        ),
         (
             GaussianMechanism(rho=1, sensitivity=COUNTING.over(2, "l2")),
             [3, -5],
@@ -103,7 +121,9 @@ class Handed:
         ),
     ],
 )
-def test_a_release_with_noise_that_is_handed_to_it_is_what_the_audit_plays(mechanism, answers, released):
+def test_a_release_with_noise_that_is_handed_to_it_is_what_the_audit_plays(
+    mechanism, answers, released
+):
     """All that a release does to its noise is in the audited function: with a step of 1 both speak of the same numbers."""
     n = len(answers)
     subject = subject_of(mechanism, n)

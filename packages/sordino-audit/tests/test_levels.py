@@ -66,5 +66,7 @@ def test_charges_under_concentrated_privacy_have_their_share(monkeypatch):
 def test_more_confidence_and_more_questions_make_wider_bounds():
     ask = partial(report, cost_of=None, claimed=Pure(epsilon=2))
     assert (
-        ask([]).witness.at_least > ask([0.5]).witness.at_least > ask([0.5], confidence=0.99).witness.at_least
+        ask([]).witness.at_least
+        > ask([0.5]).witness.at_least
+        > ask([0.5], confidence=0.99).witness.at_least
     )

@@ -49,7 +49,8 @@ def test_what_is_unresolved_is_that_of_the_worst_pair():
     subject = Subject(laws=[LAPLACE], play=lambda bit, z: z[:, 0] * (1 - bit), cost=Pure(epsilon=1))
     wide, narrow = (0, 1), (1, 1)
     alone = [
-        audit.exact(subject, neighbours=[pair], tail=1e-9, slack=1e-3).unresolved for pair in (wide, narrow)
+        audit.exact(subject, neighbours=[pair], tail=1e-9, slack=1e-3).unresolved
+        for pair in (wide, narrow)
     ]
     assert alone[0] > 10 * alone[1]
     for pairs in ([wide, narrow], [narrow, wide]):
@@ -86,7 +87,9 @@ def test_sums_of_floats_are_widened_by_more_than_their_rounding(epsilon):
     draws = np.random.default_rng(11)
     played = region((Finite([1, 1]),), 1e-15, 10)
     book = Book(
-        Subject(laws=[Finite([1, 1])], play=lambda bit, z: z[:, 0], cost=Pure(epsilon=1)), played, None
+        Subject(laws=[Finite([1, 1])], play=lambda bit, z: z[:, 0], cost=Pure(epsilon=1)),
+        played,
+        None,
     )
     model = book.outcomes(0)
     factor = mpmath.exp(mpmath.mpf(epsilon.numerator) / epsilon.denominator)
@@ -115,7 +118,11 @@ def test_sums_of_floats_are_widened_by_more_than_their_rounding(epsilon):
 
 
 def real(x):
-    return mpmath.mpf(str(x)) if x.is_finite() else mpmath.inf * int(x.copy_sign(Decimal(1)) == x or -1)
+    return (
+        mpmath.mpf(str(x))
+        if x.is_finite()
+        else mpmath.inf * int(x.copy_sign(Decimal(1)) == x or -1)
+    )
 
 
 def conditioned(rate, q, again, top=5):
@@ -169,9 +176,15 @@ def test_all_bounds_hold_where_outputs_are_drawn_again(rate, again, tail):
 def test_noise_that_was_not_played_counts_more_where_much_is_drawn_again():
     """Under b an output appears only in the noise that is not played, and most of what is played is drawn again."""
     edge = int(region((Geometric(Fraction(1)),), 0.02, 1000).noise.max())
-    played = [lambda z: np.where(z == 0, 1, 2), lambda z: np.where(z == 0, 0, np.where(z <= edge, 2, 1))]
+    played = [
+        lambda z: np.where(z == 0, 1, 2),
+        lambda z: np.where(z == 0, 0, np.where(z <= edge, 2, 1)),
+    ]
     subject = Subject(
-        laws=[Geometric(Fraction(1))], play=lambda bit, z: played[bit](z[:, 0]), cost=Pure(epsilon=1), again=0
+        laws=[Geometric(Fraction(1))],
+        play=lambda bit, z: played[bit](z[:, 0]),
+        cost=Pure(epsilon=1),
+        again=0,
     )
     book, forth, back = laws_of(subject, (0, 1), 0.02, 1e-6)
     truth = math.log((1 - math.exp(-1)) / math.exp(-edge))
@@ -182,7 +195,10 @@ def test_noise_that_was_not_played_counts_more_where_much_is_drawn_again():
 
 def test_too_little_noise_to_ever_be_released_is_refused():
     subject = Subject(
-        laws=[Geometric(Fraction(2))], play=lambda q, z: np.minimum(z[:, 0], 5), cost=Pure(epsilon=1), again=0
+        laws=[Geometric(Fraction(2))],
+        play=lambda q, z: np.minimum(z[:, 0], 5),
+        cost=Pure(epsilon=1),
+        again=0,
     )
     with pytest.raises(
         audit.enumeration.outcomes.InvalidParameter, match="must not be the output of all noise"

@@ -37,7 +37,9 @@ def sixty_digits():
 
 
 def exact(x):
-    return mpmath.mpf(x.numerator) / x.denominator if isinstance(x, Fraction) else mpmath.mpf(str(x))
+    return (
+        mpmath.mpf(x.numerator) / x.denominator if isinstance(x, Fraction) else mpmath.mpf(str(x))
+    )
 
 
 def term(law, x):
@@ -46,7 +48,9 @@ def term(law, x):
 
 
 def long_sum(law, reach=4000):
-    return mpmath.fsum(term(law, x) for x in range(0 if isinstance(law, Geometric) else -reach, reach))
+    return mpmath.fsum(
+        term(law, x) for x in range(0 if isinstance(law, Geometric) else -reach, reach)
+    )
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
@@ -62,7 +66,9 @@ def test_the_mass_of_a_law_is_enclosed(law):
 @pytest.mark.each_value
 def test_a_shifted_gaussian_sum_is_enclosed(rate, shift):
     low, high = (exact(side) for side in gaussian_mass(rate, shift, 40))
-    truth = mpmath.fsum(mpmath.exp(-exact(rate) * (x - exact(shift)) ** 2) for x in range(-300, 300))
+    truth = mpmath.fsum(
+        mpmath.exp(-exact(rate) * (x - exact(shift)) ** 2) for x in range(-300, 300)
+    )
     assert low <= truth <= high
     assert high - low < high * mpmath.mpf(10) ** -36
 
@@ -153,7 +159,9 @@ CASES = [
 @pytest.mark.parametrize(("kind", "q", "k", "monotone", "highest"), CASES)
 @pytest.mark.slow
 def test_probabilities_of_top_k_enclose_the_formula(kind, q, k, monotone, highest, tail):
-    mechanism = NoisyTopK(k=k, epsilon=2 * k, sensitivity=COUNTING if monotone else EITHER, noise=kind)
+    mechanism = NoisyTopK(
+        k=k, epsilon=2 * k, sensitivity=COUNTING if monotone else EITHER, noise=kind
+    )
     book, law = outcomes(mechanism, q, tail)
     total, rest = law.region.total, law.region.rest
     r = near(mechanism.noise.rate)
@@ -172,7 +180,10 @@ def test_probabilities_of_top_k_enclose_the_formula(kind, q, k, monotone, highes
 
 @pytest.mark.parametrize(
     "mechanism",
-    [NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), NoisyTopK(k=1, epsilon=2, sensitivity=EITHER)],
+    [
+        NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING),
+        NoisyTopK(k=1, epsilon=2, sensitivity=EITHER),
+    ],
 )
 def test_no_weight_is_lost_in_the_grouping(mechanism):
     _, law = outcomes(mechanism, (0, 1, 0), 1e-9)
@@ -211,4 +222,6 @@ def test_oracles_of_the_sparse_vector(strict, oracle):
     )
     book = Book(subject, region(subject.laws, 1e-15, 10**6), None)
     law = book.outcomes((0,))
-    assert float(law.certified(book._numbers[1])[0] / law.region.total[0]) == pytest.approx(oracle, abs=1e-11)
+    assert float(law.certified(book._numbers[1])[0] / law.region.total[0]) == pytest.approx(
+        oracle, abs=1e-11
+    )

@@ -23,8 +23,12 @@ LITTLE = Pure(epsilon=Fraction(1, 100))
 
 def told(a, b, **options):
     """Return the audit of a mechanism whose output is `a` for one side and `b` for the other; functions are given the noise."""
-    outputs = [each if callable(each) else (lambda z, each=each: [each for _ in z]) for each in (a, b)]
-    subject = Subject(laws=[Finite([1, 1, 1])], play=lambda bit, z: outputs[bit](z[:, 0]), cost=LITTLE)
+    outputs = [
+        each if callable(each) else (lambda z, each=each: [each for _ in z]) for each in (a, b)
+    ]
+    subject = Subject(
+        laws=[Finite([1, 1, 1])], play=lambda bit, z: outputs[bit](z[:, 0]), cost=LITTLE
+    )
     return audit.exact(subject, answers_a=0, answers_b=1, **options)
 
 
@@ -35,7 +39,9 @@ def told(a, b, **options):
     "laws", [[Finite([(1 << 22) - 1, 1])] * 3, [Finite([1 << 31])] * 3, [Finite([1 << 30, 1])] * 2]
 )
 def test_weights_whose_product_leaves_64_bits_are_refused_before_they_are_multiplied(laws):
-    subject = Subject(laws=laws, play=lambda bit, z: np.where(z.sum(axis=1) == 0, bit, 7), cost=LITTLE)
+    subject = Subject(
+        laws=laws, play=lambda bit, z: np.where(z.sum(axis=1) == 0, bit, 7), cost=LITTLE
+    )
     with pytest.raises(InvalidParameter, match=r"whole numbers below 2\^52"):
         audit.exact(subject, answers_a=0, answers_b=1)
 
@@ -45,7 +51,9 @@ def test_large_weights_that_fit_are_counted_exactly():
     played = region(laws, 1e-15, 100)
     assert sum(played.weight.tolist()) == (1 << 16) ** 3 == int(played.total[0])
     assert played.noise.shape == (8, 3), "only vectors with an impossible part are dropped"
-    subject = Subject(laws=laws, play=lambda bit, z: np.where(z.sum(axis=1) == 0, bit, 7), cost=LITTLE)
+    subject = Subject(
+        laws=laws, play=lambda bit, z: np.where(z.sum(axis=1) == 0, bit, 7), cost=LITTLE
+    )
     assert audit.exact(subject, answers_a=0, answers_b=1).epsilon_at_least == math.inf
 
 
@@ -68,7 +76,14 @@ def test_packed_rows_are_the_rows(kind, width):
     ends = (
         [0, 1]
         if kind == "?"
-        else [np.iinfo(kind).min, np.iinfo(kind).min + 1, 0, 1, np.iinfo(kind).max - 1, np.iinfo(kind).max]
+        else [
+            np.iinfo(kind).min,
+            np.iinfo(kind).min + 1,
+            0,
+            1,
+            np.iinfo(kind).max - 1,
+            np.iinfo(kind).max,
+        ]
     )
     for rows in (
         draws.choice(np.array(ends, dtype=kind), (400, width)),
@@ -118,7 +133,9 @@ def test_outputs_that_can_be_told_apart_are_told_apart(a, b):
     assert told(a, a).epsilon_at_least == 0
 
 
-@pytest.mark.parametrize(("a", "b"), [(0.0, -0.0), (math.nan, -math.nan), (1.0, math.nextafter(1.0, 2.0))])
+@pytest.mark.parametrize(
+    ("a", "b"), [(0.0, -0.0), (math.nan, -math.nan), (1.0, math.nextafter(1.0, 2.0))]
+)
 @pytest.mark.parametrize("kind", ["f8", "f4", "f2"])
 @pytest.mark.each_value
 def test_a_partition_sees_the_bits_of_floats(a, b, kind):
@@ -131,7 +148,9 @@ def test_a_partition_sees_the_bits_of_floats(a, b, kind):
         assert report.outputs == 3
         assert report.epsilon_at_most == math.inf, "only one side has the other one"
     if np.array([a]).astype(kind).tobytes() != np.array([b]).astype(kind).tobytes():
-        rows = [lambda z, x=x: np.array([[x, a], [a, a], [7.0, 7.0]], dtype=kind)[z] for x in (a, b)]
+        rows = [
+            lambda z, x=x: np.array([[x, a], [a, a], [7.0, 7.0]], dtype=kind)[z] for x in (a, b)
+        ]
         assert told(*rows, partition=lambda row: bits(row[0])).epsilon_at_most == math.inf
 
 
@@ -153,12 +172,15 @@ def test_a_partition_sees_the_bits_of_floats(a, b, kind):
 )
 def test_outputs_that_cannot_be_told_apart_for_certain_are_refused(bad):
     with pytest.raises(
-        InvalidParameter, match="outputs that are whole numbers, .*; got a value of type .* give partition="
+        InvalidParameter,
+        match="outputs that are whole numbers, .*; got a value of type .* give partition=",
     ):
         told(bad, bad)
 
 
-@pytest.mark.parametrize("bad", [3, iter([1, 2, 3]), (1, 2, 3), "abc", np.int64(3), np.array(3), None])
+@pytest.mark.parametrize(
+    "bad", [3, iter([1, 2, 3]), (1, 2, 3), "abc", np.int64(3), np.array(3), None]
+)
 def test_rows_come_in_an_array_or_a_list(bad):
     with pytest.raises(InvalidParameter, match="in an array or a list"):
         told(lambda z: bad, lambda z: bad)
@@ -167,7 +189,10 @@ def test_rows_come_in_an_array_or_a_list(bad):
 
 
 def test_texts_and_objects_in_arrays():
-    words = [lambda z, pair=pair: np.array(["x", *pair])[z] for pair in (("a", "b"), ("b", "a"), ("a", "c"))]
+    words = [
+        lambda z, pair=pair: np.array(["x", *pair])[z]
+        for pair in (("a", "b"), ("b", "a"), ("a", "c"))
+    ]
     assert told(words[0], words[1]).epsilon_at_least == 0
     assert told(words[0], words[2]).epsilon_at_least == math.inf
     assert told(words[0], words[2], partition=lambda word: word == "x").epsilon_at_least == 0
@@ -180,12 +205,21 @@ def test_texts_and_objects_in_arrays():
 @pytest.mark.parametrize("bad", [math.nan, 0.5, [1], object()])
 def test_classes_are_held_to_the_same_rule(bad):
     mechanism = LaplaceMechanism(epsilon=1, sensitivity=COUNTING)
-    with pytest.raises(InvalidParameter, match=r"partition must return .*; got a value of type \w+\.$"):
-        audit.exact(mechanism, answers_a=0, answers_b=1, partition=lambda output: bad if output[0] > 3 else 0)
+    with pytest.raises(
+        InvalidParameter, match=r"partition must return .*; got a value of type \w+\.$"
+    ):
+        audit.exact(
+            mechanism,
+            answers_a=0,
+            answers_b=1,
+            partition=lambda output: bad if output[0] > 3 else 0,
+        )
     with pytest.raises(InvalidParameter, match="partition must be a function; got 3"):
         audit.exact(mechanism, answers_a=0, answers_b=1, partition=3)
     assert told(1, 1, partition=lambda output: True).epsilon_at_least == 0
-    assert not audit.exact(mechanism, answers_a=0, answers_b=1, partition=lambda output: True).broken
+    assert not audit.exact(
+        mechanism, answers_a=0, answers_b=1, partition=lambda output: True
+    ).broken
 
 
 def test_keys_of_numbers_and_tuples_of_them_are_themselves():
@@ -225,7 +259,9 @@ def test_a_play_that_depends_on_the_order_of_rows_is_refused():
         return z[:, 0] * 0 + int(len(z) > 1 and z[0, 0] > z[-1, 0])
 
     with pytest.raises(InvalidParameter, match="a function of the answers and its own noise"):
-        audit.exact(Subject(laws=[Finite([1] * 999)], play=ascending, cost=LITTLE), answers_a=0, answers_b=1)
+        audit.exact(
+            Subject(laws=[Finite([1] * 999)], play=ascending, cost=LITTLE), answers_a=0, answers_b=1
+        )
 
 
 # --- drawn again -----------------------------------------------------------------------------------------------------------------
@@ -259,7 +295,10 @@ def test_noise_proves_nothing_everywhere_about_what_is_conditioned():
     assert report.epsilon_everywhere == math.inf
     assert not report.declared
     folded = Subject(
-        laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: np.abs(v[:, 0]), cost=Pure(epsilon=1), again=0
+        laws=[DiscreteLaplace(Fraction(1))],
+        decide=lambda v: np.abs(v[:, 0]),
+        cost=Pure(epsilon=1),
+        again=0,
     )
     book = Book(folded, region(folded.laws, 1e-15, 100), None)
     r = math.exp(-1)
@@ -275,4 +314,7 @@ def test_noise_proves_nothing_everywhere_about_what_is_conditioned():
 
 def test_what_is_not_json_is_pictured():
     report = told(frozenset([1]), b"x")
-    assert json.loads(json.dumps(report.to_dict()))["witness"]["output"] in {"frozenset({1})", "b'x'"}
+    assert json.loads(json.dumps(report.to_dict()))["witness"]["output"] in {
+        "frozenset({1})",
+        "b'x'",
+    }

@@ -61,15 +61,21 @@ def norm(kind, bound=1, **options):
 )
 @pytest.mark.slow
 def test_answers_whose_norm_grows_by_rounding_are_no_neighbours(mechanism, a, b, distance):
-    with pytest.raises(InvalidParameter, match=f"distance {distance} once they are rounded down to the step"):
+    with pytest.raises(
+        InvalidParameter, match=f"distance {distance} once they are rounded down to the step"
+    ):
         audit.exact(mechanism, answers_a=a, answers_b=b)
-    assert not audit.exact(mechanism, answers_a=[0.9] * len(a), answers_b=[*[0.9] * (len(a) - 1), 1]).broken
+    assert not audit.exact(
+        mechanism, answers_a=[0.9] * len(a), answers_b=[*[0.9] * (len(a) - 1), 1]
+    ).broken
 
 
 def test_rounding_of_single_answers_is_in_the_noise():
     """A bound of each answer, or without a step, is raised by the mechanism itself."""
     off = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
-    report = audit.exact(LaplaceMechanism(epsilon=1, sensitivity=off), answers_a=[0.6], answers_b=[2.1])
+    report = audit.exact(
+        LaplaceMechanism(epsilon=1, sensitivity=off), answers_a=[0.6], answers_b=[2.1]
+    )
     assert not report.broken
     assert report.epsilon_at_least == pytest.approx(1, abs=1e-9), "two steps at half a nat"
     assert checked_pair([0.9, 0.9], [1.4, 1.4], norm("l1", step=None, size=2))
@@ -79,7 +85,18 @@ def test_rounding_of_single_answers_is_in_the_noise():
 
 
 @pytest.mark.parametrize(
-    "bad", [{1.5: 1}, {-1: 1}, {3: 1}, {"a": 1}, {True: 1}, {None: 1}, {10**7: 1}, {1 << 80: 1}, [0, 0, 0, 1]]
+    "bad",
+    [
+        {1.5: 1},
+        {-1: 1},
+        {3: 1},
+        {"a": 1},
+        {True: 1},
+        {None: 1},
+        {10**7: 1},
+        {1 << 80: 1},
+        [0, 0, 0, 1],
+    ],
 )
 def test_positions_are_whole_numbers_in_the_domain(bad):
     start = time.process_time()
@@ -104,7 +121,9 @@ def test_positions_without_a_domain_are_compared_where_they_are_listed():
 
 @pytest.mark.slow
 def test_positions_of_numpy_are_positions():
-    report = audit.exact(DOMAIN, answers_a={}, answers_b={np.int64(1): 1, np.uint8(2): 1}, tail=1e-4)
+    report = audit.exact(
+        DOMAIN, answers_a={}, answers_b={np.int64(1): 1, np.uint8(2): 1}, tail=1e-4
+    )
     assert report.epsilon_at_least == pytest.approx(1, abs=1e-2)
 
 
@@ -117,7 +136,10 @@ def test_an_audit_of_no_difference_is_refused():
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)
     with pytest.raises(InvalidParameter, match="neighbours that differ"):
         audit.exact(mechanism, answers_a=[1, 0], answers_b=[1.0, Fraction(0)])
-    assert audit.exact(mechanism, neighbours=[([0, 0], [0, 0]), ([0, 0], [0, 1])], tail=1e-4).pairs == 2
+    assert (
+        audit.exact(mechanism, neighbours=[([0, 0], [0, 0]), ([0, 0], [0, 1])], tail=1e-4).pairs
+        == 2
+    )
     with pytest.raises(InvalidParameter, match="at least one answer"):
         audit.exact(mechanism, answers_a=[], answers_b=[])
 
@@ -141,10 +163,14 @@ def test_more_than_64_answers_can_be_audited():
 def test_domains_that_are_not_computed_item_by_item_are_refused():
     for mechanism in (
         NoisyTopK(k=1, epsilon=20, sensitivity=COUNTING, domain_size=DENSE + 1),
-        SparseVector(threshold=0, positives=1, epsilon=400, sensitivity=COUNTING, domain_size=DENSE + 1),
+        SparseVector(
+            threshold=0, positives=1, epsilon=400, sensitivity=COUNTING, domain_size=DENSE + 1
+        ),
         HybridTopK(k=1, threshold=0, epsilon=400, sensitivity=COUNTING, domain_size=DENSE + 1),
     ):
-        with pytest.raises(InvalidParameter, match=f"domains of at most {DENSE} items, .* got {DENSE + 1}"):
+        with pytest.raises(
+            InvalidParameter, match=f"domains of at most {DENSE} items, .* got {DENSE + 1}"
+        ):
             audit.exact(mechanism, answers_a={}, answers_b={0: 1})
 
 
@@ -167,7 +193,9 @@ def test_all_moves_are_made_the_largest_first(n, statement):
     step, most = Fraction(1), Fraction(statement.bound)
     sizes = {Fraction(0), step, most}
     values = sizes if statement.monotone else sizes | {-size for size in sizes}
-    expected = {move for move in product(values, repeat=n) if any(move) and covered(move, statement)}
+    expected = {
+        move for move in product(values, repeat=n) if any(move) and covered(move, statement)
+    }
     made = list(moves(n, statement, step))
     assert len(made) == len(set(made))
     assert set(made) == expected
@@ -202,7 +230,9 @@ def test_no_pair_of_a_search_is_the_same_on_both_sides():
         tried.append((a, b))
         return float(sum(a))
 
-    subject = Subject(laws=[Finite([1])], play=lambda q, z: z, cost=Pure(epsilon=1), sensitivity=EITHER)
+    subject = Subject(
+        laws=[Finite([1])], play=lambda q, z: z, cost=Pure(epsilon=1), sensitivity=EITHER
+    )
     worst_pairs(loss, subject, 2, [((0, 0), (0, 0))], 80)
     assert 40 < len(tried) <= 80
     worst_pairs(loss, subject, 1, [((0,), (0,))], 80)
@@ -213,10 +243,16 @@ def test_no_pair_of_a_search_is_the_same_on_both_sides():
 def test_a_search_starts_with_as_many_answers_as_it_is_about():
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)
     with pytest.raises(
-        InvalidParameter, match=r"n must be the number of answers of the pairs that are given, 2; got 3"
+        InvalidParameter,
+        match=r"n must be the number of answers of the pairs that are given, 2; got 3",
     ):
-        audit.exact(mechanism, answers_a=[0, 0], answers_b=[0, 1], search=True, n=3, limit=4, tail=1e-4)
-    assert audit.exact(DOMAIN, answers_a={}, answers_b={1: 1}, search=True, limit=4, tail=1e-3).pairs == 2
+        audit.exact(
+            mechanism, answers_a=[0, 0], answers_b=[0, 1], search=True, n=3, limit=4, tail=1e-4
+        )
+    assert (
+        audit.exact(DOMAIN, answers_a={}, answers_b={1: 1}, search=True, limit=4, tail=1e-3).pairs
+        == 2
+    )
     assert list_answers({1: 2}, 3) == [0, 2, 0]
 
 

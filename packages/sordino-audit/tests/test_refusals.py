@@ -35,7 +35,12 @@ def coin(**changes):
 @pytest.mark.parametrize(
     ("mechanism", "a", "b", "words"),
     [
-        (TOP, [0, 0], [2, 0], "each answer moving by at most 1, in one direction; got answers at distance 2"),
+        (
+            TOP,
+            [0, 0],
+            [2, 0],
+            "each answer moving by at most 1, in one direction; got answers at distance 2",
+        ),
         (TOP, [0, 0], [1, -1], r"in one direction; got answers at distances -1 and \+1"),
         (
             NoisyTopK(k=1, epsilon=1, sensitivity=EITHER),
@@ -85,7 +90,8 @@ def test_pairs_that_are_no_neighbours_are_refused_with_their_distance(mechanism,
     with pytest.raises(InvalidParameter, match=words):
         audit.exact(mechanism, answers_a=a, answers_b=b)
     with pytest.raises(
-        InvalidParameter, match=words.replace("-1 and \\+1", "-1 and \\+1").replace("2 and 3", "3 and 2")
+        InvalidParameter,
+        match=words.replace("-1 and \\+1", "-1 and \\+1").replace("2 and 3", "3 and 2"),
     ):
         audit.exact(mechanism, neighbours=[(b, a)])
 
@@ -98,7 +104,9 @@ def test_neighbours_of_exact_decimals_are_neighbours():
     assert not report.broken
     with pytest.raises(InvalidParameter, match="distance 0.1000001"):
         audit.exact(
-            NoisyTopK(k=1, epsilon=1, sensitivity=statement), answers_a=[0.2, 0], answers_b=[0.3000001, 0]
+            NoisyTopK(k=1, epsilon=1, sensitivity=statement),
+            answers_a=[0.2, 0],
+            answers_b=[0.3000001, 0],
         )
 
 
@@ -120,7 +128,10 @@ def test_neighbours_of_exact_decimals_are_neighbours():
             {"answers_a": [0], "answers_b": [1], "orders": [1]},
             r"orders must be a list of numbers in \(1, 1000000\]",
         ),
-        ({"answers_a": [0], "answers_b": [1], "epsilons": [-1]}, r"epsilons must be a number in \[0, inf\)"),
+        (
+            {"answers_a": [0], "answers_b": [1], "epsilons": [-1]},
+            r"epsilons must be a number in \[0, inf\)",
+        ),
         ({"answers_a": [0], "answers_b": [1], "epsilons": []}, "needs epsilons="),
         ({"answers_a": [0], "answers_b": [1], "epsilons": [900]}, "at most 500"),
         ({"answers_a": [0], "answers_b": [1], "vectors": 10}, "more than 10 noise vectors"),
@@ -163,7 +174,10 @@ def test_subjects_and_laws_are_checked(make, words):
     [
         (object(), "needs a mechanism of this library, an audit.Subject"),
         (coin(play=lambda bit, z: z[:1, 0]), "one output for each of 2 noise vectors; got 1"),
-        (coin(play=lambda bit, z: z[:, 0] / 3), "got a value of type float. For others give partition="),
+        (
+            coin(play=lambda bit, z: z[:, 0] / 3),
+            "got a value of type float. For others give partition=",
+        ),
         (
             coin(play=lambda bit, z: [x / 3 for x in z[:, 0]]),
             "got a value of type float64. For others give partition=",
@@ -179,10 +193,15 @@ def test_subjects_and_laws_are_checked(make, words):
         (coin(cost=Pure(epsilon=600)), "at most 500"),
         (coin(cost_of=lambda output: ZCDP(rho=1)), "must return pure costs"),
         (coin(cost_of=lambda output: Pure(epsilon=2)), "must never be above Subject.cost"),
-        (coin(cost=ZCDP(rho=1), cost_of=lambda output: ZCDP(rho=2)), "must never be above Subject.cost"),
+        (
+            coin(cost=ZCDP(rho=1), cost_of=lambda output: ZCDP(rho=2)),
+            "must never be above Subject.cost",
+        ),
         (coin(laws=[Finite([1 << 30])] * 2), "whole numbers below 2\\^52"),
         (
-            Subject(laws=[Geometric(Fraction(1))], decide=lambda v: v, cost=Pure(epsilon=1), shifts=True),
+            Subject(
+                laws=[Geometric(Fraction(1))], decide=lambda v: v, cost=Pure(epsilon=1), shifts=True
+            ),
             "outputs change when all",
         ),
     ],
@@ -197,7 +216,9 @@ def test_plays_that_cannot_be_counted_are_refused(subject, words):
 def test_more_outputs_than_can_be_counted_are_refused():
     # Made here and not among the cases above, as so long a law takes seconds.
     subject = coin(laws=[Finite([1] * ((1 << 20) + 1))])
-    with pytest.raises(InvalidParameter, match="because there are more than 1048576 different outputs"):
+    with pytest.raises(
+        InvalidParameter, match="because there are more than 1048576 different outputs"
+    ):
         audit.exact(subject, answers_a=[0], answers_b=[1])
 
 
@@ -223,7 +244,9 @@ def test_noise_cannot_be_changed_by_those_who_play_it():
 
 
 def test_noise_too_wide_to_be_played_asks_for_a_step():
-    fine = NoisyTopK(k=1, epsilon=1, sensitivity=Sensitivity(bound=1, monotone=True, adjacency="add-remove"))
+    fine = NoisyTopK(
+        k=1, epsilon=1, sensitivity=Sensitivity(bound=1, monotone=True, adjacency="add-remove")
+    )
     with pytest.raises(InvalidParameter, match=r"Sensitivity\(step=1\)"):
         audit.exact(fine, answers_a=[0.5, 1], answers_b=[0.5, 2])
 
@@ -247,8 +270,16 @@ ENDLESS = {
         180,
         "4000000 outputs",
     ),
-    "turns among equals": (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), 22, "at most 16 answers"),
-    "turns beyond 64 bits": (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), 100, "at most 16 answers"),
+    "turns among equals": (
+        PermuteAndFlip(epsilon=1, sensitivity=COUNTING),
+        22,
+        "at most 16 answers",
+    ),
+    "turns beyond 64 bits": (
+        PermuteAndFlip(epsilon=1, sensitivity=COUNTING),
+        100,
+        "at most 16 answers",
+    ),
 }
 
 
@@ -273,7 +304,9 @@ def test_stated_outputs_are_counted_against_the_limit():
 
 
 def test_answers_without_numbers_of_steps_are_refused():
-    plain = Subject(laws=[DiscreteLaplace(Fraction(1))] * 2, decide=lambda v: v, cost=Pure(epsilon=1))
+    plain = Subject(
+        laws=[DiscreteLaplace(Fraction(1))] * 2, decide=lambda v: v, cost=Pure(epsilon=1)
+    )
     for wrong in ([0.5, 1.0], [1], 3):
         with pytest.raises(InvalidParameter, match="2 whole numbers of steps"):
             audit.exact(plain, answers_a=wrong, answers_b=[0, 0])
@@ -309,10 +342,14 @@ def test_orders_about_which_a_claim_says_nothing_are_refused():
 
 def test_long_lists_are_refused_before_their_noise_is_looked_for(monkeypatch):
     monkeypatch.setattr(
-        audit.enumeration.laws, "_choose_exponent_budget", lambda *_: pytest.fail("this takes minutes")
+        audit.enumeration.laws,
+        "_choose_exponent_budget",
+        lambda *_: pytest.fail("this takes minutes"),
     )
     for n, noise in ((1000, "exponential"), (3000, "laplace")):
-        with pytest.raises(InvalidParameter, match="would have to play more than 4000000 noise vectors"):
+        with pytest.raises(
+            InvalidParameter, match="would have to play more than 4000000 noise vectors"
+        ):
             audit.exact(
                 NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise=noise),
                 answers_a=[0] * n,

@@ -15,7 +15,14 @@ import pytest
 
 import sordino
 import sordino_audit as audit
-from sordino import COUNTING, ClaimBroken, GaussianMechanism, LaplaceMechanism, NoisyTopK, Sensitivity
+from sordino import (
+    COUNTING,
+    ClaimBroken,
+    GaussianMechanism,
+    LaplaceMechanism,
+    NoisyTopK,
+    Sensitivity,
+)
 from sordino.cost import Pure
 from sordino.noise import Geometric
 from sordino_audit import Finite, Subject
@@ -26,7 +33,10 @@ ROOT = Path(__file__).resolve().parents[3]
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 TOP = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)
 LIAR = Subject(
-    laws=[Finite([9, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=1), name="a coin"
+    laws=[Finite([9, 1])],
+    play=lambda bit, lie: bit ^ lie[:, 0],
+    cost=Pure(epsilon=1),
+    name="a coin",
 )
 
 sys.path.insert(0, str(ROOT / "docs"))
@@ -80,7 +90,9 @@ def test_unresolved_and_tail_are_what_they_say():
     report = audit.exact(TOP, answers_a=(0, 0, 0), answers_b=(0, 1, 1), slack=1e-3, tail=1e-9)
     law = TOP.noise
     x = np.arange(400)
-    others = law.cdf(x) ** 2  # item 0 wins with margin g: its noise is g above the best of the two others
+    others = (
+        law.cdf(x) ** 2
+    )  # item 0 wins with margin g: its noise is g above the best of the two others
     best = np.diff(others, prepend=0.0)
     wins = [float((best[: 400 - g] * law.pmf(x[g:])).sum()) for g in range(200)]
     assert report.tail <= 1e-9
@@ -97,7 +109,9 @@ def test_a_partition_merges_outputs_and_its_classes_are_reported():
     assert coarse.outputs == 2
     assert coarse.witness.output == "item 1"
     assert coarse.epsilon_at_least <= fine.epsilon_at_least + 1e-12
-    floats = Subject(laws=[Finite([1, 1, 2])], play=lambda bit, z: (z[:, 0] + bit) / 3, cost=Pure(epsilon=1))
+    floats = Subject(
+        laws=[Finite([1, 1, 2])], play=lambda bit, z: (z[:, 0] + bit) / 3, cost=Pure(epsilon=1)
+    )
     report = audit.exact(floats, answers_a=0, answers_b=1, partition=lambda x: x > 0.5)
     assert report.outputs == 2
     assert report.epsilon_at_least == pytest.approx(math.log(2), abs=1e-12)
@@ -111,7 +125,9 @@ def test_a_partition_merges_outputs_and_its_classes_are_reported():
         (
             LaplaceMechanism(
                 epsilon=2,
-                sensitivity=Sensitivity(bound=2, monotone=False, adjacency="replace-one", norm="l1", step=1),
+                sensitivity=Sensitivity(
+                    bound=2, monotone=False, adjacency="replace-one", norm="l1", step=1
+                ),
             ),
             2,
             2,
@@ -129,7 +145,9 @@ def test_a_search_finds_the_worst_pair_the_same_one_every_time(mechanism, n, los
     moves = [
         y - x
         for x, y in zip(
-            list_answers(report.witness.answers_a), list_answers(report.witness.answers_b), strict=True
+            list_answers(report.witness.answers_a),
+            list_answers(report.witness.answers_b),
+            strict=True,
         )
     ]
     assert covered(moves, mechanism.sensitivity)
@@ -146,7 +164,9 @@ def test_a_search_convicts_what_a_mild_pair_does_not():
     )
     mild = audit.exact(subject, answers_a=(0, 0, 0), answers_b=(0, 1, 0), tail=1e-9)
     assert not mild.broken
-    found = audit.exact(subject, answers_a=(0, 0, 0), answers_b=(0, 1, 0), tail=1e-9, search=True, limit=40)
+    found = audit.exact(
+        subject, answers_a=(0, 0, 0), answers_b=(0, 1, 0), tail=1e-9, search=True, limit=40
+    )
     assert found.broken
     assert found.epsilon_at_least == pytest.approx(2, abs=1e-6)
 
@@ -183,7 +203,9 @@ def test_a_search_under_concentrated_privacy_climbs_divergences():
 
 
 def test_large_claims_have_small_deltas():
-    report = audit.exact(LaplaceMechanism(epsilon=30, sensitivity=COUNTING), answers_a=0, answers_b=1)
+    report = audit.exact(
+        LaplaceMechanism(epsilon=30, sensitivity=COUNTING), answers_a=0, answers_b=1
+    )
     assert report.delta_at_claim < 1e-12
     assert report.epsilon_at_most == 30
 
@@ -201,13 +223,17 @@ CLAIMS_PAGE = (ROOT / "docs/reference/claims.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_claim_stands_is_attained_where_it_says_so_and_has_its_lines_in_the_table(name):
     reports = audit.run_claims(name)
-    assert [report.claim for report in reports] == [claim for claim in audit.claims() if claim.name == name]
+    assert [report.claim for report in reports] == [
+        claim for claim in audit.claims() if claim.name == name
+    ]
     for report in reports:
         assert report.reports, f"{report.claim.name} names no neighbours"
         report.raise_if_broken()
         assert report.tight >= report.claim.tight
         assert json.loads(json.dumps(report.to_dict()))["broken"] is False
-    assert "".join(map(claims_table.row, reports)) in CLAIMS_PAGE, "run: python docs/claims_table.py"
+    assert "".join(map(claims_table.row, reports)) in CLAIMS_PAGE, (
+        "run: python docs/claims_table.py"
+    )
 
 
 def test_the_table_of_claims_has_these_lines_and_no_others():
@@ -224,7 +250,9 @@ def test_a_claim_that_is_not_attained_where_it_says_so_is_refused():
     [claim] = [claim for claim in audit.claims() if claim.name == "RandomizedResponse"]
     [report] = audit.run_claims("RandomizedResponse")
     mild = audit.exact(
-        LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)), answers_a=(0, 0), answers_b=(0, 1)
+        LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)),
+        answers_a=(0, 0),
+        answers_b=(0, 1),
     )
     untight = dataclasses.replace(report, reports=(mild,))
     with pytest.raises(ClaimBroken, match="is attained, but it is not"):
@@ -242,7 +270,9 @@ def test_a_claim_that_is_not_attained_where_it_says_so_is_refused():
 def test_every_public_mechanism_has_a_claim():
     named = {claim.name for claim in audit.claims()}
     mechanisms = {
-        name for name in sordino.mechanisms.__all__ if hasattr(getattr(sordino.mechanisms, name), "release")
+        name
+        for name in sordino.mechanisms.__all__
+        if hasattr(getattr(sordino.mechanisms, name), "release")
     }
     assert mechanisms == set(sordino.mechanisms.__all__) - {"Stream", "CountedStream"}, (
         "an open stream is covered by the claim of its mechanism"
@@ -256,7 +286,9 @@ def test_a_mechanism_of_yours_shows_itself_by_a_method():
     class Doubled:
         def audited(self, n):
             return Subject(
-                laws=[Geometric(Fraction(1))] * n, decide=lambda v: v.argmax(axis=1), cost=Pure(epsilon=1)
+                laws=[Geometric(Fraction(1))] * n,
+                decide=lambda v: v.argmax(axis=1),
+                cost=Pure(epsilon=1),
             )
 
     report = audit.exact(Doubled(), answers_a=[0, 0], answers_b=[0, 1])

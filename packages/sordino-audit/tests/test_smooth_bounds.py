@@ -46,8 +46,14 @@ def test_a_smooth_bound_is_acquitted_with_its_oracle():
     [
         (local, "the bound of one is more than e^beta times that of the other"),
         (lambda x: 0.99 * bound(x), "the bound is below the change of the statistic"),
-        (lambda x: bound(x, beta=0.13), "the bound of one is more than e^beta times that of the other"),
-        (lambda x: 39.0 if x < 20 else 0.0, "the bound of one is more than e^beta times that of the other"),
+        (
+            lambda x: bound(x, beta=0.13),
+            "the bound of one is more than e^beta times that of the other",
+        ),
+        (
+            lambda x: 39.0 if x < 20 else 0.0,
+            "the bound of one is more than e^beta times that of the other",
+        ),
     ],
 )
 def test_what_is_no_smooth_bound_is_convicted(broken, condition):
@@ -62,7 +68,9 @@ def test_what_is_no_smooth_bound_is_convicted(broken, condition):
     assert found == (
         abs(statistic(x) - statistic(y)) if "change" in condition else broken(x)
     )  # anybody can compute it again
-    assert allowed == (broken(x) if "change" in condition else pytest.approx(math.exp(0.1) * broken(y)))
+    assert allowed == (
+        broken(x) if "change" in condition else pytest.approx(math.exp(0.1) * broken(y))
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +105,9 @@ def test_a_bound_of_several_statistics_is_tried_for_each():
     def several(x):
         return np.array([statistic(x), 2 * statistic(x)])
 
-    assert not audit.smooth_bound(lambda x: 2 * bound(x), several, neighbours=PAIRS, beta=0.1).broken
+    assert not audit.smooth_bound(
+        lambda x: 2 * bound(x), several, neighbours=PAIRS, beta=0.1
+    ).broken
     assert audit.smooth_bound(bound, several, neighbours=PAIRS, beta=0.1).broken
     assert not audit.smooth_bound(
         lambda x: np.array([bound(x), 2 * bound(x)]), several, neighbours=PAIRS, beta=0.1
@@ -106,7 +116,9 @@ def test_a_bound_of_several_statistics_is_tried_for_each():
 
 def test_numbers_at_the_ends_of_the_floats():
     """Neither ratios nor e^beta have to be floats."""
-    steep = audit.smooth_bound(lambda x: 10.0 ** (600 * x - 300), lambda x: 0.0, neighbours=[(0, 1)], beta=1)
+    steep = audit.smooth_bound(
+        lambda x: 10.0 ** (600 * x - 300), lambda x: 0.0, neighbours=[(0, 1)], beta=1
+    )
     assert steep.broken
     assert steep.witness.excess == pytest.approx(600 * math.log(10) - 1)
     assert not audit.smooth_bound(
@@ -120,7 +132,9 @@ def test_an_endless_generator_is_cut_off():
         while True:
             yield from PAIRS
 
-    assert audit.smooth_bound(bound, statistic, neighbours=endless(), beta=0.1, limit=35).pairs == 35
+    assert (
+        audit.smooth_bound(bound, statistic, neighbours=endless(), beta=0.1, limit=35).pairs == 35
+    )
 
 
 def test_what_is_refused():

@@ -12,7 +12,15 @@ import pytest
 from scipy import stats
 
 import sordino_audit as audit
-from sordino import COUNTING, ClaimBroken, GaussianMechanism, LaplaceMechanism, NoisyTopK, Seeded, Sensitivity
+from sordino import (
+    COUNTING,
+    ClaimBroken,
+    GaussianMechanism,
+    LaplaceMechanism,
+    NoisyTopK,
+    Seeded,
+    Sensitivity,
+)
 from sordino.cost import Pure
 from sordino.noise.samplers.uniform import uniform_below
 from sordino_audit import Finite, Subject
@@ -26,7 +34,8 @@ EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 
 def boxes(subject, pair, batch=20_000, seed=0):
     return tuple(
-        audit.black_box(subject, x, entropy=Seeded(2 * seed + i), batch=batch) for i, x in enumerate(pair)
+        audit.black_box(subject, x, entropy=Seeded(2 * seed + i), batch=batch)
+        for i, x in enumerate(pair)
     )
 
 
@@ -46,7 +55,9 @@ def judged(control, samples, batch=20_000, confidence=SURE):
 
 
 def coin(weights, claimed=1):
-    return Subject(laws=[Finite(weights)], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=claimed))
+    return Subject(
+        laws=[Finite(weights)], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=claimed)
+    )
 
 
 QUICK = [control for control in CONTROLS if control.subject.cost_of is None]
@@ -129,7 +140,9 @@ def test_no_false_alarm_in_two_hundred_audits():
 @pytest.mark.slow
 def test_the_release_itself_is_run():
     top = NoisyTopK(k=1, epsilon=4, sensitivity=COUNTING)
-    a, b = (audit.black_box(top, q, entropy=Seeded(i)) for i, q in enumerate(([0, 0, 0], [0, 1, 1])))
+    a, b = (
+        audit.black_box(top, q, entropy=Seeded(i)) for i, q in enumerate(([0, 0, 0], [0, 1, 1]))
+    )
     report = audit.statistical(a, b, samples=2000, confidence=0.999, claimed=top.cost)
     assert not report.broken
     assert 1.5 < report.epsilon_at_least < 4
@@ -159,7 +172,9 @@ def textbook_laplace(answer, entropy, n=5000):
 def test_the_bits_of_textbook_laplace_noise_give_it_away():
     """Mironov's attack, found without a hint: a sum in floats is never finer than the larger of its parts."""
     a, b = textbook_laplace(0.0, Seeded(1)), textbook_laplace(1.0, Seeded(2))
-    report = audit.statistical(a, b, samples=20_000, confidence=SURE, claimed=Pure(epsilon=1), batch=5000)
+    report = audit.statistical(
+        a, b, samples=20_000, confidence=SURE, claimed=Pure(epsilon=1), batch=5000
+    )
     assert report.broken
     assert report.epsilon_at_least > 4
     assert "finest bit" in report.witness.event
@@ -172,7 +187,9 @@ def test_the_same_attack_finds_nothing_on_the_grid():
 
     def released(answer, entropy):
         noise = laplace.noise
-        return lambda: (round(answer / laplace.step) + noise.sample(5000, entropy)) * float(laplace.step)
+        return lambda: (
+            (round(answer / laplace.step) + noise.sample(5000, entropy)) * float(laplace.step)
+        )
 
     report = audit.statistical(
         released(0, Seeded(1)),
@@ -217,12 +234,17 @@ def test_streams_of_words_are_told_apart_by_how_they_begin():
         draws = iter(lambda: float(uniform(entropy, 1)[0]), None)
         return lambda: [
             *itertools.takewhile(
-                lambda w: w == "below", ("below" if next(draws) > share else "above" for _ in range(20))
+                lambda w: w == "below",
+                ("below" if next(draws) > share else "above" for _ in range(20)),
             )
         ]
 
     report = audit.statistical(
-        run(0.1, Seeded(1)), run(0.4, Seeded(2)), samples=4000, confidence=SURE, claimed=Pure(epsilon=1)
+        run(0.1, Seeded(1)),
+        run(0.4, Seeded(2)),
+        samples=4000,
+        confidence=SURE,
+        claimed=Pure(epsilon=1),
     )
     assert report.broken
     assert report.epsilon_at_least > 2.5
@@ -232,7 +254,9 @@ def test_streams_of_words_are_told_apart_by_how_they_begin():
 def test_gaussian_claims_are_tested_where_they_allow_a_delta():
     gaussian = GaussianMechanism(rho=0.5, sensitivity=COUNTING)
     a, b = boxes(gaussian, ([0], [1]))
-    report = audit.statistical(a, b, samples=200_000, confidence=SURE, claimed=gaussian.cost, batch=20_000)
+    report = audit.statistical(
+        a, b, samples=200_000, confidence=SURE, claimed=gaussian.cost, batch=20_000
+    )
     assert not report.broken
     assert report.claimed_epsilon == math.inf
     assert [round(each.claimed, 6) for each in report.deltas] == [0.1, 0.01, 0.001]
@@ -260,9 +284,18 @@ def test_delta_beside_epsilon():
     laplace = LaplaceMechanism(epsilon=1, sensitivity=COUNTING)
     a, b = boxes(laplace, ([0], [1]))
     report = audit.statistical(
-        a, b, samples=100_000, confidence=SURE, claimed=laplace.cost, delta=0.1, epsilons=[0.5], batch=20_000
+        a,
+        b,
+        samples=100_000,
+        confidence=SURE,
+        claimed=laplace.cost,
+        delta=0.1,
+        epsilons=[0.5],
+        batch=20_000,
     )
-    exact = audit.exact(laplace, answers_a=[0], answers_b=[1], epsilons=[0.5, report.epsilon_at_least])
+    exact = audit.exact(
+        laplace, answers_a=[0], answers_b=[1], epsilons=[0.5, report.epsilon_at_least]
+    )
     assert report.deltas[0].at_least <= exact.deltas[0].at_most
     assert report.deltas[0].at_least > 0.9 * exact.deltas[0].at_least
     assert exact.deltas[1].at_least > 0.1, "at a smaller epsilon a delta of 0.1 does not suffice"
@@ -270,7 +303,8 @@ def test_delta_beside_epsilon():
 
 
 @pytest.mark.parametrize(
-    "name", ["a positive that is not paid for", "sparse vector with gaps, each transcript at its own cost"]
+    "name",
+    ["a positive that is not paid for", "sparse vector with gaps, each transcript at its own cost"],
 )
 @pytest.mark.slow
 def test_costs_of_outcomes_are_held_against_them(name):
@@ -328,7 +362,9 @@ def test_chance_alone_shows_no_loss():
     found = 0
     for seed in range(40):
         a, b = (partial(uniform_below, 100, 400, Seeded(9000 + 2 * seed + i)) for i in (0, 1))
-        found += audit.statistical(a, b, samples=400, confidence=0.5, batch=400).epsilon_at_least > 0
+        found += (
+            audit.statistical(a, b, samples=400, confidence=0.5, batch=400).epsilon_at_least > 0
+        )
     assert found <= 22
 
 
@@ -338,7 +374,10 @@ def test_features_are_learned_on_the_first_quarter(monkeypatch):
 
     def watched(*parts):
         runs.extend(
-            abs(number) for part in parts for _, table in part.tables() for number in table[:, 0].tolist()
+            abs(number)
+            for part in parts
+            for _, table in part.tables()
+            for number in table[:, 0].tolist()
         )
         return learned(*parts)
 
@@ -368,14 +407,23 @@ def test_the_sum_over_classes_of_charges_is_what_it_should_be():
     losses = [math.log(p / q) ** 2 / 2, math.log((1 - p) / (1 - q)) ** 2 / 2]
     sides = tuple(np.repeat(losses, [round(n * share), n - round(n * share)]) for share in (p, q))
     truth = math.log(
-        sum(a * a / b * math.exp(-2 * rho) for a, b, rho in zip((p, 1 - p), (q, 1 - q), losses, strict=True))
+        sum(
+            a * a / b * math.exp(-2 * rho)
+            for a, b, rho in zip((p, 1 - p), (q, 1 - q), losses, strict=True)
+        )
     )
     ends = [
-        (stats.beta.ppf(0.001 / 4, n * a, n - n * a + 1), stats.beta.isf(0.001 / 4, n * b + 1, n - n * b))
+        (
+            stats.beta.ppf(0.001 / 4, n * a, n - n * a + 1),
+            stats.beta.isf(0.001 / 4, n * b + 1, n - n * b),
+        )
         for a, b in ((p, q), (1 - p, 1 - q))
     ]
     wanted = math.log(
-        sum(low * low / high * math.exp(-2 * rho) for (low, high), rho in zip(ends, losses, strict=True))
+        sum(
+            low * low / high * math.exp(-2 * rho)
+            for (low, high), rho in zip(ends, losses, strict=True)
+        )
     )
     assert beyond_zcdp([sides, sides, sides], 0.001).at_least == pytest.approx(wanted, abs=1e-7)
     assert 0 < wanted < truth

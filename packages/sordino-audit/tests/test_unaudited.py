@@ -11,7 +11,9 @@ import sordino_audit as audit
 from sordino.claims import Claim
 
 PROOFS = Path(__file__).resolve().parents[3] / "docs/proofs"
-SILENT = Claim(name="NoisyTopK", statement="It is loved.", references=("ding2022",), proof="noisy-top-k.md")
+SILENT = Claim(
+    name="NoisyTopK", statement="It is loved.", references=("ding2022",), proof="noisy-top-k.md"
+)
 
 
 def test_every_proof_page_belongs_to_an_audited_claim_or_is_listed():
@@ -30,7 +32,11 @@ def test_every_claim_is_audited_or_listed(monkeypatch):
     }
     monkeypatch.setattr("sordino_audit.registry.claims", lambda: (SILENT, *audit.claims()))
     first = audit.unaudited()[0]
-    assert (first.name, first.statement, first.proof) == (SILENT.name, SILENT.statement, SILENT.proof)
+    assert (first.name, first.statement, first.proof) == (
+        SILENT.name,
+        SILENT.statement,
+        SILENT.proof,
+    )
     assert (
         str(first)
         == "NoisyTopK: It is loved. Not audited: the claim names no neighbours; it is proved. (noisy-top-k.md)"

@@ -28,7 +28,9 @@ def test_the_verdict_and_the_loss_are_the_known_ones(control):
     assert report.broken == control.broken
     if control.loss == math.inf:
         assert report.epsilon_at_most == math.inf
-        assert report.epsilon_at_least > 30, "all that can be said for certain while the tail is 1e-15"
+        assert report.epsilon_at_least > 30, (
+            "all that can be said for certain while the tail is 1e-15"
+        )
     else:
         assert report.epsilon_at_least == pytest.approx(control.loss, abs=1e-9)
         assert report.epsilon_at_least <= control.loss + 1e-12
@@ -57,7 +59,10 @@ def test_the_witness_can_be_computed_again(control):
     supports = [
         range(law.low, law.low + len(law.weights))
         if isinstance(law, Finite)
-        else range(0 if isinstance(law, Geometric) else -reach, math.ceil(reach / min(1.0, float(law.rate))))
+        else range(
+            0 if isinstance(law, Geometric) else -reach,
+            math.ceil(reach / min(1.0, float(law.rate))),
+        )
         for law in laws
     ]
     noise = np.array(list(product(*supports)), dtype=np.int64)
@@ -86,7 +91,9 @@ def test_the_witness_can_be_computed_again(control):
 
 def test_the_float_attack_finds_nothing_on_the_grid():
     """Neighbours share hardly a float with the textbook formula, and every one of them on ours."""
-    textbook = [set(float_laplace((answer,), np.arange(1 << 10)[:, None]).tolist()) for answer in (0, 1)]
+    textbook = [
+        set(float_laplace((answer,), np.arange(1 << 10)[:, None]).tolist()) for answer in (0, 1)
+    ]
     assert len(textbook[0] & textbook[1]) < 0.2 * len(textbook[0])
     statement = Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=Fraction(1, 4))
     mechanism = LaplaceMechanism(epsilon=2, sensitivity=statement)
@@ -126,7 +133,11 @@ def test_the_right_sparse_vector_stays_right_with_two_sided_noise():
     from sordino.claims import EITHER_WAY
     from sordino_audit.controls.enumerated import play_queries
 
-    laws = [DiscreteLaplace(Fraction(2)), DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(1))]
+    laws = [
+        DiscreteLaplace(Fraction(2)),
+        DiscreteLaplace(Fraction(1)),
+        DiscreteLaplace(Fraction(1)),
+    ]
     subject = Subject(laws=laws, play=play_queries, cost=Pure(epsilon=4), sensitivity=EITHER_WAY)
     pairs = [((0, 0), move) for move in product((-1, 0, 1), repeat=2) if any(move)]
     report = audit.exact(subject, neighbours=pairs, tail=1e-10)

@@ -35,7 +35,9 @@ def coin(cost, weights=(731059, 268941), **options):
 
 def one_sided(cost):
     """Losses from -ln 2 (2/5 against 4/5) to ln 3 (3/5 against 1/5)."""
-    return Subject(laws=[Finite([1, 1, 1, 1, 1])], play=lambda bit, z: z[:, 0] < (2, 4)[bit], cost=cost)
+    return Subject(
+        laws=[Finite([1, 1, 1, 1, 1])], play=lambda bit, z: z[:, 0] < (2, 4)[bit], cost=cost
+    )
 
 
 FALSE = [
@@ -59,7 +61,8 @@ def test_a_claim_that_says_more_than_its_pure_epsilon_is_held_to_it(cost):
         assert report.beyond_at_least < 0
         assert any(each.beyond_at_least > 0 for each in report.divergences)
     with pytest.raises(
-        ClaimBroken, match="leaves the claimed interval by|its delta at epsilon|its Rényi divergence"
+        ClaimBroken,
+        match="leaves the claimed interval by|its delta at epsilon|its Rényi divergence",
     ):
         report.raise_if_broken()
 
@@ -143,7 +146,9 @@ def test_intervals_beyond():
         == 0
     )
     assert interval_beyond(Range(low=1, high=2), 1.5, 1.25) == 0.25
-    assert round_down(Fraction(1, 3)) <= Fraction(1, 3) < math.nextafter(round_down(Fraction(1, 3)), 1)
+    assert (
+        round_down(Fraction(1, 3)) <= Fraction(1, 3) < math.nextafter(round_down(Fraction(1, 3)), 1)
+    )
 
 
 @pytest.mark.slow
@@ -152,7 +157,9 @@ def test_the_exponential_mechanism_is_held_to_its_range():
     pair = {"answers_a": (-16, 0, 0), "answers_b": (-15, -1, -1)}
     right = audit.exact(mechanism, **pair)
     assert not right.broken
-    assert right.interval_beyond_at_least == pytest.approx(0, abs=1e-3), "the width is attained, nearly"
+    assert right.interval_beyond_at_least == pytest.approx(0, abs=1e-3), (
+        "the width is attained, nearly"
+    )
     subject = audit.enumeration.subjects.subject_of(mechanism, 3)
     wide = Subject(
         laws=subject.laws, play=subject.play, again=-1, cost=BoundedRange(epsilon=Fraction(19, 10))

@@ -28,9 +28,13 @@ def coin(cost, weights=(731059, 268941), **options):
 
 
 def test_a_bound_that_rests_on_a_declaration_says_so():
-    laplace = audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1)
+    laplace = audit.exact(
+        LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1
+    )
     assert laplace.declared
-    assert "if       outputs depend on the answers only through their sums with the noise" in str(laplace)
+    assert "if       outputs depend on the answers only through their sums with the noise" in str(
+        laplace
+    )
     played = audit.exact(coin(Pure(epsilon=2)), answers_a=0, answers_b=1)
     assert not played.declared
     assert "only through their sums" not in str(played)
@@ -49,7 +53,9 @@ def test_answers_that_reach_the_output_around_the_noise_are_found_out():
         steps=steps,
         cost=Pure(epsilon=40),
     )
-    with pytest.raises(InvalidParameter, match="noise allows 1 if .* what the subject declares is false"):
+    with pytest.raises(
+        InvalidParameter, match="noise allows 1 if .* what the subject declares is false"
+    ):
         audit.exact(sneaky, answers_a=[0], answers_b=[1])
     gaussian = Subject(
         laws=[audit.enumeration.laws.DiscreteGaussian(Fraction(1))],
@@ -78,7 +84,8 @@ def test_narrow_steps_do_not_wrap(dtype):
 
 
 @pytest.mark.parametrize(
-    "wrong", [0, [0], np.zeros(3, int), np.zeros((1, 2), int), np.zeros(2), "ab", np.array([1 << 60, 0])]
+    "wrong",
+    [0, [0], np.zeros(3, int), np.zeros((1, 2), int), np.zeros(2), "ab", np.array([1 << 60, 0])],
 )
 def test_steps_return_an_array_of_whole_numbers_one_for_each_law(wrong):
     subject = Subject(
@@ -93,10 +100,15 @@ def test_steps_return_an_array_of_whole_numbers_one_for_each_law(wrong):
 
 def test_answers_beyond_64_bits_do_not_wrap():
     subject = Subject(
-        laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: v, cost=Pure(epsilon=1), sensitivity=COUNTING
+        laws=[DiscreteLaplace(Fraction(1))],
+        decide=lambda v: v,
+        cost=Pure(epsilon=1),
+        sensitivity=COUNTING,
     )
     with pytest.raises(InvalidParameter, match=r"at most 2\^53 steps"):
-        audit.exact(subject, answers_a=np.array([2**63 - 1]), answers_b=np.array([2**63], dtype=np.uint64))
+        audit.exact(
+            subject, answers_a=np.array([2**63 - 1]), answers_b=np.array([2**63], dtype=np.uint64)
+        )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +127,10 @@ def test_answers_beyond_64_bits_do_not_wrap():
 def test_what_a_subject_is_made_of_is_checked(change, words):
     with pytest.raises(InvalidParameter, match=words):
         Subject(
-            **({"laws": [Finite([1, 1])], "cost": Pure(epsilon=1), "play": lambda bit, z: z[:, 0]} | change)
+            **(
+                {"laws": [Finite([1, 1])], "cost": Pure(epsilon=1), "play": lambda bit, z: z[:, 0]}
+                | change
+            )
         )
 
 
@@ -124,7 +139,9 @@ def test_a_law_that_is_stated_is_called_so_and_is_one():
 
     def report(*law):
         subject = Subject(
-            laws=[], stated=lambda bit: [(each, (mass, mass)) for each, mass in law], cost=Pure(epsilon=1)
+            laws=[],
+            stated=lambda bit: [(each, (mass, mass)) for each, mass in law],
+            cost=Pure(epsilon=1),
         )
         return audit.exact(subject, answers_a=0, answers_b=1)
 
@@ -150,7 +167,9 @@ def test_costs_of_outputs_are_costs(wrong):
 
 
 def test_a_class_has_no_cost_of_its_own():
-    with pytest.raises(InvalidParameter, match=r"partition must be None where each output has its own cost"):
+    with pytest.raises(
+        InvalidParameter, match=r"partition must be None where each output has its own cost"
+    ):
         audit.exact(
             coin(Pure(epsilon=2), cost_of=lambda o: Pure(epsilon=2)),
             answers_a=0,
@@ -166,7 +185,9 @@ def test_costs_of_outputs_mean_nothing_under_approximate_privacy():
 
 
 def test_a_partition_leaves_its_trace():
-    tells = Subject(laws=[Finite([1, 1])], play=lambda bit, z: z[:, 0] * 0 + bit, cost=Pure(epsilon=1))
+    tells = Subject(
+        laws=[Finite([1, 1])], play=lambda bit, z: z[:, 0] * 0 + bit, cost=Pure(epsilon=1)
+    )
     report = audit.exact(tells, answers_a=0, answers_b=1, partition=lambda output: 0)
     assert report.partitioned
     assert "every output" not in str(report)
@@ -182,7 +203,9 @@ def test_a_partition_leaves_its_trace():
 
 
 def test_neighbours_on_a_word_are_called_so():
-    assert "neighbours on your word" in str(audit.exact(coin(Pure(epsilon=2)), answers_a=0, answers_b=1))
+    assert "neighbours on your word" in str(
+        audit.exact(coin(Pure(epsilon=2)), answers_a=0, answers_b=1)
+    )
     assert "on your word" not in str(
         audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1)
     )
@@ -201,7 +224,9 @@ def test_bounds_are_shown_on_the_side_that_they_bound():
 
 def test_a_loss_is_never_below_nothing():
     report = audit.exact(
-        Subject(laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: v[:, 0] * 0, cost=Pure(epsilon=1)),
+        Subject(
+            laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: v[:, 0] * 0, cost=Pure(epsilon=1)
+        ),
         answers_a=[0],
         answers_b=[1],
     )
@@ -234,6 +259,10 @@ def test_the_witness_is_where_the_loss_is_and_the_overrun_where_the_claim_fails(
 
 
 def test_positions_of_numpy_have_json():
-    mechanism = audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1)
-    odd = replace(mechanism, witness=replace(mechanism.witness, answers_b={np.int64(1): Fraction(1, 2)}))
+    mechanism = audit.exact(
+        LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1
+    )
+    odd = replace(
+        mechanism, witness=replace(mechanism.witness, answers_b={np.int64(1): Fraction(1, 2)})
+    )
     assert json.loads(json.dumps(odd.to_dict()))["witness"]["answers_b"] == {"1": 0.5}

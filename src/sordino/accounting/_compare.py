@@ -30,8 +30,8 @@ _MOST_REFERENCE_WORK = 1 << 22
 class Route:
     """One way to an epsilon.
 
-    It has a name, the epsilon (inf if it has none), a note why it has none, and whether it is only a
-    reference.
+    It has a name, the epsilon (inf if it has none), a note why it has none, and whether it is only
+    a reference.
 
     Examples
     --------
@@ -48,13 +48,20 @@ class Route:
     def to_dict(self) -> dict[str, Any]:
         """Return name, epsilon (None for inf), note, and whether the row is only a reference."""
         epsilon = self.epsilon if self.epsilon < math.inf else None
-        return {"name": self.name, "epsilon": epsilon, "note": self.note, "reference": self.reference}
+        return {
+            "name": self.name,
+            "epsilon": epsilon,
+            "note": self.note,
+            "reference": self.reference,
+        }
 
 
 @final
 @dataclass(frozen=True)
 class Comparison:
-    """What a fixed batch costs at `delta` by each route; text as a table, rounded up, `to_dict` for machines.
+    """What a fixed batch costs at `delta` by each route.
+
+    Text as a table, rounded up, `to_dict` for machines.
 
     Examples
     --------
@@ -86,7 +93,9 @@ class Comparison:
             f"  {route.name:<6} {_write_epsilon(route.epsilon)}{route.note and f'  {route.note}'}".rstrip()
             for route in self.routes
         ]
-        return "\n".join([f"{digits(Fraction(count), 15)} costs at delta {self.delta:g}, epsilon by", *rows])
+        return "\n".join(
+            [f"{digits(Fraction(count), 15)} costs at delta {self.delta:g}, epsilon by", *rows]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the composition, delta and the routes as JSON-ready values."""
@@ -100,24 +109,26 @@ class Comparison:
 def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
     """Return the epsilon of a fixed batch at `delta` by every route.
 
-    The routes are sums, zCDP, RDP, exact sums of dominating pairs, and dp_accounting. The last is a reference
-    to look at: its rounding is measured and not proved, so `Comparison.epsilon` does not use it.
+    The routes are sums, zCDP, RDP, exact sums of dominating pairs, and dp_accounting. The last is a
+    reference to look at: its rounding is measured and not proved, so `Comparison.epsilon` does not
+    use it.
 
     Parameters
     ----------
     costs : list of costs or mechanisms
-        Fixed in advance: how many and with which parameters. Queries may depend on earlier answers. Equal
-        costs are listed as often as they are paid.
+        Fixed in advance: how many and with which parameters. Queries may depend on earlier answers.
+        Equal costs are listed as often as they are paid.
     delta : number
         In [0, 1).
     reference : bool
-        Whether to have the row of dp_accounting, which may take a second or two; it is left out with a note
-        where it would take longer.
+        Whether to have the row of dp_accounting, which may take a second or two; it is left out
+        with a note where it would take longer.
 
     Raises
     ------
     InvalidParameter
-        If something in the list is no cost, the costs are a set or a mapping, or delta is outside its range.
+        If something in the list is no cost, the costs are a set or a mapping, or delta is outside
+        its range.
 
     Examples
     --------
@@ -132,21 +143,28 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
         checked_delta(delta),
         TRUTH("compare.reference", reference),
     )
-    # Failures are set aside once for all routes: each is about the parts as they are when none fails.
+    # Failures are set aside once for all routes: each is about the parts as they are when none
+    # fails.
     failing, firm = split_failures(count_parts(total))
     whole = Composition(firm)
 
     def route(name: str, epsilon_at: Callable[[float], float], note: str) -> Route:
         epsilon = kept_epsilon(failing, at, epsilon_at)
         missing = (
-            "" if epsilon < math.inf else note if at >= failing else "the deltas of the parts exceed delta"
+            ""
+            if epsilon < math.inf
+            else note
+            if at >= failing
+            else "the deltas of the parts exceed delta"
         )
         return Route(name, epsilon, missing)
 
     routes = (
         # A sum of pure epsilons holds at every delta.
         route("sum", lambda _: stated(whole.pure()), "a part has no pure epsilon"),
-        route("zCDP", lambda left: _epsilon_by_zcdp(whole, left), "a part has no rho, or delta is 0"),
+        route(
+            "zCDP", lambda left: _epsilon_by_zcdp(whole, left), "a part has no rho, or delta is 0"
+        ),
         route(
             "RDP",
             lambda left: rdp_epsilon(summed_rdp(firm), left) if left else math.inf,
@@ -158,11 +176,14 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
             "a part has no dominating pair, or the sums have too many points",
         ),
     )
-    return Comparison(total, float(at), (*routes, _reference_route(total, at)) if wanted else routes)
+    return Comparison(
+        total, float(at), (*routes, _reference_route(total, at)) if wanted else routes
+    )
 
 
 def _epsilon_by_zcdp(whole: Composition, delta: float) -> float:
-    # A float is inf, or a sum that was rounded up: as a rho it would be read as its shortest decimal.
+    # A float is inf, or a sum that was rounded up: as a rho it would be read as its shortest
+    # decimal.
     rho = whole.zcdp()
     return math.inf if isinstance(rho, float) or not delta else ZCDP(rho=rho).epsilon(delta)
 
@@ -178,7 +199,10 @@ def _reference_route(total: Cost, delta: Fraction) -> Route:
         if delta <= SLACK:
             epsilon, note = math.inf, f"it is not accurate to {SLACK:g} in delta"
         elif work_of(parts, _REFERENCE_INTERVAL) > _MOST_REFERENCE_WORK:
-            epsilon, note = math.inf, "it would take too long; use accounting.pld with a larger interval"
+            epsilon, note = (
+                math.inf,
+                "it would take too long; use accounting.pld with a larger interval",
+            )
         else:
             epsilon, note = (
                 distribution_of(parts, _REFERENCE_INTERVAL, "pld").epsilon(float(delta)),

@@ -1,10 +1,10 @@
 """Privacy loss distributions of a fixed batch by dp_accounting, as a reference (extra `dp-accounting`).
 
-Every part enters through its own dominating pair and losses are rounded up. The package sums by fast Fourier
-transforms and does not round their error up; where it was measured it was at most 3e-13 in delta. So `SLACK`
-is added to every delta, which is a margin and no proof. This is a reference, and no epsilon of this library
-rests on it. Nothing here goes through the events of that package, whose accountant ignores the count of
-randomized response.
+Every part enters through its own dominating pair and losses are rounded up. The package sums by
+fast Fourier transforms and does not round their error up; where it was measured it was at most
+3e-13 in delta. So `SLACK` is added to every delta, which is a margin and no proof. This is a
+reference, and no epsilon of this library rests on it. Nothing here goes through the events of that
+package, whose accountant ignores the count of randomized response.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class LossDistribution:
         """
         # A part of delta is kept back for what the sums may have lost.
         left = round_down(checked_delta(delta) - Fraction(repr(SLACK)))
-        return max(0.0, float(self.distribution.get_epsilon_for_delta(left))) if left > 0 else math.inf
+        return (
+            max(0.0, float(self.distribution.get_epsilon_for_delta(left))) if left > 0 else math.inf
+        )
 
     def delta(self, epsilon: float) -> float:
         """Return a delta at `epsilon` in [0, inf].
@@ -85,18 +87,19 @@ class LossDistribution:
 def pld(costs: Any, *, interval: Number = 1e-4) -> LossDistribution:
     """Return the privacy loss distribution of a fixed batch of costs by dp_accounting, as a reference.
 
-    Its deltas carry a margin of 1e-11 for sums that dp_accounting does not round up; the margin is measured
-    and not proved.
+    Its deltas carry a margin of 1e-11 for sums that dp_accounting does not round up; the margin is
+    measured and not proved.
 
     Parameters
     ----------
     costs : list of costs or mechanisms
-        Fixed in advance. Pure, Range, BoundedRange, RandomizedChoice and Approximate have a dominating pair.
-        For a GumbelStage no least one is known: it gets one whose deltas lie a little above its own. An RDP
-        with a pure epsilon has that of the epsilon; ZCDP and other RDP have none and are refused.
+        Fixed in advance. Pure, Range, BoundedRange, RandomizedChoice and Approximate have a
+        dominating pair. For a GumbelStage no least one is known: it gets one whose deltas lie a
+        little above its own. An RDP with a pure epsilon has that of the epsilon; ZCDP and other RDP
+        have none and are refused.
     interval : number
-        In (0, 1], in nats: losses are rounded up to its multiples. A tenth of it takes about ten times as
-        long.
+        In (0, 1], in nats: losses are rounded up to its multiples. A tenth of it takes about ten
+        times as long.
 
     Raises
     ------
@@ -136,7 +139,9 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
         )
     library = dp_accounting("dp_accounting.pld.privacy_loss_distribution", caller)
     texts = {
-        part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None
+        part.orientation
+        for part, _ in parts
+        if isinstance(part, Range) and part.orientation is not None
     }
     # Parts are ordered alike only if there is one text; with several, the order of each may turn.
     aligned = texts if len(texts) == 1 else set()
@@ -150,13 +155,17 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
     # In pairs of about equal length: one after the other would take the square of their number.
     while len(sums) > 1:
         sums = [
-            sums[i].compose(sums[i + 1]) if i + 1 < len(sums) else sums[i] for i in range(0, len(sums), 2)
+            sums[i].compose(sums[i + 1]) if i + 1 < len(sums) else sums[i]
+            for i in range(0, len(sums), 2)
         ]
     return LossDistribution(sums[0] if sums else library.identity(float(width)), float(width))
 
 
 def work_of(parts: Parts, width: Fraction) -> Fraction:
-    """Return about how many intervals all sums of a batch have together; 0 if a part has no finite loss."""
+    """Return about how many intervals all sums of a batch have together.
+
+    0 if a part has no finite loss.
+    """
     named = _name_laws(parts)
     if not all(isinstance(part, _WITH_LAW) for part, _ in named):
         return Fraction(0)
@@ -221,7 +230,11 @@ def _distribution_of_part(part: Cost, width: Fraction) -> Any:
 def _distribution_of_turning(other: Fraction, top: Fraction, count: int, width: Fraction) -> Any:
     """Return the distribution of all intervals with the ends `other` < `top` whose order may turn."""
     step = float(width)
-    grid = find_grid(other, top, count, _TURNING_CELLS) if count > 1 and count * top < LARGEST else None
+    grid = (
+        find_grid(other, top, count, _TURNING_CELLS)
+        if count > 1 and count * top < LARGEST
+        else None
+    )
     if grid is not None:
         masses = turning_masses(top, count, grid)
         reach = count * grid.most
@@ -229,8 +242,8 @@ def _distribution_of_turning(other: Fraction, top: Fraction, count: int, width: 
         losses = [round_up(cell * place) for place in range(-reach, reach + 1)]
         return _distribution_of_points(losses, masses, step)
     low, high = round_up(other), round_up(top)
-    # Both mirror images at once: with some probability nothing is learned, else randomized response of
-    # the larger end.
+    # Both mirror images at once: with some probability nothing is learned, else randomized response
+    # of the larger end.
     whole = math.log(-math.expm1(-(low + high)))
     at_high = math.log(-math.expm1(-low)) - whole
     nothing = -low + math.log(-math.expm1(low - high)) - whole if low < high else -math.inf

@@ -18,10 +18,11 @@ from sordino.errors import InvalidParameter
 def to_dp_events(costs: Any) -> Any:
     """Return a `ComposedDpEvent` that stands for a fixed batch of costs.
 
-    Account for it with `NeighboringRelation.REPLACE_ONE`, whatever your own neighbors are: the events only
-    carry numbers. Pure costs become randomized response, listed one by one, because `PLDAccountant` ignores
-    counts of it; under `REPLACE_SPECIAL` it would report too little, and Laplace noise is no stand-in for a
-    pure cost. All other costs become (xi, rho)-zCDP events, which only `RdpAccountant` takes.
+    Account for it with `NeighboringRelation.REPLACE_ONE`, whatever your own neighbors are: the
+    events only carry numbers. Pure costs become randomized response, listed one by one, because
+    `PLDAccountant` ignores counts of it; under `REPLACE_SPECIAL` it would report too little, and
+    Laplace noise is no stand-in for a pure cost. All other costs become (xi, rho)-zCDP events,
+    which only `RdpAccountant` takes.
 
     Parameters
     ----------
@@ -61,12 +62,17 @@ def to_dp_events(costs: Any) -> Any:
             ] * count
         else:
             slope, level = _bounding_line(part)
-            events.append(library.ZCDpEvent(rho=round_up(count * slope), xi=round_up(count * level)))
+            events.append(
+                library.ZCDpEvent(rho=round_up(count * slope), xi=round_up(count * level))
+            )
     return library.ComposedDpEvent(events)
 
 
 def _random_answer_share(epsilon: float) -> float:
-    """Return the share of answers that randomized response draws anew, rounded down: 2/(1 + e^epsilon)."""
+    """Return the share of answers that randomized response draws anew, rounded down.
+
+    2/(1 + e^epsilon).
+    """
     # Down, because less noise costs more; and by e^-epsilon, which never overflows.
     return 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon)) * (1 - 1e-15)
 
@@ -79,6 +85,7 @@ def _bounding_line(part: Cost) -> tuple[Any, Any]:
         return part.rho + noise, part.constant
     if isinstance(part, Approximate | ApproximateZCDP) or part.zcdp() == math.inf:
         raise InvalidParameter(
-            f"dp_accounting has no event for {part!r}; use accounting.pld or compose(...).epsilon(delta)."
+            f"dp_accounting has no event for {part!r}; use accounting.pld or "
+            "compose(...).epsilon(delta)."
         )
     return part.zcdp(), 0

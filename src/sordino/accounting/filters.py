@@ -1,8 +1,8 @@
 """Filters: limits, fixed in advance, for releases whose costs may depend on what was released before.
 
-Claim: while a filter lets costs through, all releases together keep its guarantee, however their costs and
-their number were chosen [rogers2016; feldman2021; whitehouse2023].
-Proof: docs/proofs/filters.md.
+Claim: while a filter lets costs through, all releases together keep its guarantee, however their
+costs and their number were chosen [rogers2016; feldman2021; whitehouse2023]. Proof:
+docs/proofs/filters.md.
 
 What is not claimed: docs/explanation/what-a-filter-may-promise.md.
 """
@@ -31,9 +31,12 @@ Amounts = TypeVar("Amounts")
 
 @final
 class LimitedSums:
-    """Exact sums under fixed limits, one for each unit; adding is all or nothing, also between threads.
+    """Exact sums under fixed limits, one for each unit.
 
-    It works in the process that made it only: after a fork each copy would let the whole limit through.
+    Adding is all or nothing, also between threads.
+
+    It works in the process that made it only: after a fork each copy would let the whole limit
+    through.
     """
 
     def __init__(self, **limits: Fraction) -> None:
@@ -72,7 +75,8 @@ class LimitedSums:
         with self._lock:
             if self._busy:
                 raise BudgetExceeded(
-                    "A filter lets no cost through in a signal handler in the middle of another one. Nothing "
+                    "A filter lets no cost through in a signal handler in the middle of another "
+                    "one. Nothing "
                     "was charged."
                 )
             try:
@@ -105,8 +109,8 @@ class LimitedSums:
 class Filter(ABC, Generic[Amounts]):
     """One budget, whose limits are fixed in advance: what all filters have.
 
-    It works in the process that made it, where all threads share it; after a fork the copy lets nothing
-    through.
+    It works in the process that made it, where all threads share it; after a fork the copy lets
+    nothing through.
     """
 
     def __init__(self, **limits: Fraction) -> None:
@@ -122,7 +126,8 @@ class Filter(ABC, Generic[Amounts]):
         limits = [f"{unit}={digits(limit)}" for unit, limit in self._sums.limits.items()]
         spent = ", ".join(map(digits, self._sums.spent.values()))
         return (
-            f"{type(self).__name__}({', '.join(limits)}, spent={spent if len(limits) == 1 else f'({spent})'})"
+            f"{type(self).__name__}({', '.join(limits)}, "
+            f"spent={spent if len(limits) == 1 else f'({spent})'})"
         )
 
     def __reduce__(self) -> NoReturn:
@@ -154,7 +159,10 @@ class Filter(ABC, Generic[Amounts]):
         self._sums.add(self._amounts_of(cost))
 
     def _amounts_of(self, cost: Any) -> dict[str, Fraction]:
-        """Return what a cost, or a mechanism's, takes of each limit; refuse one without an exact amount."""
+        """Return what a cost, or a mechanism's, takes of each limit.
+
+        Refuse one without an exact amount.
+        """
         caller, kind = type(self).__name__, type(cost).__name__
         amounts = {}
         for unit, (amount, view) in self._views_of(cost_of(cost, caller)).items():
@@ -170,7 +178,8 @@ class Filter(ABC, Generic[Amounts]):
 
     def _convert(self, whole: Cost, delta: float) -> Cost:
         """Return the guarantee of the limits itself, or its one conversion at a `delta` above 0."""
-        # Of the limits, which were fixed in advance: an epsilon of what was spent is not claimed (filters).
+        # Of the limits, which were fixed in advance: an epsilon of what was spent is not claimed
+        # (filters).
         share = checked_delta(delta)
         if share == 0:
             return whole
@@ -195,8 +204,8 @@ class Filter(ABC, Generic[Amounts]):
 class PureFilter(Filter[Fraction]):
     """Lets costs through while their pure epsilons add up to at most `epsilon`.
 
-    It works in the process that made it, where all threads share it; after a fork the copy lets nothing
-    through.
+    It works in the process that made it, where all threads share it; after a fork the copy lets
+    nothing through.
 
     Parameters
     ----------
@@ -278,8 +287,8 @@ class ZCDPFilter(Filter[Fraction]):
 class RDPFilter(Filter[tuple[Fraction, ...]]):
     """Lets costs through while their Rényi divergences stay within the limit at every tracked order.
 
-    It stops as soon as any order would pass its limit. Stopping only when all of them do is not proved to be
-    private.
+    It stops as soon as any order would pass its limit. Stopping only when all of them do is not
+    proved to be private.
 
     Parameters
     ----------
@@ -309,7 +318,8 @@ class RDPFilter(Filter[tuple[Fraction, ...]]):
         # Increasing, so that none appears twice: two limits of one order would be one entry below.
         if not known or any(a >= b for a, b in pairwise(known)):
             raise InvalidParameter(
-                f"RDPFilter.orders must be at least one number, increasing; got {len(known)} that are not."
+                f"RDPFilter.orders must be at least one number, increasing; got {len(known)} that "
+                "are not."
             )
         bounds = [POSITIVE("RDPFilter.limits", limit) for limit in limits]
         if len(bounds) != len(known):
@@ -324,7 +334,8 @@ class RDPFilter(Filter[tuple[Fraction, ...]]):
 
     def __repr__(self) -> str:
         limits = ", ".join(
-            f"{digits(order)}: {digits(self._sums.limits[unit])}" for unit, order in self._orders.items()
+            f"{digits(order)}: {digits(self._sums.limits[unit])}"
+            for unit, order in self._orders.items()
         )
         return f"RDPFilter({{{limits}}})"
 
@@ -354,8 +365,8 @@ class RDPFilter(Filter[tuple[Fraction, ...]]):
 class ApproximateFilter(Filter[tuple[Fraction, Fraction]]):
     """Lets costs through while their epsilons and their deltas each add up to at most the limit.
 
-    It takes pure and (epsilon, delta) costs. Convert a concentrated cost first, at a delta of your choice:
-    `Approximate(epsilon=c.epsilon(delta), delta=delta)`.
+    It takes pure and (epsilon, delta) costs. Convert a concentrated cost first, at a delta of your
+    choice: `Approximate(epsilon=c.epsilon(delta), delta=delta)`.
 
     Parameters
     ----------
@@ -393,6 +404,7 @@ class ApproximateFilter(Filter[tuple[Fraction, Fraction]]):
         return amounts["epsilon"], amounts["delta"]
 
     def _views_of(self, cost: Cost) -> dict[str, tuple[Fraction | float, str]]:
-        # Both sums are needed: the proof goes by induction over the two budgets that are left (filters).
+        # Both sums are needed: the proof goes by induction over the two budgets that are left
+        # (filters).
         epsilon, delta = approximate_sums(cost)
         return {"epsilon": (epsilon, "an (epsilon, delta) of its own"), "delta": (delta, "a delta")}

@@ -64,7 +64,9 @@ def exact_rdp(parts: Parts, orders: Iterable[Fraction]) -> list[Fraction | float
     def at(order: Fraction) -> Fraction | float:
         # The order is rounded up: a divergence never falls with the order.
         reached = round_up(order)
-        values = [(many(reached), 1)] if many else [(part.rdp(reached), count) for part, count in curves]
+        values = (
+            [(many(reached), 1)] if many else [(part.rdp(reached), count) for part, count in curves]
+        )
         if not all(value < math.inf for value, _ in values):
             return math.inf
         return sum((count * Fraction(value) for value, count in values), rho * order)
@@ -78,8 +80,11 @@ def approximate_sums(cost: Cost) -> tuple[Fraction | float, Fraction]:
     The first is inf if a part has neither a pure epsilon nor an (epsilon, delta) pair.
     """
     parts = count_parts(cost)
-    delta = sum((count * part.delta_ for part, count in parts if isinstance(part, Approximate)), Fraction(0))
+    delta = sum(
+        (count * part.delta_ for part, count in parts if isinstance(part, Approximate)), Fraction(0)
+    )
     epsilon = summed(
-        (part.epsilon_ if isinstance(part, Approximate) else part.pure(), count) for part, count in parts
+        (part.epsilon_ if isinstance(part, Approximate) else part.pure(), count)
+        for part, count in parts
     )
     return epsilon, delta

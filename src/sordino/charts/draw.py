@@ -1,4 +1,7 @@
-"""Makes pictures of what is drawn: SVG for a page, a chart of altair for a notebook. Both are an extra."""
+"""Makes pictures of what is drawn: SVG for a page, a chart of altair for a notebook.
+
+Both are an extra.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,9 @@ def make_chart(figure: Figure) -> alt.Chart | alt.LayerChart:
 
 
 def draw_svg(figure: Figure, *, named_by: str) -> str:
-    """Return a figure as SVG to be put into a page: it loads nothing, and takes its colors from the page.
+    """Return a figure as SVG to be put into a page.
+
+    It loads nothing, and takes its colors from the page.
 
     Parameters
     ----------
@@ -76,8 +81,8 @@ def draw_svg(figure: Figure, *, named_by: str) -> str:
     """
     texts = [mark.label for mark in figure.marks]
     marks = tuple(replace(mark, label=f"@{place}") for place, mark in enumerate(figure.marks))
-    # What draws never sees a text of somebody else: one that it cannot read ends the whole process. It draws
-    # a number for each, and the texts are put there afterwards.
+    # What draws never sees a text of somebody else: one that it cannot read ends the whole process.
+    # It draws a number for each, and the texts are put there afterwards.
     masked = replace(
         figure,
         marks=marks,

@@ -15,7 +15,8 @@ Form = Literal["whiskers", "bars", "curve", "names", "spread", "steps"]
 """Dots or bars with whiskers, a curve of quantiles, names alone, how often values occur, stairs."""
 
 MOST_MARKS = 30
-"""So many rows are drawn: more cannot be told apart on a phone. The table of a report has the others."""
+"""So many rows are drawn: more cannot be told apart on a phone. The table of a report has the
+others."""
 MOST_LETTERS = 20
 """Of a label in a picture; the table has all of it. A wide letter, as of Chinese, counts as two."""
 _MOST_TITLE = 40
@@ -27,7 +28,8 @@ _BINS = 20
 # Where a row has its label, and where its figure: the first of these names that it has.
 _LABELS = ("item", "name", "label", "labels", "row", "indices", "index")
 _VALUES = ("estimate", "value", "values", "estimates", "gap", "gaps", "p_value")
-# Kinds of releases whose figures are lengths from zero, and complete: there bars say no more than is true.
+# Kinds of releases whose figures are lengths from zero, and complete: there bars say no more than
+# is true.
 _BARS = frozenset({"histogram", "Histogram", "UnlistedCounts"})
 
 
@@ -138,7 +140,9 @@ def read_figure(
         form = "bars" if kind in _BARS else "whiskers"
     drawn = rows[:MOST_MARKS]
     labels = shorten_labels([_name_row(row, label, place, kind) for place, row in enumerate(drawn)])
-    marks = tuple(_read_mark(row, found, text, form) for row, text in zip(drawn, labels, strict=True))
+    marks = tuple(
+        _read_mark(row, found, text, form) for row, text in zip(drawn, labels, strict=True)
+    )
     return Figure(
         form=form,
         marks=marks,
@@ -151,22 +155,33 @@ def read_figure(
 
 
 def find_drawn_ends(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """Return between which ends the figure of a row lies, of all rows as they are; None where none is known.
+    """Return between which ends the figure of a row lies, of all rows as they are.
 
-    Its `low` and `high` may be about something else: numbers that were moved into a clip, or some rows of
-    each unit. Then there are other ends for the figure itself, and what is not known of them is not drawn.
+    None where none is known.
+
+    Its `low` and `high` may be about something else: numbers that were moved into a clip, or some
+    rows of each unit. Then there are other ends for the figure itself, and what is not known of
+    them is not drawn.
     """
     low, high = as_number(row.get("low")), as_number(row.get("high"))
     if "true_low" in row or "true_high" in row:
         true_low, true_high = as_number(row.get("true_low")), as_number(row.get("true_high"))
         # Where both are known they are those of the interval, cut at what a count may be.
-        return (low, high) if true_low is not None and true_high is not None else (true_low, true_high)
-    return (None, None) if row.get("clip") is not None or row.get("clip_high") is not None else (low, high)
+        return (
+            (low, high) if true_low is not None and true_high is not None else (true_low, true_high)
+        )
+    return (
+        (None, None)
+        if row.get("clip") is not None or row.get("clip_high") is not None
+        else (low, high)
+    )
 
 
 def _fold_label(notes: Sequence[str]) -> tuple[str, ...]:
     """Return sentences as lines that fit above a picture."""
-    return tuple(line for note in notes for line in wrap(escape_controls(note), _MOST_NOTE)[:_NOTE_LINES])
+    return tuple(
+        line for note in notes for line in wrap(escape_controls(note), _MOST_NOTE)[:_NOTE_LINES]
+    )
 
 
 def as_number(value: Any) -> float | None:
@@ -224,14 +239,25 @@ def _find_name(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str |
 
 
 def _find_row_number(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the first name under which every row has a number; some releases call their figure otherwise."""
+    """Return the first name under which every row has a number.
+
+    Some releases call their figure otherwise.
+    """
     names = [name for name in (rows[0] if rows else ()) if name not in (*_LABELS, "rank", "q")]
-    return next((name for name in names if all(as_number(row.get(name)) is not None for row in rows)), None)
+    return next(
+        (name for name in names if all(as_number(row.get(name)) is not None for row in rows)), None
+    )
 
 
 def _say_name(found: str | None) -> str:
     lead = "lead over the next"
-    said = {"values": "value", "gaps": lead, "gap": lead, "estimates": "estimate", "p_value": "p-value"}
+    said = {
+        "values": "value",
+        "gaps": lead,
+        "gap": lead,
+        "estimates": "estimate",
+        "p_value": "p-value",
+    }
     return "" if found is None else said.get(found, found)
 
 
@@ -241,7 +267,9 @@ def _is_curve(rows: Sequence[Mapping[str, Any]]) -> bool:
     plain = all(share is not None and 0 <= share <= 1 for share in shares) and not any(
         "item" in row for row in rows
     )
-    return plain and len(rows) > 1 and all(as_drawn(row.get("estimate")) is not None for row in rows)
+    return (
+        plain and len(rows) > 1 and all(as_drawn(row.get("estimate")) is not None for row in rows)
+    )
 
 
 def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) -> str:
@@ -253,7 +281,9 @@ def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) 
     own = next((row[name] for name in ("figure", "count") if isinstance(row.get(name), str)), None)
     if not parts and own is not None:
         parts.append(own)
-    return ", ".join(parts) or (str(place + 1) if place or kind in {"Values", "RandomizedResponse"} else kind)
+    return ", ".join(parts) or (
+        str(place + 1) if place or kind in {"Values", "RandomizedResponse"} else kind
+    )
 
 
 def _read_mark(row: Mapping[str, Any], found: str | None, label: str, form: Form) -> Mark:
@@ -269,7 +299,10 @@ def _read_mark(row: Mapping[str, Any], found: str | None, label: str, form: Form
 
 
 def _count_values(values: Sequence[float], name: str) -> Figure:
-    """Return how often released values lie in each of some equal steps: there are too many to draw each."""
+    """Return how often released values lie in each of some equal steps.
+
+    There are too many to draw each.
+    """
     least, most = min(values, default=0.0), max(values, default=0.0)
     # Divided before they are subtracted: the difference of two floats may be none.
     width = most / _BINS - least / _BINS or 1.0
@@ -277,7 +310,14 @@ def _count_values(values: Sequence[float], name: str) -> Figure:
     for value in values:
         counts[min(int(value / width - least / width), _BINS - 1)] += 1
     marks = tuple(
-        Mark(label=str(place), value=float(count), at=least + place * width, high=least + (place + 1) * width)
+        Mark(
+            label=str(place),
+            value=float(count),
+            at=least + place * width,
+            high=least + (place + 1) * width,
+        )
         for place, count in enumerate(counts)
     )
-    return Figure(form="spread", marks=marks, total=len(values), value_name="how many", label_name=name)
+    return Figure(
+        form="spread", marks=marks, total=len(values), value_name="how many", label_name=name
+    )

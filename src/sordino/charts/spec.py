@@ -1,4 +1,7 @@
-"""How figures are drawn, in the grammar of Vega-Lite: plain values, which take no library to say."""
+"""How figures are drawn, in the grammar of Vega-Lite.
+
+Plain values, which take no library to say.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,32 @@ Spec = dict[str, Any]
 
 WIDTH = 380
 """Of a picture with its labels, in pixels: on a phone its letters can still be read."""
-INK, QUIET, GRID, MARK, FILL, LINE = "#1d2733", "#526070", "#d9dee4", "#143a50", "#4f94be", "#b3460d"
-"""Letters, axes, lines of the grid, dots and whiskers, bars, the number that figures are compared with."""
+INK, QUIET, GRID, MARK, FILL, LINE = (
+    "#1d2733",
+    "#526070",
+    "#d9dee4",
+    "#143a50",
+    "#4f94be",
+    "#b3460d",
+)
+"""Letters, axes, lines of the grid, dots and whiskers, bars, the number that figures are compared
+with."""
 _ROW, _TALL = 26, 240
 _LETTER, _NUMBERS, _MARGIN = 8, 60, 20
-"""How wide a letter of a label may be, the numbers of an axis, and what is around a picture; in pixels."""
+"""How wide a letter of a label may be, the numbers of an axis, and what is around a picture; in
+pixels."""
 _END, _OPEN = "stroke", "triangle"
 """Shapes of the two ends of a whisker: it ends there, or nothing bounds it."""
 _ROOM = 0.04
-"""Beyond the largest figure there is so much room, as a share of the range: an arrow stands there."""
+"""Beyond the largest figure there is so much room, as a share of the range: an arrow stands
+there."""
 
 
 def build_spec(figure: Figure, *, width: int = WIDTH) -> Spec:
     """Return how a figure is drawn, as Vega-Lite says it.
 
-    Labels are data in it, and never a part of an expression: whatever they hold, they are drawn as they are.
+    Labels are data in it, and never a part of an expression: whatever they hold, they are drawn as
+    they are.
 
     Parameters
     ----------
@@ -70,7 +84,13 @@ _AXIS = {
     "labelOverlap": "greedy",
     "labelSeparation": 16,
 }
-_TITLE = {"anchor": "start", "frame": "group", "fontSize": 12, "fontWeight": "normal", "color": QUIET}
+_TITLE = {
+    "anchor": "start",
+    "frame": "group",
+    "fontSize": 12,
+    "fontWeight": "normal",
+    "color": QUIET,
+}
 _CONFIG = {
     "font": "sans-serif",
     "view": {"stroke": None},
@@ -91,7 +111,7 @@ def _draw_nothing() -> Spec:
     }
 
 
-# ---- rows with labels --------------------------------------------------------------------------------------
+# ---- rows with labels ----------------------------------------------------------------------------
 
 
 def _draw_rows(figure: Figure) -> Spec:
@@ -100,7 +120,8 @@ def _draw_rows(figure: Figure) -> Spec:
     numbers = [number for row in values for name, number in row.items() if name != "label"]
     numbers += [] if figure.line is None else [figure.line]
     bars = figure.form == "bars"
-    # Several figures are compared by their distance from zero; a single one with its own interval alone.
+    # Several figures are compared by their distance from zero; a single one with its own interval
+    # alone.
     from_zero = bars or (len(values) > 1 and min(numbers, default=0.0) >= 0)
     least, most = _find_axis_range(numbers, from_zero=from_zero)
     rows, across = _place_labels(figure), _place_numbers(figure, least, most)
@@ -127,7 +148,9 @@ def _list_layer(values: list[Spec], mark: Spec, encoding: Spec) -> list[Spec]:
 def _list_known(mark: Mark) -> Spec:
     """Return a row as the picture has it; what is not known is left out."""
     known = {"value": mark.value, "low": mark.low, "high": mark.high}
-    return {"label": mark.label} | {name: number for name, number in known.items() if number is not None}
+    return {"label": mark.label} | {
+        name: number for name, number in known.items() if number is not None
+    }
 
 
 def _find_axis_range(numbers: list[float], *, from_zero: bool) -> tuple[float, float]:
@@ -156,7 +179,13 @@ def _measure_labels(figure: Figure) -> int:
 
 def _place_labels(figure: Figure) -> Spec:
     """Return the axis of labels, in the order of the release; each of them is shown."""
-    axis: Spec = {"title": None, "labelOverlap": False, "domain": False, "ticks": False, "labelPadding": 8}
+    axis: Spec = {
+        "title": None,
+        "labelOverlap": False,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 8,
+    }
     axis |= {"minExtent": _measure_labels(figure), "labelLimit": 0}
     scale = {"domain": [mark.label for mark in figure.marks]}
     return {"field": "label", "type": "nominal", "scale": scale, "axis": axis}
@@ -185,13 +214,17 @@ def _find_ends(figure: Figure) -> tuple[float, float]:
     """Return the least and the largest number of a picture."""
     spread = figure.form == "spread"
     numbers = [
-        number for mark in figure.marks for number in ((mark.at, mark.high) if spread else (mark.value,))
+        number
+        for mark in figure.marks
+        for number in ((mark.at, mark.high) if spread else (mark.value,))
     ]
     known = [number for number in numbers if number is not None]
     return min(known, default=0.0), max(known, default=1.0)
 
 
-def _draw_whiskers(values: list[Spec], least: float, most: float, rows: Spec, across: Spec) -> list[Spec]:
+def _draw_whiskers(
+    values: list[Spec], least: float, most: float, rows: Spec, across: Spec
+) -> list[Spec]:
     """Return lines from end to end, a stroke across each end, and an arrow where nothing bounds it."""
     lines: list[Spec] = []
     ends: list[Spec] = []
@@ -199,11 +232,19 @@ def _draw_whiskers(values: list[Spec], least: float, most: float, rows: Spec, ac
         low, high = row.get("low"), row.get("high")
         if low is None and high is None:
             continue
-        label, left, right = row["label"], least if low is None else low, most if high is None else high
+        label, left, right = (
+            row["label"],
+            least if low is None else low,
+            most if high is None else high,
+        )
         lines.append({"label": label, "from": left, "to": right})
         # A stroke lies flat, and a triangle looks up, until they are turned.
-        ends.append({"label": label, "at": left, "shape": _END if low is not None else _OPEN, "angle": -90})
-        ends.append({"label": label, "at": right, "shape": _END if high is not None else _OPEN, "angle": 90})
+        ends.append(
+            {"label": label, "at": left, "shape": _END if low is not None else _OPEN, "angle": -90}
+        )
+        ends.append(
+            {"label": label, "at": right, "shape": _END if high is not None else _OPEN, "angle": 90}
+        )
     line = {"type": "rule", "color": MARK, "strokeWidth": 2}
     stroke = {
         "type": "point",
@@ -227,7 +268,11 @@ def _draw_whiskers(values: list[Spec], least: float, most: float, rows: Spec, ac
 def _draw_chart_line(line: float | None, axis: str, place: Spec) -> list[Spec]:
     """Return a dashed line at a public number; none if there is none."""
     dashes = {"type": "rule", "color": LINE, "strokeDash": [5, 4], "strokeWidth": 2}
-    return [] if line is None else _list_layer([{"line": line}], dashes, {axis: {**place, "field": "line"}})
+    return (
+        []
+        if line is None
+        else _list_layer([{"line": line}], dashes, {axis: {**place, "field": "line"}})
+    )
 
 
 def _draw_names(figure: Figure) -> Spec:
@@ -237,12 +282,19 @@ def _draw_names(figure: Figure) -> Spec:
     return {
         "height": {"step": _ROW},
         "data": {"values": values},
-        "mark": {"type": "point", "filled": True, "color": MARK, "opacity": 1, "size": 70, "xOffset": 8},
+        "mark": {
+            "type": "point",
+            "filled": True,
+            "color": MARK,
+            "opacity": 1,
+            "size": 70,
+            "xOffset": 8,
+        },
         "encoding": {"y": _place_labels(figure), "x": nowhere},
     }
 
 
-# ---- curves ------------------------------------------------------------------------------------------------
+# ---- curves --------------------------------------------------------------------------------------
 
 
 def _draw_curve(figure: Figure) -> Spec:
@@ -258,7 +310,8 @@ def _draw_curve(figure: Figure) -> Spec:
         "field": "value",
         "type": "quantitative",
         "scale": {"zero": False},
-        "axis": {"title": figure.value_name or None, "tickCount": 5} | _write_numbers(*_find_ends(figure)),
+        "axis": {"title": figure.value_name or None, "tickCount": 5}
+        | _write_numbers(*_find_ends(figure)),
     }
     ends = {"x": across, "y": {**up, "field": "low"}, "y2": {"field": "high"}}
     known = [row for row in values if "low" in row and "high" in row]
@@ -281,7 +334,8 @@ def _draw_spread(figure: Figure) -> Spec:
         "field": "from",
         "type": "quantitative",
         "scale": {"zero": False},
-        "axis": {"title": figure.label_name or None, "tickCount": 5} | _write_numbers(*_find_ends(figure)),
+        "axis": {"title": figure.label_name or None, "tickCount": 5}
+        | _write_numbers(*_find_ends(figure)),
     }
     up = {
         "field": "count",
@@ -309,7 +363,11 @@ def _draw_steps(figure: Figure) -> Spec:
         {"place": day if over_time else mark.at, "value": mark.value}
         for mark, day in zip(figure.marks, days, strict=True)
     ]
-    across: Spec = {"field": "place", "type": "quantitative", "axis": {"title": "charge", "tickMinStep": 1}}
+    across: Spec = {
+        "field": "place",
+        "type": "quantitative",
+        "axis": {"title": "charge", "tickMinStep": 1},
+    }
     if over_time:
         # In UTC, so that the same account is drawn alike wherever that is done.
         across = {

@@ -1,7 +1,10 @@
-"""The command `sordino`. Its stdout and its exit code are the release; stderr is for the data holder alone.
+"""The command `sordino`.
 
-Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6 a claim is
-broken, 7 released but not kept, 8 a run was paid before and cannot be finished, 1 a bug, 130 interrupted.
+Its stdout and its exit code are the release; stderr is for the data holder alone.
+
+Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6
+a claim is broken, 7 released but not kept, 8 a run was paid before and cannot be finished, 1 a bug,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from sordino.constraints import is_unicode
 from sordino.scrubbing import scrub
 
 BUG = (
-    "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged stays "
+    "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged "
+    "stays "
     "charged. Please report what you did, without data."
 )
 SYSTEM = (
@@ -36,17 +40,24 @@ SYSTEM = (
 )
 INTERRUPTED = "Interrupted. Nothing more is released; whatever was charged stays charged."
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
-# Each name with its module (and its name there) and its help. Importing a module may load an engine, and
-# `--help` must not. A command of another distribution has no module here; an extra of its name installs it.
+# Each name with its module (and its name there) and its help. Importing a module may load an
+# engine, and `--help` must not. A command of another distribution has no module here; an extra of
+# its name installs it.
 _COMMANDS: dict[str, tuple[str | None, str]] = {
     "top": ("top", "Release the items that the most units touch."),
-    "above": ("above", "Release the items, or the answers of a stream, that lie above a threshold."),
+    "above": (
+        "above",
+        "Release the items, or the answers of a stream, that lie above a threshold.",
+    ),
     "count": ("counts", "Release the number of rows, or of distinct units."),
     "histogram": ("counts", "Release the count of every item of a domain."),
     "quantile": ("numbers", "Release quantiles of a column of numbers."),
     "sum": ("numbers:total", "Release the sum of a column of numbers."),
     "mean": ("numbers", "Release the mean of a column of numbers."),
-    "variance": ("numbers", "Release the variance and the standard deviation of a column of numbers."),
+    "variance": (
+        "numbers",
+        "Release the variance and the standard deviation of a column of numbers.",
+    ),
     "remeasure": ("remeasure", "Measure a kept release again, and put both looks together."),
     "randomize": ("randomize", "Release a noisy report of every row of a column."),
     "select": ("select", "Release the best of some candidates with private scores."),
@@ -66,8 +77,8 @@ def _start_lightly() -> Iterator[None]:
     # What is imported stays: to look for garbage among it would only make the start longer.
     collecting = gc.isenabled()
     gc.disable()
-    # Nothing here multiplies matrices, and threads for that take a quarter of the start. The library asks
-    # once, when it is loaded; programs that a command starts are left alone.
+    # Nothing here multiplies matrices, and threads for that take a quarter of the start. The
+    # library asks once, when it is loaded; programs that a command starts are left alone.
     spared = _BLAS_THREADS not in os.environ
     if spared:
         os.environ[_BLAS_THREADS] = "1"
@@ -126,7 +137,8 @@ class _LazyGroup(SuggestingGroup):
 
 
 @click.group(
-    cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(package_name="sordino", message="%(version)s")
 def group() -> None:
@@ -158,7 +170,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         _prepare_run(sys.argv[1:] if arguments is None else arguments)
         group.main(
-            args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False
+            args=None if arguments is None else list(arguments),
+            prog_name="sordino",
+            standalone_mode=False,
         )
         sys.stdout.flush()
     # Whatever the error is, it may hold private rows. It ends as one fixed sentence.
@@ -193,7 +207,8 @@ def _prepare_run(arguments: Sequence[str]) -> None:
 def _open_null_stream() -> Any:
     """Return a stream that keeps nothing.
 
-    It stays open for the rest of the process. Nobody closes its descriptor, and so nobody warns of that.
+    It stays open for the rest of the process. Nobody closes its descriptor, and so nobody warns of
+    that.
     """
     return open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)
 
@@ -213,8 +228,8 @@ def _report_error(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    # An engine that is interrupted raises errors of its own. But if a signal came while a release was to be
-    # kept, the release was written: the job must know.
+    # An engine that is interrupted raises errors of its own. But if a signal came while a release
+    # was to be kept, the release was written: the job must know.
     written = isinstance(error, NotKeptError)
     if (_received_signals and not written) or isinstance(error, click.Abort | KeyboardInterrupt):
         say(INTERRUPTED)
@@ -264,8 +279,8 @@ def _flush_or_drop(place: int, stream: Any) -> None:
 
 def main() -> None:
     """Run the command and leave with its exit code."""
-    # What is raised where nobody can catch it (in a callback of an engine, in a finalizer) Python would print
-    # with all that stands there.
+    # What is raised where nobody can catch it (in a callback of an engine, in a finalizer) Python
+    # would print with all that stands there.
     sys.unraisablehook = lambda _: None
     _owns_process.append(True)
     try:

@@ -26,7 +26,13 @@ from sordino.cli.options import (
 )
 from sordino.cli.output import write_lines
 from sordino.cli.stderr import say
-from sordino.cli.table import TableOptions, plan_alone, refuse_shape, release_from_table, table_options
+from sordino.cli.table import (
+    TableOptions,
+    plan_alone,
+    refuse_shape,
+    release_from_table,
+    table_options,
+)
 from sordino.cli.text_options import CsvOptions
 from sordino.cli.work import (
     choose_entropy,
@@ -107,22 +113,26 @@ class VectorOptions:
 @statement_options
 @table_options
 @click.pass_context
-def above(ctx: click.Context, /, table: TableOptions, *, statement: StatementOptions, **asked: Any) -> None:
+def above(
+    ctx: click.Context, /, table: TableOptions, *, statement: StatementOptions, **asked: Any
+) -> None:
     """Release which items of a public domain more than T distinct units touch, in the order of the domain.
 
-    Where a unit has few items all are counted with noise, and those above T are released. Else they are asked
-    one after the other, those below cost nothing, and it stops after C.
+    Where a unit has few items all are counted with noise, and those above T are released. Else they
+    are asked one after the other, those below cost nothing, and it stops after C.
 
-    SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, duckdb:FILE#TABLE, excel:FILE#SHEET,
-    postgresql://...#TABLE or sc://HOST#CATALOG.SCHEMA.TABLE.
+    SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, duckdb:FILE#TABLE,
+    excel:FILE#SHEET, postgresql://...#TABLE or sc://HOST#CATALOG.SCHEMA.TABLE.
 
-    With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at
-    once. Labels and the number of fields are public; answers move by at most --sensitivity S between
-    neighbours (all in one direction: --monotone). It ends with the input, or when enough was found.
+    With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its
+    verdict at once. Labels and the number of fields are public; answers move by at most
+    --sensitivity S between neighbours (all in one direction: --monotone). It ends with the input,
+    or when enough was found.
     """
     stream = table.source == "-"
     for name in OF_TABLES if stream else OF_STREAMS:
-        # An option that nobody gave has its default: only what is on the command line was asked for.
+        # An option that nobody gave has its default: only what is on the command line was asked
+        # for.
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             which = "a table" if stream else "answers on standard input (SOURCE -)"
             [flag] = [param.opts[0] for param in ctx.command.params if param.name == name]
@@ -136,15 +146,17 @@ def above(ctx: click.Context, /, table: TableOptions, *, statement: StatementOpt
     release_from_table("above", table, asked)
 
 
-# ---- streams -----------------------------------------------------------------------------------------------
+# ---- streams -------------------------------------------------------------------------------------
 # Answers on standard input, each with its verdict at once: the loop of `sordino above -`.
 #
-# What is written depends on labels and verdicts alone. Verdicts are flushed before more input is waited for.
+# What is written depends on labels and verdicts alone. Verdicts are flushed before more input is
+# waited for.
 
 
 Line = Callable[[Answer, Verdict], str]
 LOWEST = (
-    "By rule, all that stands behind the first delimiter of a line is its answer, and what is no decimal "
+    "By rule, all that stands behind the first delimiter of a line is its answer, and what is no "
+    "decimal "
     "number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
 STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "simulated", "id")
@@ -165,7 +177,9 @@ def watch(
     refuse_shape(run)
     for name, limit in (("--memory-limit", csv.memory_limit), ("--temp-limit", csv.temp_limit)):
         if limit is not None:
-            raise InvalidParameter(f"{name} is for tables: answers on standard input are read one by one.")
+            raise InvalidParameter(
+                f"{name} is for tables: answers on standard input are read one by one."
+            )
     mechanism = _build_stream_mechanism(vector, statement, adjacency)
     form = make_csv_format(csv)
     if run.dry_run:
@@ -181,7 +195,8 @@ def watch(
     entropy = choose_entropy(run)
     chosen = choose_format(run.form)
     if not is_quiet(run.quiet):
-        # Said before a line is read, in the same words: whether the rule applies to any line is private.
+        # Said before a line is read, in the same words: whether the rule applies to any line is
+        # private.
         say(LOWEST)
     # The ledger keeps what is public about the stream, and no answer.
     detail = {
@@ -215,10 +230,13 @@ def watch(
     if chosen == "table":
         spent = float(stream.spent.pure())
         asked = (
-            f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of {float(mechanism.cost.pure()):.12g}. "
+            f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of "
+            f"{float(mechanism.cost.pure()):.12g}. "
             f"{adjacency}."
         )
-        write_lines([asked, *describe_receipt(payer.receipt), *([SIMULATED] if entropy.simulated else [])])
+        write_lines(
+            [asked, *describe_receipt(payer.receipt), *([SIMULATED] if entropy.simulated else [])]
+        )
 
 
 def _build_stream_mechanism(
@@ -254,8 +272,8 @@ def _choose_verdict_writer(form: str, adjacency: str, receipt: Receipt) -> tuple
         return [format_csv_line(STREAM_COLUMNS)], lambda answer, verdict: format_csv_line(
             _list_verdict_fields(answer, verdict, adjacency, receipt).values()
         )
-    # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
-    # label alone.
+    # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ
+    # in their label alone.
     ends: dict[bool, str] = {}
 
     def line(answer: Answer, verdict: Verdict) -> str:
@@ -287,4 +305,7 @@ def _list_verdict_fields(
 
 
 def _format_verdict(answer: Answer, verdict: Verdict) -> str:
-    return f"{format_cell(verdict.above):>5} {format_cell(verdict.gap):>14}  {escape_controls(answer.label)}"
+    return (
+        f"{format_cell(verdict.above):>5} {format_cell(verdict.gap):>14}  "
+        f"{escape_controls(answer.label)}"
+    )

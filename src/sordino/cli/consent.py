@@ -1,7 +1,7 @@
 """What a command does only if it is meant: to spend so much that a release hides nobody any more.
 
-Everything here is decided by public parameters, before a file is opened. It is the command that asks: who
-calls the library writes the number down in a program.
+Everything here is decided by public parameters, before a file is opened. It is the command that
+asks: who calls the library writes the number down in a program.
 """
 
 from __future__ import annotations
@@ -65,12 +65,15 @@ def require_small_delta(delta: Fraction, units: int | None, *, given: bool) -> N
     most = digits(MOST_DELTA) if limit == MOST_DELTA else f"1/{units}"
     among = "" if units is None else f": of {units:,} units {digits(units * delta)} on average"
     raise InvalidParameter(
-        f"--delta must be at most {most} unless --yes-i-mean-it is given. Who publishes each unit as it is "
+        f"--delta must be at most {most} unless --yes-i-mean-it is given. Who publishes each unit "
+        "as it is "
         f"with a probability of {digits(delta)} keeps that promise, too{among}."
     )
 
 
-def check_epsilon(ctx: click.Context, param: click.Parameter, epsilon: Fraction | None) -> Fraction | None:
+def check_epsilon(
+    ctx: click.Context, param: click.Parameter, epsilon: Fraction | None
+) -> Fraction | None:
     """Ask whether the epsilon of a release is meant: before anything else of the command is done.
 
     None where a goal says what it shall reach.
@@ -82,14 +85,20 @@ def check_epsilon(ctx: click.Context, param: click.Parameter, epsilon: Fraction 
         return None
     if wished is not None:
         raise InvalidParameter(
-            "--goal takes the place of --epsilon, which is looked for; got both. Leave one of them out."
+            "--goal takes the place of --epsilon, which is looked for; got both. Leave one of them "
+            "out."
         )
     require_consent("--epsilon", epsilon, MOST_EPSILON, given=ctx.params["consent"])
     return epsilon
 
 
-def check_delta(ctx: click.Context, _param: click.Parameter, delta: Fraction | None) -> Fraction | None:
-    """Ask whether the delta of a release is meant, as `check_epsilon` does; None where none is given."""
+def check_delta(
+    ctx: click.Context, _param: click.Parameter, delta: Fraction | None
+) -> Fraction | None:
+    """Ask whether the delta of a release is meant, as `check_epsilon` does.
+
+    None where none is given.
+    """
     if delta is not None:
         require_small_delta(delta, None, given=ctx.params["consent"])
     return delta

@@ -28,7 +28,7 @@ def count(table: TableOptions, *, units: bool, **asked: object) -> None:
 def histogram(table: TableOptions, **asked: object) -> None:
     """Release the count of distinct units of every item of a public domain.
 
-    One unit can touch every item, so the noise grows with the domain unless --row-is-unit or --max-rows
-    bounds that.
+    One unit can touch every item, so the noise grows with the domain unless --row-is-unit or
+    --max-rows bounds that.
     """
     release_from_table("histogram", table, asked)

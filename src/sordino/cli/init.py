@@ -45,7 +45,11 @@ _COLUMNS = ("item", "column", "by")
 @click.command("init", cls=Command)
 @SOURCE
 @click.option(
-    "--output", default="study.toml", show_default=True, metavar="FILE", help="The study; a new file."
+    "--output",
+    default="study.toml",
+    show_default=True,
+    metavar="FILE",
+    help="The study; a new file.",
 )
 @form_options
 def init(source: str, output: str, csv: CsvOptions) -> None:
@@ -100,13 +104,15 @@ def _name_from(folder: Path, source: str) -> str:
     return f"{named[1]}:{moved}" if named else moved
 
 
-# ---- questions ---------------------------------------------------------------------------------------------
+# ---- questions -----------------------------------------------------------------------------------
 
 
 def _ask(question: str, check: Callable[[str], T], default: str | None = None) -> T:
     """Ask until the answer is one; what is wrong with the others is said."""
     while True:
-        answer: str = click.prompt(question, default=default, err=True, type=str, show_default=bool(default))
+        answer: str = click.prompt(
+            question, default=default, err=True, type=str, show_default=bool(default)
+        )
         try:
             return check(answer.strip())
         except (InvalidParameter, LedgerError) as error:
@@ -116,7 +122,10 @@ def _ask(question: str, check: Callable[[str], T], default: str | None = None) -
 
 
 def _ask_all(opened: Source, source: str, folder: Path, name: str) -> dict[str, Any]:
-    say("Columns: " + ", ".join(f"{column} ({name_type(kind)})" for column, kind in opened.columns.items()))
+    say(
+        "Columns: "
+        + ", ".join(f"{column} ({name_type(kind)})" for column, kind in opened.columns.items())
+    )
     unit = _ask_unit(opened)
     epsilon = _ask("Epsilon that one run may spend in all", _read_epsilon)
     say(f"  {_say_study_odds(epsilon)}")
@@ -139,7 +148,9 @@ def _ask_unit(opened: Source) -> dict[str, Any]:
         opened.label_index(answer, "The column of the unit")
         return answer
 
-    column = _ask("Whom does a row belong to? A column; or row, if each row is somebody else", check)
+    column = _ask(
+        "Whom does a row belong to? A column; or row, if each row is somebody else", check
+    )
     if column is None:
         return {"row": True}
     most = _ask(
@@ -159,7 +170,9 @@ def _say_study_odds(epsilon: Fraction) -> str:
     return say_odds_of(Pure(epsilon=epsilon), None)
 
 
-def _offer_account(folder: Path, ledger: str, account: str, unit: dict[str, Any], source: str) -> None:
+def _offer_account(
+    folder: Path, ledger: str, account: str, unit: dict[str, Any], source: str
+) -> None:
     """Make the account, if it is not there and that is wanted."""
     url = ledger if "://" in ledger else str(folder / ledger)
     try:
@@ -170,14 +183,19 @@ def _offer_account(folder: Path, ledger: str, account: str, unit: dict[str, Any]
         left = f"{known.measure} {float(known.remaining):.6g}"
         say(f"  It has {left} left, from which each run takes its part.")
         return
-    say("There is no such account. It has a budget for its whole life, from which each run takes its part.")
+    say(
+        "There is no such account. It has a budget for its whole life, from which each run takes "
+        "its part."
+    )
 
     def make(answer: str) -> None:
         if answer == "no":
             return
         budget = Budget(epsilon=_read_epsilon(answer))
         whom = PrivacyUnit.row() if "row" in unit else PrivacyUnit(unit["column"])
-        Ledger.create(url, account=account, budget=budget, adjacency=whom.adjacency, unit=whom, source=source)
+        Ledger.create(
+            url, account=account, budget=budget, adjacency=whom.adjacency, unit=whom, source=source
+        )
         say(f"  All runs together: {_say_study_odds(cast('Fraction', budget.epsilon))}")
 
     _ask("Make it now? Its budget as an epsilon; or no", make, "no")
@@ -189,7 +207,8 @@ def _make_unit(said: dict[str, Any]) -> PrivacyUnit:
 
 def _ask_releases(opened: Source, folder: Path, unit: PrivacyUnit) -> list[dict[str, Any]]:
     say(
-        f"Releases: {', '.join(list_kinds())}. They share the budget evenly; one with a goal takes what that "
+        f"Releases: {', '.join(list_kinds())}. They share the budget evenly; one with a goal takes "
+        "what that "
         "needs."
     )
     found: list[dict[str, Any]] = []
@@ -215,7 +234,10 @@ def _ask_releases(opened: Source, folder: Path, unit: PrivacyUnit) -> list[dict[
 def _ask_release(
     name: str, opened: Source, folder: Path, unit: PrivacyUnit, taken: list[str]
 ) -> dict[str, Any] | None:
-    """Ask for what a release of a kind needs, until it is one; None where no answer could make it one."""
+    """Ask for what a release of a kind needs, until it is one.
+
+    None where no answer could make it one.
+    """
     kind = find_kind(name)
     meanings = list_known(kind)
     while True:
@@ -256,7 +278,8 @@ def _reader_of_goal(request: Request[Any]) -> Callable[[str], str | None]:
         # Here, because most studies have none.
         from sordino.session.plans.goal_meter import check_goal
 
-        # A share of a size that nobody has said is refused: then it is written into the file, with `rows`.
+        # A share of a size that nobody has said is refused: then it is written into the file, with
+        # `rows`.
         check_goal(request, parse_goal(request.name, answer), like=None, rows=None)
         return answer
 
@@ -286,7 +309,9 @@ def _read_domain(answer: str, folder: Path) -> Any:
         return {"file": answer}
     labels = [one.strip() for one in answer.split(",") if one.strip()]
     if not labels or "/" in answer or answer.endswith((".csv", ".parquet")):
-        raise InvalidParameter("It must be a file that lists the labels, or labels: tea, coffee, milk.")
+        raise InvalidParameter(
+            "It must be a file that lists the labels, or labels: tea, coffee, milk."
+        )
     return labels
 
 

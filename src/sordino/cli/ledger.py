@@ -70,13 +70,16 @@ _account_options = gather(
     AccountOptions,
     URL,
     ACCOUNT,
-    click.option("--epsilon", type=NUMBER, required=True, help="Budget of the account, for its whole life."),
+    click.option(
+        "--epsilon", type=NUMBER, required=True, help="Budget of the account, for its whole life."
+    ),
     click.option(
         "--delta",
         type=NUMBER,
         default="0",
         show_default=True,
-        help="Its delta. Above 0 many more small releases fit, and as many counts, histograms and selections "
+        help="Its delta. Above 0 many more small releases fit, and as many counts, histograms and "
+        "selections "
         "of top from a list as without it; of other kinds it may be fewer.",
     ),
     click.option(
@@ -89,7 +92,8 @@ _account_options = gather(
     click.option(
         "--meter",
         type=click.Choice(["pure", "zcdp", "renyi"]),
-        help="How charges add up: epsilons (the default without --delta), Renyi divergences with epsilons "
+        help="How charges add up: epsilons (the default without --delta), Renyi divergences with "
+        "epsilons "
         "beside them (the default with it), or rhos, of which fewer large releases fit.",
     ),
     ADJACENCY,
@@ -98,7 +102,9 @@ _account_options = gather(
     click.option("--source", required=True, help="The SOURCE that the account is about."),
     bare_csv_options,
     click.option(
-        "--not-yet", is_flag=True, help="Do not look whether the source is there and has the column."
+        "--not-yet",
+        is_flag=True,
+        help="Do not look whether the source is there and has the column.",
     ),
     click.option(
         "--size-hint",
@@ -123,7 +129,10 @@ ledger.add_command(report_account)
 @ledger.command()
 @_account_options
 def create(wanted: AccountOptions) -> None:
-    """Make an account, and the ledger if there is none. Its adjacency, unit and source never change."""
+    """Make an account, and the ledger if there is none.
+
+    Its adjacency, unit and source never change.
+    """
     _create_account(wanted)
 
 
@@ -149,10 +158,26 @@ def show(url: str, account: str, form: str | None) -> None:
 def accounts(url: str, form: str | None) -> None:
     """List the accounts of a ledger with what remains in each."""
     # Of each account what it may spend and on whom; `show` lists its charges.
-    columns = ("account", "parent", "adjacency", "unit", "source", "measure", "limit", "spent", "remaining")
-    statements = [Ledger.open(url, account=name).statement().to_dict() for name in Ledger.accounts(url)]
+    columns = (
+        "account",
+        "parent",
+        "adjacency",
+        "unit",
+        "source",
+        "measure",
+        "limit",
+        "spent",
+        "remaining",
+    )
+    statements = [
+        Ledger.open(url, account=name).statement().to_dict() for name in Ledger.accounts(url)
+    ]
     write_rows(
-        form, columns, [{name: statement[name] for name in columns} for statement in statements], {}, []
+        form,
+        columns,
+        [{name: statement[name] for name in columns} for statement in statements],
+        {},
+        [],
     )
 
 
@@ -190,7 +215,11 @@ def history(url: str, account: str, last: int | None, form: str | None) -> None:
     columns = ("number", "time", "kind", "amount", "spent", "limit", "charge", "head")
     events = [event.to_dict() for event in Ledger.open(url, account=account).history(last=last)]
     write_rows(
-        form, columns, events, {"account": account}, ["head: hash over the event and everything before it."]
+        form,
+        columns,
+        events,
+        {"account": account},
+        ["head: hash over the event and everything before it."],
     )
 
 
@@ -198,11 +227,16 @@ def history(url: str, account: str, last: int | None, form: str | None) -> None:
 @URL
 @ACCOUNT
 @click.option(
-    "--head", metavar="HASH", help="A head that was noted before: shows that nothing up to it was rewritten."
+    "--head",
+    metavar="HASH",
+    help="A head that was noted before: shows that nothing up to it was rewritten.",
 )
 @FORMAT
 def verify(url: str, account: str, head: str | None, form: str | None) -> None:
-    """Replay the history of an account: hashes, sums and limits must agree. Exit code 5 if they do not."""
+    """Replay the history of an account: hashes, sums and limits must agree.
+
+    Exit code 5 if they do not.
+    """
     found = Ledger.open(url, account=account).verify(head=head)
     facts = found.to_dict()
     # The problems are the rows, and all else that was found are facts about them.
@@ -239,16 +273,24 @@ def export(url: str, account: str, form: str) -> None:
 @URL
 @ACCOUNT
 @click.option(
-    "--to", "child", metavar="NAME", required=True, help="Account that gets the share; made if there is none."
+    "--to",
+    "child",
+    metavar="NAME",
+    required=True,
+    help="Account that gets the share; made if there is none.",
 )
 @click.option(
     "--epsilon",
     type=NUMBER,
-    help="The share, from an account with the pure meter; beside --divergence that of the pure sum.",
+    help=(
+        "The share, from an account with the pure meter; beside --divergence that of the pure sum."
+    ),
 )
 @click.option("--rho", type=NUMBER, help="The share, from an account with the zCDP meter.")
 @click.option(
-    "--divergence", type=NUMBER, help="The share, from an account with the Renyi meter, at its order."
+    "--divergence",
+    type=NUMBER,
+    help="The share, from an account with the Renyi meter, at its order.",
 )
 @click.option("--failures", type=NUMBER, help="Beside these the share of the deltas of releases.")
 @CONSENT
@@ -272,7 +314,9 @@ def grant(
     # A statement without its charges takes no longer for an account that has many.
     parent = opened.statement(charges=False)
     of_renyi = parent.renyi is not None
-    given = {"--rho": rho, "--divergence": divergence} | ({} if of_renyi else {"--epsilon": epsilon})
+    given = {"--rho": rho, "--divergence": divergence} | (
+        {} if of_renyi else {"--epsilon": epsilon}
+    )
     # The flag must name the measure, so that nobody gives a rho and means an epsilon.
     if require_one(given, "how much is granted") != f"--{parent.measure}":
         raise InvalidParameter(
@@ -286,11 +330,14 @@ def grant(
             "--failures needs an account that keeps a part of its delta for failures; "
             f"{account!r} with the meter {parent.meter} keeps none."
         )
-    # A rho is judged by the epsilon that it means at the delta of the account, and a divergence is below it.
+    # A rho is judged by the epsilon that it means at the delta of the account, and a divergence is
+    # below it.
     worth = amount if rho is None else Fraction(ZCDP(rho=rho).epsilon(parent.delta))
     require_consent("The epsilon of a share", worth, MOST_BUDGET, given=consent)
     pure = epsilon if of_renyi else None
-    made = opened.grant(child, amount, pure=pure, failures=Fraction(0) if failures is None else failures)
+    made = opened.grant(
+        child, amount, pure=pure, failures=Fraction(0) if failures is None else failures
+    )
     _write_account_lines(made, form, charges=False)
 
 
@@ -299,7 +346,10 @@ def grant(
 @ACCOUNT
 @click.option("--to", "into", metavar="NAME", required=True, help="Name of the new account.")
 @click.option(
-    "--epsilon", type=NUMBER, required=True, help="Its budget, of a pure account at least the old one."
+    "--epsilon",
+    type=NUMBER,
+    required=True,
+    help="Its budget, of a pure account at least the old one.",
 )
 @click.option("--delta", type=NUMBER, required=True, help="Its delta.")
 @click.option("--failures", type=NUMBER, default="0", show_default=True, help="As for `create`.")
@@ -322,13 +372,17 @@ def convert(
     budget = Budget(epsilon=epsilon, delta=delta, failures=failures)
     require_consent("--epsilon", epsilon, MOST_BUDGET, given=consent)
     require_small_delta(delta, None, given=consent)
-    _write_account_lines(Ledger.open(url, account=account).convert(into, budget), form, charges=False)
+    _write_account_lines(
+        Ledger.open(url, account=account).convert(into, budget), form, charges=False
+    )
 
 
 @ledger.command("void-reservation")
 @URL
 @ACCOUNT
-@click.option("--charge", metavar="ID", required=True, help="Id of the charge, as `ledger show` lists it.")
+@click.option(
+    "--charge", metavar="ID", required=True, help="Id of the charge, as `ledger show` lists it."
+)
 @click.option("--reason", required=True, help="Why; kept in the history.")
 @FORMAT
 def void_reservation(url: str, account: str, charge: str, reason: str, form: str | None) -> None:
@@ -336,7 +390,8 @@ def void_reservation(url: str, account: str, charge: str, reason: str, form: str
 
     What was drawn stays charged.
 
-    Not for charges that an error of the data source left open: whether there was one may depend on the rows.
+    Not for charges that an error of the data source left open: whether there was one may depend on
+    the rows.
     """
     line = Ledger.open(url, account=account).void(charge, reason=reason).to_dict()
     columns = ("time", "label", "state", "reserved", "drawn", "settled", "id")
@@ -371,7 +426,9 @@ def _open_any_account(url: str) -> Ledger:
     # A ledger is opened through one of its accounts, and any of them will do.
     names = Ledger.accounts(url)
     if not names:
-        raise LedgerError("The ledger has no account yet; make one first (`sordino ledger create`).")
+        raise LedgerError(
+            "The ledger has no account yet; make one first (`sordino ledger create`)."
+        )
     return Ledger.open(url, account=names[0])
 
 
@@ -379,8 +436,12 @@ def _create_account(wanted: AccountOptions) -> None:
     # Only a new account needs it; the other commands of a ledger load no engine.
     from sordino.questions import PrivacyUnit
 
-    require_one({"--unit": wanted.unit, "--row-is-unit": wanted.row_is_unit}, "whom the account protects")
-    budget = Budget(epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter, failures=wanted.failures)
+    require_one(
+        {"--unit": wanted.unit, "--row-is-unit": wanted.row_is_unit}, "whom the account protects"
+    )
+    budget = Budget(
+        epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter, failures=wanted.failures
+    )
     _check_consent(wanted)
     _check_source(wanted)
     made = Ledger.create(
@@ -409,7 +470,8 @@ def _check_consent(wanted: AccountOptions) -> None:
 def _check_source(wanted: AccountOptions) -> None:
     """Refuse a source that cannot be opened or lacks the column of the unit; no row is read.
 
-    An account keeps both for its whole life, so a slip of the pen would make it one that nothing can charge.
+    An account keeps both for its whole life, so a slip of the pen would make it one that nothing
+    can charge.
     """
     if wanted.not_yet or has_no_place(wanted.source):
         return
@@ -421,7 +483,8 @@ def _check_source(wanted: AccountOptions) -> None:
         source = open_source(wanted.source, csv=make_csv_format(wanted.csv))
     except (DataSourceError, UnsupportedBackend) as error:
         raise type(error)(
-            f"{error} Give --not-yet for a source that is not there yet, and --source name:NAME for what is "
+            f"{error} Give --not-yet for a source that is not there yet, and --source name:NAME "
+            "for what is "
             "no file."
         ) from None
     # No line of JSON names all columns: there the unit is declared with each release.
@@ -457,9 +520,17 @@ def _write_account_lines(opened: Ledger, form: str | None, *, charges: bool) -> 
     if "successor" in statement:
         notes.append(f"Converted into account {statement['successor']}, which goes on for it.")
     elif "more_like_the_last" in statement:
-        notes.append(f"More charges like the last one that fit: {statement['more_like_the_last']:,}.")
+        notes.append(
+            f"More charges like the last one that fit: {statement['more_like_the_last']:,}."
+        )
     # Beside its divergence or rho what a charge takes from the other sums.
-    more = ("epsilon", "delta") if "renyi" in statement else ("delta",) if "failures" in statement else ()
+    more = (
+        ("epsilon", "delta")
+        if "renyi" in statement
+        else ("delta",)
+        if "failures" in statement
+        else ()
+    )
     columns = ("time", "label", "state", "reserved", "drawn", "settled", *more, "kept", "id")
     if choose_format(form) == "csv":
         # On a line of a charge they would be read as those of the charge.
@@ -487,7 +558,8 @@ def _say_renyi(statement: dict[str, Any]) -> list[str]:
         # An account of a small epsilon may have no divergences to spend, but epsilons.
         used = 100 * statement["spent"] / statement["limit"] if statement["limit"] else 100
         notes.append(
-            f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at delta "
+            f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at "
+            "delta "
             f"{statement['delta']:.12g}; of the divergences {used:.3g} %."
         )
     return notes + _say_failures(sums, "failures_limit", "failures_spent")
@@ -502,6 +574,8 @@ def _say_failures(sums: dict[str, Any] | None, limit: str, spent: str) -> list[s
     each = Fraction(1, 10 ** (len(str(math.ceil(1 / whole) - 1))))
     many, more = (f"{count_deltas(whole - used, one):,}" for one in (each, each / 10))
     return [
-        f"Deltas of releases: {sums[spent]:.6g} of {sums[limit]:.6g}. How many releases with labels that "
-        f"nobody listed still fit: {many} at --delta {float(each):g}, or {more} at {float(each / 10):g}."
+        f"Deltas of releases: {sums[spent]:.6g} of {sums[limit]:.6g}. How many releases with "
+        "labels that "
+        f"nobody listed still fit: {many} at --delta {float(each):g}, or {more} at "
+        f"{float(each / 10):g}."
     ]

@@ -1,7 +1,10 @@
-"""`sordino select --statistic tdt`: the most significant markers of a genome, from counts in families.
+"""`sordino select --statistic tdt`.
 
-Before the charge it is known how many markers there are, and so how likely the best one is selected. Where it
-would be little better than a random one, nothing is charged, unless somebody insists.
+The most significant markers of a genome, from counts in families.
+
+Before the charge it is known how many markers there are, and so how likely the best one is
+selected. Where it would be little better than a random one, nothing is charged, unless somebody
+insists.
 """
 
 from __future__ import annotations
@@ -34,19 +37,23 @@ if TYPE_CHECKING:
     from sordino.genomics import Method
 
 MARKERS = (
-    "Markers, their number and their labels, and the number of families are taken as public; only the "
+    "Markers, their number and their labels, and the number of families are taken as public; only "
+    "the "
     "counts are private."
 )
 NO_COUNT = (
-    "By rule, all that stands between the public fields of a line are its two counts, and what is no "
+    "By rule, all that stands between the public fields of a line are its two counts, and what is "
+    "no "
     "decimal number (1,5 with a comma is none) counts as 0; how many do is private."
 )
 NO_PLINK_COUNT = (
-    "By rule, all that stands behind CHR, SNP and BP is private, and what is no decimal number in the place "
+    "By rule, all that stands behind CHR, SNP and BP is private, and what is no decimal number in "
+    "the place "
     "of T or U counts as 0; how many do is private."
 )
 APPROXIMATE = (
-    "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
+    "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as "
+    "--allow-approximate accepts."
 )
 TDT = "tdt"
 """The one statistic that there is."""
@@ -55,7 +62,8 @@ PLINK_SUFFIX = ".tdt"
 ANY_EPSILON = Fraction(1)
 """Stands for the epsilon of a test for which one is looked for."""
 LEAST_SUCCESS = 0.2
-"""Where success is smaller, what is selected says little about the families, and has to be insisted on."""
+"""Where success is smaller, what is selected says little about the families, and has to be insisted
+on."""
 MODEL = "made-up families without any effect, whose scores are like magnitudes of normal numbers"
 """What success is about (docs/proofs/most-significant.md, "The public design")."""
 
@@ -82,13 +90,22 @@ statistic_options = gather(
     click.option(
         "--statistic",
         type=click.Choice([TDT]),
-        help=("Compute the score: tdt, of a transmission disequilibrium test; then --families is needed."),
+        help=(
+            "Compute the score: tdt, of a transmission disequilibrium test; then --families is "
+            "needed."
+        ),
     ),
-    click.option("--b", metavar="COL", help="With tdt: column of private counts of one allele [default: T]."),
     click.option(
-        "--c", metavar="COL", help="With tdt: column of those of the other one, beside it [default: U]."
+        "--b", metavar="COL", help="With tdt: column of private counts of one allele [default: T]."
     ),
-    click.option("--families", type=int, metavar="N", help="With tdt: how many families there are."),
+    click.option(
+        "--c",
+        metavar="COL",
+        help="With tdt: column of those of the other one, beside it [default: U].",
+    ),
+    click.option(
+        "--families", type=int, metavar="N", help="With tdt: how many families there are."
+    ),
     click.option(
         "--scale",
         type=click.Choice(["sqrt", "raw"]),
@@ -99,7 +116,8 @@ statistic_options = gather(
         type=NUMBER,
         metavar="D",
         help=(
-            "With tdt: hold back markers with fewer than D transmissions, which needs less noise [default: "
+            "With tdt: hold back markers with fewer than D transmissions, which needs less noise "
+            "[default: "
             "compare the test itself]."
         ),
     ),
@@ -107,7 +125,8 @@ statistic_options = gather(
         "--allow-approximate",
         is_flag=True,
         help=(
-            "With tdt: also consider noise whose guarantee holds in ideal arithmetic only; without it all "
+            "With tdt: also consider noise whose guarantee holds in ideal arithmetic only; without "
+            "it all "
             "noise is exact."
         ),
     ),
@@ -185,7 +204,8 @@ def make_marker_test(
         raise InvalidParameter(
             "--adjacency must be replace-one with --statistic: one family is replaced by another."
         )
-    # Checked by the names of the options, because epsilon is divided by k before a mechanism sees it.
+    # Checked by the names of the options, because epsilon is divided by k before a mechanism sees
+    # it.
     POSITIVE("--epsilon", epsilon)
     COUNT("-k", k)
     return MarkerTest(
@@ -221,7 +241,8 @@ def _check_no_columns(asked: StatisticOptions) -> None:
     given = list_given({"--b": asked.b, "--c": asked.c} | named)
     if given:
         raise InvalidParameter(
-            f"{given[0]} does not go with a file that PLINK wrote, whose columns are known; --no-plink reads "
+            f"{given[0]} does not go with a file that PLINK wrote, whose columns are known; "
+            "--no-plink reads "
             "the file as CSV."
         )
 
@@ -241,11 +262,13 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         say(NO_PLINK_COUNT if test.plink else NO_COUNT)
     # Options that no number of markers allows are refused before any line is looked at.
     choose_marker_method(test, 2, 1)
-    # How many markers there are is public: it is counted, and with it all is known that can be said about the
-    # release. Nothing private was looked at.
+    # How many markers there are is public: it is counted, and with it all is known that can be said
+    # about the release. Nothing private was looked at.
     candidates = file.candidates()
     if test.k > candidates:
-        raise DataSourceError(f"-k must be at most the number of candidates, {candidates}; got {test.k}.")
+        raise DataSourceError(
+            f"-k must be at most the number of candidates, {candidates}; got {test.k}."
+        )
     test = _reach_goal(test, candidates, run)
     method = choose_marker_method(test, candidates, test.k)
     if method.success < LEAST_SUCCESS and not test.force:
@@ -282,7 +305,9 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         for rank, index in enumerate(indices, start=1)
     ]
     chosen: dict[str, Any] = {
-        name: float(value) for name in ("damping", "beta") if (value := getattr(method, name)) is not None
+        name: float(value)
+        for name in ("damping", "beta")
+        if (value := getattr(method, name)) is not None
     }
     facts = list_facts(
         "select",
@@ -300,7 +325,9 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         why=method.why,
         success=method.success,
         model=MODEL,
-        alternatives=[{"method": other.name, "success": other.success} for other in method.alternatives],
+        alternatives=[
+            {"method": other.name, "success": other.success} for other in method.alternatives
+        ],
         candidates=method.markers,
         warning=_warn(method),
     )
@@ -326,19 +353,26 @@ def _check_assumption(run: RunOptions) -> None:
     """Refuse an assumption about scores, which have a model, or about a number of markers that is counted."""
     if run.like is not None:
         raise InvalidParameter(
-            "--like must not be given with --statistic, whose scores have a public model; --like-rows says "
+            "--like must not be given with --statistic, whose scores have a public model; "
+            "--like-rows says "
             "how many markers there are."
         )
     if run.dry_run and run.like_rows is None:
         raise InvalidParameter(
-            "--like-rows must say how many markers there are: a dry run does not count those of the file."
+            "--like-rows must say how many markers there are: a dry run does not count those of "
+            "the file."
         )
     if run.like_rows is not None and not run.dry_run:
-        raise InvalidParameter("--like-rows needs --dry-run: a release counts the markers of the file.")
+        raise InvalidParameter(
+            "--like-rows needs --dry-run: a release counts the markers of the file."
+        )
 
 
 def _reach_goal(test: MarkerTest, markers: int, run: RunOptions) -> MarkerTest:
-    """Return the test with the smallest epsilon whose success is what --goal says; without one as it is."""
+    """Return the test with the smallest epsilon whose success is what --goal says.
+
+    Without one as it is.
+    """
     if run.goal is None:
         return test
     # Here, because a release without a goal needs no search.
@@ -354,7 +388,9 @@ def _reach_goal(test: MarkerTest, markers: int, run: RunOptions) -> MarkerTest:
     def fits(epsilon: Fraction) -> None:
         if ledger is not None:
             ledger.preview(
-                Pure(epsilon=epsilon), adjacency=test.adjacency, allow_approximate=test.allow_approximate
+                Pure(epsilon=epsilon),
+                adjacency=test.adjacency,
+                allow_approximate=test.allow_approximate,
             )
 
     found = seek_right("select", run.goal, test.k, succeed, fits, exact=True)
@@ -390,7 +426,8 @@ def _open_marker_file(path: Path, test: MarkerTest, csv: CsvOptions) -> MarkerFi
     # A table that was made of such a report has the same header, which is public.
     if file.of_plink and not test.told:
         raise InvalidParameter(
-            "--plink must be given for a file with the header line of a report of PLINK: read as CSV, what "
+            "--plink must be given for a file with the header line of a report of PLINK: read as "
+            "CSV, what "
             "stands behind T and U would be taken as public. --no-plink does so."
         )
     return file
@@ -399,7 +436,9 @@ def _open_marker_file(path: Path, test: MarkerTest, csv: CsvOptions) -> MarkerFi
 def choose_marker_method(
     test: MarkerTest, markers: int, k: int, enough: float = 0.0, *, alone: bool = False
 ) -> Method:
-    """Return how k of so many markers are selected, one after the other; for a goal, what is `enough`.
+    """Return how k of so many markers are selected, one after the other.
+
+    For a goal, what is `enough`.
 
     `alone`: how likely the alternatives are is not asked.
     """
@@ -445,7 +484,8 @@ def _refuse_markers(test: MarkerTest, method: Method) -> str:
     helps = ["A larger epsilon", *smaller, "fewer candidates by a preselection that is public"]
     return (
         f"success must be at least {LEAST_SUCCESS}, or --force be given: with epsilon "
-        f"{float(test.epsilon):.12g} and {test.families} families {_say_what(test, method)} only with "
+        f"{float(test.epsilon):.12g} and {test.families} families {_say_what(test, method)} only "
+        "with "
         f"probability {method.success:.3g}, for {MODEL}. "
         f"{' or '.join(helps)} would help. Nothing was charged."
     )
@@ -457,7 +497,8 @@ def _warn(method: Method) -> str | None:
         return None
     # Three digits, so that .1996 is no .20.
     return (
-        f"LIKELY NOT THE BEST: success is {method.success:.3g}, below {LEAST_SUCCESS}, and --force was given."
+        f"LIKELY NOT THE BEST: success is {method.success:.3g}, below {LEAST_SUCCESS}, and "
+        "--force was given."
     )
 
 

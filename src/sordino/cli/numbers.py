@@ -1,4 +1,7 @@
-"""The commands `sordino quantile`, `sum`, `mean`, `variance`: figures of a column without a known range."""
+"""The commands `sordino quantile`, `sum`, `mean`, `variance`.
+
+Figures of a column without a known range.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,16 @@ import click
 
 from sordino.cli.consent import require_small_delta
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import NUMBER, DecimalsOr, LabelOptions, Values, list_given, stack, take, take_all
+from sordino.cli.options import (
+    NUMBER,
+    DecimalsOr,
+    LabelOptions,
+    Values,
+    list_given,
+    stack,
+    take,
+    take_all,
+)
 from sordino.cli.table import TableOptions, release_from_table, table_options
 from sordino.constraints import COUNT
 from sordino.errors import InvalidParameter
@@ -51,8 +63,9 @@ def _join_shares(
 
 def _take_column(request: type[ColumnRequest[Any]], **own: Any) -> Callable[[Any], Any]:
     """Return the options of a figure of a column, and of its table."""
-    # The command says "none" where Python says None. It is asked for: of numbers below a bound that nobody
-    # thought of some would count as more than they are. Only quantiles of both signs are right by default.
+    # The command says "none" where Python says None. It is asked for: of numbers below a bound that
+    # nobody thought of some would count as more than they are. Only quantiles of both signs are
+    # right by default.
     asked: dict[str, Any] = {"default": "none", "show_default": True, "required": False}
     options = {
         "column": take(request, "column", metavar="COL"),
@@ -78,16 +91,26 @@ def _take_column(request: type[ColumnRequest[Any]], **own: Any) -> Callable[[Any
 @click.command(cls=GroupedCommand)
 @_take_column(
     QuantileRequest,
-    q=take(QuantileRequest, "q", type=Shares(), metavar="Q[,Q...]", multiple=True, callback=_join_shares),
+    q=take(
+        QuantileRequest,
+        "q",
+        type=Shares(),
+        metavar="Q[,Q...]",
+        multiple=True,
+        callback=_join_shares,
+    ),
     size_hint=take(QuantileRequest, "size_hint", metavar="N"),
-    interval_share=take(QuantileRequest, "interval_share", type=DecimalsOr("none"), metavar="SHARE"),
+    interval_share=take(
+        QuantileRequest, "interval_share", type=DecimalsOr("none"), metavar="SHARE"
+    ),
 )
 def quantile(table: TableOptions, *, q: tuple[Fraction, ...], **asked: object) -> None:
     """Release quantiles of a column of numbers.
 
-    With --user each unit counts for at most --max-rows M rows, with --by COL in all groups together, and no
-    group has more noise than one in which all of these are. With --groups-per-unit G a unit counts in at most
-    G groups with at most M rows in each, and every group gets an equal part of --epsilon.
+    With --user each unit counts for at most --max-rows M rows, with --by COL in all groups
+    together, and no group has more noise than one in which all of these are. With --groups-per-unit
+    G a unit counts in at most G groups with at most M rows in each, and every group gets an equal
+    part of --epsilon.
     """
     if asked["interval_share"] == "none":
         asked["interval_share"] = None
@@ -100,8 +123,8 @@ def quantile(table: TableOptions, *, q: tuple[Fraction, ...], **asked: object) -
 def total(table: TableOptions, **asked: object) -> None:
     """Release the sum of a column of numbers.
 
-    Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at most 0. With
-    --user and --by as for quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at
+    most 0. With --user and --by as for quantile.
     """
     _release_figure("sum", table, asked)
 
@@ -121,9 +144,10 @@ def variance(table: TableOptions, **asked: object) -> None:
 def mean(table: TableOptions, **asked: object) -> None:
     """Release the mean of a column of numbers.
 
-    Where to clip is found privately; with --bounded it is --lower and --cap, and how many rows have a number
-    must be public: --row-is-unit, --adjacency replace-one, no --where, no --by, and a column that a table of
-    PostgreSQL or DuckDB declares NOT NULL. With --user and --by as for quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap, and how many rows have
+    a number must be public: --row-is-unit, --adjacency replace-one, no --where, no --by, and a
+    column that a table of PostgreSQL or DuckDB declares NOT NULL. With --user and --by as for
+    quantile.
     """
     _release_figure("mean", table, asked)
 

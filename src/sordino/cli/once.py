@@ -13,8 +13,8 @@ from sordino.errors import InvalidParameter
 class Command(click.Command):
     """A command that refuses a repeated option, of which click would take the last one in silence.
 
-    It looks at what was typed, before any value is read. So the rule holds for every option that a command
-    has, and nobody has to think of it.
+    It looks at what was typed, before any value is read. So the rule holds for every option that a
+    command has, and nobody has to think of it.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -51,11 +51,14 @@ def refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[s
             # An argument that was left out is no list.
             if isinstance(values, list | tuple) and len(set(values)) < len(values):
                 raise InvalidParameter(
-                    f"{name} must be given each value once; got one of them twice. Leave it out, or give "
+                    f"{name} must be given each value once; got one of them twice. Leave it out, "
+                    "or give "
                     "the one that was meant."
                 )
         elif times > 1:
-            way = "" if getattr(one, "is_flag", False) else ", or run the command once for each value"
+            way = (
+                "" if getattr(one, "is_flag", False) else ", or run the command once for each value"
+            )
             raise InvalidParameter(
                 f"{name} must be given at most once; got it {times} times. Keep one of them{way}."
             )

@@ -16,7 +16,17 @@ import click
 from sordino.cli.consent import CONSENT, check_delta, check_epsilon
 from sordino.cli.output_file import KEEP, OUTPUT, OutputFile
 from sordino.cli.planned import check_assumption, plan_options
-from sordino.constraints import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, SHARE, TRUTH, Constraint, OrNone, shown
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    Constraint,
+    OrNone,
+    shown,
+)
 from sordino.declared import Declared, list_parameters
 from sordino.errors import InvalidParameter
 
@@ -35,13 +45,16 @@ class Decimals(click.ParamType[Fraction]):
 
     name = "number"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
         """Return the number as a fraction, or fail with the usage error of click."""
         if isinstance(value, Fraction):
             return value
         if not _DECIMAL_PATTERN.fullmatch(str(value)):
             self.fail(
-                f"{value!r} is not a finite decimal number (of at most 40 digits, and two after an e).",
+                f"{value!r} is not a finite decimal number (of at most 40 digits, and two after an "
+                "e).",
                 param,
                 ctx,
             )
@@ -81,7 +94,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 
 
-# ---- decorators --------------------------------------------------------------------------------------------
+# ---- decorators ----------------------------------------------------------------------------------
 
 
 def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -99,13 +112,15 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
 def gather(name: str, kind: type[Any], *options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator that applies the options, and hands their values to the function as one argument.
 
-    The argument is called `name` and is a `kind`: a dataclass whose fields have the names of the options, or
-    of what was gathered among them. A field keeps its default in a command that lacks its option.
+    The argument is called `name` and is a `kind`: a dataclass whose fields have the names of the
+    options, or of what was gathered among them. A field keeps its default in a command that lacks
+    its option.
     """
     names = [one.name for one in fields(kind)]
 
     def decorate(function: F) -> F:
-        # With `wraps` the options that were applied to the function so far are those of its wrapper.
+        # With `wraps` the options that were applied to the function so far are those of its
+        # wrapper.
         @wraps(function)
         def call(**values: Any) -> Any:
             own = {one: values.pop(one) for one in names if one in values}
@@ -118,7 +133,9 @@ def gather(name: str, kind: type[Any], *options: Callable[[F], F]) -> Callable[[
 
 
 def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Callable[[F], F]:
-    """Return the option of a declared parameter: its help, its default and what it takes stand there.
+    """Return the option of a declared parameter.
+
+    Its help, its default and what it takes stand there.
 
     Parameters
     ----------
@@ -140,11 +157,16 @@ def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Calla
         kind = {"type": click.Choice(list(rule.valid))}
     # A default of False or None is what an option means that nobody gives.
     known = {} if default in {False, None} else {"default": f"{default}", "show_default": True}
-    said = {"help": declared.metadata["meaning"], **({"required": True} if default is MISSING else known)}
-    return click.option(*(flags or (f"--{name.replace('_', '-')}",)), **{**said, **(kind or {}), **given})
+    said = {
+        "help": declared.metadata["meaning"],
+        **({"required": True} if default is MISSING else known),
+    }
+    return click.option(
+        *(flags or (f"--{name.replace('_', '-')}",)), **{**said, **(kind or {}), **given}
+    )
 
 
-# ---- single options ----------------------------------------------------------------------------------------
+# ---- single options ------------------------------------------------------------------------------
 
 
 SOURCE = click.argument("source")
@@ -160,7 +182,9 @@ PART = click.option(
 EPSILON = click.option(
     "--epsilon", type=NUMBER, callback=check_epsilon, help="Budget of this release; or --goal."
 )
-PLANNED_EPSILON = click.option("--epsilon", type=NUMBER, required=True, help="Budget of the release.")
+PLANNED_EPSILON = click.option(
+    "--epsilon", type=NUMBER, required=True, help="Budget of the release."
+)
 LEDGER_URL = click.option("--ledger", "ledger_url", metavar="URL", help="File of the ledger.")
 ACCOUNT = click.option("--account", metavar="NAME", help="Account of the ledger to charge.")
 NO_LEDGER = click.option(
@@ -173,7 +197,9 @@ REQUIRED_LEDGER = click.option(
     required=True,
     help="File of the ledger, or postgresql://USER@HOST/DATABASE.",
 )
-REQUIRED_ACCOUNT = click.option("--account", metavar="NAME", required=True, help="Name of the account.")
+REQUIRED_ACCOUNT = click.option(
+    "--account", metavar="NAME", required=True, help="Name of the account."
+)
 FORMAT = click.option(
     "--format",
     "form",
@@ -203,7 +229,9 @@ ADJACENCY = click.option(
 ITEM = click.option("--item", metavar="COL", required=True, help="Column of labels.")
 
 
-def _join_predicates(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> str | None:
+def _join_predicates(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
+) -> str | None:
     """Return the predicate that holds where all of them do; each must be one by itself."""
     if len(given) < 2:
         return given[0] if given else None
@@ -211,7 +239,8 @@ def _join_predicates(_ctx: click.Context, _param: click.Parameter, given: tuple[
     from sordino.sources.predicates.predicate import parse
 
     for one in given:
-        # Columns are not known yet. Parentheses that fit only together would give the parts another meaning.
+        # Columns are not known yet. Parentheses that fit only together would give the parts another
+        # meaning.
         parse(one, lambda _name: 0)
     return " AND ".join(f"({one})" for one in given)
 
@@ -221,16 +250,22 @@ WHERE = click.option(
     metavar="PREDICATE",
     multiple=True,
     callback=_join_predicates,
-    help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"; if it is given more than "
+    help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"; if it is given "
+    "more than "
     "once, those for which all of them hold.",
 )
 # It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
 SEED = click.option(
-    "--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger."
+    "--seed",
+    type=int,
+    metavar="N",
+    help="Predictable noise, only with --synthetic and without a ledger.",
 )
-SYNTHETIC = click.option("--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data.")
+SYNTHETIC = click.option(
+    "--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data."
+)
 
-# ---- options that belong together --------------------------------------------------------------------------
+# ---- options that belong together ----------------------------------------------------------------
 
 
 @final
@@ -283,7 +318,9 @@ class LabelOptions:
 label_options = gather(
     "labels",
     LabelOptions,
-    click.option("--domain", metavar="FILE", help="CSV or Parquet file that lists the public labels."),
+    click.option(
+        "--domain", metavar="FILE", help="CSV or Parquet file that lists the public labels."
+    ),
     click.option("--domain-column", metavar="C", help="Column of that file."),
     click.option(
         "--domain-no-header",
@@ -308,7 +345,9 @@ label_options = gather(
         help="Declare the labels of SOURCE public. This is printed and recorded.",
     ),
     click.option(
-        "--unlisted", is_flag=True, help="Nobody lists the labels: find those that many units have. --delta."
+        "--unlisted",
+        is_flag=True,
+        help="Nobody lists the labels: find those that many units have. --delta.",
     ),
     click.option(
         "--delta",
@@ -340,13 +379,20 @@ statement_options = gather(
     "statement",
     StatementOptions,
     click.option(
-        "--sensitivity", type=NUMBER, metavar="S", help="How far any one answer moves between neighbours."
+        "--sensitivity",
+        type=NUMBER,
+        metavar="S",
+        help="How far any one answer moves between neighbours.",
     ),
     click.option(
-        "--monotone", is_flag=True, help="All answers move in the same direction between neighbours."
+        "--monotone",
+        is_flag=True,
+        help="All answers move in the same direction between neighbours.",
     ),
     click.option(
-        "--step", type=NUMBER, help="Power of two that all answers are multiples of, such as 1 for counts."
+        "--step",
+        type=NUMBER,
+        help="Power of two that all answers are multiples of, such as 1 for counts.",
     ),
 )
 
@@ -388,27 +434,33 @@ class RunOptions:
         if self.output is None:
             return
         # A file of that name would be taken for a part of the database, which then opens no more.
-        beside = {Path(f"{self.ledger_url}{end}").absolute() for end in ("-journal", "-wal", "-shm")}
+        beside = {
+            Path(f"{self.ledger_url}{end}").absolute() for end in ("-journal", "-wal", "-shm")
+        }
         if self.output.path.absolute() in beside:
             raise InvalidParameter(
-                f"--output must name no file that belongs to the ledger; got {shown(str(self.output.path))}. "
+                "--output must name no file that belongs to the ledger; got "
+                f"{shown(str(self.output.path))}. "
                 "Choose another name."
             )
         self.output.claim()
 
     def __post_init__(self) -> None:
-        """Refuse to go on until it is said who pays: options are gathered before the command does anything.
+        """Refuse to go on until it is said who pays.
+
+        Options are gathered before the command does anything.
 
         Raises
         ------
         InvalidParameter
-            If noise is predictable and its source is not synthetic or would be charged, if an account is half
-            named or named and declined, if it is neither named nor declined, or if a release is to be kept
-            and no ledger is named.
+            If noise is predictable and its source is not synthetic or would be charged, if an
+            account is half named or named and declined, if it is neither named nor declined, or if
+            a release is to be kept and no ledger is named.
         """
         if self.seed is not None and not self.synthetic:
             raise InvalidParameter(
-                "--seed makes noise predictable and needs --synthetic, which declares that SOURCE holds no "
+                "--seed makes noise predictable and needs --synthetic, which declares that SOURCE "
+                "holds no "
                 "real data."
             )
         if self.seed is not None and self.ledger_url is not None:
@@ -418,22 +470,28 @@ class RunOptions:
         given = list_given({"--ledger": self.ledger_url, "--account": self.account})
         if self.no_ledger and given:
             raise InvalidParameter(
-                f"--no-ledger cannot be combined with {given[0]}: either an account pays or nobody does."
+                f"--no-ledger cannot be combined with {given[0]}: either an account pays or nobody "
+                "does."
             )
         if len(given) == 1:
             raise InvalidParameter("--ledger and --account go together; got only one of them.")
         if self.keep and not given:
             raise InvalidParameter(
-                "--keep keeps a release in the ledger that pays for it: give --ledger URL and --account "
+                "--keep keeps a release in the ledger that pays for it: give --ledger URL and "
+                "--account "
                 "NAME, or leave it out. Nothing was read."
             )
         if self.dry_run and self.keep:
-            raise InvalidParameter("--keep cannot be combined with --dry-run, which releases nothing.")
+            raise InvalidParameter(
+                "--keep cannot be combined with --dry-run, which releases nothing."
+            )
         check_assumption(self.like, self.like_rows, planned=self.dry_run or self.goal is not None)
-        # With predictable noise, and in a dry run, nothing real is released, and so nothing has to be paid.
+        # With predictable noise, and in a dry run, nothing real is released, and so nothing has to
+        # be paid.
         if not given and not self.no_ledger and self.seed is None and not self.dry_run:
             raise InvalidParameter(
-                "Say who pays for this release: --ledger URL and --account NAME, which remember what is "
+                "Say who pays for this release: --ledger URL and --account NAME, which remember "
+                "what is "
                 "spent, or --no-ledger to release without an account. Nothing was read."
             )
 
@@ -463,7 +521,8 @@ def take_all(request: type[Declared], **own: Callable[[Any], Any] | None) -> Cal
     request : class
         Declares them.
     **own : option or None
-        What stands in the place of the option that follows from a declaration; None where there is none.
+        What stands in the place of the option that follows from a declaration; None where there is
+        none.
     """
     shared: Values = {
         "item": ITEM,
@@ -480,7 +539,7 @@ def take_all(request: type[Declared], **own: Callable[[Any], Any] | None) -> Cal
     return stack(*(one for one in options if one is not None))
 
 
-# ---- what the values mean ----------------------------------------------------------------------------------
+# ---- what the values mean ------------------------------------------------------------------------
 
 
 def choose_format(form: str | None) -> str:
@@ -499,7 +558,9 @@ def list_given(values: Values) -> list[str]:
     # 0 is a value, too: only None, and a flag that is off, were not given.
     # Nor is an option that may be repeated, where it stands nowhere.
     return [
-        flag for flag, value in values.items() if value is not None and value is not False and value != ()
+        flag
+        for flag, value in values.items()
+        if value is not None and value is not False and value != ()
     ]
 
 

@@ -41,8 +41,8 @@ def write_record(record: Record, form: str, output: OutputFile | None = None) ->
 
     Each row of CSV repeats the facts that nobody may lose.
 
-    Numbers in a table have one digit after the point if they are about counts, else at least six digits in
-    all.
+    Numbers in a table have one digit after the point if they are about counts, else at least six
+    digits in all.
     """
     if form == "json":
         text = write_json(record)
@@ -64,8 +64,8 @@ def write_lines(lines: Iterable[str]) -> None:
     """Write lines to stdout."""
     try:
         for line in lines:
-            # `color=True` leaves the line as it stands: off a terminal click would take colors out of a
-            # label.
+            # `color=True` leaves the line as it stands: off a terminal click would take colors out
+            # of a label.
             click.echo(line, color=True)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -97,8 +97,8 @@ def _draw_table(record: Record, *, fixed: bool) -> str:
         cells = [Text(escape_controls(write(row[name]))) for row in rows]
         header = Text(escape_controls(name))
         numeric = all(not isinstance(row[name], str) for row in rows)
-        # A long label is folded and never cut: the row must say which item it is. A number is neither, for
-        # half of one is another number.
+        # A long label is folded and never cut: the row must say which item it is. A number is
+        # neither, for half of one is another number.
         justify: Literal["right", "left"] = "right" if numeric else "left"
         table.add_column(header, justify=justify, overflow="fold", no_wrap=numeric)
         listed.append(cells)
@@ -116,7 +116,10 @@ def _draw_table(record: Record, *, fixed: bool) -> str:
 
 
 def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as people read it: of a p-value two digits are enough, and programs get all of them."""
+    """Return a row as people read it.
+
+    Of a p-value two digits are enough, and programs get all of them.
+    """
     found = row.get("p_value")
     # Of a record that was kept, somebody else may have written it.
     return {**row, "p_value": f"{found:.2g}"} if isinstance(found, float) else dict(row)

@@ -19,7 +19,8 @@ PART = ".part"
 """What the name of the file ends with until all of it is there."""
 LOST = "The release could not be written to {}: it is lost, and its charge stays."
 TAKEN = (
-    "Somebody made the file of --output meanwhile. Nothing was written over: the release is in the file "
+    "Somebody made the file of --output meanwhile. Nothing was written over: the release is in the "
+    "file "
     f"beside it whose name ends in {PART}, and its charge stays."
 )
 
@@ -64,7 +65,8 @@ class OutputFile:
             self._file = self._part.open("xb")
         except FileExistsError:
             raise InvalidParameter(
-                f"--output must name a file that nobody is writing, but there is {shown(str(self._part))}. "
+                "--output must name a file that nobody is writing, but there is "
+                f"{shown(str(self._part))}. "
                 "If no other command is running, one was killed: remove that file."
             ) from None
         # A name with a zero byte is no OSError.
@@ -75,13 +77,15 @@ class OutputFile:
             ) from None
         self._claimed = True
         click.get_current_context().call_on_close(self.discard)
-        # Once more: between the first look and the claim another command may have finished its release.
+        # Once more: between the first look and the claim another command may have finished its
+        # release.
         self._refuse_what_is_there()
 
     def _refuse_what_is_there(self) -> None:
         if os.path.lexists(self.path):
             raise InvalidParameter(
-                f"--output must name a file that is not there yet; got {shown(str(self.path))}. Nothing is "
+                f"--output must name a file that is not there yet; got {shown(str(self.path))}. "
+                "Nothing is "
                 "written over: move that file away, or choose another name."
             )
 
@@ -99,7 +103,9 @@ class OutputFile:
             raise DataSourceError(LOST.format("the file of --output")) from None
 
     def finish(self) -> None:
-        """Give the release its name: under it there is all of it, also after the power failed, or nothing.
+        """Give the release its name.
+
+        Under it there is all of it, also after the power failed, or nothing.
 
         Raises
         ------
@@ -116,7 +122,8 @@ class OutputFile:
             raise DataSourceError(TAKEN) from None
         except OSError:
             raise DataSourceError(LOST.format("the file of --output")) from None
-        # It is there. That it stays there when the power fails is more than every system can promise.
+        # It is there. That it stays there when the power fails is more than every system can
+        # promise.
         with suppress(OSError):
             self._keep_name()
 
@@ -171,7 +178,9 @@ class _OutputFiles(click.ParamType[OutputFile]):
 
     name = "file"
 
-    def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> OutputFile:
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> OutputFile:
         return value if isinstance(value, OutputFile) else OutputFile(Path(value))
 
 

@@ -1,4 +1,7 @@
-"""The command `sordino plan`: what to expect of a release before any data is read and anything is charged."""
+"""The command `sordino plan`.
+
+What to expect of a release before any data is read and anything is charged.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,11 @@ _PLANNED_MECHANISMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[
     "gumbel-sparse-vector": (GumbelSparseVector, ("threshold", "positives"), ()),
     "noisy-top-k": (NoisyTopK, ("k",), ("noise",)),
     "hybrid-top-k": (HybridTopK, ("k", "threshold"), ("noise",)),
-    "hybrid-sparse-vector": (HybridSparseVector, ("k", "threshold"), ("noise", "threshold_noise", "split")),
+    "hybrid-sparse-vector": (
+        HybridSparseVector,
+        ("k", "threshold"),
+        ("noise", "threshold_noise", "split"),
+    ),
     "exponential": (ExponentialMechanism, (), ()),
     "permute-and-flip": (PermuteAndFlip, (), ()),
 }
@@ -91,11 +98,19 @@ parameter_options = gather(
     "given",
     ParameterOptions,
     click.option(
-        "--threshold", type=NUMBER, metavar="T", help="Public threshold of a sparse vector or hybrid."
+        "--threshold",
+        type=NUMBER,
+        metavar="T",
+        help="Public threshold of a sparse vector or hybrid.",
     ),
-    click.option("-c", "--positives", type=int, metavar="C", help="How many a sparse vector finds."),
     click.option(
-        "--at-least", type=int, metavar="C", help="How many an adaptive sparse vector finds in any case."
+        "-c", "--positives", type=int, metavar="C", help="How many a sparse vector finds."
+    ),
+    click.option(
+        "--at-least",
+        type=int,
+        metavar="C",
+        help="How many an adaptive sparse vector finds in any case.",
     ),
     click.option("-k", "--k", type=int, help="How many noisy-top-k or a hybrid selects."),
     click.option(
@@ -107,7 +122,9 @@ parameter_options = gather(
         "--threshold-noise", type=click.Choice(["exponential", "laplace"]), help="Of the threshold."
     ),
     click.option(
-        "--split", metavar="SHARE", help="variance, success or the share of epsilon for the threshold."
+        "--split",
+        metavar="SHARE",
+        help="variance, success or the share of epsilon for the threshold.",
     ),
     click.option(
         "--correction", metavar="NUMBER", help='Public number added to the threshold, or "optimal".'
@@ -119,10 +136,15 @@ parameter_options = gather(
         help="With those: how many answers below come before one above.",
     ),
     click.option(
-        "--correction-margin", type=NUMBER, metavar="M", help="How far they keep from the threshold."
+        "--correction-margin",
+        type=NUMBER,
+        metavar="M",
+        help="How far they keep from the threshold.",
     ),
     # None and not False, so that a flag that nobody gave does not count as given.
-    click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive."),
+    click.option(
+        "--resample", is_flag=True, default=None, help="A new threshold after each positive."
+    ),
 )
 
 
@@ -163,14 +185,17 @@ def accuracy(
     From its exact law: give --alpha or --beta, and its parameters as for a release.
     """
     made, needed, taken = _PLANNED_MECHANISMS[mechanism]
-    # The command has the options of all mechanisms: what this one lacks or does not take is refused.
+    # The command has the options of all mechanisms: what this one lacks or does not take is
+    # refused.
     for name, value in vars(given).items():
         if name in needed and value is None:
             raise InvalidParameter(f"{_spell_flag(name)} must be given for {mechanism}.")
         if value is not None and name not in needed + taken:
             raise InvalidParameter(f"{_spell_flag(name)} is no option of {mechanism}.")
     own = {
-        name: _read_word_or_number(name, value) for name, value in vars(given).items() if value is not None
+        name: _read_word_or_number(name, value)
+        for name, value in vars(given).items()
+        if value is not None
     }
     if made is HybridTopK and answers >= (given.k or 0):
         # How many answers there are is public here: where they are just k, there is less noise.
@@ -180,18 +205,29 @@ def accuracy(
     chosen = choose_format(form)
     if chosen == "json":
         write_lines(
-            [encode_json({"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found)), indent=2)]
+            [
+                encode_json(
+                    {"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found)), indent=2
+                )
+            ]
         )
     elif chosen == "csv":
         # The `repr` of a float is its shortest decimal, which is read back as the same number.
-        write_lines(["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"])
+        write_lines(
+            ["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"]
+        )
     else:
         write_lines([found.statement])
 
 
 @plan.command()
 @click.option(
-    "-m", "--candidates", type=int, metavar="M", required=True, help="How many candidates there are."
+    "-m",
+    "--candidates",
+    type=int,
+    metavar="M",
+    required=True,
+    help="How many candidates there are.",
 )
 @PLANNED_EPSILON
 @statement_options
@@ -202,8 +238,12 @@ def accuracy(
     help="There is a smooth bound: how smooth it is, in nats a record. With --floor and --typical.",
 )
 @click.option("--floor", type=NUMBER, help="Smaller smooth bounds are raised to it.")
-@click.option("--typical", type=NUMBER, help="About how large the smooth bound will be, a public guess.")
-@click.option("--exact", is_flag=True, help="Leave out noise whose guarantee holds in ideal arithmetic only.")
+@click.option(
+    "--typical", type=NUMBER, help="About how large the smooth bound will be, a public guess."
+)
+@click.option(
+    "--exact", is_flag=True, help="Leave out noise whose guarantee holds in ideal arithmetic only."
+)
 @FORMAT
 def selector(
     candidates: int,
@@ -218,15 +258,17 @@ def selector(
 ) -> None:
     """Say which mechanism selects the best of M private scores most often, and why.
 
-    The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect. Without
-    --sensitivity nothing is known about how far scores move.
+    The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect.
+    Without --sensitivity nothing is known about how far scores move.
     """
     from sordino.plan import choose_selector
 
     found = choose_selector(
         m=candidates,
         epsilon=epsilon,
-        sensitivity=None if statement.sensitivity is None else make_sensitivity(statement, adjacency),
+        sensitivity=None
+        if statement.sensitivity is None
+        else make_sensitivity(statement, adjacency),
         beta=beta,
         floor=floor,
         typical=typical,
@@ -248,20 +290,31 @@ def selector(
 @plan.command(name="top-k")
 @click.option("-k", "--k", type=int, required=True, help="How many counts are selected.")
 @click.option(
-    "-m", "--candidates", type=int, metavar="M", required=True, help="How many counts there are, with zeros."
+    "-m",
+    "--candidates",
+    type=int,
+    metavar="M",
+    required=True,
+    help="How many counts there are, with zeros.",
 )
 @PLANNED_EPSILON
 @statement_options
 @ADJACENCY
 @click.option(
-    "--kth-count", type=NUMBER, metavar="N", help="About how large the K-th count is, a public guess."
+    "--kth-count",
+    type=NUMBER,
+    metavar="N",
+    help="About how large the K-th count is, a public guess.",
 )
 @click.option(
     "--decay",
     type=NUMBER,
     default="0.5",
     show_default=True,
-    help="How fast counts fall down to the K-th, as 1/rank^DECAY: 1 for Zipf's law, 0 for equal ones.",
+    help=(
+        "How fast counts fall down to the K-th, as 1/rank^DECAY: 1 for Zipf's law, 0 for equal "
+        "ones."
+    ),
 )
 @click.option("--ordered", is_flag=True, help="The order or gaps are wanted, which a set has not.")
 @FORMAT
@@ -278,8 +331,8 @@ def top_k(
 ) -> None:
     """Say whether a list or a set finds more of the K largest of M counts, and why.
 
-    --epsilon is what chooses: of `sordino top` its --selection-share. Without --sensitivity they are counts
-    of units.
+    --epsilon is what chooses: of `sordino top` its --selection-share. Without --sensitivity they
+    are counts of units.
     """
     from sordino.plan import choose_top_k
 
@@ -288,7 +341,9 @@ def top_k(
         k=k,
         m=candidates,
         epsilon=epsilon,
-        sensitivity=counted if statement.sensitivity is None else make_sensitivity(statement, adjacency),
+        sensitivity=counted
+        if statement.sensitivity is None
+        else make_sensitivity(statement, adjacency),
         kth_count=kth_count,
         decay=decay,
         ordered=ordered,
@@ -330,5 +385,7 @@ def _read_word_or_number(name: str, value: Any) -> Any:
         number: Fraction = NUMBER.convert(value, None, None)
     except click.BadParameter:
         listed = " or ".join(repr(word) for word in words[name])
-        raise InvalidParameter(f"{_spell_flag(name)} must be {listed} or a number; got {value!r}.") from None
+        raise InvalidParameter(
+            f"{_spell_flag(name)} must be {listed} or a number; got {value!r}."
+        ) from None
     return number

@@ -1,4 +1,7 @@
-"""The options of a dry run: whether a command only says what it would do, and what it assumes of the data."""
+"""The options of a dry run.
+
+Whether a command only says what it would do, and what it assumes of the data.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DRY_RUN = click.option(
     "--dry-run",
     is_flag=True,
-    help="Say what this release would cost and give: nothing is read but the schema, nothing is charged.",
+    help=(
+        "Say what this release would cost and give: nothing is read but the schema, nothing is "
+        "charged."
+    ),
 )
 _LIKE = click.option(
     "--like",
     metavar="SHAPE",
-    help="With --dry-run or --goal: what is assumed of the data, such as zipf:1.1, geometric:0.9, flat, "
+    help="With --dry-run or --goal: what is assumed of the data, such as zipf:1.1, geometric:0.9, "
+    "flat, "
     "steps:10x500,90x20, lognormal:30000,0.6, or a source of public or synthetic data.",
 )
 _GOAL = click.option(
@@ -27,11 +34,15 @@ _GOAL = click.option(
     metavar="GOAL",
     # Read before the epsilon that it stands for, wherever it is written.
     is_eager=True,
-    help='In place of --epsilon: "±20", "5 %" or "top 10 right with 90 %". The smallest epsilon that reaches '
+    help='In place of --epsilon: "±20", "5 %" or "top 10 right with 90 %". The smallest epsilon '
+    "that reaches "
     "it is taken; of shares and right items with --like.",
 )
 _LIKE_ROWS = click.option(
-    "--like-rows", type=int, metavar="N", help="With --like: about how many rows there are [default: 10000]."
+    "--like-rows",
+    type=int,
+    metavar="N",
+    help="With --like: about how many rows there are [default: 10000].",
 )
 
 
@@ -53,4 +64,6 @@ def check_assumption(like: str | None, rows: int | None, *, planned: bool) -> No
         return
     for flag, given in (("--like", like), ("--like-rows", rows)):
         if given is not None:
-            raise InvalidParameter(f"{flag} needs --dry-run or --goal: a release is of the data as they are.")
+            raise InvalidParameter(
+                f"{flag} needs --dry-run or --goal: a release is of the data as they are."
+            )

@@ -1,4 +1,7 @@
-"""The command `sordino randomize`: a noisy report of every row, one line each, in constant memory."""
+"""The command `sordino randomize`.
+
+A noisy report of every row, one line each, in constant memory.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +60,10 @@ from sordino.session import LocalReports, Session
 from sordino.session.local import build_reports
 
 KEPT = (
-    "By rule, every line gives one line: what has no number counts as the middle of the range, and so does "
-    "what has no unit, as where a delimiter stands in that column, even in quotes. Public: how many lines "
+    "By rule, every line gives one line: what has no number counts as the middle of the range, and "
+    "so does "
+    "what has no unit, as where a delimiter stands in that column, even in quotes. Public: how "
+    "many lines "
     "there are, their order, and which of them are of one unit."
 )
 
@@ -92,8 +97,12 @@ report_options = gather(
         required=True,
         help="Public: lower end of the range of the numbers.",
     ),
-    click.option("--upper", type=NUMBER, metavar="U", required=True, help="Public: upper end of that range."),
-    click.option("--epsilon", type=NUMBER, callback=check_epsilon, help="Budget of each report; or --goal."),
+    click.option(
+        "--upper", type=NUMBER, metavar="U", required=True, help="Public: upper end of that range."
+    ),
+    click.option(
+        "--epsilon", type=NUMBER, callback=check_epsilon, help="Budget of each report; or --goal."
+    ),
     click.option(
         "--activation",
         type=click.Choice(["mixture", "rectangle", "sine", "triangle"]),
@@ -106,7 +115,10 @@ report_options = gather(
         type=DecimalsOr("center", "worst", "uniform"),
         default="worst",
         show_default=True,
-        help="Where the variance is least; a number is a mean of t², with t from -1 to 1 over the range.",
+        help=(
+            "Where the variance is least; a number is a mean of t², with t from -1 to 1 over the "
+            "range."
+        ),
     ),
 )
 unit_options = gather(
@@ -115,7 +127,10 @@ unit_options = gather(
     click.option(
         "--user",
         metavar="COL",
-        help="Column that says whom a row belongs to: the guarantee protects the numbers of all its rows.",
+        help=(
+            "Column that says whom a row belongs to: the guarantee protects the numbers of all "
+            "its rows."
+        ),
     ),
     click.option(
         "--row-is-unit", is_flag=True, help="The guarantee protects single rows: so without --user."
@@ -141,7 +156,9 @@ unit_options = gather(
 @SOURCE
 @report_options
 @unit_options
-@click.option("--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public.")
+@click.option(
+    "--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public."
+)
 @form_options
 @gather(
     "run",
@@ -165,15 +182,19 @@ def randomize(
     csv: CsvOptions,
     run: RunOptions,
 ) -> None:
-    """Release a noisy report of every row of a column: local privacy, each row with noise of its own.
+    """Release a noisy report of every row of a column.
 
-    SOURCE is a file, a DuckDB table, or "-" for CSV on standard input. Writes the column alone, as CSV, one
-    line for each row, in their order, in a range that is wider by a known factor, and without bias. No row is
-    dropped: what is no number counts as the middle of the range before noise.
+    Local privacy, each row with noise of its own.
+
+    SOURCE is a file, a DuckDB table, or "-" for CSV on standard input. Writes the column alone, as
+    CSV, one line for each row, in their order, in a range that is wider by a known factor, and
+    without bias. No row is dropped: what is no number counts as the middle of the range before
+    noise.
     """
     if where is not None:
         raise InvalidParameter(
-            "--where must not be given to randomize: how many lines come out is public, and which rows a "
+            "--where must not be given to randomize: how many lines come out is public, and which "
+            "rows a "
             "predicate keeps is not. Randomize all rows."
         )
     # Without --user each row is a unit of its own.
@@ -206,7 +227,10 @@ def randomize(
     if source == "-":
         receipt = _randomize_stdin(whom, report, csv, run, writer)
     else:
-        with open_session(source, unit, csv, run, KEPT) as session, show_progress(run.quiet) as progress:
+        with (
+            open_session(source, unit, csv, run, KEPT) as session,
+            show_progress(run.quiet) as progress,
+        ):
             # Reports are written block by block: memory does not grow with the rows.
             asked = report.list_asked()
             receipt = session.randomize(**asked, write=writer.write, progress=progress).receipt
@@ -219,7 +243,8 @@ def randomize(
         for line in describe_receipt(receipt):
             say(line)
     if run.seed is not None and is_quiet(run.quiet):
-        # On stderr, because stdout holds the column and nothing else. Without --quiet it was said before.
+        # On stderr, because stdout holds the column and nothing else. Without --quiet it was said
+        # before.
         say(SIMULATED)
 
 
@@ -256,7 +281,11 @@ def _write_report_plan(
 
 
 def _randomize_stdin(
-    whom: PrivacyUnit, report: ReportOptions, csv: CsvOptions, run: RunOptions, writer: _ReportWriter
+    whom: PrivacyUnit,
+    report: ReportOptions,
+    csv: CsvOptions,
+    run: RunOptions,
+    writer: _ReportWriter,
 ) -> Receipt:
     """Report lines of CSV on standard input; only its header is read before the charge.
 
@@ -290,7 +319,9 @@ def _randomize_stdin(
         reading=describe_piped_reading(whom, form),
     )
     with paid as payer:
-        payer.release(writer.reports, _read_after_charge(blocks), entropy=entropy, write=writer.write)
+        payer.release(
+            writer.reports, _read_after_charge(blocks), entropy=entropy, write=writer.write
+        )
     return payer.receipt
 
 

@@ -1,4 +1,7 @@
-"""The command `sordino remeasure`: another look at a release that a ledger has kept, put together with it."""
+"""The command `sordino remeasure`.
+
+Another look at a release that a ledger has kept, put together with it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ from sordino.session.remeasure import RemeasureRequest
 
 @click.command(cls=GroupedCommand)
 @SOURCE
-@click.option("--release", "key", required=True, metavar="ID", help="Charge of a release made with --keep.")
+@click.option(
+    "--release", "key", required=True, metavar="ID", help="Charge of a release made with --keep."
+)
 @PART
 @EPSILON
 @take(RemeasureRequest, "noise")
@@ -49,14 +54,15 @@ def remeasure(
 ) -> None:
     """Measure a kept release again, with noise of its own, and put both together.
 
-    What was asked, of whom, and how SOURCE is written, is what the ledger has kept with the release. It costs
-    what a release of its own costs.
+    What was asked, of whom, and how SOURCE is written, is what the ledger has kept with the
+    release. It costs what a release of its own costs.
     """
     COUNT("--part", part)
     entropy, ledger = choose_entropy(run), open_account(run)
     if ledger is None:
         raise InvalidParameter(
-            "remeasure needs --ledger URL and --account NAME: the release to be measured again is kept there."
+            "remeasure needs --ledger URL and --account NAME: the release to be measured again is "
+            "kept there."
         )
     # Asked first: they say whom the release protects, and how its source is read.
     kept = ledger.read_release(key, part=part)

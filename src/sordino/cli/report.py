@@ -24,7 +24,9 @@ from sordino.statements.document import PublicStatement
 from sordino.statements.owner import read_small_text
 
 _MOST_BYTES = 1 << 26
-NOT_WRITTEN = "The report could not be written. Nothing was charged: the same command writes it again."
+NOT_WRITTEN = (
+    "The report could not be written. Nothing was charged: the same command writes it again."
+)
 
 
 @final
@@ -44,10 +46,14 @@ page_options = gather(
     PageOptions,
     click.option("--title", metavar="TEXT", help="What stands above the page."),
     click.option(
-        "--about", metavar="FILE", help="A text about the table, for readers who have never heard of it."
+        "--about",
+        metavar="FILE",
+        help="A text about the table, for readers who have never heard of it.",
     ),
     click.option(
-        "--statement", metavar="FILE", help="The statement that `sordino ledger publish` has written."
+        "--statement",
+        metavar="FILE",
+        help="The statement that `sordino ledger publish` has written.",
     ),
     click.option(
         "--docs",
@@ -63,13 +69,15 @@ page_options = gather(
 @click.option("--ledger", "url", metavar="URL", help="Show an account as well: its ledger.")
 @click.option("--account", metavar="NAME", help="Show an account as well: its name.")
 @page_options
-def report(results: tuple[str, ...], *, url: str | None, account: str | None, page: PageOptions) -> None:
+def report(
+    results: tuple[str, ...], *, url: str | None, account: str | None, page: PageOptions
+) -> None:
     """Write a page in HTML about releases, from the JSON that --format json has printed of them.
 
     The results.json of a run of a study will do as well.
 
-    One file that loads nothing and runs nothing. It costs nothing, and reads no table. It needs the extra
-    `report`.
+    One file that loads nothing and runs nothing. It costs nothing, and reads no table. It needs the
+    extra `report`.
     """
     if (url is None) != (account is None):
         raise InvalidParameter("--ledger and --account go together: both or neither must be given.")
@@ -85,11 +93,15 @@ def report(results: tuple[str, ...], *, url: str | None, account: str | None, pa
 @REQUIRED_LEDGER
 @REQUIRED_ACCOUNT
 @click.option(
-    "--with-releases", is_flag=True, help="Show what was released with --keep as well, the newest 200."
+    "--with-releases",
+    is_flag=True,
+    help="Show what was released with --keep as well, the newest 200.",
 )
 @page_options
 def report_account(url: str, account: str, with_releases: bool, page: PageOptions) -> None:
-    """Write a page in HTML about an account: who spent what on which day, what is left, how long it lasts.
+    """Write a page in HTML about an account.
+
+    Who spent what on which day, what is left, how long it lasts.
 
     It costs nothing. It needs the extra `report`.
     """
@@ -113,7 +125,9 @@ def list_kept(opened: Ledger) -> list[dict[str, Any]]:
 
 
 def check_kept(opened: Ledger, releases: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse a release that the ledger has kept with other figures: a file of it may have been edited.
+    """Refuse a release that the ledger has kept with other figures.
+
+    A file of it may have been edited.
 
     How many the ledger has not kept, so that nobody can compare them, is said on stderr.
 
@@ -132,18 +146,23 @@ def check_kept(opened: Ledger, releases: Iterable[Mapping[str, Any]]) -> None:
             continue
         asked = line.detail.get("batch")
         # Of a batch a program may have kept some releases, and printed others.
-        if release.get("kept") is not True and line.kept < (len(asked) if isinstance(asked, list) else 1):
+        if release.get("kept") is not True and line.kept < (
+            len(asked) if isinstance(asked, list) else 1
+        ):
             unknown += 1
             continue
         records = (opened.read_release(line.id, part=part) for part in range(1, line.kept + 1))
         if _as_kept(release) not in [_as_kept(make_document(record)) for record in records]:
             raise LedgerError(
-                f"A result of charge {line.id} must be what the ledger has kept of it; its file says "
-                f"something else, as if it had been edited. Print it again: sordino ledger release {line.id}."
+                f"A result of charge {line.id} must be what the ledger has kept of it; its file "
+                "says "
+                "something else, as if it had been edited. Print it again: sordino ledger release "
+                f"{line.id}."
             )
     if unknown:
         say(
-            f"{unknown} of the results could not be compared: the ledger has kept nothing of them (--keep). "
+            f"{unknown} of the results could not be compared: the ledger has kept nothing of them "
+            "(--keep). "
             "The page shows them as their files say."
         )
 
@@ -166,9 +185,13 @@ def read_results(path: str) -> list[Mapping[str, Any]]:
             raw = file.read(_MOST_BYTES + 1)
     # A name with a zero byte is no OSError.
     except (OSError, ValueError):
-        raise InvalidParameter(f"RESULT must be a file that can be read; got {shown(path)}.") from None
+        raise InvalidParameter(
+            f"RESULT must be a file that can be read; got {shown(path)}."
+        ) from None
     if len(raw) > _MOST_BYTES:
-        raise InvalidParameter(f"RESULT must have at most {_MOST_BYTES} bytes; {shown(path)} has more.")
+        raise InvalidParameter(
+            f"RESULT must have at most {_MOST_BYTES} bytes; {shown(path)} has more."
+        )
     try:
         found = json.loads(
             raw.decode("utf-8-sig"), parse_constant=lambda _: math.nan, object_pairs_hook=_name_once
@@ -184,14 +207,18 @@ def read_results(path: str) -> list[Mapping[str, Any]]:
     listed = found if isinstance(found, list) else [found]
     if not listed or not all(isinstance(one, dict) for one in listed):
         raise InvalidParameter(
-            "RESULT must hold a release, or a list of releases, as --format json prints it, or be the "
+            "RESULT must hold a release, or a list of releases, as --format json prints it, or be "
+            "the "
             f"results.json of a run; {shown(path)} holds something else."
         )
     return listed
 
 
 def _name_once(listed: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, in which no name stands twice: readers would not agree on its value."""
+    """Return an object of JSON, in which no name stands twice.
+
+    Readers would not agree on its value.
+    """
     made = dict(listed)
     if len(made) < len(listed):
         raise ValueError
@@ -214,7 +241,8 @@ def _refuse_repeated(releases: Iterable[Mapping[str, Any]]) -> None:
         plain = _as_kept(release)
         if plain in seen:
             raise InvalidParameter(
-                f"RESULT must hold each release once; got a release of charge {shown(release['id'])} twice. "
+                "RESULT must hold each release once; got a release of charge "
+                f"{shown(release['id'])} twice. "
                 "Leave out one of the files."
             )
         seen.append(plain)

@@ -1,4 +1,7 @@
-"""The command `sordino select`: the best of some candidates whose private scores somebody computed."""
+"""The command `sordino select`.
+
+The best of some candidates whose private scores somebody computed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,13 @@ from sordino.cli.options import (
 from sordino.cli.stderr import say
 from sordino.cli.table import confirm_epsilon, plan_alone
 from sordino.cli.text_options import CsvOptions, bare_csv_options
-from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_account, open_payer
+from sordino.cli.work import (
+    choose_entropy,
+    make_csv_format,
+    make_sensitivity,
+    open_account,
+    open_payer,
+)
 from sordino.cli.write import write_release
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
@@ -41,25 +50,32 @@ from sordino.record import Record, describe_receipt, list_facts, list_warnings
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.sources import CsvFormat
 
-# ---- scores ------------------------------------------------------------------------------------------------
+# ---- scores --------------------------------------------------------------------------------------
 
 METHODS = ("permute-and-flip", "exponential", "noisy-top-k")
 NOTES = {
     "permute-and-flip": [],
-    "exponential": ["p_value: of the statement that another candidate is at least as good; from the gap."],
+    "exponential": [
+        "p_value: of the statement that another candidate is at least as good; from the gap."
+    ],
     "noisy-top-k": [
-        "gap: lead over the next one, noise included; the last one is the margin over the best left out."
+        "gap: lead over the next one, noise included; the last one is the margin over the best "
+        "left out."
     ],
 }
 LOWEST = (
-    "By rule, all that stands between the public fields of a line is its score, and what is no decimal "
+    "By rule, all that stands between the public fields of a line is its score, and what is no "
+    "decimal "
     "number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
 NO_SUCCESS = (
-    "How likely the best one is selected (success) is not said: how far apart scores lie is not known. "
+    "How likely the best one is selected (success) is not said: how far apart scores lie is not "
+    "known. "
     "sordino plan accuracy says which margin is kept."
 )
-LABELS = "Candidates, their number and their labels are taken as public; only the scores are private."
+LABELS = (
+    "Candidates, their number and their labels are taken as public; only the scores are private."
+)
 
 
 @final
@@ -107,16 +123,19 @@ def select(
     csv: CsvOptions,
     run: RunOptions,
 ) -> None:
-    """Release the best of the candidates in SCORES.csv: each line is one, and only its score is private.
+    """Release the best of the candidates in SCORES.csv.
 
-    A score that is no finite number counts as the lowest. Any score moves by at most --sensitivity S between
-    neighbours.
+    Each line is one, and only its score is private.
 
-    With --statistic tdt each line is a marker of a genome, and only the counts in the columns --b and --c are
-    private: how often heterozygous parents transmitted each allele. Neighbours are data of as many families
-    of which one was replaced. What is no count becomes one by rule. Nothing is said about how far scores
-    move: that is known. A report of plink --tdt is read as PLINK writes it. How likely the best marker is
-    selected is said; where that is below 0.2 nothing is charged, unless --force is given.
+    A score that is no finite number counts as the lowest. Any score moves by at most --sensitivity
+    S between neighbours.
+
+    With --statistic tdt each line is a marker of a genome, and only the counts in the columns --b
+    and --c are private: how often heterozygous parents transmitted each allele. Neighbours are data
+    of as many families of which one was replaced. What is no count becomes one by rule. Nothing is
+    said about how far scores move: that is known. A report of plink --tdt is read as PLINK writes
+    it. How likely the best marker is selected is said; where that is below 0.2 nothing is charged,
+    unless --force is given.
     """
     if asked.statistic is not None:
         _check_no_score(choice, statement)
@@ -128,12 +147,15 @@ def select(
     check_no_statistic(asked)
     if choice.score is None:
         raise InvalidParameter(
-            "--score must name the column of private scores, unless --statistic computes them; got none."
+            "--score must name the column of private scores, unless --statistic computes them; got "
+            "none."
         )
     score = choice.score
     method = choice.method or (METHODS[0] if choice.k == 1 else METHODS[2])
     if choice.k != 1 and method != METHODS[2]:
-        raise InvalidParameter(f"--method must be {METHODS[2]} for several candidates; got {method}.")
+        raise InvalidParameter(
+            f"--method must be {METHODS[2]} for several candidates; got {method}."
+        )
     # All parameters of the mechanism are checked here, before a file is opened.
     stated = make_sensitivity(statement, adjacency)
     if run.goal is not None:
@@ -230,10 +252,15 @@ def _write_selection_plan(
     run: RunOptions,
     adjacency: Adjacency,
 ) -> None:
-    """Write what a selection would cost; with --like, how often it would be right about such scores."""
+    """Write what a selection would cost.
+
+    With --like, how often it would be right about such scores.
+    """
     from sordino.session.plans.scores import plan_scores
 
-    planned, assumed = plan_scores(mechanism, scores, run.like, run.like_rows, str(choice.score), form)
+    planned, assumed = plan_scores(
+        mechanism, scores, run.like, run.like_rows, str(choice.score), form
+    )
     plan_alone(
         "select",
         mechanism,
@@ -259,7 +286,8 @@ def _check_no_score(choice: ChoiceOptions, statement: StatementOptions) -> None:
     )
     if given:
         raise InvalidParameter(
-            f"{given[0]} does not go with --statistic: the score, how far it moves and the method follow "
+            f"{given[0]} does not go with --statistic: the score, how far it moves and the method "
+            "follow "
             "from it."
         )
 
@@ -282,5 +310,8 @@ def _list_selected(method: str, release: Any) -> list[tuple[int, dict[str, Any]]
     if method == "permute-and-flip":
         return [(release.index, {})]
     return [
-        (release.index, {"gap": release.gap, "p_value": None if release.gap is None else p_value(release)})
+        (
+            release.index,
+            {"gap": release.gap, "p_value": None if release.gap is None else p_value(release)},
+        )
     ]

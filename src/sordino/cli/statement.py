@@ -1,4 +1,7 @@
-"""`sordino ledger publish` and `sordino verify`: statements of what is promised, made and checked."""
+"""`sordino ledger publish` and `sordino verify`.
+
+Statements of what is promised, made and checked.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from sordino.statements.owner import Owner, read_small_text
 from sordino.statements.trees import load_yaml
 
 NOT_WRITTEN = (
-    "The statement could not be written, but the history of the account has it: the same command writes it "
+    "The statement could not be written, but the history of the account has it: the same command "
+    "writes it "
     "again, and costs nothing."
 )
 
@@ -31,12 +35,17 @@ NOT_WRITTEN = (
     "--part",
     type=int,
     metavar="N",
-    help="One release of a study, or of what a program asked for together; all of them unless said.",
+    help=(
+        "One release of a study, or of what a program asked for together; all of them unless said."
+    ),
 )
 @click.option(
     "--owner",
     metavar="FILE",
-    help="What nobody but the owner of the data can say, in TOML, YAML or JSON; what is left out is marked.",
+    help=(
+        "What nobody but the owner of the data can say, in TOML, YAML or JSON; what is left out "
+        "is marked."
+    ),
 )
 @click.option(
     "--as",
@@ -58,8 +67,8 @@ def publish(
 ) -> None:
     """Write what an account promises, or by its ID a study, or a release that was made with --keep.
 
-    The statement costs nothing, stands in the history from then on, and is the same when it is made again.
-    `sordino verify` checks it.
+    The statement costs nothing, stands in the history from then on, and is the same when it is made
+    again. `sordino verify` checks it.
     """
     if part is not None:
         COUNT("--part", part)
@@ -80,7 +89,9 @@ def publish(
 @ACCOUNT
 @FORMAT
 def verify(file: str, url: str, account: str, form: str | None) -> None:
-    """Check the statement in FILE against the history of its account. Exit code 5 if it does not hold.
+    """Check the statement in FILE against the history of its account.
+
+    Exit code 5 if it does not hold.
 
     Every field that was edited is named. Nothing is charged.
     """

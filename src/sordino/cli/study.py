@@ -20,7 +20,8 @@ from sordino.errors import BudgetExceeded
 from sordino.study import Study, StudyPlan, StudyRun
 
 NOT_KEPT = (
-    "The folder of the run was written, but the ledger did not say that it has kept all releases: take "
+    "The folder of the run was written, but the ledger did not say that it has kept all releases: "
+    "take "
     "it for the only copy. Its charge stays; do not run it again for that."
 )
 
@@ -32,7 +33,9 @@ _HOW_WIDE = "how wide it will be depends on the data (--dry-run)."
 @click.option(
     "--run-id",
     metavar="ID",
-    help="Names this run, which is paid once however often it is started [default: day and digest].",
+    help=(
+        "Names this run, which is paid once however often it is started [default: day and digest]."
+    ),
 )
 @click.option(
     "--output", metavar="DIR", help="Folder that is written, and not there yet [default: STUDY-ID]."
@@ -76,7 +79,9 @@ def _say_plan(plan: StudyPlan) -> None:
     say(f"Run {plan.run} of study {plan.study}: {len(plan.releases)} releases.")
     for one in plan.releases:
         wish = "" if one.goal is None else f", found for {one.goal}"
-        figures, choices = (one.figures, []) if one.plan is None else (one.plan.rows, one.plan.list_choices())
+        figures, choices = (
+            (one.figures, []) if one.plan is None else (one.plan.rows, one.plan.list_choices())
+        )
         # The first one stands on the line of its release, all else below it.
         first, *others = [*map(say_planned_figure, figures)] or [_HOW_WIDE]
         say(f"  {one.name}: {one.kind}, epsilon {float(one.epsilon):.6g}{wish}; {first}")
@@ -127,9 +132,16 @@ def _write_plan(plan: StudyPlan, form: str | None) -> None:
     rows = facts.pop("releases")
     if choose_format(form) == "csv":
         # A line for each figure, because a cell holds no list.
-        columns = (*_COLUMNS, *_OF_FIGURE, *(name for name in _OF_CHOICE if name != "like"), "assumed")
+        columns = (
+            *_COLUMNS,
+            *_OF_FIGURE,
+            *(name for name in _OF_CHOICE if name != "like"),
+            "assumed",
+        )
         lines = [line for row in rows for line in _list_lines(row)]
-        write_rows(form, columns, [{name: line.get(name) for name in columns} for line in lines], facts, [])
+        write_rows(
+            form, columns, [{name: line.get(name) for name in columns} for line in lines], facts, []
+        )
         return
     notes = [
         *_say_expected(plan),
@@ -140,7 +152,9 @@ def _write_plan(plan: StudyPlan, form: str | None) -> None:
         "Nothing was read or charged.",
     ]
     if plan.charge is not None:
-        notes.append(f"This run was paid before (charge {plan.charge}): it would not be charged again.")
+        notes.append(
+            f"This run was paid before (charge {plan.charge}): it would not be charged again."
+        )
     # People see a goal only where there is one.
     columns = _COLUMNS if any(one.goal is not None for one in plan.releases) else _COLUMNS[:-1]
     write_rows(form, columns, rows, facts, notes)
@@ -153,15 +167,24 @@ def _say_after(plan: StudyPlan) -> str:
 
 
 def _list_lines(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the lines of one release: one for each kind of figure, and for each choice that is assumed."""
+    """Return the lines of one release.
+
+    One for each kind of figure, and for each choice that is assumed.
+    """
     about = {name: row[name] for name in (*_COLUMNS, "assumed")}
     figures = [{name: one[name] for name in _OF_FIGURE} for one in row["figures"]]
-    choices = [{"figure": RIGHT_ITEMS, **{name: one[name] for name in _OF_CHOICE}} for one in row["choices"]]
+    choices = [
+        {"figure": RIGHT_ITEMS, **{name: one[name] for name in _OF_CHOICE}}
+        for one in row["choices"]
+    ]
     return [about | line for line in [*figures, *choices] or [{}]]
 
 
 def _say_expected(plan: StudyPlan) -> list[str]:
-    """Return what to expect of each release, as a dry run says it; what all leave out is said once."""
+    """Return what to expect of each release, as a dry run says it.
+
+    What all leave out is said once.
+    """
     plans = [(one.name, one.plan) for one in plan.releases if one.plan is not None]
     shared = [
         rule
@@ -201,7 +224,10 @@ def _write_done(study: Study, done: StudyRun, form: str | None) -> None:
         "kept": done.kept,
     }
     paid = "" if done.paid else ". It was paid before, and not again"
-    notes = [f"Run {done.run} of study {study.name}, charge {done.charge}{paid}.", f"Folder: {done.folder}."]
+    notes = [
+        f"Run {done.run} of study {study.name}, charge {done.charge}{paid}.",
+        f"Folder: {done.folder}.",
+    ]
     write_rows(form, ("name", "kind", "budget", "file"), rows, facts, notes)
 
 

@@ -11,8 +11,8 @@ from sordino.constraints import did_you_mean
 class SuggestingGroup(click.Group):
     """A group whose error about an unknown command names those that are like it.
 
-    Options do that by themselves; commands only in newer versions of click, and never where they are imported
-    when they are called.
+    Options do that by themselves; commands only in newer versions of click, and never where they
+    are imported when they are called.
     """
 
     command_class = Command

@@ -1,4 +1,7 @@
-"""Releases of tables: made and written, or with `--dry-run` what they would cost and give in their place."""
+"""Releases of tables.
+
+Made and written, or with `--dry-run` what they would cost and give in their place.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +40,19 @@ if TYPE_CHECKING:
 
 NOT_READ = "Nothing was read but the schema, and nothing was charged."
 ASSUMED = (
-    "narrowest, typical, widest: width of the interval of a figure in dry runs; sure: how likely none is "
+    "narrowest, typical, widest: width of the interval of a figure in dry runs; sure: how likely "
+    "none is "
     "wider than the widest, if the data are as assumed."
 )
 OFF = (
-    "off: how far the figure of a run lay at most from the one without noise, of the rows that count and "
+    "off: how far the figure of a run lay at most from the one without noise, of the rows that "
+    "count and "
     "between the public ends; held: the share of the intervals that held that one."
 )
 BARE = "No figure has an interval with an end: nothing is measured, or with too little epsilon."
-KNOWN = "widest: width of the interval of a figure, whatever the data are; where it is cut at 0, less."
+KNOWN = (
+    "widest: width of the interval of a figure, whatever the data are; where it is cut at 0, less."
+)
 
 
 @final
@@ -72,7 +79,8 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
     table : TableOptions
         Which table, whom it protects, who pays, and how the release is written.
     asked : dict
-        What the method is called with; in the place of a domain, `labels` say where its labels come from.
+        What the method is called with; in the place of a domain, `labels` say where its labels come
+        from.
     """
     run, labels = table.run, asked.pop("labels", None)
     # Labels are public: what is wrong with them is said before anything is charged.
@@ -132,7 +140,10 @@ def confirm_epsilon(epsilon: Fraction, run: RunOptions) -> Fraction:
     """Return an epsilon; ask whether it is meant, and say it, where a goal has found it."""
     if run.goal is not None:
         require_consent(
-            f"What --goal needs, epsilon {float(epsilon):g},", epsilon, MOST_EPSILON, given=run.consent
+            f"What --goal needs, epsilon {float(epsilon):g},",
+            epsilon,
+            MOST_EPSILON,
+            given=run.consent,
         )
         if not is_quiet(run.quiet):
             say(f"Goal {run.goal}: epsilon {float(epsilon):g}.")
@@ -152,11 +163,16 @@ def refuse_shape(run: RunOptions) -> None:
     """Refuse an assumption about data where a plan says nothing of answers."""
     given = list_given({"--goal": run.goal, "--like": run.like, "--like-rows": run.like_rows})
     if given:
-        raise InvalidParameter(f"{given[0]} is for a table: of answers on standard input nothing is assumed.")
+        raise InvalidParameter(
+            f"{given[0]} is for a table: of answers on standard input nothing is assumed."
+        )
 
 
 def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> None:
-    """Write a plan as a table, as JSON or as CSV; with a `domain` it says where the labels come from."""
+    """Write a plan as a table, as JSON or as CSV.
+
+    With a `domain` it says where the labels come from.
+    """
     said = plan.to_dict()
     facts = {
         "plan": plan.release,

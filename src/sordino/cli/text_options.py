@@ -22,7 +22,9 @@ def _read_quote(_ctx: click.Context, _param: click.Parameter, value: str) -> str
     return "" if value == "none" else value
 
 
-def _read_columns(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
+def _read_columns(
+    _ctx: click.Context, _param: click.Parameter, value: str | None
+) -> tuple[str, ...]:
     if value is None:
         return ()
     # Here, because the other commands load no engine.
@@ -31,11 +33,15 @@ def _read_columns(_ctx: click.Context, _param: click.Parameter, value: str | Non
 
     names = split_line(value, CsvFormat())
     if names is None:
-        raise click.BadParameter(f"must be names with commas between them, such as a,b,c; got {value!r}.")
+        raise click.BadParameter(
+            f"must be names with commas between them, such as a,b,c; got {value!r}."
+        )
     return tuple(names)
 
 
-def _read_types(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+def _read_types(
+    _ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]
+) -> dict[str, str]:
     types: dict[str, str] = {}
     for one in value:
         # From the right: a name may hold an equals sign, and no type does.
@@ -79,7 +85,9 @@ QUOTE = click.option(
     metavar="CHAR|none",
     default='"',
     callback=_read_quote,
-    help='Quote around fields of a CSV source; none if quotes are text, as in most TSV [default: "].',
+    help=(
+        'Quote around fields of a CSV source; none if quotes are text, as in most TSV [default: "].'
+    ),
 )
 NO_HEADER = click.option(
     "--no-header",
@@ -102,7 +110,8 @@ SKIP_LINES = click.option(
 RAGGED = click.option(
     "--ragged",
     is_flag=True,
-    help="Keep lines of a CSV source with fewer or more fields than there are columns: what is missing is "
+    help="Keep lines of a CSV source with fewer or more fields than there are columns: what is "
+    "missing is "
     "empty, what is more is not read.",
 )
 ENCODING = click.option(
@@ -111,7 +120,10 @@ ENCODING = click.option(
     default="utf-8",
     show_default=True,
     callback=_normalize_encoding,
-    help="Encoding of a CSV source: utf-8, latin-1, cp1252, utf-16 (with a mark), utf-16-le or utf-16-be.",
+    help=(
+        "Encoding of a CSV source: utf-8, latin-1, cp1252, utf-16 (with a mark), utf-16-le or "
+        "utf-16-be."
+    ),
 )
 TYPE = click.option(
     "--type",
@@ -119,8 +131,10 @@ TYPE = click.option(
     metavar="COL=TYPE",
     multiple=True,
     callback=_read_types,
-    help="Type of a column of CSV, of JSON lines or of a sheet of Excel: integer, decimal(p,s), double, "
-    "date, timestamp, boolean or text. What is no value of it is missing. May be given for several columns.",
+    help="Type of a column of CSV, of JSON lines or of a sheet of Excel: integer, decimal(p,s), "
+    "double, "
+    "date, timestamp, boolean or text. What is no value of it is missing. May be given for several "
+    "columns.",
 )
 DECIMAL = click.option(
     "--decimal",
@@ -138,12 +152,15 @@ NULL = click.option(
     "--null",
     metavar="TEXT",
     multiple=True,
-    help="Text that means a missing value in a CSV source, beside the empty field. May be given for several "
+    help="Text that means a missing value in a CSV source, beside the empty field. May be given "
+    "for several "
     "texts.",
 )
 
 
-def _read_size_option(_context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+def _read_size_option(
+    _context: click.Context, parameter: click.Parameter, value: str | None
+) -> int | None:
     return None if value is None else read_limit(parameter.opts[0], value)
 
 
@@ -191,7 +208,8 @@ class CsvOptions:
     def __post_init__(self) -> None:
         if self.no_header != bool(self.columns):
             raise InvalidParameter(
-                "--no-header and --columns must be given together: a file names its columns in its header "
+                "--no-header and --columns must be given together: a file names its columns in its "
+                "header "
                 f"line, or you do; got {'--no-header' if self.no_header else '--columns'} alone."
             )
 
@@ -202,5 +220,6 @@ _TEXTS = (NULL, *_HEADERS, RAGGED, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
 csv_options = gather("csv", CsvOptions, *_TEXTS, MEMORY_LIMIT, TEMP_LIMIT)
 # For what asks an engine nothing about many rows.
 form_options = gather("csv", CsvOptions, *_TEXTS)
-# For files of scores, where what is no number has a rule of its own and no text, and for what reads no row.
+# For files of scores, where what is no number has a rule of its own and no text, and for what reads
+# no row.
 bare_csv_options = gather("csv", CsvOptions, *_HEADERS)

@@ -26,7 +26,10 @@ _OF_LISTS = ("threshold", "noise", "method", "kth_count")
     "--set",
     "as_set",
     is_flag=True,
-    help="Choose the set of the K at once, without order and gaps: docs/how-to/choose-a-selection.md.",
+    help=(
+        "Choose the set of the K at once, without order and gaps: "
+        "docs/how-to/choose-a-selection.md."
+    ),
 )
 @table_options
 def top(table: TableOptions, *, as_set: bool, **asked: object) -> None:
@@ -43,6 +46,7 @@ def top(table: TableOptions, *, as_set: bool, **asked: object) -> None:
     of_lists = {f"--{name.replace('_', '-')}": asked.pop(name) for name in _OF_LISTS}
     if given := list_given(of_lists):
         raise InvalidParameter(
-            f"{given[0]} belongs to a list, and a set (--set) is chosen at once; leave one of them out."
+            f"{given[0]} belongs to a list, and a set (--set) is chosen at once; leave one of them "
+            "out."
         )
     release_from_table("top_set", table, asked)

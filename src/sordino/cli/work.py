@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from sordino.session import Session
 
 DROPPED = (
-    "By rule, lines that do not parse, rows without a unit or without a number that is asked for, and labels "
+    "By rule, lines that do not parse, rows without a unit or without a number that is asked for, "
+    "and labels "
     "outside the domain are dropped; how many is private."
 )
 DRY = "--dry-run: nothing is read but the schema, and nothing is charged."
@@ -46,7 +47,9 @@ PATIENCE = 1.0  # seconds before a progress bar appears
 
 def make_unit(unit: UnitOptions) -> PrivacyUnit:
     """Return the privacy unit that the options name."""
-    require_one({"--user": unit.user, "--row-is-unit": unit.row_is_unit}, "whom the guarantee protects")
+    require_one(
+        {"--user": unit.user, "--row-is-unit": unit.row_is_unit}, "whom the guarantee protects"
+    )
     if unit.user is None:
         if unit.max_rows is not None:
             raise InvalidParameter("--max-rows needs --user: a unit that is a row has one row.")
@@ -70,17 +73,22 @@ def make_domain(labels: LabelOptions) -> Domain:
     if of_file and which != "--domain":
         raise InvalidParameter(f"{of_file[0]} needs --domain FILE.")
     if labels.domain_sql_file and which != "--domain-sql":
-        raise InvalidParameter("--domain-sql-file needs --domain-sql SQL, the query that may open that file.")
+        raise InvalidParameter(
+            "--domain-sql-file needs --domain-sql SQL, the query that may open that file."
+        )
     more = list_given({"--delta": labels.delta, "--least": labels.least})
     if which != "--unlisted" and more:
         raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
     if which == "--unlisted":
         if labels.delta is None:
             raise InvalidParameter(
-                "--unlisted needs --delta D, the probability with which a label of a single unit may be "
+                "--unlisted needs --delta D, the probability with which a label of a single unit "
+                "may be "
                 "released: well below one over the number of units, such as 1e-6."
             )
-        return Domain.unlisted(delta=labels.delta, least=1 if labels.least is None else labels.least)
+        return Domain.unlisted(
+            delta=labels.delta, least=1 if labels.least is None else labels.least
+        )
     if which == "--assume-public":
         return Domain.assume_public()
     if labels.domain_range is not None:
@@ -91,10 +99,13 @@ def make_domain(labels: LabelOptions) -> Domain:
             )
         return Domain.range(int(ends[1]), int(ends[2]))
     return (
-        # Exactly one option was given, so the query is there; the empty text is for the type checker.
+        # Exactly one option was given, so the query is there; the empty text is for the type
+        # checker.
         Domain.from_sql(labels.domain_sql or "", files=labels.domain_sql_file)
         if labels.domain is None
-        else Domain.from_file(labels.domain, labels.domain_column, header=not labels.domain_no_header)
+        else Domain.from_file(
+            labels.domain, labels.domain_column, header=not labels.domain_no_header
+        )
     )
 
 
@@ -133,7 +144,10 @@ def make_sensitivity(statement: StatementOptions, adjacency: Adjacency) -> Sensi
 
 
 def choose_entropy(run: RunOptions) -> Entropy:
-    """Return the entropy that the options name; `RunOptions` has looked at what goes with a seed."""
+    """Return the entropy that the options name.
+
+    `RunOptions` has looked at what goes with a seed.
+    """
     return SYSTEM if run.seed is None else Seeded(run.seed)
 
 
@@ -166,8 +180,9 @@ def open_payer(
 
     Nothing was read so far.
 
-    The account is the one that was named: whether it is about the people behind these answers cannot be seen
-    from here, only whether it protects the `unit` of a release that has one, by the same `reading`.
+    The account is the one that was named: whether it is about the people behind these answers
+    cannot be seen from here, only whether it protects the `unit` of a release that has one, by the
+    same `reading`.
     """
     ledger = open_account(run)
     run.claim_output()
@@ -232,7 +247,9 @@ def read_labels(session: Session, domain: Domain, run: RunOptions) -> Domain:
 
 @contextmanager
 def show_progress(quiet: bool | None, what: str = "reading") -> Iterator[Progress | None]:
-    """Yield a callback that draws a bar on stderr once the work has taken a second; `what` stands beside it.
+    """Yield a callback that draws a bar on stderr once the work has taken a second.
+
+    `what` stands beside it.
 
     It is None when stderr stays silent.
     """
@@ -253,7 +270,9 @@ def show_progress(quiet: bool | None, what: str = "reading") -> Iterator[Progres
             from rich.progress import Progress as Bar
 
             # The bar disappears at the end; only sentences stay on stderr.
-            bar = Bar(console=Console(file=cast("IO[str]", PatientStream(sys.stderr))), transient=True)
+            bar = Bar(
+                console=Console(file=cast("IO[str]", PatientStream(sys.stderr))), transient=True
+            )
             task = bar.add_task(what, total=100)
             bar.start()
         # An engine that does not know yet says a number below 0.

@@ -1,6 +1,7 @@
 """How a release leaves the command: kept in the ledger if that was asked for, then written.
 
-It is kept first: whatever becomes of stdout, of the file or of the process then, it can be printed again.
+It is kept first: whatever becomes of stdout, of the file or of the process then, it can be printed
+again.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from sordino.errors import DataSourceError
 from sordino.record import Record
 
 KEPT = (
-    "Kept in the ledger: sordino ledger release prints it again, and whoever may read the ledger may read it."
+    "Kept in the ledger: sordino ledger release prints it again, and whoever may read the ledger "
+    "may read it."
 )
 NOT_KEPT = (
-    "The release was written, but the ledger did not say that it has kept it: take what was written for the "
+    "The release was written, but the ledger did not say that it has kept it: take what was "
+    "written for the "
     "only copy. Its charge stays; do not release it again for that."
 )
 KEPT_AND_LOST = (
-    "The release could not be written, but the ledger has kept it: sordino ledger show has its id, and "
+    "The release could not be written, but the ledger has kept it: sordino ledger show has its id, "
+    "and "
     "sordino ledger release prints it again."
 )
 
@@ -56,7 +60,9 @@ def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None
     if _was_kept(kept, keep):
         write_kept(kept, run.chosen_form, run.output)
         return
-    write_record(replace(record, facts={**record.facts, "kept": False}), run.chosen_form, run.output)
+    write_record(
+        replace(record, facts={**record.facts, "kept": False}), run.chosen_form, run.output
+    )
     raise NotKeptError(NOT_KEPT)
 
 
@@ -77,8 +83,9 @@ def _was_kept(record: Record, keep: Callable[[Record], None]) -> bool:
     """Keep a record; tell whether that was possible."""
     try:
         keep(record)
-    # A ledger that is away, a release that is too long for it, a defect: none may lose what was paid for. Nor
-    # may a signal that ends the wait for a ledger: the release is written first. One more signal ends that.
+    # A ledger that is away, a release that is too long for it, a defect: none may lose what was
+    # paid for. Nor may a signal that ends the wait for a ledger: the release is written first. One
+    # more signal ends that.
     except (Exception, KeyboardInterrupt):  # noqa: BLE001
         return False
     return True

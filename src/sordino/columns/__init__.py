@@ -1,4 +1,7 @@
-"""What is read from a column of numbers: counts of grid buckets, totals of steps, and records of a list."""
+"""What is read from a column of numbers.
+
+Counts of grid buckets, totals of steps, and records of a list.
+"""
 
 from __future__ import annotations
 

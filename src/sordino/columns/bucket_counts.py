@@ -1,8 +1,10 @@
-"""Counts a column into the buckets of a grid: in one pass, at any size, and parts are merged by adding.
+"""Counts a column into the buckets of a grid.
 
-Claim: the counts are the sum of one vector for each record, which is a function of this record and public
-parameters alone. Proof: docs/proofs/bucket-counts.md.
-Floats: what is computed with a value proposes its bucket only; exact comparisons with the edges decide.
+In one pass, at any size, and parts are merged by adding.
+
+Claim: the counts are the sum of one vector for each record, which is a function of this record and
+public parameters alone. Proof: docs/proofs/bucket-counts.md. Floats: what is computed with a value
+proposes its bucket only; exact comparisons with the edges decide.
 """
 
 from __future__ import annotations
@@ -41,9 +43,9 @@ class BucketCounts:
     grid : BucketGrid
         Public.
     counts : array of int64, shape (K + 1,)
-        Records in each bucket, from 0 to 2^60 / (K + 1): other numbers become the nearer end, each alone. So
-        the sums of all hold, too, and a record moves at most one count, by at most one. Records without a
-        number are in none. Private.
+        Records in each bucket, from 0 to 2^60 / (K + 1): other numbers become the nearer end, each
+        alone. So the sums of all hold, too, and a record moves at most one count, by at most one.
+        Records without a number are in none. Private.
 
     Raises
     ------
@@ -66,10 +68,13 @@ class BucketCounts:
     def __post_init__(self) -> None:
         counts = np.asarray(self.counts)
         if not isinstance(self.grid, BucketGrid):
-            raise InvalidParameter(f"BucketCounts.grid must be a BucketGrid; got {shown(self.grid)}.")
+            raise InvalidParameter(
+                f"BucketCounts.grid must be a BucketGrid; got {shown(self.grid)}."
+            )
         if counts.dtype.kind not in "ui" or counts.shape != (self.grid.size + 1,):
             raise InvalidParameter(
-                f"BucketCounts.counts must be {self.grid.size + 1} whole numbers, one more than there are "
+                f"BucketCounts.counts must be {self.grid.size + 1} whole numbers, one more than "
+                "there are "
                 f"edges; got {counts.dtype} of shape {counts.shape}."
             )
         kept = limit_counts(counts, self.grid)
@@ -84,8 +89,9 @@ class BucketCounts:
         Parameters
         ----------
         values : array or list of numbers, shape (n,)
-            Private: floats, whole numbers, truth values, or objects such as decimals; a memory map of any
-            size is read in blocks. What is missing (NULL, NaN, None) or no number is in no bucket.
+            Private: floats, whole numbers, truth values, or objects such as decimals; a memory map
+            of any size is read in blocks. What is missing (NULL, NaN, None) or no number is in no
+            bucket.
         grid : BucketGrid
             Public.
 
@@ -94,7 +100,8 @@ class BucketCounts:
         InvalidParameter
             If the values are not one-dimensional, or their declared type is not numeric.
         """
-        # At least twice as many records in a block as there are edges, so that adding up counts costs little.
+        # At least twice as many records in a block as there are edges, so that adding up counts
+        # costs little.
         counts = np.zeros(grid.size + 1, dtype=np.int64)
         for block in blocks(values, "BucketCounts.of: values", max(BLOCK, 2 * grid.size)):
             counts += _count_block(block, grid)
@@ -120,7 +127,11 @@ class BucketCounts:
             If the other counts are over another grid.
         """
         if not isinstance(other, BucketCounts) or other.grid != self.grid:
-            given = f"counts over {other.grid!r}" if isinstance(other, BucketCounts) else type(other).__name__
+            given = (
+                f"counts over {other.grid!r}"
+                if isinstance(other, BucketCounts)
+                else type(other).__name__
+            )
             raise InvalidParameter(
                 f"BucketCounts.merge needs counts over the same grid, {self.grid!r}; got {given}."
             )
@@ -137,13 +148,16 @@ class BucketCounts:
 
         The first array holds the numbers, which rise, the second one the length of each run.
 
-        Both have shape (m,), where m - 1 is the number of non-empty buckets other than the first and the last
-        one; the lengths add up to K.
+        Both have shape (m,), where m - 1 is the number of non-empty buckets other than the first
+        and the last one; the lengths add up to K.
         """
         return _cumulate_in_runs(self.counts)
 
     def runs_down(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the records at or above edges K - 1, ..., 0 in runs: the mirror image of `runs_up`."""
+        """Return the records at or above edges K - 1, ..., 0 in runs.
+
+        The mirror image of `runs_up`.
+        """
         return _cumulate_in_runs(self.counts[::-1])
 
     def __eq__(self, other: object) -> bool:
@@ -165,9 +179,11 @@ BucketCounts.__init__ = scrubbed(BucketCounts.__init__)  # type: ignore[method-a
 
 def limit_counts(counts: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
     """Return counts of buckets of a grid, each moved between 0 and 2^60 / (K + 1)."""
-    # Each count is limited alone. A limit on their sums would let a record move some of the sums and not
-    # others, and a search that pays for sums that move together would pay too little.
-    kept: NDArray[np.int64] = np.minimum(counts, _MOST_BUCKET_RECORDS // (grid.size + 1)).astype(np.int64)
+    # Each count is limited alone. A limit on their sums would let a record move some of the sums
+    # and not others, and a search that pays for sums that move together would pay too little.
+    kept: NDArray[np.int64] = np.minimum(counts, _MOST_BUCKET_RECORDS // (grid.size + 1)).astype(
+        np.int64
+    )
     np.maximum(kept, 0, out=kept)
     return kept
 
@@ -205,7 +221,10 @@ def find_buckets(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
 
 
 def _bucket_of_object(value: Any, grid: BucketGrid) -> int | None:
-    """Return the bucket of one object, by the same comparisons; None if it is missing or no number."""
+    """Return the bucket of one object, by the same comparisons.
+
+    None if it is missing or no number.
+    """
     number = number_of(value)
     if number is None:
         return None
@@ -225,14 +244,14 @@ def _edges_as_decimals(grid: BucketGrid) -> list[Decimal]:
     return [Decimal(edge) for edge in grid.edges.tolist()]
 
 
-# ---- where values lie --------------------------------------------------------------------------------------
-# The bucket of each record: a rising function of the value proposes a place, comparisons with the edges
-# decide.
+# ---- where values lie ----------------------------------------------------------------------------
+# The bucket of each record: a rising function of the value proposes a place, comparisons with the
+# edges decide.
 #
-# Claim: the place is the number of edges that are at most the value, exactly, for floats of any width and
-# whole numbers of 64 bits. Proof: docs/proofs/bucket-counts.md.
-# Floats: subtraction, conversion and the digits of a float only have to rise with the value; nothing that
-# they round can misplace it.
+# Claim: the place is the number of edges that are at most the value, exactly, for floats of any
+# width and whole numbers of 64 bits. Proof: docs/proofs/bucket-counts.md. Floats: subtraction,
+# conversion and the digits of a float only have to rise with the value; nothing that they round can
+# misplace it.
 
 
 _MOST_MARK_CELLS = 1 << 16  # a table of them stays in the processor's cache
@@ -264,8 +283,9 @@ class _Cells:
 
     It reads the leading binary digits of the distance from a public origin.
 
-    Distances from `near` to `far` are told apart, on both sides of the origin if `mirrored`; nearer and
-    farther ones fall into the first and the last cell of their side, and NaN into the lowest cell of all.
+    Distances from `near` to `far` are told apart, on both sides of the origin if `mirrored`; nearer
+    and farther ones fall into the first and the last cell of their side, and NaN into the lowest
+    cell of all.
     """
 
     origin: float
@@ -308,7 +328,10 @@ class _Cells:
 @final
 @dataclass(frozen=True, eq=False)
 class _MarkTable:
-    """The marks that records are compared with. All that is in one cell has passed a known number of them."""
+    """The marks that records are compared with.
+
+    All that is in one cell has passed a known number of them.
+    """
 
     cells: _Cells
     passed: NDArray[np.int64]
@@ -320,11 +343,13 @@ class _MarkTable:
 
     def pass_marks(self, block: NDArray[Any]) -> NDArray[np.int64]:
         """Return how many marks each record has passed."""
-        # A higher cell has passed all marks of lower cells. Only the marks of the own cell are left to
-        # compare.
+        # A higher cell has passed all marks of lower cells. Only the marks of the own cell are left
+        # to compare.
         place = self.passed[self.cells.of(block)]
         passes = np.greater if self.strict else np.greater_equal
-        for level in reversed(range(self.most)):  # the marks rise: a binary search, of one comparison mostly
+        for level in reversed(
+            range(self.most)
+        ):  # the marks rise: a binary search, of one comparison mostly
             step = 1 << level
             place += passes(block, self.marks[step - 1 :][place]) * np.int64(step)
         return place
@@ -361,7 +386,9 @@ def _build_mark_table(grid: BucketGrid, kind: str) -> _MarkTable:
     )
 
 
-def _find_whole_cuts(edges: NDArray[np.float64], kind: str) -> tuple[NDArray[Any], NDArray[np.int64], int]:
+def _find_whole_cuts(
+    edges: NDArray[np.float64], kind: str
+) -> tuple[NDArray[Any], NDArray[np.int64], int]:
     """Return where the bucket of whole numbers changes, the buckets between, and the largest number.
 
     A whole number x has reached an edge if and only if x >= ceil(edge).
@@ -381,7 +408,8 @@ def _choose_cells(marks: NDArray[Any], grid: BucketGrid) -> _Cells:
     origin = float(dict(grid.recipe).get("lower") or 0)
     distance = np.abs(marks.astype(np.float64) - origin) if marks.size else np.ones(1)
     known = distance[(distance > 0) & np.isfinite(distance)]
-    # Half the smallest distance: so a mark at the origin and the nearest other one fall into different cells.
+    # Half the smallest distance: so a mark at the origin and the nearest other one fall into
+    # different cells.
     near, far = (float(known.min()) / 2, float(known.max())) if known.size else (1.0, 1.0)
     mirrored = bool((marks.astype(np.float64) < origin).any())
     best = _Cells(origin, max(near, math.ulp(0)), far, mirrored, _FRACTION_BITS)

@@ -1,8 +1,9 @@
 """The public edges that cut the numbers into buckets: computed once, and the same on every machine.
 
-Claim: the bucket of a record is a function of this record alone. Proof: docs/proofs/bucket-counts.md.
-Floats: edges come out of decimal arithmetic that is specified to the last digit, and are rounded once; which
-bucket a value is in is decided by comparison with them, which is exact.
+Claim: the bucket of a record is a function of this record alone. Proof:
+docs/proofs/bucket-counts.md. Floats: edges come out of decimal arithmetic that is specified to the
+last digit, and are rounded once; which bucket a value is in is decided by comparison with them,
+which is exact.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from sordino.releases import short_repr
 MOST_EDGES = 1 << 20
 _CELLS_TOGETHER = 1 << 20
 _LARGEST_EDGE = Fraction(sys.float_info.max)
-# The same digits on every machine: this arithmetic is specified to the last one, unlike powers of floats
-# (docs/proofs/bucket-counts.md, "Proof of 1"). No trap: nothing raises where an exponent is large.
+# The same digits on every machine: this arithmetic is specified to the last one, unlike powers of
+# floats (docs/proofs/bucket-counts.md, "Proof of 1"). No trap: nothing raises where an exponent is
+# large.
 _ARITHMETIC = Context(prec=50, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
@@ -36,9 +38,9 @@ _ARITHMETIC = Context(prec=50, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN
 class BucketGrid:
     """Which bucket a record is in: bucket i holds the values from edge i - 1 up to, and without, edge i.
 
-    With K edges there are K + 1 buckets: bucket 0 lies below the first edge, bucket K at and above the last
-    one. Minus infinity is in bucket 0 and plus infinity in bucket K; what is missing (NULL, NaN, None) or no
-    number is in none. Two grids are equal if their edges are.
+    With K edges there are K + 1 buckets: bucket 0 lies below the first edge, bucket K at and above
+    the last one. Minus infinity is in bucket 0 and plus infinity in bucket K; what is missing
+    (NULL, NaN, None) or no number is in none. Two grids are equal if their edges are.
 
     Parameters
     ----------
@@ -66,7 +68,8 @@ class BucketGrid:
     recipe: tuple[tuple[str, Fraction | None], ...] = ()
 
     def __post_init__(self) -> None:
-        # What is no array of numbers becomes an empty one, which is refused below in the same words.
+        # What is no array of numbers becomes an empty one, which is refused below in the same
+        # words.
         try:
             edges = np.array(self.edges, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -74,7 +77,8 @@ class BucketGrid:
         fit = edges.ndim == 1 and 1 <= edges.size <= MOST_EDGES and bool(np.isfinite(edges).all())
         if not fit or not (edges[1:] > edges[:-1]).all():
             raise InvalidParameter(
-                f"BucketGrid.edges must be 1 to {MOST_EDGES} finite numbers, strictly increasing; got other "
+                f"BucketGrid.edges must be 1 to {MOST_EDGES} finite numbers, strictly increasing; "
+                "got other "
                 "ones. BucketGrid.geometric makes some."
             )
         # Grids are shared and kept in caches: nobody may change the edges of one.
@@ -83,18 +87,25 @@ class BucketGrid:
 
     @classmethod
     def geometric(
-        cls, *, lower: Number | None, cap: Number, growth: Number, unit: Number = 1, whole: bool = False
+        cls,
+        *,
+        lower: Number | None,
+        cap: Number,
+        growth: Number,
+        unit: Number = 1,
+        whole: bool = False,
     ) -> BucketGrid:
         """Return the grid with edges lower + unit (growth^i - 1) for i = 1, 2, ..., below `cap`, and `cap`.
 
-        Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the factor
-        `growth`. With `lower=None` values have both signs: edges -cap, ..., -unit (growth - 1), 0, unit
-        (growth - 1), ..., cap.
+        Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the
+        factor `growth`. With `lower=None` values have both signs: edges -cap, ..., -unit (growth -
+        1), 0, unit (growth - 1), ..., cap.
 
         Parameters
         ----------
         lower : number or None
-            Public; values below it share the first bucket. In the unit of the values, as `cap` and `unit`.
+            Public; values below it share the first bucket. In the unit of the values, as `cap` and
+            `unit`.
         cap : number
             The last edge; public. Values at or above it share the last bucket.
         growth : number
@@ -102,14 +113,15 @@ class BucketGrid:
         unit : number
             In (0, inf): from where on the edges grow by the factor, rather than by equal steps.
         whole : bool
-            Whether the values are whole numbers: then edges are rounded away from `lower` (from 0 without
-            one) to whole numbers, of which each is there once, and near `lower` each number has a bucket.
+            Whether the values are whole numbers: then edges are rounded away from `lower` (from 0
+            without one) to whole numbers, of which each is there once, and near `lower` each number
+            has a bucket.
 
         Raises
         ------
         InvalidParameter
-            If a parameter is out of its range, the cap is not above `lower`, `lower` or the cap is no whole
-            number with `whole`, or there would be more than 2^20 edges.
+            If a parameter is out of its range, the cap is not above `lower`, `lower` or the cap is
+            no whole number with `whole`, or there would be more than 2^20 edges.
 
         Examples
         --------
@@ -123,11 +135,14 @@ class BucketGrid:
             else _check_float_range("BucketGrid.lower", FINITE("BucketGrid.lower", lower))
         )
         high = _check_float_range("BucketGrid.cap", FINITE("BucketGrid.cap", cap))
-        # Compared as floats as well: two ends that round to one float leave no room for an edge between them.
+        # Compared as floats as well: two ends that round to one float leave no room for an edge
+        # between them.
         if high <= (low or 0) or float(high) <= float(low or 0):
             above = "0, where no lower bound is given" if low is None else f"lower, {shown(lower)}"
             raise InvalidParameter(f"BucketGrid.cap must be above {above}; got {shown(cap)}.")
-        if TRUTH("BucketGrid.whole", whole) and (high.denominator != 1 or (low or high).denominator != 1):
+        if TRUTH("BucketGrid.whole", whole) and (
+            high.denominator != 1 or (low or high).denominator != 1
+        ):
             raise InvalidParameter(
                 "BucketGrid.lower and cap must be whole numbers where the values are; got "
                 f"{shown(lower)} and {shown(cap)}."
@@ -151,7 +166,9 @@ class BucketGrid:
 
     def __eq__(self, other: object) -> bool:
         # The recipe does not count: records are compared with the edges and with nothing else.
-        return self is other or (isinstance(other, BucketGrid) and np.array_equal(self.edges, other.edges))
+        return self is other or (
+            isinstance(other, BucketGrid) and np.array_equal(self.edges, other.edges)
+        )
 
     def __hash__(self) -> int:
         # Equal grids have these in common; more edges would only take longer to read.
@@ -163,7 +180,9 @@ class BucketGrid:
 
 def _check_float_range(name: str, number: Fraction) -> Fraction:
     if abs(number) > _LARGEST_EDGE:
-        raise InvalidParameter(f"{name} must be a number that a float can hold; got {shown(number)}.")
+        raise InvalidParameter(
+            f"{name} must be a number that a float can hold; got {shown(number)}."
+        )
     return number
 
 
@@ -186,7 +205,8 @@ def _geometric_grid(
             before = edge
     # The cap is an edge whatever the factor is: beyond it no record has to be told apart.
     edges.append(last)
-    # The negative edges mirror the positive ones exactly, so a distance from 0 is one edge on both sides.
+    # The negative edges mirror the positive ones exactly, so a distance from 0 is one edge on both
+    # sides.
     if lower is None:
         edges = [*(-edge for edge in reversed(edges)), 0.0, *edges]
     recipe = [("lower", lower), ("cap", cap), ("growth", growth), ("unit", unit)]
@@ -214,10 +234,13 @@ def _divide_to_decimal(number: Fraction) -> Decimal:
     return _ARITHMETIC.divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
-def _check_edge_number(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> None:
+def _check_edge_number(
+    lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction
+) -> None:
     """Refuse a grid of too many edges before any of them is computed."""
     c = _ARITHMETIC
-    # Edge i is below the cap as long as growth^i < (cap - lower) / unit + 1: a quotient of two logarithms.
+    # Edge i is below the cap as long as growth^i < (cap - lower) / unit + 1: a quotient of two
+    # logarithms.
     reach = c.ln(_divide_to_decimal((cap - (lower or 0)) / unit + 1))
     step = c.ln(_divide_to_decimal(growth))  # 0 where 50 digits cannot tell the growth from 1
     # With both signs there are as many edges on either side, and 0.
@@ -225,6 +248,7 @@ def _check_edge_number(lower: Fraction | None, cap: Fraction, growth: Fraction, 
     if reach > c.multiply(step, Decimal(most)):
         needed = f"about {math.ceil(c.divide(reach, step))}" if step else "many more"
         raise InvalidParameter(
-            f"BucketGrid.growth must leave at most {most} edges up to the cap; got {shown(growth)}, which "
+            f"BucketGrid.growth must leave at most {most} edges up to the cap; got "
+            f"{shown(growth)}, which "
             f"makes {needed}. Raise the growth or the unit, or lower the cap."
         )

@@ -1,9 +1,9 @@
 """Sums of the records of each bucket, beside their counts: what gives the sum within any clip.
 
-Claim: within a clip one record counts a multiple of its own step between the ends of the clip, a function of
-this record and public parameters alone. The sum of these is exact, and rounded down once.
-Proof: docs/proofs/bucket-counts.md, "Sums of buckets".
-Floats: sums of at most 2^21 whole numbers below 2^26, which floats hold; all others are whole numbers.
+Claim: within a clip one record counts a multiple of its own step between the ends of the clip, a
+function of this record and public parameters alone. The sum of these is exact, and rounded down
+once. Proof: docs/proofs/bucket-counts.md, "Sums of buckets". Floats: sums of at most 2^21 whole
+numbers below 2^26, which floats hold; all others are whole numbers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class ClipEnds(Protocol):
 @final
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BucketSums:
-    """The records of one or several groups: how many, and their sum, for each bucket that is not empty.
+    """The records of one or several groups.
+
+    How many, and their sum, for each bucket that is not empty.
 
     Private: it is no release.
 
@@ -145,7 +147,9 @@ class BucketSums:
             If there is not one clip for each group.
         """
         if len(clips) != self.groups:
-            raise InvalidParameter(f"BucketSums.add_up needs {self.groups} clips; got {len(clips)}.")
+            raise InvalidParameter(
+                f"BucketSums.add_up needs {self.groups} clips; got {len(clips)}."
+            )
         exponents = self.ladder.exponents
         finest = int(exponents.min())
         ends = np.array([clip.inside for clip in clips], dtype=np.int64).reshape(-1, 2)[self.group]
@@ -163,16 +167,22 @@ class BucketSums:
             sums[group] += self.total[place] << shift
         # Many groups share a clip.
         coarser = {
-            id(clip): exponent_of(clip.step) - finest for clip in {id(one): one for one in clips}.values()
+            id(clip): exponent_of(clip.step) - finest
+            for clip in {id(one): one for one in clips}.values()
         }
-        # The steps of a clip are no smaller than those of the buckets inside: to shift rounds down, once.
+        # The steps of a clip are no smaller than those of the buckets inside: to shift rounds down,
+        # once.
         return [
             (total >> coarser[id(clip)]) + clip.low * under + clip.most * over
-            for total, clip, under, over in zip(sums, clips, below.tolist(), above.tolist(), strict=True)
+            for total, clip, under, over in zip(
+                sums, clips, below.tolist(), above.tolist(), strict=True
+            )
         ]
 
 
-def _add_by_bucket(buckets: NDArray[np.int64], halves: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _add_by_bucket(
+    buckets: NDArray[np.int64], halves: NDArray[np.int64], size: int
+) -> NDArray[np.int64]:
     """Return the sum of the halves of each bucket, shape (size,)."""
     # Floats hold it: at most 2^21 whole numbers within +-2^26.
     return np.bincount(buckets, weights=halves, minlength=size).astype(np.int64)
@@ -185,7 +195,8 @@ def _find_steps(
 
     `sizes` says how many records of the block are on each rung.
     """
-    # Most records of a block are on one rung mostly: all are looked at as if they were, then the others.
+    # Most records of a block are on one rung mostly: all are looked at as if they were, then the
+    # others.
     most = int(sizes.argmax())
     rung = ladder.rungs[most]
     steps, unknown = clip_block(block, rung.low, rung.high, exponent_of(rung.step))

@@ -1,8 +1,8 @@
 """The sum of records that were clipped and rounded down to whole steps, one by one.
 
-Claim: one record contributes a whole number in [low, high], a function of this record alone; the sum is
-exact. Proof: docs/proofs/bucket-counts.md.
-Floats: clipping, powers of two and floor are exact; sums are whole numbers of any size.
+Claim: one record contributes a whole number in [low, high], a function of this record alone; the
+sum is exact. Proof: docs/proofs/bucket-counts.md. Floats: clipping, powers of two and floor are
+exact; sums are whole numbers of any size.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ _SQUARE_PART = (1 << 18) - 1
 
 
 def clipped_steps(
-    values: Any, low: int, high: int, step: Fraction, *, missing: int | None = None, owner: str = "values"
+    values: Any,
+    low: int,
+    high: int,
+    step: Fraction,
+    *,
+    missing: int | None = None,
+    owner: str = "values",
 ) -> int:
     """Return the sum of max(low, min(high, floor(value / step))) over the records.
 
@@ -39,17 +45,21 @@ def clipped_steps(
     step : Fraction
         A power of two from 2^-900 to 2^900, in the unit of the values.
     missing : int, optional
-        What a record counts that is missing (NULL, NaN, None) or no number, in [low, high]; `low` by default.
+        What a record counts that is missing (NULL, NaN, None) or no number, in [low, high]; `low`
+        by default.
 
     Raises
     ------
     InvalidParameter
-        If the limits do not hold, the values are not one-dimensional or their declared type is not numeric.
+        If the limits do not hold, the values are not one-dimensional or their declared type is not
+        numeric.
     """
     exponent = _check_ends(low, high, step)
     absent = low if missing is None else missing
     if not low <= absent <= high:
-        raise InvalidParameter(f"clipped_steps.missing must be from {low} to {high}; got {shown(missing)}.")
+        raise InvalidParameter(
+            f"clipped_steps.missing must be from {low} to {high}; got {shown(missing)}."
+        )
     return sum(
         _sum_without_overflow(steps) + unknown * absent
         for steps, unknown in _clip_blocks(values, low, high, exponent, owner)
@@ -57,7 +67,9 @@ def clipped_steps(
 
 
 class Moments(NamedTuple):
-    """What the records of a clipped column add up to, by their distances u from the lower end. Private.
+    """What the records of a clipped column add up to, by their distances u from the lower end.
+
+    Private.
 
     Attributes
     ----------
@@ -73,11 +85,13 @@ class Moments(NamedTuple):
     second: int
 
 
-def clipped_moments(values: Any, low: int, high: int, step: Fraction, *, owner: str = "values") -> Moments:
+def clipped_moments(
+    values: Any, low: int, high: int, step: Fraction, *, owner: str = "values"
+) -> Moments:
     """Return the sums of distances from the lower end and of their squares, exactly.
 
-    A record counts max(low, min(high, floor(value / step))) - low. The parameters, and what is refused, are
-    those of `clipped_steps`; high - low is below 2^32.
+    A record counts max(low, min(high, floor(value / step))) - low. The parameters, and what is
+    refused, are those of `clipped_steps`; high - low is below 2^32.
     """
     exponent = _check_ends(low, high, step)
     records = first = second = missing = 0
@@ -95,12 +109,15 @@ def _check_ends(low: int, high: int, step: Fraction) -> int:
     number = POWER_OF_TWO("clipped_steps.step", step)
     if not -CLAMP <= low <= high <= CLAMP:
         raise InvalidParameter(
-            f"clipped_steps needs -2^52 <= low <= high <= 2^52; got low={shown(low)}, high={shown(high)}."
+            f"clipped_steps needs -2^52 <= low <= high <= 2^52; got low={shown(low)}, "
+            f"high={shown(high)}."
         )
     # A power of two has 1 for its numerator or its denominator, so this is the exponent.
     exponent: int = number.numerator.bit_length() - number.denominator.bit_length()
     if abs(exponent) > 900:
-        raise InvalidParameter(f"clipped_steps.step must be from 2^-900 to 2^900; got 2^{exponent}.")
+        raise InvalidParameter(
+            f"clipped_steps.step must be from 2^-900 to 2^900; got 2^{exponent}."
+        )
     return exponent
 
 
@@ -112,7 +129,9 @@ def _clip_blocks(
         yield clip_block(block, low, high, exponent)
 
 
-def clip_block(block: NDArray[Any], low: int, high: int, exponent: int) -> tuple[NDArray[np.int64], int]:
+def clip_block(
+    block: NDArray[Any], low: int, high: int, exponent: int
+) -> tuple[NDArray[np.int64], int]:
     """Return the clipped steps of the records of a block, and how many are missing, with 0 steps.
 
     The steps are 2^exponent large; the ends are checked by whoever calls this.
@@ -139,7 +158,9 @@ def clip_block(block: NDArray[Any], low: int, high: int, exponent: int) -> tuple
     return steps.astype(np.int64), int(np.count_nonzero(missing))
 
 
-def _clip_whole_numbers(block: NDArray[Any], low: int, high: int, exponent: int) -> NDArray[np.int64]:
+def _clip_whole_numbers(
+    block: NDArray[Any], low: int, high: int, exponent: int
+) -> NDArray[np.int64]:
     """Return clipped steps of whole numbers of 64 bits, which a float may not hold."""
     down, up = max(exponent, 0), max(-exponent, 0)
     shifted = block >> min(down, 64)  # floor, of negative numbers, too
@@ -176,10 +197,12 @@ def _limit_exponent(number: Decimal) -> Decimal | Fraction:
 
 
 def _sum_squares(distances: NDArray[np.int64]) -> int:
-    """Return the sum of squares of whole numbers within +-2^53, without overflow: in parts of 18 digits.
+    """Return the sum of squares of whole numbers within +-2^53, without overflow.
 
-    A number is a 2^36 + b 2^18 + c with b and c from 0 to 2^18 - 1. Products of two parts are below 2^36, and
-    a block of 2^15 of them adds up to less than 2^51.
+    In parts of 18 digits.
+
+    A number is a 2^36 + b 2^18 + c with b and c from 0 to 2^18 - 1. Products of two parts are below
+    2^36, and a block of 2^15 of them adds up to less than 2^51.
     """
     parts = (distances >> 36, (distances >> 18) & _SQUARE_PART, distances & _SQUARE_PART)
     total = 0
@@ -190,5 +213,10 @@ def _sum_squares(distances: NDArray[np.int64]) -> int:
 
 
 def _sum_without_overflow(steps: NDArray[np.int64]) -> int:
-    """Return the sum of whole numbers within +-2^52, without overflow: halves of 32 digits apart."""
-    return (int((steps >> _LOW_BITS).sum()) << _LOW_BITS) + int((steps & ((1 << _LOW_BITS) - 1)).sum())
+    """Return the sum of whole numbers within +-2^52, without overflow.
+
+    Halves of 32 digits apart.
+    """
+    return (int((steps >> _LOW_BITS).sum()) << _LOW_BITS) + int(
+        (steps & ((1 << _LOW_BITS) - 1)).sum()
+    )

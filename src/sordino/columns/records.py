@@ -1,8 +1,8 @@
 """Records in blocks: any array of numbers, of any size, as arrays that hold each value unchanged.
 
-Claim: nothing but the kind of the array (public) says how a value is read, and no value sways how another one
-is. Proof: docs/proofs/bucket-counts.md.
-Floats: none is made from a whole number or a decimal.
+Claim: nothing but the kind of the array (public) says how a value is read, and no value sways how
+another one is. Proof: docs/proofs/bucket-counts.md. Floats: none is made from a whole number or a
+decimal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from sordino.errors import InvalidParameter
 from sordino.grid import column_to_array, list_to_array
 
 BLOCK = 1 << 15
-"""Records that are looked at together: they and what is computed from them stay in the processor's cache."""
+"""Records that are looked at together: they and what is computed from them stay in the processor's
+cache."""
 
 _NUMERIC_TYPE_NAMES = ("float", "double", "half", "int", "decimal", "bool", "object", "null")
 
@@ -30,9 +31,11 @@ def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]
     Raises
     ------
     InvalidParameter
-        At once, if the values are not a one-dimensional array or list, or their declared type is not numeric.
+        At once, if the values are not a one-dimensional array or list, or their declared type is
+        not numeric.
     """
-    # The shape and the declared type are public, so what is refused for them says nothing of a record.
+    # The shape and the declared type are public, so what is refused for them says nothing of a
+    # record.
     array = _read_column_array(values)
     if array is None or array.ndim != 1 or array.dtype.kind not in "buifO":
         kind = "" if _read_declared_type(values) is None else f" of {_read_declared_type(values)}"
@@ -42,12 +45,14 @@ def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]
             f"{type(values).__name__}{kind}{shape}."
         )
     # A generator: only one block of a memory map is in memory at a time.
-    return (_unwrap_record_block(array[start : start + size]) for start in range(0, array.size, size))
+    return (
+        _unwrap_record_block(array[start : start + size]) for start in range(0, array.size, size)
+    )
 
 
 def _unwrap_record_block(part: NDArray[Any]) -> NDArray[Any]:
-    # A masked value becomes None, whatever number lies under the mask. A block without one stays as it is:
-    # its values are read the same either way.
+    # A masked value becomes None, whatever number lies under the mask. A block without one stays as
+    # it is: its values are read the same either way.
     if isinstance(part, np.ma.MaskedArray):
         if not np.ma.getmaskarray(part).any():
             return np.asarray(part.data)
@@ -68,7 +73,9 @@ def _read_column_array(values: Any) -> NDArray[Any] | None:
     # NumPy's own types say all about how their values are stored.
     if isinstance(declared, np.dtype):
         return np.asarray(values)
-    if declared is not None and not any(name in str(declared).lower() for name in _NUMERIC_TYPE_NAMES):
+    if declared is not None and not any(
+        name in str(declared).lower() for name in _NUMERIC_TYPE_NAMES
+    ):
         return None
     return column_to_array(values)
 

@@ -36,11 +36,15 @@ class StepRange:
     def __post_init__(self) -> None:
         step = POWER_OF_TWO("StepRange.step", self.step)
         if max(step.numerator, step.denominator).bit_length() > 901:
-            raise InvalidParameter(f"StepRange.step must be from 2^-900 to 2^900; got {shown(step)}.")
-        # With this bound the products of `_write_whole_steps` fit into 128 bits (docs/proofs/numbers.md, 3).
+            raise InvalidParameter(
+                f"StepRange.step must be from 2^-900 to 2^900; got {shown(step)}."
+            )
+        # With this bound the products of `_write_whole_steps` fit into 128 bits
+        # (docs/proofs/numbers.md, 3).
         if not -CLAMP <= self.low <= self.high <= CLAMP:
             raise InvalidParameter(
-                f"StepRange needs -2^52 <= low <= high <= 2^52; got {shown(self.low)} and {shown(self.high)}."
+                f"StepRange needs -2^52 <= low <= high <= 2^52; got {shown(self.low)} and "
+                f"{shown(self.high)}."
             )
         object.__setattr__(self, "step", step)
 
@@ -57,7 +61,10 @@ class Total(NamedTuple):
 
 
 class SquareTotal(NamedTuple):
-    """The same, with what the squared distances from the lower end of the range add up to. Private."""
+    """The same, with what the squared distances from the lower end of the range add up to.
+
+    Private.
+    """
 
     steps: int
     known: int

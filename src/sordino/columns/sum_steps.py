@@ -1,7 +1,7 @@
 """In which steps the numbers of each bucket are added up, so that one reading gives the sum within any clip.
 
-Claim: the steps follow from public parameters alone. Those of a bucket are no larger than the steps of any
-clip that holds it, and divide them. Proof: docs/proofs/bucket-counts.md, "Sums of buckets".
+Claim: the steps follow from public parameters alone. Those of a bucket are no larger than the steps
+of any clip that holds it, and divide them. Proof: docs/proofs/bucket-counts.md, "Sums of buckets".
 Floats: edges, which are exact fractions; a comparison with an edge is exact.
 """
 
@@ -19,7 +19,8 @@ from sordino.columns.bucket_grid import BucketGrid
 from sordino.grid import CLAMP
 
 _WIDTH_BITS = 32  # a clipped record has less than 2^32 steps: 2^31 of them add up in 64 bits
-# Floats hold an end exactly: it lies at most 2^52 steps from 0 (docs/proofs/clipped-sum.md, "The sum").
+# Floats hold an end exactly: it lies at most 2^52 steps from 0 (docs/proofs/clipped-sum.md, "The
+# sum").
 _OFFSET_BITS = 52
 
 
@@ -69,8 +70,8 @@ class SumSteps:
         grid : BucketGrid
             Edges of values of both signs stand symmetrically, with one at 0.
         lower, cap : Fraction
-            Public: no record counts as less or as more. Where values are not signed, every clip begins at
-            `lower`.
+            Public: no record counts as less or as more. Where values are not signed, every clip
+            begins at `lower`.
         signed : bool
             Whether clips begin and end at edges on either side of 0.
         """
@@ -82,14 +83,16 @@ class SumSteps:
             near = Fraction(float(sizes[0]))
             up = _climb(sizes, cap, lambda end: choose_step(max(-near, lower), end))
             down = _climb(sizes, -lower, lambda end: choose_step(max(-end, lower), min(near, cap)))
-            # Below 0 the buckets stand in the opposite order: a rung begins where the next one away from 0
-            # ends, the last one with bucket 0.
+            # Below 0 the buckets stand in the opposite order: a rung begins where the next one away
+            # from 0 ends, the last one with bucket 0.
             starts = [*(half + 1 - begin for begin, _ in down[1:]), 0]
             found = [
                 *reversed([(start, step) for start, (_, step) in zip(starts, down, strict=True)]),
                 *((half + 1 + begin, step) for begin, step in up),
             ]
-        merged = [one for place, one in enumerate(found) if not place or found[place - 1][1] != one[1]]
+        merged = [
+            one for place, one in enumerate(found) if not place or found[place - 1][1] != one[1]
+        ]
         return cls(grid, _close_rungs(grid, merged, lower, cap))
 
     @property
@@ -109,8 +112,11 @@ class SumSteps:
 
 def choose_step(lower: Fraction, upper: Fraction) -> Fraction:
     """Return the smallest step, a power of two, in which a clip is narrow and close enough to 0."""
-    needed = max((upper - lower) / (1 << _WIDTH_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS))
-    # From the numbers of digits alone: this power is below what is needed, by a factor of less than 4.
+    needed = max(
+        (upper - lower) / (1 << _WIDTH_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS)
+    )
+    # From the numbers of digits alone: this power is below what is needed, by a factor of less than
+    # 4.
     step = Fraction(2) ** (needed.numerator.bit_length() - needed.denominator.bit_length() - 1)
     while step <= needed:
         step *= 2
@@ -139,7 +145,8 @@ def _climb(
     """
     found, start = [], 0
     while True:
-        # Wider clips have larger steps, so this one divides those of all clips that hold the bucket.
+        # Wider clips have larger steps, so this one divides those of all clips that hold the
+        # bucket.
         step = step_to(min(Fraction(float(ends[start])), limit))
         found.append((start, step))
         # As far as a record has at most 2^52 of these steps.

@@ -1,9 +1,10 @@
 """Guarantees that may fail with a probability, beside one that holds otherwise: pure, or concentrated.
 
-Claim: if with probability f, the same under both laws, nothing is promised and otherwise a curve d holds,
-then f + (1 - f) d holds. Every (epsilon, delta)-private pair of laws is the image, under one channel, of
-randomized response that with probability delta gives everything away [kairouz2015; murtagh2016].
-Proof: docs/proofs/dominating-pairs.md; docs/proofs/unlisted.md, "Concentrated, but for a failure".
+Claim: if with probability f, the same under both laws, nothing is promised and otherwise a curve d
+holds, then f + (1 - f) d holds. Every (epsilon, delta)-private pair of laws is the image, under one
+channel, of randomized response that with probability delta gives everything away [kairouz2015;
+murtagh2016]. Proof: docs/proofs/dominating-pairs.md; docs/proofs/unlisted.md, "Concentrated, but
+for a failure".
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def failure(deltas: Iterable[tuple[Fraction, int]]) -> Fraction:
         return Fraction(1)
     # Counts and deltas are rounded up, toward more failures.
     # At -1000 the result is 1 in floats already, so that the cut changes nothing.
-    total = math.fsum(max(round_up(count) * math.log1p(-round_up(delta)), -1e3) for delta, count in listed)
+    total = math.fsum(
+        max(round_up(count) * math.log1p(-round_up(delta)), -1e3) for delta, count in listed
+    )
     return min(Fraction(1), Fraction(-math.expm1(total)) * (1 + Fraction(1, 10**14)))
 
 
@@ -57,7 +60,8 @@ def kept_epsilon(failing: Fraction, delta: Fraction, epsilon_at: Callable[[float
     """
     if delta < failing:
         return math.inf
-    # Of delta, (delta - f) / (1 - f) may be spent on the rest ("Guarantees that fail"), rounded down.
+    # Of delta, (delta - f) / (1 - f) may be spent on the rest ("Guarantees that fail"), rounded
+    # down.
     return epsilon_at(round_down((delta - failing) / (1 - failing) if failing < 1 else Fraction(0)))
 
 
@@ -83,7 +87,10 @@ PROBABILITY = Constraint(
 
 
 class MayFail(ExactCost):
-    """A cost that holds but for a failure of probability `delta_`: its views follow from the firm one."""
+    """A cost that holds but for a failure of probability `delta_`.
+
+    Its views follow from the firm one.
+    """
 
     delta_: Fraction
 
@@ -96,7 +103,8 @@ class MayFail(ExactCost):
         """Return the probability that it fails, and what it costs otherwise."""
         return self.delta_, self.firm
 
-    # A failure may give everything away: then any single log ratio may be infinite, and every divergence is.
+    # A failure may give everything away: then any single log ratio may be infinite, and every
+    # divergence is.
 
     def pure(self) -> Fraction | float:
         """Return what holds without the failure if delta is 0, else inf."""
@@ -114,7 +122,9 @@ class MayFail(ExactCost):
     def epsilon(self, delta: float) -> float:
         """Return the least proven epsilon at `delta`; inf below the delta of this cost."""
         # The failure is set aside; what is left of delta is for the rest ("Guarantees that fail").
-        return kept_epsilon(self.delta_, checked_delta(delta), lambda left: self.firm.epsilon(Fraction(left)))
+        return kept_epsilon(
+            self.delta_, checked_delta(delta), lambda left: self.firm.epsilon(Fraction(left))
+        )
 
     def delta(self, epsilon: float) -> float:
         """Return the least proven delta at `epsilon`: the failure, and what the rest leaves besides."""

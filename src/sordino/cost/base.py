@@ -1,8 +1,8 @@
 """The role "cost", and what sordino's own costs share.
 
-A cost of sordino's own is made of exact numbers, its fields: by them it is equal, hashed, sorted, shown and
-written. One that cannot fail has views that differ in their formulas alone: what is asked for is checked and
-rounded to the safe side here.
+A cost of sordino's own is made of exact numbers, its fields: by them it is equal, hashed, sorted,
+shown and written. One that cannot fail has views that differ in their formulas alone: what is asked
+for is checked and rounded to the safe side here.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from sordino.cost.conversion import (
 class Cost(Protocol):
     """What a release spends: an exact value with views; a view that does not exist is `math.inf`.
 
-    The numbers of a cost are exact fractions. The views `rdp`, `epsilon` and `delta` are floats, each a valid
-    upper bound.
+    The numbers of a cost are exact fractions. The views `rdp`, `epsilon` and `delta` are floats,
+    each a valid upper bound.
 
     Examples
     --------
@@ -54,11 +54,17 @@ class Cost(Protocol):
         ...
 
     def epsilon(self, delta: float) -> float:
-        """Return an epsilon such that (epsilon, `delta`)-differential privacy holds; `delta` in [0, 1)."""
+        """Return an epsilon such that (epsilon, `delta`)-differential privacy holds.
+
+        `delta` in [0, 1).
+        """
         ...
 
     def delta(self, epsilon: float) -> float:
-        """Return a delta such that (`epsilon`, delta)-differential privacy holds; `epsilon` >= 0."""
+        """Return a delta such that (`epsilon`, delta)-differential privacy holds.
+
+        `epsilon` >= 0.
+        """
         ...
 
     def to_dict(self) -> dict[str, Any]:
@@ -164,7 +170,10 @@ class FirmCost(ExactCost):
 
     @abstractmethod
     def _bound_divergence(self, order: float) -> float:
-        """Return the divergence of an order above 1, rounded up; not asked for a cost of nothing."""
+        """Return the divergence of an order above 1, rounded up.
+
+        Not asked for a cost of nothing.
+        """
 
     @abstractmethod
     def _solve_epsilon(self, left: float, top: float) -> float:
@@ -182,7 +191,8 @@ def order_parts(parts: Iterable[tuple[Cost, int]]) -> list[tuple[Cost, int]]:
 
 def order_key(cost: Cost) -> tuple[Any, ...]:
     """Return a key to sort parts by: equal for equal costs only, the same in every process."""
-    # Our own costs come first, by class and numbers; those of others follow, by what they say of themselves.
+    # Our own costs come first, by class and numbers; those of others follow, by what they say of
+    # themselves.
     if isinstance(cost, ExactCost):
         return (0, type(cost).__name__, *cost.key)
     said = json.dumps(cost.to_dict(), sort_keys=True, default=str)

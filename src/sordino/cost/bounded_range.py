@@ -1,8 +1,9 @@
-"""Privacy loss in an interval of known width and unknown place: the guarantee of the exponential mechanism.
+"""Privacy loss in an interval of known width and unknown place.
 
-Claim: epsilon-bounded range is epsilon-private and epsilon^2/8-zCDP, with the hockey-stick curve (1 - e^((x -
-epsilon)/2))^2 / (1 - e^-epsilon) [dong2020].
-Proof: docs/proofs/dominating-pairs.md.
+The guarantee of the exponential mechanism.
+
+Claim: epsilon-bounded range is epsilon-private and epsilon^2/8-zCDP, with the hockey-stick curve (1
+- e^((x - epsilon)/2))^2 / (1 - e^-epsilon) [dong2020]. Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ class BoundedRange(FirmCost):
         self._set(epsilon_=NOT_NEGATIVE("BoundedRange.epsilon", epsilon))
 
     def pure(self) -> Fraction:
-        """Return epsilon, exactly: the interval holds 0, so neither end is farther away than its width."""
+        """Return epsilon, exactly.
+
+        The interval holds 0, so neither end is farther away than its width.
+        """
         return self.epsilon_
 
     def zcdp(self) -> Fraction:
@@ -68,7 +72,9 @@ class BoundedRange(FirmCost):
     def _solve_epsilon(self, left: float, top: float) -> float:
         width = round_up(self.epsilon_)
         share = math.sqrt(left * -math.expm1(-width))
-        return solve_curve(lambda epsilon: bounded_delta(width, epsilon), left, top, width, share, power=2)
+        return solve_curve(
+            lambda epsilon: bounded_delta(width, epsilon), left, top, width, share, power=2
+        )
 
     def _bound_delta(self, least: float) -> float:
         return bounded_delta(round_up(self.epsilon_), least)
@@ -79,25 +85,36 @@ def bounded_delta(width: float, epsilon: float) -> float:
     if epsilon >= width:
         return 0.0
     short = math.expm1((epsilon - width) / 2)
-    return raise_delta(short * (short / -math.expm1(-width)))  # its square alone would leave the floats
+    return raise_delta(
+        short * (short / -math.expm1(-width))
+    )  # its square alone would leave the floats
 
 
 def bounded_rdp(width: float, alpha: float) -> float:
     """Return the Rényi curve of bounded range, for the worst place of the interval.
 
-    That place solves d/dt = 0 in closed form, and lies inside the interval. With g(y) = ln(sinh(y) / y) the
-    curve is g(alpha w/2) - g((alpha-1) w/2) + (g(alpha w/2) - g(w/2)) / (alpha-1), w the width.
+    That place solves d/dt = 0 in closed form, and lies inside the interval. With g(y) = ln(sinh(y)
+    / y) the curve is g(alpha w/2) - g((alpha-1) w/2) + (g(alpha w/2) - g(w/2)) / (alpha-1), w the
+    width.
     """
-    # Infinity less infinity is no number. At order inf the divergence is the largest loss, at most the width.
+    # Infinity less infinity is no number. At order inf the divergence is the largest loss, at most
+    # the width.
     if math.isinf(width) or math.isinf(alpha):
         return width
     order = alpha - 1
     # The closed form under "Interval of width w, place unknown" (dominating-pairs).
     whole, rest, one = (_log_sinhc(share * width / 2) for share in (alpha, order, 1.0))
     # Terms may cancel, so each is raised by a share of its own size.
-    total = whole - rest + (whole - one) / order + _BOUNDED_ROUNDING * (whole + rest + (whole + one) / order)
+    total = (
+        whole
+        - rest
+        + (whole - one) / order
+        + _BOUNDED_ROUNDING * (whole + rest + (whole + one) / order)
+    )
     # The width and rho * alpha are bounds by themselves.
-    return raise_divergence(min(width, width * width / 8 * alpha * (1 + 1e-15), total * (1 + 1e-12)), width)
+    return raise_divergence(
+        min(width, width * width / 8 * alpha * (1 + 1e-15), total * (1 + 1e-12)), width
+    )
 
 
 def _log_sinhc(y: float) -> float:

@@ -1,9 +1,9 @@
 """Adaptive composition: a multiset of costs with the best view that is proved for it.
 
-Pure epsilons, rhos and Rényi divergences add, whatever the order and however each query was chosen from
-earlier outputs [bun2016, Lemma 2.3; mironov2017, Prop. 1]; a fixed list of dominating laws of the loss is
-summed exactly [zhu2022, Thm 10].
-Proof: docs/proofs/composition.md, docs/proofs/dominating-pairs.md.
+Pure epsilons, rhos and Rényi divergences add, whatever the order and however each query was chosen
+from earlier outputs [bun2016, Lemma 2.3; mironov2017, Prop. 1]; a fixed list of dominating laws of
+the loss is summed exactly [zhu2022, Thm 10]. Proof: docs/proofs/composition.md,
+docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -52,7 +52,17 @@ from sordino.errors import InvalidParameter
 Parts = frozenset[tuple[Cost, int]]
 # All final: what is made of them is counted and summed by their class.
 _SINGLE = frozenset(
-    {RDP, ZCDP, Approximate, ApproximateZCDP, BoundedRange, GumbelStage, Pure, RandomizedChoice, Range}
+    {
+        RDP,
+        ZCDP,
+        Approximate,
+        ApproximateZCDP,
+        BoundedRange,
+        GumbelStage,
+        Pure,
+        RandomizedChoice,
+        Range,
+    }
 )
 
 
@@ -61,10 +71,11 @@ _SINGLE = frozenset(
 class Composition:
     """Several costs paid one after the other; build it with `compose` or `repeat`.
 
-    It is a statement about a fixed list: how many parts there are and their parameters are decided in
-    advance, while queries, the order of the parts and where to stop may depend on earlier answers. The sums
-    `pure`, `zcdp` and `rdp` also hold as limits of a filter (`sordino.accounting`); an epsilon at delta read
-    off in the middle of a sequence does not tell when to stop.
+    It is a statement about a fixed list: how many parts there are and their parameters are decided
+    in advance, while queries, the order of the parts and where to stop may depend on earlier
+    answers. The sums `pure`, `zcdp` and `rdp` also hold as limits of a filter
+    (`sordino.accounting`); an epsilon at delta read off in the middle of a sequence does not tell
+    when to stop.
 
     Raises
     ------
@@ -83,10 +94,12 @@ class Composition:
     parts: Parts
 
     def __post_init__(self) -> None:
-        # The class is public, so this is checked however it is made: a wrong count would cost too little.
+        # The class is public, so this is checked however it is made: a wrong count would cost too
+        # little.
         if not isinstance(self.parts, frozenset):
             raise InvalidParameter(
-                f"Composition.parts must be a frozenset; got {shown(self.parts)}. Use compose or repeat."
+                f"Composition.parts must be a frozenset; got {shown(self.parts)}. Use compose or "
+                "repeat."
             )
         entries: frozenset[Any] = self.parts
         for entry in entries:
@@ -98,19 +111,23 @@ class Composition:
             _check_countable(entry[0], "Composition")
             if type(entry[1]) is not int or entry[1] < 1:
                 raise InvalidParameter(
-                    f"A count of Composition must be {COUNT.says}, as an int; got {shown(entry[1])}."
+                    f"A count of Composition must be {COUNT.says}, as an int; got "
+                    f"{shown(entry[1])}."
                 )
             if isinstance(entry[0], Composition):
                 # One inside of another would hide its parts from the views that look at classes.
                 raise InvalidParameter(
-                    "Composition.parts must hold single costs; got a Composition. Use compose or repeat."
+                    "Composition.parts must hold single costs; got a Composition. Use compose or "
+                    "repeat."
                 )
 
     def __repr__(self) -> str:
         texts = [(repr(part), count) for part, count in order_parts(self.parts)]
         return (
             "compose("
-            + ", ".join(text if n == 1 else f"repeat({text}, {_write_count(n)})" for text, n in texts)
+            + ", ".join(
+                text if n == 1 else f"repeat({text}, {_write_count(n)})" for text, n in texts
+            )
             + ")"
         )
 
@@ -139,7 +156,9 @@ class Composition:
         # What may fail is set aside first, and the routes are asked for what is left of delta.
         failing, firm = split_failures(self.parts)
         return kept_epsilon(
-            failing, checked_delta(delta), lambda left: min(route(left) for route in _epsilon_routes(firm))
+            failing,
+            checked_delta(delta),
+            lambda left: min(route(left) for route in _epsilon_routes(firm)),
         )
 
     def delta(self, epsilon: float) -> float:
@@ -155,7 +174,8 @@ class Composition:
         # Each route is a bound of its own, so the smallest one holds (composition).
         routes = [pure_delta(round_up(pure), at), rdp_delta(summed_rdp(firm), at)]
         routes += [only.delta(at)] if only else []
-        # The laws of one way are the orders of the neighbors: all must hold, so the larger delta counts.
+        # The laws of one way are the orders of the neighbors: all must hold, so the larger delta
+        # counts.
         ways = () if only else loss_laws(firm)
         routes += [max(law.delta(at) for law in laws) for laws in ways]
         return raised_delta(failing, min(routes))
@@ -164,7 +184,9 @@ class Composition:
         """Return the parts with how often each was paid."""
         return {
             "notion": "composition",
-            "parts": [{**part.to_dict(), "count": count} for part, count in order_parts(self.parts)],
+            "parts": [
+                {**part.to_dict(), "count": count} for part, count in order_parts(self.parts)
+            ],
         }
 
 
@@ -190,7 +212,10 @@ def _write_count(count: int) -> str:
 
 
 def _find_lone_interval(parts: Parts) -> Cost | None:
-    """Return the only part if it is paid once and is an interval of losses: its own view is exact."""
+    """Return the only part if it is paid once and is an interval of losses.
+
+    Its own view is exact.
+    """
     if len(parts) != 1:
         return None
     ((only, count),) = parts
@@ -199,15 +224,21 @@ def _find_lone_interval(parts: Parts) -> Cost | None:
 
 
 def split_failures(parts: Parts) -> tuple[Fraction, Parts]:
-    """Split off the probability that any part fails; the rest are the parts as they are without failure."""
+    """Split off the probability that any part fails.
+
+    The rest are the parts as they are without failure.
+    """
     failing = failure((part.delta_, count) for part, count in parts if isinstance(part, MayFail))
     if not any(isinstance(part, MayFail) for part, _ in parts):
         return failing, parts
     firm: Counter[Cost] = Counter()
-    # Given that nothing fails, an (epsilon, delta) part is randomized response ("Guarantees that fail").
+    # Given that nothing fails, an (epsilon, delta) part is randomized response ("Guarantees that
+    # fail").
     for part, count in parts:
         firm[part.firm if isinstance(part, MayFail) else part] += count
-    return failing, frozenset((part, count) for part, count in firm.items() if not _costs_nothing(part))
+    return failing, frozenset(
+        (part, count) for part, count in firm.items() if not _costs_nothing(part)
+    )
 
 
 def exact_epsilon(parts: Parts, delta: float) -> float:
@@ -223,7 +254,8 @@ def exact_epsilon(parts: Parts, delta: float) -> float:
     only = _find_lone_interval(parts)
     if only:
         return only.epsilon(delta)
-    # Every order of the neighbors must hold, so the larger epsilon counts; each way is a bound of its own.
+    # Every order of the neighbors must hold, so the larger epsilon counts; each way is a bound of
+    # its own.
     ways = loss_laws(parts)
     return min((max(law.epsilon(delta) for law in laws) for laws in ways), default=math.inf)
 
@@ -243,7 +275,9 @@ def _check_countable(cost: Any, caller: str) -> None:
     if type(cost) in _SINGLE or type(cost) is Composition:
         return
     if isinstance(cost, type) or not isinstance(cost, Cost):
-        raise InvalidParameter(f"{caller} takes costs such as Pure(epsilon=0.1); got {shown(cost)}.")
+        raise InvalidParameter(
+            f"{caller} takes costs such as Pure(epsilon=0.1); got {shown(cost)}."
+        )
     # A subclass may have other views than those by which its class is counted and summed.
     if isinstance(cost, ExactCost | Composition):
         raise InvalidParameter(
@@ -259,15 +293,19 @@ def _check_countable(cost: Any, caller: str) -> None:
 
 
 def _costs_nothing(part: Cost) -> bool:
-    """Tell whether a part costs nothing; one of somebody else's class is kept for its other views."""
+    """Tell whether a part costs nothing.
+
+    One of somebody else's class is kept for its other views.
+    """
     return type(part) in _SINGLE and part.pure() == 0
 
 
 def compose(*costs: Cost) -> Cost:
     """Return the cost of paying all of `costs`, adaptively and in any order, even one chosen on the way.
 
-    The costs are a fixed list: which they are and how many is decided before the first answer. Not all of
-    them need to be paid. If answers decide what is paid, use a filter (`sordino.accounting`).
+    The costs are a fixed list: which they are and how many is decided before the first answer. Not
+    all of them need to be paid. If answers decide what is paid, use a filter
+    (`sordino.accounting`).
 
     Raises
     ------
@@ -306,7 +344,9 @@ def compose(*costs: Cost) -> Cost:
         # Parts of a composition are taken out, so that equal ones are counted together.
         for part, count in cost.parts if isinstance(cost, Composition) else ((cost, 1),):
             counts[part] += count * times[name]
-    return _simplify_composition((part, count) for part, count in counts.items() if not _costs_nothing(part))
+    return _simplify_composition(
+        (part, count) for part, count in counts.items() if not _costs_nothing(part)
+    )
 
 
 def repeat(cost: Cost, n: int) -> Cost:

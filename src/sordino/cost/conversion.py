@@ -1,7 +1,7 @@
 """Exact numbers as text and as floats, and conversions between notions of privacy, rounded to the safe side.
 
-References: [canonne2020, Prop. 12] for Rényi to (epsilon, delta); [bun2016, Prop. 3.3] for pure to zCDP;
-[kairouz2015, Thm 3.3] for one pure mechanism to (epsilon, delta).
+References: [canonne2020, Prop. 12] for Rényi to (epsilon, delta); [bun2016, Prop. 3.3] for pure to
+zCDP; [kairouz2015, Thm 3.3] for one pure mechanism to (epsilon, delta).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fractions import Fraction
 from sordino.constraints import exact, shown
 from sordino.errors import InvalidParameter
 
-# ---- digits ------------------------------------------------------------------------------------------------
+# ---- digits --------------------------------------------------------------------------------------
 
 
 _WRITABLE_LIMIT = 10**4000  # longer whole numbers Python refuses to write
@@ -38,7 +38,10 @@ def digits(number: Fraction, precision: int = 12) -> str:
 
 
 def nearest(number: Fraction) -> float | None:
-    """Return the float nearest to `number`, for reading: never 0 unless it is 0, None beyond the floats."""
+    """Return the float nearest to `number`, for reading.
+
+    Never 0 unless it is 0, None beyond the floats.
+    """
     try:
         near = float(number)
     except OverflowError:
@@ -62,7 +65,8 @@ _ORDER_SEARCH_RATIO = (math.sqrt(5) - 1) / 2
 _CONVERSION_ROUNDING = 16 * 2.0**-53
 # More than the rounding up of a delta, so that an epsilon seldom has to be raised afterwards.
 _EPSILON_SLACK = 4e-12
-# Divergences below it are said to be it, or epsilon if that is less: their squares leave the floats.
+# Divergences below it are said to be it, or epsilon if that is less: their squares leave the
+# floats.
 _SMALLEST_DIVERGENCE = 1e-290
 _LEAST_DELTA = 1e-321  # added to a delta that is not 0: more than what the smallest floats lose
 
@@ -89,7 +93,11 @@ def stated(number: Fraction | float) -> float:
     The shortest decimal is what a float means here.
     """
     found = round_up(number)
-    return found if math.isinf(found) or Fraction(repr(found)) >= number else math.nextafter(found, math.inf)
+    return (
+        found
+        if math.isinf(found) or Fraction(repr(found)) >= number
+        else math.nextafter(found, math.inf)
+    )
 
 
 def round_down(number: Fraction | float) -> float:
@@ -145,18 +153,23 @@ def raise_delta(delta: float) -> float:
 def pure_rdp(epsilon: float, alpha: float) -> float:
     """Return the largest Rényi divergence of order `alpha` between laws of log ratio in [-epsilon, epsilon].
 
-    The extreme pair is randomized response (two points): ln(p e^{(a-1)e} + (1-p) e^{-(a-1)e}) / (a-1),
-    with p = e^e / (1 + e^e).
+    The extreme pair is randomized response (two points): ln(p e^{(a-1)e} + (1-p) e^{-(a-1)e}) /
+    (a-1), with p = e^e / (1 + e^e).
     """
     if epsilon == 0 or math.isinf(epsilon) or math.isinf(alpha):
         return epsilon
     order = alpha - 1
     reach = order * epsilon
-    if reach < 20:  # ln(cosh y + tanh(e/2) sinh y), all terms positive: no digits cancel near alpha = 1
-        total = math.log1p(2 * math.sinh(reach / 2) ** 2 + math.tanh(epsilon / 2) * math.sinh(reach))
+    if (
+        reach < 20
+    ):  # ln(cosh y + tanh(e/2) sinh y), all terms positive: no digits cancel near alpha = 1
+        total = math.log1p(
+            2 * math.sinh(reach / 2) ** 2 + math.tanh(epsilon / 2) * math.sinh(reach)
+        )
     else:
         total = reach - math.log1p(math.exp(-epsilon)) + math.log1p(math.exp(-2 * reach - epsilon))
-    # Rounding up: the terms carry relative errors of a few 2^-53, and the divergence never passes epsilon.
+    # Rounding up: the terms carry relative errors of a few 2^-53, and the divergence never passes
+    # epsilon.
     return raise_divergence(min(epsilon, total / order * (1 + 1e-12)), epsilon)
 
 
@@ -166,7 +179,8 @@ def pure_delta(epsilon0: float, epsilon: float) -> float:
         return 0.0
     if math.isinf(epsilon0):
         return 1.0
-    # (e^epsilon0 - e^epsilon) / (e^epsilon0 + 1), both sides divided by e^epsilon0 so that nothing overflows.
+    # (e^epsilon0 - e^epsilon) / (e^epsilon0 + 1), both sides divided by e^epsilon0 so that nothing
+    # overflows.
     return raise_delta(-math.expm1(epsilon - epsilon0) / (1 + math.exp(-epsilon0)))
 
 
@@ -175,7 +189,9 @@ def pure_epsilon(epsilon0: float, delta: float) -> float:
     if delta == 0 or math.isinf(epsilon0):
         return epsilon0
     share = delta * (1 + math.exp(-epsilon0))
-    return solve_curve(lambda epsilon: pure_delta(epsilon0, epsilon), delta, epsilon0, epsilon0, share)
+    return solve_curve(
+        lambda epsilon: pure_delta(epsilon0, epsilon), delta, epsilon0, epsilon0, share
+    )
 
 
 def solve_curve(
@@ -196,10 +212,12 @@ def solve_curve(
 
 
 def settled(delta_at: Callable[[float], float], guess: float, delta: float, top: float) -> float:
-    """Return an epsilon at or just above `guess` whose delta is at most `delta`; `top` is one that holds.
+    """Return an epsilon at or just above `guess` whose delta is at most `delta`.
 
-    It holds for the shortest decimal of what is returned too, which may lie half a unit in the last place
-    below.
+    `top` is one that holds.
+
+    It holds for the shortest decimal of what is returned too, which may lie half a unit in the last
+    place below.
     """
     # At least a unit in the last place of the guess, so that every step moves it.
     step = math.ulp(top if top < math.inf else max(guess, 1e-3))
@@ -228,7 +246,9 @@ def rdp_epsilon(rdp: Callable[[float], float], delta: float) -> float:
             (log_delta + math.log(alpha)) / order,
         )
         # Terms may cancel, so each is raised by a share of its own size.
-        lost = _CONVERSION_ROUNDING * (divergence - share + abs(log_delta) / order + math.log(alpha) / order)
+        lost = _CONVERSION_ROUNDING * (
+            divergence - share + abs(log_delta) / order + math.log(alpha) / order
+        )
         return divergence + share - rest + lost + _EPSILON_SLACK / order
 
     guess = max(0.0, _minimum_over_orders(at) * (1 + 1e-12))
@@ -239,7 +259,10 @@ def rdp_epsilon(rdp: Callable[[float], float], delta: float) -> float:
 
 
 def _memoize_curve(rdp: Callable[[float], float]) -> Callable[[float], float]:
-    """Return the same curve, which computes no order twice: a check of the result visits most again."""
+    """Return the same curve, which computes no order twice.
+
+    A check of the result visits most again.
+    """
     known: dict[float, float] = {}
 
     def at(alpha: float) -> float:
@@ -258,7 +281,8 @@ def rdp_delta(rdp: Callable[[float], float], epsilon: float) -> float:
 
     def at(alpha: float) -> float:
         order, divergence, share = alpha - 1, rdp(alpha), _log_one_minus_inverse(alpha)
-        # The same formula solved for the logarithm of delta, each term raised by what it may have lost.
+        # The same formula solved for the logarithm of delta, each term raised by what it may have
+        # lost.
         gap = divergence - epsilon + share + _CONVERSION_ROUNDING * (divergence + epsilon - share)
         return order * gap - math.log(alpha) * (1 - _CONVERSION_ROUNDING)
 
@@ -268,7 +292,10 @@ def rdp_delta(rdp: Callable[[float], float], epsilon: float) -> float:
 
 
 def _log_one_minus_inverse(alpha: float) -> float:
-    """Return ln(1 - 1/alpha): the quotient loses digits near 1, the difference of logarithms far from it."""
+    """Return ln(1 - 1/alpha).
+
+    The quotient loses digits near 1, the difference of logarithms far from it.
+    """
     return math.log(alpha - 1) - math.log(alpha) if alpha < 2 else math.log1p(-1 / alpha)
 
 
@@ -282,7 +309,10 @@ def _minimum_over_orders(at: Callable[[float], float]) -> float:
     values = [on_log(x) for x in grid]
     best = min(range(len(grid)), key=values.__getitem__)
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    inner, outer = high - _ORDER_SEARCH_RATIO * (high - low), low + _ORDER_SEARCH_RATIO * (high - low)
+    inner, outer = (
+        high - _ORDER_SEARCH_RATIO * (high - low),
+        low + _ORDER_SEARCH_RATIO * (high - low),
+    )
     at_inner, at_outer = on_log(inner), on_log(outer)
     for _ in range(34):  # the bracket shrinks to 1e-7 and the value, flat there, settles to 1e-14
         if at_inner < at_outer:

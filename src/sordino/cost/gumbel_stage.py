@@ -1,9 +1,9 @@
 """One stage of the sparse vector with Gumbel noise: a threshold with its questions, up to a first positive.
 
-Claim: its largest Rényi divergence at every order and its largest delta at every epsilon, over all lists and
-adaptive questions, are these closed forms; lists of many small weights come as near as one likes.
-Proof: docs/proofs/gumbel-stage.md.
-Floats: moments whose error is bounded and added, where that is small; else decimals of 60 digits.
+Claim: its largest Rényi divergence at every order and its largest delta at every epsilon, over all
+lists and adaptive questions, are these closed forms; lists of many small weights come as near as
+one likes. Proof: docs/proofs/gumbel-stage.md. Floats: moments whose error is bounded and added,
+where that is small; else decimals of 60 digits.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _SMALLEST_RATE, _LARGEST_RATE = 1e-9, 100.0
 _LARGEST_REACH = 1e5
 # Below this order less 1 the value there is said: a divergence never falls with the order.
 _LEAST_ORDER = 1e-12
-# Where the logarithm of a moment may be a float: the width is at most so large, and so is k times the width;
-# the order less 1 is at least so large, and so is one of the first two.
+# Where the logarithm of a moment may be a float: the width is at most so large, and so is k times
+# the width; the order less 1 is at least so large, and so is one of the first two.
 _QUICK_WIDTH, _QUICK_REACH = 8.0, 64.0
 _QUICK_ORDER, _LEAST_WIDTH, _LEAST_REACH = 2.0**-8, 2.0**-11, 2.0**-8
-# Its error is at most this, times 1 and k times the width; it serves where that is a small share of it.
+# Its error is at most this, times 1 and k times the width; it serves where that is a small share of
+# it.
 _QUICK_ERROR, _QUICK_SHARE = 2.0**-42, 2.0**-22
 
 
@@ -45,9 +46,9 @@ _QUICK_ERROR, _QUICK_SHARE = 2.0**-42, 2.0**-22
 class GumbelStage(FirmCost):
     """What a threshold with Gumbel noise costs with its questions, if only the first index above is released.
 
-    Threshold and questions have Gumbel noise of one rate, no noisy answer is released, and the next stage has
-    a new threshold. `GumbelSparseVector` pays it once for each positive that it may find. Every view is the
-    largest over all lists, in both orders of the neighbors.
+    Threshold and questions have Gumbel noise of one rate, no noisy answer is released, and the next
+    stage has a new threshold. `GumbelSparseVector` pays it once for each positive that it may find.
+    Every view is the largest over all lists, in both orders of the neighbors.
 
     Parameters
     ----------
@@ -83,7 +84,8 @@ class GumbelStage(FirmCost):
     def interval(self) -> Pure | Range:
         """The interval of the loss.
 
-        It is [-epsilon, 2 epsilon] or its mirror image for monotone answers, for others 3 epsilon either way.
+        It is [-epsilon, 2 epsilon] or its mirror image for monotone answers, for others 3 epsilon
+        either way.
         """
         if self.monotone:
             return Range(low=self.epsilon_, high=2 * self.epsilon_)
@@ -96,7 +98,8 @@ class GumbelStage(FirmCost):
     def zcdp(self) -> Fraction:
         """Return the smallest rho of the curve, within 1e-5 of itself, rounded up.
 
-        For small epsilons it is about .228 epsilon^2 for monotone answers, and .514 epsilon^2 for others.
+        For small epsilons it is about .228 epsilon^2 for monotone answers, and .514 epsilon^2 for
+        others.
         """
         return _stage_rho(*self.epsilon_.as_integer_ratio(), self.monotone)
 
@@ -121,7 +124,7 @@ class GumbelStage(FirmCost):
         return stage_delta(round_up(self.epsilon_), self.monotone, least)
 
 
-# ---- delta -------------------------------------------------------------------------------------------------
+# ---- delta ---------------------------------------------------------------------------------------
 
 
 def stage_delta(rate: float, monotone: bool, epsilon: float) -> float:
@@ -146,22 +149,28 @@ def _curve_scale(rate: float, monotone: bool) -> float:
     return scale if monotone else scale / (1 + math.exp(-rate))
 
 
-# ---- moments -----------------------------------------------------------------------------------------------
+# ---- moments -------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4096)
 def stage_rdp(rate: float, monotone: bool, alpha: float) -> float:
-    """Return the largest divergence of order `alpha` > 1 over all lists, rounded up; `rate` is epsilon."""
+    """Return the largest divergence of order `alpha` > 1 over all lists, rounded up.
+
+    `rate` is epsilon.
+    """
     top = _largest_loss(rate, monotone)
     if not _SMALLEST_RATE < rate < _LARGEST_RATE or alpha * rate > _LARGEST_REACH:
         interval = (
-            GumbelStage(epsilon=Fraction(rate), monotone=monotone).interval if rate < math.inf else None
+            GumbelStage(epsilon=Fraction(rate), monotone=monotone).interval
+            if rate < math.inf
+            else None
         )
         return top if interval is None else interval.rdp(alpha)
     # The difference of the two floats is exact.
     reached = max(alpha, 1 + _LEAST_ORDER)
     order = reached - 1
-    # "Smaller answers first", and where answers move one way the other order, too; for others they are equal.
+    # "Smaller answers first", and where answers move one way the other order, too; for others they
+    # are equal.
     logs = [_raise_log_moment(rate, monotone, order)]
     if monotone:
         logs.append(_raise_log_moment(rate, monotone, -reached))
@@ -199,7 +208,9 @@ def _quick_log_moment(rate: float, monotone: bool, k: float) -> float:
         integral = math.exp(exponent * start) * math.expm1(exponent * (log_stay - start)) / exponent
         moment = ((b - stay) * value + math.exp(-reach) * integral) / (b - first)
     else:
-        integral = math.exp(exponent * log_stay) * math.expm1(exponent * (start - log_stay)) / exponent
+        integral = (
+            math.exp(exponent * log_stay) * math.expm1(exponent * (start - log_stay)) / exponent
+        )
         moment = (stay * value + integral) / first
     return math.log(moment) - k * start
 
@@ -208,7 +219,8 @@ def _decimal_log_moment(rate: Decimal, monotone: bool, k: Decimal) -> Decimal:
     """Return the logarithm of the largest mean of (dP/dQ)^k under P, k > 0 or k < -1."""
     # Every step is one of this context: an operator would round as the caller's thread says.
     c = _MOMENT_CONTEXT
-    # General answers are monotone ones with twice the rate whose ratio begins at e^rate ("A game on a line").
+    # General answers are monotone ones with twice the rate whose ratio begins at e^rate ("A game on
+    # a line").
     width = rate if monotone else c.multiply(2, rate)
     b, start = c.exp(width), Decimal(0) if monotone else rate
     first = c.exp(start)
@@ -219,7 +231,9 @@ def _decimal_log_moment(rate: Decimal, monotone: bool, k: Decimal) -> Decimal:
     value = c.multiply(power, c.subtract(1, c.multiply(beta, c.subtract(stay, 1))))
     exponent = c.add(c.multiply(2, k), 1)
     # The integral of r^(2k) from the start to where the ratio stays.
-    integral = c.divide(c.subtract(c.multiply(power, stay), c.exp(c.multiply(exponent, start))), exponent)
+    integral = c.divide(
+        c.subtract(c.multiply(power, stay), c.exp(c.multiply(exponent, start))), exponent
+    )
     if first <= stay:
         total = c.add(c.multiply(c.subtract(b, stay), value), c.multiply(falling, integral))
         moment = c.divide(total, c.subtract(b, first))
@@ -232,12 +246,16 @@ def _decimal_log_moment(rate: Decimal, monotone: bool, k: Decimal) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def _stage_rho(numerator: int, denominator: int, monotone: bool) -> Fraction:
-    """Return the smallest rho that is proved for a stage; kept, because it takes some milliseconds."""
+    """Return the smallest rho that is proved for a stage.
+
+    Kept, because it takes some milliseconds.
+    """
     stage = GumbelStage(epsilon=Fraction(numerator, denominator), monotone=monotone)
     rate = round_up(stage.epsilon_)
     if not _SMALLEST_RATE < rate < _LARGEST_RATE:
         return stage.interval.zcdp()
     top = _largest_loss(rate, monotone)
     found = shorten_up(certify_rho(lambda alpha: stage_rdp(rate, monotone, alpha), top))
-    # That of the interval is a search of its own, for hardly less anywhere; that of the epsilon is a formula.
+    # That of the interval is a search of its own, for hardly less anywhere; that of the epsilon is
+    # a formula.
     return min(found, pure_rho(stage.pure()))

@@ -1,9 +1,9 @@
 """The law of the total privacy loss of a fixed list of costs, summed over a lattice, and its delta curve.
 
-Every cost with finite ends has a dominating law of the loss on a few equally spaced points; independent sums
-of these dominate the adaptive composition [zhu2022, Thm 10]. Losses are whole multiples of one unit, rounded
-up where they do not fit; masses are floats whose relative error is bounded and added.
-Proof: docs/proofs/dominating-pairs.md.
+Every cost with finite ends has a dominating law of the loss on a few equally spaced points;
+independent sums of these dominate the adaptive composition [zhu2022, Thm 10]. Losses are whole
+multiples of one unit, rounded up where they do not fit; masses are floats whose relative error is
+bounded and added. Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ POINTS = 1 << 13  # of one cost repeated
 WORK = 1 << 18  # products of points over all sums of different costs
 KINDS = 256  # of different costs
 CELLS = 64  # of the grid for a curve that has no corners of its own
-COARSER = (255, 60)  # cells of intervals that turn, where the finest law leaves no room for the other parts
+COARSER = (
+    255,
+    60,
+)  # cells of intervals that turn, where the finest law leaves no room for the other parts
 TEXTS = 3  # of orientations: each doubles the number of orders that are summed
 LARGEST = 600  # nats; beyond this e^loss leaves the floats
 # Where the chords of a stage lose no more than a share of 10^-9, and e^loss stays small.
@@ -96,21 +99,29 @@ class LossLaw:
         if self.delta(0.0) <= delta:
             return 0.0
         with np.errstate(divide="ignore"):  # masses may have left the floats
-            reached, kept = np.cumsum(self.masses), np.logaddexp.accumulate(np.log(self.masses) - self.losses)
+            reached, kept = (
+                np.cumsum(self.masses),
+                np.logaddexp.accumulate(np.log(self.masses) - self.losses),
+            )
         at_losses = reached - np.exp(kept + self.losses)  # the curve at each loss, up to rounding
-        # Between two losses delta is `reached` - e^(epsilon + `kept`): the guess solves this for epsilon.
+        # Between two losses delta is `reached` - e^(epsilon + `kept`): the guess solves this for
+        # epsilon.
         place = max(int(np.searchsorted(at_losses, delta)) - 1, 0)
         inside = float(reached[place]) - delta
         guess = math.log(inside) - float(kept[place]) if inside > 0 else 0.0
-        return settled(self.delta, max(guess, 0.0), delta, math.nextafter(float(self.losses[0]), math.inf))
+        return settled(
+            self.delta, max(guess, 0.0), delta, math.nextafter(float(self.losses[0]), math.inf)
+        )
 
 
-def name_intervals(parts: frozenset[tuple[Cost, int]], *, stages: bool) -> frozenset[tuple[Cost, int]]:
+def name_intervals(
+    parts: frozenset[tuple[Cost, int]], *, stages: bool
+) -> frozenset[tuple[Cost, int]]:
     """Return the parts with every Rényi curve that has a pure epsilon replaced by that epsilon.
 
-    A curve bounds moments and no single loss; the pure epsilon bounds each, and has a dominating law. With
-    `stages` what has a law of more points, a stage with Gumbel noise and randomized response among many, is
-    replaced by the interval of its loss as well.
+    A curve bounds moments and no single loss; the pure epsilon bounds each, and has a dominating
+    law. With `stages` what has a law of more points, a stage with Gumbel noise and randomized
+    response among many, is replaced by the interval of its loss as well.
     """
     if not any(isinstance(part, RDP | GumbelStage | RandomizedChoice) for part, _ in parts):
         return parts
@@ -130,15 +141,18 @@ def _interval_of(part: Cost) -> Cost:
 
 @lru_cache(maxsize=8)
 def loss_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[tuple[LossLaw, ...], ...]:
-    """Return the ways to sum the list: of each way the largest curve of its laws dominates the list.
+    """Return the ways to sum the list.
 
-    A way has one law for each order in which intervals with equal orientation texts can lie, 2^n for n texts.
-    Intervals without a text turn from part to part (`sordino.cost.turning`). There is no way if there are too
-    many points.
+    Of each way the largest curve of its laws dominates the list.
+
+    A way has one law for each order in which intervals with equal orientation texts can lie, 2^n
+    for n texts. Intervals without a text turn from part to part (`sordino.cost.turning`). There is
+    no way if there are too many points.
     """
     named = name_intervals(parts, stages=False)
     found, plain = _sum_laws(named), name_intervals(named, stages=True)
-    # The law of a stage has many points; where the sums have too many, the few of its interval may do.
+    # The law of a stage has many points; where the sums have too many, the few of its interval may
+    # do.
     return found if found or plain == named else _sum_laws(plain)
 
 
@@ -150,11 +164,16 @@ def _sum_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[tuple[LossLaw, ...], 
     # In one order in every process: sums of floats depend on it in their last digits.
     listed = sorted(parts, key=lambda entry: (entry[1], order_key(entry[0])))
     names = sorted(
-        {part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None}
+        {
+            part.orientation
+            for part, _ in parts
+            if isinstance(part, Range) and part.orientation is not None
+        }
     )
     # With many texts there are too many orders: each interval then turns as if it had none.
     texts = names if len(names) <= TEXTS else []
-    # The finest cells that the sums have room for; without intervals that turn all cells are the same.
+    # The finest cells that the sums have room for; without intervals that turn all cells are the
+    # same.
     laws: tuple[LossLaw, ...] = ()
     for finest in (CELLS_OF_LAW, *COARSER) if find_turning(listed, texts) else ():
         laws = _sum_in_every_order(listed, texts, finest)
@@ -162,13 +181,19 @@ def _sum_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[tuple[LossLaw, ...], 
             return (laws,)
         if laws:
             break
-    # Ends that missed their grid were raised, so that laws of three points may be the smaller bound.
+    # Ends that missed their grid were raised, so that laws of three points may be the smaller
+    # bound.
     plain = _sum_in_every_order(listed, texts, 0)
     return tuple(way for way in (laws, plain) if way)
 
 
-def _sum_in_every_order(listed: list[tuple[Cost, int]], texts: list[str], finest: int) -> tuple[LossLaw, ...]:
-    """Return the law of the sum for every way in which the texts can be ordered; none if one has no room."""
+def _sum_in_every_order(
+    listed: list[tuple[Cost, int]], texts: list[str], finest: int
+) -> tuple[LossLaw, ...]:
+    """Return the law of the sum for every way in which the texts can be ordered.
+
+    None if one has no room.
+    """
     laws = []
     # Intervals of one text turn together, those of two texts need not ("Oriented lists").
     for turned in product((False, True), repeat=len(texts)):
@@ -190,7 +215,8 @@ def _lattices_of_list(
         if turns(part, mirrored):
             continue
         lattice = (
-            # The larger curve of both orders: a law that holds for either, so that nothing of it turns.
+            # The larger curve of both orders: a law that holds for either, so that nothing of it
+            # turns.
             _stage_lattice(part, count)
             if isinstance(part, GumbelStage)
             else _dominating_lattice(part, count, mirrored)
@@ -244,7 +270,8 @@ def _turning_lattice(other: Fraction, top: Fraction, count: int, finest: int) ->
     """Return the dominating law of intervals that turn, with the ends `other` < `top`."""
     if not _has_floats(top) or count * top > LARGEST:
         return None
-    # One alone, or where cells have no room: three points, whose curve is the larger one of both orders.
+    # One alone, or where cells have no room: three points, whose curve is the larger one of both
+    # orders.
     if count == 1 or finest == 0:
         reach, rest = float(top), float(other)
         p_top = masses(rest, reach)[1]
@@ -283,7 +310,8 @@ def _stage_lattice(stage: GumbelStage, count: int) -> Lattice | None:
 def stage_masses(stage: GumbelStage, half: int) -> tuple[float, ...] | None:
     """Return the masses of a law that dominates a stage in either order; None where none is proved.
 
-    They are at the losses -half, ..., half cells; `half` cells are the pure epsilon, and at most 128.
+    They are at the losses -half, ..., half cells; `half` cells are the pure epsilon, and at most
+    128.
     """
     rate, top = float(stage.epsilon_), round_up(stage.pure())
     if half < 4 or not rate > _SMALLEST_STAGE or top > _LARGEST_STAGE:
@@ -293,9 +321,11 @@ def stage_masses(stage: GumbelStage, half: int) -> tuple[float, ...] | None:
     # The step of the ratios as a share of them, which loses no digits.
     growth = math.expm1(top / half)
     slopes = [(deltas[j + 1] - deltas[j]) / (growth * ratios[j]) for j in range(half)] + [0.0]
-    # Masses are changes of the slope; each is a difference, raised by more than it may have lost ("Chords").
+    # Masses are changes of the slope; each is a difference, raised by more than it may have lost
+    # ("Chords").
     gains = [
-        ratios[j] * max(slopes[j] - slopes[j - 1], 0.0) * (1 + _STAGE_SLACK) + _STAGE_SLACK * deltas[j]
+        ratios[j] * max(slopes[j] - slopes[j - 1], 0.0) * (1 + _STAGE_SLACK)
+        + _STAGE_SLACK * deltas[j]
         for j in range(1, half + 1)
     ]
     # The curve is its own mirror image, and what is left is the mass of no loss.
@@ -355,7 +385,10 @@ def _sum_independent_losses(lattices: list[Lattice], unit: int) -> LossLaw:
     for lattice in lattices:
         powered = _convolution_power(np.array(lattice.masses), lattice.count)
         # Up, which can only raise delta.
-        start, step = math.ceil(lattice.offset * unit) * lattice.count, math.ceil(lattice.step * unit)
+        start, step = (
+            math.ceil(lattice.offset * unit) * lattice.count,
+            math.ceil(lattice.step * unit),
+        )
         own = start + step * np.arange(powered.size, dtype=np.int64)
         summed = np.add.outer(keys, own).ravel()
         keys, where = np.unique(summed, return_inverse=True)
@@ -366,7 +399,8 @@ def _sum_independent_losses(lattices: list[Lattice], unit: int) -> LossLaw:
             16 * lattice.count + 2 * powered.size * (powered.size.bit_length() + 2) + summed.size
         ) * _UNIT_ROUNDOFF
     positive = keys > 0
-    # Losses are rounded up once more as floats; the masses are raised by all that they may have lost.
+    # Losses are rounded up once more as floats; the masses are raised by all that they may have
+    # lost.
     losses = keys[positive][::-1].astype(np.float64) / unit * (1 + 2.0**-51)
     return LossLaw(losses, weights[positive][::-1] * (1 + 2 * lost))
 

@@ -1,13 +1,16 @@
-"""What an epsilon means for one person: how sure somebody may become who suspected something before.
+"""What an epsilon means for one person.
+
+How sure somebody may become who suspected something before.
 
 A reader thinks with probability p that something is true of somebody, and sees a release. By the
-rule of Bayes the odds p / (1 - p) are multiplied by how many times likelier the release is if it is true;
-the logarithm of that factor is the loss. So what was p is at most p e^x / (1 - p + p e^x) afterwards, if the
-loss is at most x, whatever the reader knows of all others. Randomized response on one bit attains it.
+rule of Bayes the odds p / (1 - p) are multiplied by how many times likelier the release is if it is
+true; the logarithm of that factor is the loss. So what was p is at most p e^x / (1 - p + p e^x)
+afterwards, if the loss is at most x, whatever the reader knows of all others. Randomized response
+on one bit attains it.
 
-Claim: a pure epsilon bounds the loss always. Beside a delta no epsilon does, and the loss exceeds it more
-often than with probability delta: `Bound` says what it exceeds how seldom.
-Proof: docs/proofs/renyi-accounts.md, "What a reader may learn".
+Claim: a pure epsilon bounds the loss always. Beside a delta no epsilon does, and the loss exceeds
+it more often than with probability delta: `Bound` says what it exceeds how seldom. Proof:
+docs/proofs/renyi-accounts.md, "What a reader may learn".
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ _MOST_PLACES = 10
 _SHOWN_DIGITS = 12
 # By how much a loss is allowed to exceed the epsilon of a conversion.
 _SLACKS = tuple(Fraction(1, 2**power) for power in range(1, 9))
-# A release with a delta of its own loses more than so much beside its epsilon with a probability of at most
-# twice that delta: 1 - e^-0.7 is above a half.
+# A release with a delta of its own loses more than so much beside its epsilon with a probability of
+# at most twice that delta: 1 - e^-0.7 is above a half.
 _FAILING_SLACK = Fraction(7, 10)
 # How rare a failure is that is passed over where nobody says it.
 _RARE = Fraction(1, 10**6)
@@ -75,15 +78,17 @@ def bound_posterior(epsilon: Fraction, prior: Fraction) -> Fraction:
     """
     if epsilon > _LARGEST_EPSILON:
         return Fraction(1)
-    # Rounded up at each step: the bound grows with the factor, and the factor with epsilon.
-    # `exp` rounds to the nearest whatever the context says, so the next decimal is above the true value.
+    # Rounded up at each step: the bound grows with the factor, and the factor with epsilon. `exp`
+    # rounds to the nearest whatever the context says, so the next decimal is above the true value.
     context = _make_context(_PRECISION)
     factor = Fraction(context.next_plus(context.exp(_round_up(epsilon, _PRECISION))))
     return min(prior * factor / (1 - prior + prior * factor), Fraction(1))
 
 
 def say_odds(epsilon: Fraction, one_in: int = 1000, *, bound: Bound | None = None) -> str:
-    """Return one sentence about what a reader may learn of somebody; it never says less than is true.
+    """Return one sentence about what a reader may learn of somebody.
+
+    It never says less than is true.
 
     Parameters
     ----------
@@ -109,20 +114,24 @@ def say_odds(epsilon: Fraction, one_in: int = 1000, *, bound: Bound | None = Non
     shown = digits(Fraction(_round_up(epsilon, _SHOWN_DIGITS)), _SHOWN_DIGITS)
     rare = f", but for a chance of {_say_one_in(chance)}" if chance else ""
     return (
-        f"At epsilon {shown}, someone who thought a fact about somebody had a 1-in-{one_in:,} chance could "
+        f"At epsilon {shown}, someone who thought a fact about somebody had a 1-in-{one_in:,} "
+        "chance could "
         f"come to think at most {_round_share_up(sure, one_in)} in {one_in:,}{rare}."
     )
 
 
 def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) -> str:
-    """Return the sentence of `say_odds` about a cost; what has no pure epsilon has it but for a chance.
+    """Return the sentence of `say_odds` about a cost.
+
+    What has no pure epsilon has it but for a chance.
 
     Parameters
     ----------
     cost : Cost
         Of a release, a study or an account.
     delta : Fraction, optional
-        How rare; a millionth unless said. What has a pure epsilon fails only where it says so itself.
+        How rare; a millionth unless said. What has a pure epsilon fails only where it says so
+        itself.
     one_in : int
         As for `say_odds`.
 
@@ -196,11 +205,15 @@ def bound_account(
 
 
 def _bound_excess(order: Fraction) -> Fraction:
-    """Return by how much a loss exceeds epsilon with a probability of delta: ln(a/(a-1)) + ln(a)/(a-1)."""
+    """Return by how much a loss exceeds epsilon with a probability of delta.
+
+    Ln(a/(a-1)) + ln(a)/(a-1).
+    """
     context = _make_context(_PRECISION)
 
     def log(number: Fraction) -> Decimal:
-        # `ln` rounds to the nearest whatever the context says, so the next decimal is above the true value.
+        # `ln` rounds to the nearest whatever the context says, so the next decimal is above the
+        # true value.
         return context.next_plus(context.ln(_round_up(number, _PRECISION)))
 
     above = order - 1
@@ -208,12 +221,14 @@ def _bound_excess(order: Fraction) -> Fraction:
 
 
 def bound_loss(cost: Any, rare: Fraction) -> Any:
-    """Return an epsilon that the loss of a release exceeds with a probability of at most `rare`; inf if none.
+    """Return an epsilon that the loss of a release exceeds with a probability of at most `rare`.
 
-    The epsilon of (epsilon, delta)-privacy at delta = rare is too small for that: of a larger loss it counts
-    the excess alone. Let S be the releases whose loss exceeds epsilon + t. By their loss
-    Q(S) <= e^-(epsilon + t) P(S), and by privacy P(S) <= e^epsilon Q(S) + delta. So P(S) (1 - e^-t) <= delta,
-    and P(S) is at most `rare` if delta = rare (1 - e^-t).
+    Inf if none.
+
+    The epsilon of (epsilon, delta)-privacy at delta = rare is too small for that: of a larger loss
+    it counts the excess alone. Let S be the releases whose loss exceeds epsilon + t. By their loss
+    Q(S) <= e^-(epsilon + t) P(S), and by privacy P(S) <= e^epsilon Q(S) + delta. So P(S) (1 - e^-t)
+    <= delta, and P(S) is at most `rare` if delta = rare (1 - e^-t).
 
     Parameters
     ----------

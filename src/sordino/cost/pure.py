@@ -15,7 +15,9 @@ from sordino.cost.rho import pure_rho
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Pure(FirmCost):
-    """Pure epsilon-differential privacy; every view is that of randomized response [kairouz2015, Thm 3.3].
+    """Pure epsilon-differential privacy.
+
+    Every view is that of randomized response [kairouz2015, Thm 3.3].
 
     Parameters
     ----------
@@ -45,9 +47,12 @@ class Pure(FirmCost):
         return self.epsilon_
 
     def zcdp(self) -> Fraction:
-        """Return epsilon tanh(epsilon/2), rounded up: the divergence of randomized response at order 1.
+        """Return epsilon tanh(epsilon/2), rounded up.
 
-        It is at most epsilon^2/2 [bun2016, Prop. 3.3], and the least rho that holds for every pure epsilon.
+        The divergence of randomized response at order 1.
+
+        It is at most epsilon^2/2 [bun2016, Prop. 3.3], and the least rho that holds for every pure
+        epsilon.
         """
         return pure_rho(self.epsilon_)
 

@@ -1,8 +1,10 @@
-"""Randomized response among many: one outcome is likelier than all others, which are equally likely.
+"""Randomized response among many.
 
-Claim: the law of the loss between any two such releases has three points, and every view is its closed form.
-Proof: docs/proofs/randomized-response.md.
-Floats: only results, rounded up; every term is positive where it is summed.
+One outcome is likelier than all others, which are equally likely.
+
+Claim: the law of the loss between any two such releases has three points, and every view is its
+closed form. Proof: docs/proofs/randomized-response.md. Floats: only results, rounded up; every term
+is positive where it is summed.
 """
 
 from __future__ import annotations
@@ -40,9 +42,9 @@ CHOICES = Constraint(
 class RandomizedChoice(FirmCost):
     """What randomized response among `choices` outcomes costs.
 
-    One outcome has probability e^epsilon/(e^epsilon + choices - 1), all others are equally likely, and which
-    one it is may change between neighbors. With two it is `Pure`; the more there are, the less the views but
-    `pure` say.
+    One outcome has probability e^epsilon/(e^epsilon + choices - 1), all others are equally likely,
+    and which one it is may change between neighbors. With two it is `Pure`; the more there are, the
+    less the views but `pure` say.
 
     Parameters
     ----------
@@ -95,14 +97,19 @@ class RandomizedChoice(FirmCost):
     def _solve_epsilon(self, left: float, top: float) -> float:
         rate, choices = round_up(self.epsilon_), self.choices
         share = left * (1 + (choices - 1) * math.exp(-rate))
-        return solve_curve(lambda epsilon: choice_delta(rate, choices, epsilon), left, top, rate, share)
+        return solve_curve(
+            lambda epsilon: choice_delta(rate, choices, epsilon), left, top, rate, share
+        )
 
     def _bound_delta(self, least: float) -> float:
         return choice_delta(round_up(self.epsilon_), self.choices, least)
 
 
 def choice_masses(rate: float, choices: int) -> tuple[float, float, float]:
-    """Return the probabilities of the losses -rate, 0 and rate under the first law; `rate` is epsilon."""
+    """Return the probabilities of the losses -rate, 0 and rate under the first law.
+
+    `rate` is epsilon.
+    """
     # By negative exponents only, so that nothing overflows.
     low = math.exp(-rate)
     top = 1 / (1 + (choices - 1) * low)
@@ -110,7 +117,10 @@ def choice_masses(rate: float, choices: int) -> tuple[float, float, float]:
 
 
 def choice_delta(rate: float, choices: int, epsilon: float) -> float:
-    """Return delta at `epsilon` >= 0; the one positive loss has the probability of the likely outcome."""
+    """Return delta at `epsilon` >= 0.
+
+    The one positive loss has the probability of the likely outcome.
+    """
     if epsilon >= rate:
         return 0.0
     if math.isinf(rate):
@@ -120,7 +130,12 @@ def choice_delta(rate: float, choices: int, epsilon: float) -> float:
 
 def choice_rdp(rate: float, choices: int, alpha: float) -> float:
     """Return the divergence of order `alpha` > 1, rounded up and never above `rate`."""
-    if rate <= _LEAST_RATE or math.isinf(rate) or math.isinf(alpha) or alpha * rate > 1 / _CHOICE_ROUNDING:
+    if (
+        rate <= _LEAST_RATE
+        or math.isinf(rate)
+        or math.isinf(alpha)
+        or alpha * rate > 1 / _CHOICE_ROUNDING
+    ):
         return rate
     order = alpha - 1
     # The moment less 1 is (1 - e^(-(a-1)e)) (e^(ae) - 1) / (e^e + n - 1), summed by logarithms.
@@ -139,7 +154,10 @@ def choice_rdp(rate: float, choices: int, alpha: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _choice_rho(numerator: int, denominator: int, choices: int) -> Fraction:
-    """Return the smallest rho that is proved for randomized response among `choices`; kept once found."""
+    """Return the smallest rho that is proved for randomized response among `choices`.
+
+    Kept once found.
+    """
     epsilon = Fraction(numerator, denominator)
     known, rate = pure_rho(epsilon), round_up(epsilon)
     if not _SMALLEST_RATE < rate < _LARGEST_RATE:

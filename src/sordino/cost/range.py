@@ -1,9 +1,9 @@
 """Privacy loss in an interval that need not be symmetric.
 
-Claim: of all laws with a log ratio in [-low, high] the pair of two points at the ends, with the masses
-P(high) = (1 - e^-low) / (1 - e^-(low+high)) and Q = P e^-loss, has the largest divergence of every convex
-kind; in the other order low and high are exchanged. Its rho is at most (low + high)^2/8.
-Proof: docs/proofs/dominating-pairs.md, docs/proofs/smallest-rho.md.
+Claim: of all laws with a log ratio in [-low, high] the pair of two points at the ends, with the
+masses P(high) = (1 - e^-low) / (1 - e^-(low+high)) and Q = P e^-loss, has the largest divergence of
+every convex kind; in the other order low and high are exchanged. Its rho is at most (low +
+high)^2/8. Proof: docs/proofs/dominating-pairs.md, docs/proofs/smallest-rho.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _TWO_POINT_ROUNDING = 2.0**-49  # a difference of rounded terms is raised by thi
 
 
 def masses(low: float, high: float) -> tuple[float, float]:
-    """Return the probabilities of the losses -low and high under the first law; both ends positive."""
+    """Return the probabilities of the losses -low and high under the first law.
+
+    Both ends positive.
+    """
     # Written with negative exponents only, so that nothing overflows ("Loss in [-l,h]").
     width = -math.expm1(-(low + high))
     return math.exp(-low) * -math.expm1(-high) / width, -math.expm1(-low) / width
@@ -47,7 +50,9 @@ def range_delta(low: float, high: float, epsilon: float) -> float:
     if low == high:
         return pure_delta(high, epsilon)
     top, other = max(low, high), min(low, high)
-    return 0.0 if epsilon >= top else raise_delta(masses(other, top)[1] * -math.expm1(epsilon - top))
+    return (
+        0.0 if epsilon >= top else raise_delta(masses(other, top)[1] * -math.expm1(epsilon - top))
+    )
 
 
 def range_epsilon(low: float, high: float, delta: float, limit: float) -> float:
@@ -66,7 +71,9 @@ def range_rdp(low: float, high: float, alpha: float) -> float:
     top = max(low, high)
     if math.isinf(alpha) or math.isinf(top):
         return top
-    worse = max(_two_point_divergence(low, high, alpha - 1), _two_point_divergence(high, low, alpha - 1))
+    worse = max(
+        _two_point_divergence(low, high, alpha - 1), _two_point_divergence(high, low, alpha - 1)
+    )
     return raise_divergence(min(top, worse, _zcdp_bound(low, high, alpha)), top)
 
 
@@ -81,10 +88,13 @@ def _range_rho(low: tuple[int, int], high: tuple[int, int]) -> Fraction:
     ends = Fraction(*low), Fraction(*high)
     known = min((ends[0] + ends[1]) ** 2 / 8, pure_rho(max(ends)))
     down, up = map(round_up, ends)
-    # With equal ends the pair is randomized response. Where an end leaves the floats its formulas would, too.
+    # With equal ends the pair is randomized response. Where an end leaves the floats its formulas
+    # would, too.
     if low == high or not _SMALLEST_END < min(down, up) <= max(down, up) < _LARGEST_END:
         return known
-    return min(known, shorten_up(certify_rho(lambda alpha: range_rdp(down, up, alpha), max(down, up))))
+    return min(
+        known, shorten_up(certify_rho(lambda alpha: range_rdp(down, up, alpha), max(down, up)))
+    )
 
 
 def _two_point_divergence(low: float, high: float, order: float) -> float:
@@ -111,25 +121,27 @@ def _two_point_divergence(low: float, high: float, order: float) -> float:
 class Range(FirmCost):
     """Privacy loss in [-low, high] for two neighbors in one order, and in [-high, low] in the other order.
 
-    Every view holds for both orders. An interval of known width whose place is not known is a `BoundedRange`.
+    Every view holds for both orders. An interval of known width whose place is not known is a
+    `BoundedRange`.
 
     Parameters
     ----------
     low, high : number
         The ends, in nats; both positive, or both 0. A float means its shortest decimal.
     orientation : str, optional
-        Names the public condition that decides, for two given neighbors, in which order the loss lies in
-        [-low, high]: for threshold searches over one column the same column, the same direction of the scan,
-        a fixed threshold and one relation between neighbors. In a composition parts with equal texts are
-        taken to be ordered alike, which is cheaper. Like every composition it is about a fixed list: column,
-        direction and threshold are chosen before the first answer and not because of one. None is always
-        right: the order may change from part to part.
+        Names the public condition that decides, for two given neighbors, in which order the loss
+        lies in [-low, high]: for threshold searches over one column the same column, the same
+        direction of the scan, a fixed threshold and one relation between neighbors. In a
+        composition parts with equal texts are taken to be ordered alike, which is cheaper. Like
+        every composition it is about a fixed list: column, direction and threshold are chosen
+        before the first answer and not because of one. None is always right: the order may change
+        from part to part.
 
     Raises
     ------
     InvalidParameter
-        If an end is negative or not finite, if only one end is 0, or if the orientation is not a printable
-        text.
+        If an end is negative or not finite, if only one end is 0, or if the orientation is not a
+        printable text.
 
     Examples
     --------
@@ -153,11 +165,12 @@ class Range(FirmCost):
             orientation=None if orientation is None else text(orientation, "Range.orientation"),
         )
         if (self.low == 0) != (self.high == 0):
-            # Mathematically free (a ratio of laws that is never below 1 is 1), so whoever writes it means
-            # something else.
+            # Mathematically free (a ratio of laws that is never below 1 is 1), so whoever writes it
+            # means something else.
             raise InvalidParameter(
                 "Range.low and Range.high must both be positive, or both 0, because a loss that "
-                f"has one sign only is 0 everywhere; got {digits(self.low)} and {digits(self.high)}. "
+                f"has one sign only is 0 everywhere; got {digits(self.low)} and "
+                f"{digits(self.high)}. "
                 "Use BoundedRange(epsilon=) for an interval of unknown place."
             )
 

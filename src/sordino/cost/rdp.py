@@ -1,8 +1,8 @@
 """A Rényi curve: what is known of a mechanism at each order.
 
-Claim: each term bounds a divergence where it is used; between the orders of a table (alpha - 1) D(alpha) is
-convex [vanerven2014, Cor. 2] and D is not decreasing [vanerven2014, Thm 3].
-Proof: docs/proofs/dominating-pairs.md.
+Claim: each term bounds a divergence where it is used; between the orders of a table (alpha - 1)
+D(alpha) is convex [vanerven2014, Cor. 2] and D is not decreasing [vanerven2014, Thm 3]. Proof:
+docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from sordino.errors import InvalidParameter
 class RDP(FirmCost):
     """A bound of the Rényi divergence at every order alpha > 1, by a formula or by a table.
 
-    The divergence is at most rho*alpha + constant + L(alpha) + ln(choices)/(alpha - 1), or what the table
-    says. Releases with Laplace noise cost `RDP(laplace=e, laplace_steps=s)`: the pure epsilon e, of which it
-    is known besides that it hides s steps of the grid.
+    The divergence is at most rho*alpha + constant + L(alpha) + ln(choices)/(alpha - 1), or what the
+    table says. Releases with Laplace noise cost `RDP(laplace=e, laplace_steps=s)`: the pure epsilon
+    e, of which it is known besides that it hides s steps of the grid.
 
     Parameters
     ----------
@@ -56,21 +56,21 @@ class RDP(FirmCost):
         In (0, inf): the rate of Laplace noise on a number that moves by 1; L is its curve, at most
         min(laplace, alpha*laplace^2/2).
     laplace_steps : int or "continuous", optional
-        Required with `laplace`: how many steps of the grid that 1 is, when the noise is discrete; with one
-        step it is randomized response. "continuous" is the law whose curve is the lowest; it does not hold
-        for noise on any grid.
+        Required with `laplace`: how many steps of the grid that 1 is, when the noise is discrete;
+        with one step it is randomized response. "continuous" is the law whose curve is the lowest;
+        it does not hold for noise on any grid.
     choices : int
         At least 1: over how many outcomes a union bound was taken.
     table : pairs (order, epsilon)
-        Instead of all others: the divergence itself, known at some orders only, each in [1.000001, 1e300]; a
-        chord between them, the first value below the first, inf above the last. It is the bound of one
-        mechanism and stands alone; compose it with others.
+        Instead of all others: the divergence itself, known at some orders only, each in [1.000001,
+        1e300]; a chord between them, the first value below the first, inf above the last. It is the
+        bound of one mechanism and stands alone; compose it with others.
 
     Raises
     ------
     InvalidParameter
-        If a number is outside its range, an order appears twice, a table comes with other terms, or only one
-        of `laplace` and `laplace_steps` is given.
+        If a number is outside its range, an order appears twice, a table comes with other terms, or
+        only one of `laplace` and `laplace_steps` is given.
 
     Examples
     --------
@@ -104,18 +104,24 @@ class RDP(FirmCost):
             rho=NOT_NEGATIVE("RDP.rho", rho),
             constant=NOT_NEGATIVE("RDP.constant", constant),
             laplace=None if laplace is None else POSITIVE("RDP.laplace", laplace),
-            laplace_steps=None if laplace_steps is None else STEPS("RDP.laplace_steps", laplace_steps),
+            laplace_steps=None
+            if laplace_steps is None
+            else STEPS("RDP.laplace_steps", laplace_steps),
             choices=COUNT("RDP.choices", choices),
             table=_check_curve_table(table),
         )
         if (self.laplace_steps is None) != (self.laplace is None):
             raise InvalidParameter(
-                "RDP.laplace, the rate of the noise, and RDP.laplace_steps, its grid or 'continuous', "
+                "RDP.laplace, the rate of the noise, and RDP.laplace_steps, its grid or "
+                "'continuous', "
                 f"must be given together; got {shown(laplace)} and {shown(laplace_steps)}."
             )
-        if self.table and (self.rho or self.constant or self.laplace is not None or self.choices > 1):
+        if self.table and (
+            self.rho or self.constant or self.laplace is not None or self.choices > 1
+        ):
             raise InvalidParameter(
-                "RDP.table must stand alone; got other terms too. Compose it with another RDP that has those."
+                "RDP.table must stand alone; got other terms too. Compose it with another RDP that "
+                "has those."
             )
 
     def pure(self) -> Fraction | float:
@@ -128,9 +134,9 @@ class RDP(FirmCost):
     def zcdp(self) -> Fraction | float:
         """Return the smallest rho that is proved, or inf.
 
-        It is the smaller one of rho + constant + the rho of the Laplace noise, and that of a finite pure
-        epsilon. A constant c is at most c*alpha at every order above 1. A union bound or a table is no line
-        through the origin.
+        It is the smaller one of rho + constant + the rho of the Laplace noise, and that of a finite
+        pure epsilon. A constant c is at most c*alpha at every order above 1. A union bound or a
+        table is no line through the origin.
         """
         if self.choices > 1 or self.table:
             return math.inf
@@ -262,7 +268,10 @@ def falling(table: tuple[tuple[Fraction, Fraction], ...]) -> tuple[tuple[float, 
 
 
 def _table_chord(rows: tuple[tuple[float, float], ...], alpha: float) -> float:
-    """Return a bound between the orders of a table: (alpha - 1) D is convex, so it lies below its chords."""
+    """Return a bound between the orders of a table.
+
+    (alpha - 1) D is convex, so it lies below its chords.
+    """
     if alpha > rows[-1][0]:
         return math.inf
     place = next(i for i, (order, _) in enumerate(rows) if alpha <= order)
@@ -288,19 +297,21 @@ def turning(curve: RDP) -> tuple[float, float]:
         order = min(max(math.sqrt(union(curve) / slope), 2**-40), LAST) if slope else LAST
         return 1 + order, _divergence_at_order(curve, 1 + order)
     highest = math.log(LAST)
-    # With Laplace noise the lowest point has no closed form. The logarithm of the order, less 1, is searched.
+    # With Laplace noise the lowest point has no closed form. The logarithm of the order, less 1, is
+    # searched.
     grid = [-7 + (highest + 7) * i / 128 for i in range(129)]
     value, x = min((_divergence_at_order(curve, 1 + math.exp(x)), x) for x in grid)
     width = (highest + 7) / 128
     while width > 1e-7:
         value, x = min(
-            (_divergence_at_order(curve, 1 + math.exp(y)), y) for y in (x - width, x, min(x + width, highest))
+            (_divergence_at_order(curve, 1 + math.exp(y)), y)
+            for y in (x - width, x, min(x + width, highest))
         )
         width /= 2
     return 1 + math.exp(x), value
 
 
-# ---- the curve of one Laplace shift ------------------------------------------------------------------
+# ---- the curve of one Laplace shift --------------------------------------------------------------
 # The Rényi divergence between Laplace noise and the same noise moved by 1, at `rate` per unit.
 #
 # Continuous [mironov2017, Prop. 6], with e = rate:
@@ -326,7 +337,11 @@ def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
     # What one step of the grid does would leave the floats.
     if steps is not None and rate / steps < 1e-300:
         return raise_divergence(cap, rate)
-    total = _continuous_log_moment(rate, order) if steps is None else _discrete_log_moment(rate, steps, order)
+    total = (
+        _continuous_log_moment(rate, order)
+        if steps is None
+        else _discrete_log_moment(rate, steps, order)
+    )
     return raise_divergence(min(cap, total / order * (1 + 1e-12)), rate)
 
 
@@ -350,12 +365,18 @@ def _discrete_log_moment(rate: float, steps: int, order: float) -> float:
     r, log_x = math.exp(-step), -step * (2 * order + 1)
     inner = 0.0
     if steps > 1:  # (1 - r) (x - x^s) / (1 - x)
-        inner = math.expm1(-step) * math.exp(log_x) * math.expm1((steps - 1) * log_x) / -math.expm1(log_x)
+        inner = (
+            math.expm1(-step)
+            * math.exp(log_x)
+            * math.expm1((steps - 1) * log_x)
+            / -math.expm1(log_x)
+        )
     if order * rate > 30:
         scaled = (1 + math.exp(-(2 * order + 1) * rate) + inner) / (1 + r)
         return order * rate + math.log(scaled) + _LAPLACE_ROUNDING * (order * rate + 1)
     lift = math.expm1(order * rate)
-    # moment - 1: the masses are 1/(1+r), e^-rate/(1+r), and (e^-step - e^-rate)/(1+r) between the ends
+    # moment - 1: the masses are 1/(1+r), e^-rate/(1+r), and (e^-step - e^-rate)/(1+r) between the
+    # ends
     ends = (lift + math.exp(-rate) * math.expm1(-order * rate)) / (1 + r)
     between = (inner * (1 + lift) - (r - math.exp(-rate))) / (1 + r)
     return math.log1p(ends + between + _LAPLACE_ROUNDING * (lift + 2))

@@ -1,8 +1,8 @@
 """The Rényi curves of `two_point`, `bounded_range` and `rdp` over arrays, for many different costs at once.
 
-Every argument but the order is an array of floats of one shape (n,), or (n, k) for tables of k rows; every
-result has shape (n,), rounded up. The order may be an array for Laplace noise. What a formula loses outside
-the floats is caught by the caps, each a bound by itself.
+Every argument but the order is an array of floats of one shape (n,), or (n, k) for tables of k
+rows; every result has shape (n,), rounded up. The order may be an array for Laplace noise. What a
+formula loses outside the floats is caught by the caps, each a bound by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def interval_curves(lows: Floats, highs: Floats, alpha: float) -> Floats:
         p_low, p_high = np.exp(-low) * -np.expm1(-high) / width, -np.expm1(-low) / width
         reach = order * high
         # Cut off where `far` takes over, so that nothing overflows.
-        up, down = p_high * np.expm1(np.minimum(reach, _EXPONENT_LIMIT)), -p_low * np.expm1(-order * low)
+        up, down = (
+            p_high * np.expm1(np.minimum(reach, _EXPONENT_LIMIT)),
+            -p_low * np.expm1(-order * low),
+        )
         near = np.log1p(np.maximum(up - down, 0) + _ARRAY_ROUNDING * (up + down))
         share = np.log(p_high)
         far = (
@@ -46,7 +49,12 @@ def bounded_curves(widths: Floats, alpha: float) -> Floats:
     """Return the curves for losses in an interval of known width and unknown place."""
     order = alpha - 1
     whole, rest, one = (_log_sinhc_array(share * widths / 2) for share in (alpha, order, 1.0))
-    total = whole - rest + (whole - one) / order + _ARRAY_ROUNDING * (whole + rest + (whole + one) / order)
+    total = (
+        whole
+        - rest
+        + (whole - one) / order
+        + _ARRAY_ROUNDING * (whole + rest + (whole + one) / order)
+    )
     return _cap_curves(total, widths**2 / 8, widths, alpha)
 
 
@@ -57,7 +65,9 @@ def _log_sinhc_array(y: Floats) -> Floats:
         total = 1 + square / factor * total
     # Both formulas are computed for all, each with its argument cut off where the other one counts.
     far = np.maximum(y, 1)
-    return np.where(y > 1, far + np.log1p(-np.exp(-2 * far)) - np.log(2 * far), np.log1p(square / 6 * total))
+    return np.where(
+        y > 1, far + np.log1p(-np.exp(-2 * far)) - np.log(2 * far), np.log1p(square / 6 * total)
+    )
 
 
 def laplace_curves(rates: Floats, alpha: float | Floats) -> Floats:
@@ -69,8 +79,15 @@ def laplace_curves(rates: Floats, alpha: float | Floats) -> Floats:
     down = order / whole * -np.expm1(-alpha * rates)
     near = np.log1p(np.maximum(up - down, 0) + _ARRAY_ROUNDING * (up + down))
     share = np.log(alpha / whole)
-    far = reach + share + np.log1p(order / alpha * np.exp(-whole * rates)) + _ARRAY_ROUNDING * (reach - share)
-    return _cap_curves(np.where(reach < _EXPONENT_LIMIT, near, far) / order, rates**2 / 2, rates, alpha)
+    far = (
+        reach
+        + share
+        + np.log1p(order / alpha * np.exp(-whole * rates))
+        + _ARRAY_ROUNDING * (reach - share)
+    )
+    return _cap_curves(
+        np.where(reach < _EXPONENT_LIMIT, near, far) / order, rates**2 / 2, rates, alpha
+    )
 
 
 def discrete_curves(rates: Floats, steps: Floats, alpha: float | Floats) -> Floats:
@@ -90,11 +107,16 @@ def discrete_curves(rates: Floats, steps: Floats, alpha: float | Floats) -> Floa
         + np.log((1 + np.exp(-(2 * order + 1) * rates) + inner) / (1 + r))
         + _ARRAY_ROUNDING * (reach + 1)
     )
-    return _cap_curves(np.where(reach < _EXPONENT_LIMIT, near, far) / order, rates**2 / 2, rates, alpha)
+    return _cap_curves(
+        np.where(reach < _EXPONENT_LIMIT, near, far) / order, rates**2 / 2, rates, alpha
+    )
 
 
 def table_chords(orders: Floats, values: Floats, alpha: float) -> Floats:
-    """Return the chords of (alpha - 1) D between the orders of each table; rows of `values` do not fall."""
+    """Return the chords of (alpha - 1) D between the orders of each table.
+
+    Rows of `values` do not fall.
+    """
     # The first row at or above the order, and one past the end where there is none.
     place = (orders < alpha).sum(axis=1)
     outside = place == orders.shape[1]
@@ -109,14 +131,16 @@ def table_chords(orders: Floats, values: Floats, alpha: float) -> Floats:
 
 
 def _cap_curves(curve: Floats, rho: Floats, pure: Floats, alpha: float | Floats) -> Floats:
-    # `fmin` passes over NaN: a formula that left the floats is replaced by the bounds that hold anyway.
+    # `fmin` passes over NaN: a formula that left the floats is replaced by the bounds that hold
+    # anyway.
     return np.fmin(np.fmin(curve, rho * alpha), pure) * (1 + 1e-11)
 
 
 def lowest(curves: Callable[[Floats], Floats], count: int, last: float) -> tuple[Floats, Floats]:
     """Return for each of `count` curves the order of a lowest point and its value.
 
-    `curves` takes one order for each. A grid, then steps to the better side. Any order would be valid.
+    `curves` takes one order for each. A grid, then steps to the better side. Any order would be
+    valid.
     """
     width = (np.log(last) + 7) / 128
     x, value = np.full(count, -7.0), np.full(count, np.inf)

@@ -41,7 +41,8 @@ def summed_rdp(parts: frozenset[tuple[Cost, int]]) -> Curve:
     rows: dict[str, list[tuple[float, ...]]] = {}
     for part, count in parts:
         terms = _terms_of_cost(part) if isinstance(part, ZCDP) or len(parts) > MANY else None
-        # One by one: costs that are few, or that arrays cannot sum, and counts that no float can hold.
+        # One by one: costs that are few, or that arrays cannot sum, and counts that no float can
+        # hold.
         if terms is None or (terms.kind and count > 1 << 53):
             rest.append((part, round_up(count)))
             continue
@@ -69,7 +70,9 @@ def _terms_of_cost(part: Cost) -> _CurveTerms | None:
     if isinstance(part, RDP):
         found = _terms_of_rdp(part)
     elif isinstance(part, Pure):
-        found = _CurveTerms(kind="interval", numbers=(round_up(part.epsilon_), round_up(part.epsilon_)))
+        found = _CurveTerms(
+            kind="interval", numbers=(round_up(part.epsilon_), round_up(part.epsilon_))
+        )
     elif isinstance(part, Range):
         found = _CurveTerms(kind="interval", numbers=(round_up(part.low), round_up(part.high)))
     elif isinstance(part, BoundedRange):
@@ -84,10 +87,15 @@ def _terms_of_cost(part: Cost) -> _CurveTerms | None:
 
 
 def _terms_of_rdp(part: RDP) -> _CurveTerms:
-    """Return the terms of an RDP: its kind names the curves in it, or is "table k" for a table of k rows."""
+    """Return the terms of an RDP.
+
+    Its kind names the curves in it, or is "table k" for a table of k rows.
+    """
     if part.table:
         rows = falling(part.table)
-        return _CurveTerms(kind=f"table {len(rows)}", numbers=tuple(number for row in rows for number in row))
+        return _CurveTerms(
+            kind=f"table {len(rows)}", numbers=tuple(number for row in rows for number in row)
+        )
     kind = ""
     noise: tuple[float, ...] = ()
     if part.laplace is not None:
@@ -97,12 +105,16 @@ def _terms_of_rdp(part: RDP) -> _CurveTerms:
         return _CurveTerms(part.rho, part.constant, kind, noise)
     # The lowest point of a curve with a union bound belongs to all its terms together.
     return _CurveTerms(
-        kind=f"union {kind}", numbers=(*noise, round_up(part.rho), round_up(part.constant), union(part))
+        kind=f"union {kind}",
+        numbers=(*noise, round_up(part.rho), round_up(part.constant), union(part)),
     )
 
 
 def _sum_curves_of_kind(kind: str, rows: list[tuple[float, ...]]) -> Curve:
-    """Return the sum of all curves of one kind; a row holds the numbers of one curve and its count."""
+    """Return the sum of all curves of one kind.
+
+    A row holds the numbers of one curve and its count.
+    """
     import numpy as np  # noqa: PLC0415  (costs load nothing until there are many of them)
 
     *numbers, counts = np.array(rows, dtype=np.float64).T
@@ -139,7 +151,9 @@ def _curves_of_kind(kind: str, numbers: list[Floats]) -> Callable[[float], Float
     own = noises.get(kind.removeprefix("union "))
 
     def summed(order: float | Floats) -> Floats:
-        total: Floats = rho * order + constant + choices / (order - 1) + (own(*noise, order) if own else 0)
+        total: Floats = (
+            rho * order + constant + choices / (order - 1) + (own(*noise, order) if own else 0)
+        )
         return total * (1 + 1e-14)
 
     if own:
@@ -147,7 +161,8 @@ def _curves_of_kind(kind: str, numbers: list[Floats]) -> Callable[[float], Float
     else:  # rho * order + ln(choices) / order, the order less 1
         turns = 1 + np.fmin(np.fmax(np.sqrt(choices / rho), 2.0**-40), LAST)
         least = summed(turns)
-    # Below its lowest point a curve keeps that value, each curve its own ("Curves" in dominating-pairs).
+    # Below its lowest point a curve keeps that value, each curve its own ("Curves" in
+    # dominating-pairs).
     return lambda order: np.where(order <= turns, least, summed(order))
 
 

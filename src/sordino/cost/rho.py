@@ -1,10 +1,14 @@
-"""The smallest rho that is proved for a Rényi curve: zero-concentrated privacy as sharp as it can be said.
+"""The smallest rho that is proved for a Rényi curve.
 
-rho is the largest D(alpha)/alpha over all orders alpha > 1. For randomized response and Laplace noise that is
-D(1), in closed form. For every other curve chords bound it between the orders that were computed.
+Zero-concentrated privacy as sharp as it can be said.
+
+rho is the largest D(alpha)/alpha over all orders alpha > 1. For randomized response and Laplace
+noise that is D(1), in closed form. For every other curve chords bound it between the orders that
+were computed.
 
 Claim: each rho bounds D(alpha)/alpha at every order above 1. Proof: docs/proofs/smallest-rho.md.
-Floats: every number is positive where it is summed, and raised by more than rounding can have taken.
+Floats: every number is positive where it is summed, and raised by more than rounding can have
+taken.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ from sordino.cost.conversion import round_up
 
 # The formulas below err by a few 2^-53 of themselves.
 _FORMULA_ROUNDING = 1e-12
-# Significant digits of a rho: decimals of so many digits add up to decimals, and a ledger adds thousands.
+# Significant digits of a rho: decimals of so many digits add up to decimals, and a ledger adds
+# thousands.
 _RHO_DIGITS = 14
 # Beyond these epsilon^2/2, or epsilon, is within a share of 1e-14 of the truth.
 _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-7, 40.0
@@ -31,7 +36,8 @@ _FIRST_ORDER, _FIRST_FACTOR = 1e-6, 4.0
 _CHORD_TOLERANCE = 1e-5
 # More than a chord can lose: its highest point is found to 1e-5 of its order ("Chords").
 _CHORD_ROUNDING = 1e-9
-# Halving the widest chords comes to its end long before; beyond it what was proved so far is returned.
+# Halving the widest chords comes to its end long before; beyond it what was proved so far is
+# returned.
 _MOST_CHORDS = 2000
 
 Point = tuple[float, float]
@@ -59,8 +65,8 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 def laplace_rho(rate: Fraction, steps: int | None) -> Fraction:
     """Return the rho of Laplace noise of so many nats a unit on a number that moves by one unit, rounded up.
 
-    `steps` of the grid are one unit; None is the continuous law, whose rho is rate + e^-rate - 1. With
-    a = rate/steps nats a step it is larger by (1 - e^-rate) (1 - a / sinh a).
+    `steps` of the grid are one unit; None is the continuous law, whose rho is rate + e^-rate - 1.
+    With a = rate/steps nats a step it is larger by (1 - e^-rate) (1 - a / sinh a).
     """
     # Never above that of the pure epsilon; with one step the two are the same number.
     known = pure_rho(rate)
@@ -110,7 +116,8 @@ def certify_rho(divergence: Callable[[float], float], epsilon: float) -> float:
     Returns
     -------
     float
-        At least D(alpha)/alpha at every order, where D is the true divergence. It is never above epsilon.
+        At least D(alpha)/alpha at every order, where D is the true divergence. It is never above
+        epsilon.
     """
     # With x = alpha - 1, x D is convex and 0 at x = 0, and rho is the largest x D / (x (1 + x)).
     points = [_find_point(divergence, 1.0)]
@@ -120,7 +127,9 @@ def certify_rho(divergence: Callable[[float], float], epsilon: float) -> float:
         points.append(_find_point(divergence, points[-1][0] * _FIRST_FACTOR))
         found = max(found, _rho_at(points[-1]))
     # Below the first order D is at most its value there, and the order at least 1.
-    while points[0][1] > found * (1 + _CHORD_TOLERANCE) * points[0][0] and points[0][0] > _FIRST_ORDER:
+    while (
+        points[0][1] > found * (1 + _CHORD_TOLERANCE) * points[0][0] and points[0][0] > _FIRST_ORDER
+    ):
         points.insert(0, _find_point(divergence, points[0][0] / _FIRST_FACTOR))
         found = max(found, _rho_at(points[0]))
     proved = points[0][1] / points[0][0]
@@ -128,7 +137,9 @@ def certify_rho(divergence: Callable[[float], float], epsilon: float) -> float:
     chords = [_bound_chord(left, right) for left, right in pairwise(points)]
     heapq.heapify(chords)
     while (
-        chords and len(chords) < _MOST_CHORDS and -chords[0][0] > max(found * (1 + _CHORD_TOLERANCE), proved)
+        chords
+        and len(chords) < _MOST_CHORDS
+        and -chords[0][0] > max(found * (1 + _CHORD_TOLERANCE), proved)
     ):
         _, left, right = heapq.heappop(chords)
         middle = _find_point(divergence, math.sqrt(left[0] * right[0]))
@@ -153,7 +164,8 @@ def _bound_chord(left: Point, right: Point) -> tuple[float, Point, Point]:
     """Return minus the largest rho that the chord between two points allows, and the points."""
     (start, low), (end, high) = left, right
     slope = (high - low) / (end - start)
-    # The chord is slope x - fall; in exact numbers the fall is not negative, for the curve is convex from 0.
+    # The chord is slope x - fall; in exact numbers the fall is not negative, for the curve is
+    # convex from 0.
     fall = max(slope * start - low, 0.0)
     # (slope x - fall) / (x (1 + x)) rises up to this x, and falls from there.
     top = (fall + math.sqrt(fall * fall + slope * fall)) / slope if slope > 0 else start

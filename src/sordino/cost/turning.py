@@ -1,8 +1,8 @@
 """The law of many intervals of privacy loss whose order may turn from part to part, by what was released.
 
-Claim: the law returned dominates `count` parts of loss in [-low, high] or [-high, low], each in an order that
-may depend on what the parts before it released.
-Proof: docs/proofs/dominating-pairs.md ("Orders that turn").
+Claim: the law returned dominates `count` parts of loss in [-low, high] or [-high, low], each in an
+order that may depend on what the parts before it released. Proof: docs/proofs/dominating-pairs.md
+("Orders that turn").
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 CELLS_OF_LAW = 1 << 14
 # Cells times rounds, which is how much work a law takes: a quarter of a second.
 WORK_OF_LAW = 1 << 24
-# An end that misses the grid is raised to it, by at most this share of the larger end where there is room.
+# An end that misses the grid is raised to it, by at most this share of the larger end where there
+# is room.
 _FINE_SHARE = Fraction(1, 1 << 13)
 # The largest relative error of one operation on floats.
 _UNIT_ROUNDOFF = 2.0**-53
@@ -43,7 +44,10 @@ def turns(part: Cost, texts: Container[str]) -> bool:
 def find_turning(
     parts: Iterable[tuple[Cost, int]], texts: Container[str]
 ) -> dict[tuple[Fraction, Fraction], int]:
-    """Return how many intervals turn, by their smaller and larger end: which end is which does not matter."""
+    """Return how many intervals turn, by their smaller and larger end.
+
+    Which end is which does not matter.
+    """
     found: dict[tuple[Fraction, Fraction], int] = {}
     for part, count in parts:
         if isinstance(part, Range) and turns(part, texts):
@@ -63,7 +67,9 @@ class Grid(NamedTuple):
 
 
 def fit_grid(ratio: Fraction, finest: int) -> Grid | None:
-    """Return the coarsest grid that meets `ratio` closely, or the closest one; None without any room.
+    """Return the coarsest grid that meets `ratio` closely, or the closest one.
+
+    None without any room.
 
     Parameters
     ----------
@@ -86,7 +92,10 @@ def fit_grid(ratio: Fraction, finest: int) -> Grid | None:
 
 
 def find_grid(other: Fraction, top: Fraction, count: int, finest: int) -> Grid | None:
-    """Return the grid on which `count` parts with the ends `other` < `top` are summed; None without room."""
+    """Return the grid on which `count` parts with the ends `other` < `top` are summed.
+
+    None without room.
+    """
     room = min(finest // count, WORK_OF_LAW // count**2)
     return fit_grid(other / top, room)
 
@@ -95,7 +104,8 @@ def find_grid(other: Fraction, top: Fraction, count: int, finest: int) -> Grid |
 def turning_masses(top: Fraction, count: int, grid: Grid) -> tuple[float, ...]:
     """Return the masses of the law at the losses -n, ..., n cells, where n is `count` times `grid.most`.
 
-    They are rounded up: delta is sum of mass (1 - e^(epsilon - loss)) over the losses above epsilon.
+    They are rounded up: delta is sum of mass (1 - e^(epsilon - loss)) over the losses above
+    epsilon.
 
     Parameters
     ----------
@@ -109,10 +119,12 @@ def turning_masses(top: Fraction, count: int, grid: Grid) -> tuple[float, ...]:
     cells = count * grid.most
     curve = _curve_of_turns(top, count, grid)
     above = _masses_above(curve, float(top / grid.most))
-    # The law is its own mirror image: what is at a loss under one law is at its negative under the other.
+    # The law is its own mirror image: what is at a loss under one law is at its negative under the
+    # other.
     below = [mass * math.exp(-float(top / grid.most * j)) for j, mass in enumerate(above, 1)]
     middle = max(0.0, 1 - math.fsum(above) - math.fsum(below))
-    # A round multiplies and adds; its masses rest on exponentials of losses, which round as they are large.
+    # A round multiplies and adds; its masses rest on exponentials of losses, which round as they
+    # are large.
     lost = (count * (16 + 4 * float(top)) + 16 * cells) * _UNIT_ROUNDOFF
     return tuple(mass * (1 + lost) for mass in (*reversed(below), middle, *above))
 
@@ -121,8 +133,8 @@ def _curve_of_turns(top: Fraction, count: int, grid: Grid) -> Floats:
     """Return delta at 0, 1, ... cells, for the player who picks the order of every part by what came before.
 
     Under the first law u_k(x) is what can be reached with k parts left and a loss of x so far:
-    u_0(x) = (1 - e^-x)^+, and u_k(x) is the larger mean of u_{k-1} after one part in either order. Then delta
-    at a loss of j cells is u_n at -j cells.
+    u_0(x) = (1 - e^-x)^+, and u_k(x) is the larger mean of u_{k-1} after one part in either order.
+    Then delta at a loss of j cells is u_n at -j cells.
     """
     import numpy as np  # noqa: PLC0415  (costs load nothing until there is a law to sum)
 
@@ -130,8 +142,9 @@ def _curve_of_turns(top: Fraction, count: int, grid: Grid) -> Floats:
     falls_small, rises_large = masses(small, large)
     falls_large, rises_small = masses(large, small)
     width, cells = grid.most + grid.fewer, count * grid.most
-    # With k parts left u is 0 below -k * most cells: the array begins there, and moves down by `most` a part.
-    # So after the larger rise a loss stands where it stood, and after the others further down.
+    # With k parts left u is 0 below -k * most cells: the array begins there, and moves down by
+    # `most` a part. So after the larger rise a loss stands where it stood, and after the others
+    # further down.
     worth = -np.expm1(-np.arange(cells + 1) * float(top / grid.most))
     for _ in range(count):
         there = rises_large * worth + falls_small * _moved(worth, width)
@@ -156,9 +169,9 @@ def _moved(worth: Floats, places: int) -> Floats:
 def _masses_above(curve: Floats, cell: float) -> list[float]:
     """Return masses at 1, 2, ... cells whose own curve is at least `curve` at every cell and between them.
 
-    With A the mass above j cells, the curve there is e^-cell times the curve one cell further up, plus
-    (1 - e^-cell) A. Solved for A from the end: where rounding would make a mass negative it is 0, the curve
-    comes out larger, and the next mass is smaller for it.
+    With A the mass above j cells, the curve there is e^-cell times the curve one cell further up,
+    plus (1 - e^-cell) A. Solved for A from the end: where rounding would make a mass negative it is
+    0, the curve comes out larger, and the next mass is smaller for it.
     """
     share, kept = -math.expm1(-cell), math.exp(-cell)
     found: list[float] = []

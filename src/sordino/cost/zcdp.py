@@ -15,7 +15,9 @@ from sordino.cost.conversion import rdp_delta, rdp_epsilon, round_up
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ZCDP(FirmCost):
-    """Rho-zero-concentrated differential privacy: Rényi divergence at most rho * alpha at every alpha > 1.
+    """Rho-zero-concentrated differential privacy.
+
+    Rényi divergence at most rho * alpha at every alpha > 1.
 
     Epsilon and delta are the least over all orders [canonne2020, Prop. 12].
 

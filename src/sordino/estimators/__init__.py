@@ -29,7 +29,10 @@ if TYPE_CHECKING:
         lower_bound as lower_bound,
         p_value as p_value,
     )
-    from sordino.estimators.quantiles.quantile import Quantile as Quantile, QuantileValue as QuantileValue
+    from sordino.estimators.quantiles.quantile import (
+        Quantile as Quantile,
+        QuantileValue as QuantileValue,
+    )
     from sordino.estimators.quantiles.quantile_interval import (
         QuantileEnds as QuantileEnds,
         QuantileInterval as QuantileInterval,
@@ -38,9 +41,13 @@ if TYPE_CHECKING:
         Quantiles as Quantiles,
         QuantileValues as QuantileValues,
     )
-    from sordino.estimators.reports import ReportsMean as ReportsMean, mean_of_reports as mean_of_reports
+    from sordino.estimators.reports import (
+        ReportsMean as ReportsMean,
+        mean_of_reports as mean_of_reports,
+    )
 
-# A name is imported from its module when it is first asked for, so that importing the package stays fast.
+# A name is imported from its module when it is first asked for, so that importing the package stays
+# fast.
 _HOMES = {
     "column_release": ("NumbersShare",),
     "clipped.clipped_mean": ("ClippedMean",),

@@ -1,4 +1,7 @@
-"""What every release about a column of numbers says of itself: how many of its rows held a number."""
+"""What every release about a column of numbers says of itself.
+
+How many of its rows held a number.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from typing import Any, final
 from sordino.releases import Release, plain
 
 LOW_SHARE = 0.95
-"""A share below it is worth a warning: so many of a hundred rows say nothing, or were read in a wrong way."""
+"""A share below it is worth a warning: so many of a hundred rows say nothing, or were read in a
+wrong way."""
 
 
 @final
@@ -21,7 +25,8 @@ class NumbersShare(Release):
     estimate : float or None
         In [0, 1]; None if the noisy counts tell nothing, as where there are hardly any rows.
     low, high : float
-        Ends that contain the share with a probability of at least 95 %; 0 and 1 where nothing is known.
+        Ends that contain the share with a probability of at least 95 %; 0 and 1 where nothing is
+        known.
 
     Examples
     --------
@@ -40,7 +45,10 @@ class NumbersShare(Release):
 
     @property
     def is_low(self) -> bool:
-        """Whether the figure may be about far fewer rows than there are; from what was released alone."""
+        """Whether the figure may be about far fewer rows than there are.
+
+        From what was released alone.
+        """
         return self.estimate is None or self.estimate < LOW_SHARE
 
     def list_facts(self) -> dict[str, float | None]:
@@ -59,8 +67,8 @@ class ColumnRelease(Release):
     Attributes
     ----------
     numbers_share : NumbersShare or None
-        How many of the rows that count held a number, where a session was asked for that. Its cost is part of
-        `cost`.
+        How many of the rows that count held a number, where a session was asked for that. Its cost
+        is part of `cost`.
     """
 
     numbers_share: NumbersShare | None = None
@@ -79,7 +87,10 @@ class ColumnRelease(Release):
         return own | self._list_doubts()
 
     def _list_doubts(self) -> dict[str, Any]:
-        """Return what its interval is not about, and whether it leaves anything out; nothing without one."""
+        """Return what its interval is not about, and whether it leaves anything out.
+
+        Nothing without one.
+        """
         known = [name for name in ("true_low", "true_high", "too_few") if hasattr(self, name)]
         return {name: value for name in known if (value := getattr(self, name)) is not None}
 

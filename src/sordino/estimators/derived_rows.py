@@ -1,11 +1,11 @@
 """Figures that are made of several released rows, with intervals from the exact law of their noise.
 
-They are the sum and the difference of rows, their ratio, their ranks, and several looks at the same rows.
-All of it is post-processing, at no cost.
+They are the sum and the difference of rows, their ratio, their ranks, and several looks at the same
+rows. All of it is post-processing, at no cost.
 
-Claim: each interval covers the figure of the answers with at least the stated confidence, ranks all together.
-Proof: docs/proofs/derived-figures.md.
-Floats: released values are whole numbers of steps again; ends are rounded to the nearest float.
+Claim: each interval covers the figure of the answers with at least the stated confidence, ranks all
+together. Proof: docs/proofs/derived-figures.md. Floats: released values are whole numbers of steps
+again; ends are rounded to the nearest float.
 """
 
 from __future__ import annotations
@@ -53,31 +53,36 @@ class RowRanks:
 
 
 def add_rows(
-    release: Any, items: Iterable[Any] | None = None, *, minus: Iterable[Any] = (), confidence: Number = 0.95
+    release: Any,
+    items: Iterable[Any] | None = None,
+    *,
+    minus: Iterable[Any] = (),
+    confidence: Number = 0.95,
 ) -> DerivedValue:
     """Return the sum of some rows of a release, less that of others, with an interval from its exact law.
 
-    The ends of intervals of rows can be added up as well, but their noise hardly ever is at its end in all
-    rows at once: for five counts with noise of rate 0.2 this interval reaches 32 to each side, and that of
-    the added ends 75.
+    The ends of intervals of rows can be added up as well, but their noise hardly ever is at its end
+    in all rows at once: for five counts with noise of rate 0.2 this interval reaches 32 to each
+    side, and that of the added ends 75.
 
     Parameters
     ----------
     release : Histogram, TopItems, Count, Value or Values
-        With Laplace or Gaussian noise. Rows of a session have labels, those of a mechanism positions.
+        With Laplace or Gaussian noise. Rows of a session have labels, those of a mechanism
+        positions.
     items : iterable, optional
         The rows to be added; all if not given.
     minus : iterable, optional
         Rows that are subtracted.
     confidence : number
-        In (0, 1), if the rows are chosen before anything is seen of them, or by other noise, such as that of
-        a selection. Who looks at several sums, and then chooses one, must ask for more.
+        In (0, 1), if the rows are chosen before anything is seen of them, or by other noise, such
+        as that of a selection. Who looks at several sums, and then chooses one, must ask for more.
 
     Raises
     ------
     InvalidParameter
-        If a row is not one of the release or is named twice, if there is none, if the release has other
-        noise, or the confidence is not in (0, 1).
+        If a row is not one of the release or is named twice, if there is none, if the release has
+        other noise, or the confidence is not in (0, 1).
 
     Examples
     --------
@@ -90,16 +95,24 @@ def add_rows(
     """
     wrong = 1 - SHARE("add_rows.confidence", confidence)
     rows = read_terms(release, "add_rows")
-    taken = list(rows.values()) if items is None else [_find(rows, item, "add_rows.items") for item in items]
+    taken = (
+        list(rows.values())
+        if items is None
+        else [_find(rows, item, "add_rows.items") for item in items]
+    )
     given = [_find(rows, item, "add_rows.minus") for item in minus]
-    weights: dict[Any, Fraction] = dict.fromkeys(taken, Fraction(1)) | dict.fromkeys(given, Fraction(-1))
+    weights: dict[Any, Fraction] = dict.fromkeys(taken, Fraction(1)) | dict.fromkeys(
+        given, Fraction(-1)
+    )
     # Two mentions of one row are a slip: where a row is to count twice, operators say so.
     if len(weights) < len(taken) + len(given) or not weights:
         raise InvalidParameter("add_rows needs at least one row, and each of them once.")
     return state(Combination(weights), confidence=1 - wrong, planned=False, parts=(release,))
 
 
-def divide_rows(release: Any, first: Any, second: Any, *, confidence: Number = 0.95) -> DerivedValue:
+def divide_rows(
+    release: Any, first: Any, second: Any, *, confidence: Number = 0.95
+) -> DerivedValue:
     """Return the ratio of two rows of a release, with an interval from the exact law of their noise.
 
     It has an upper end only where the divisor is surely above 0. Counts, which the rows of a
@@ -139,8 +152,8 @@ def divide_rows(release: Any, first: Any, second: Any, *, confidence: Number = 0
 def rank_rows(release: Any, *, confidence: Number = 0.95) -> tuple[RowRanks, ...]:
     """Return which ranks each row may have among the released ones; all of them hold together.
 
-    One row is surely above another one if its value leads by more than the noise of both would, for any of
-    the pairs. Rows that were not released have no rank here.
+    One row is surely above another one if its value leads by more than the noise of both would, for
+    any of the pairs. Rows that were not released have no rank here.
 
     Parameters
     ----------
@@ -174,7 +187,8 @@ def rank_rows(release: Any, *, confidence: Number = 0.95) -> tuple[RowRanks, ...
     # Groups that were clipped at their own ends have noise of their own.
     if any((row.law, row.step) != (any_row.law, any_row.step) for row in rows.values()):
         raise InvalidParameter(
-            "rank_rows needs rows whose noise is the same; got a release in which it is not. Compare two of "
+            "rank_rows needs rows whose noise is the same; got a release in which it is not. "
+            "Compare two of "
             "them by their difference: derive(release, first) - derive(release, second)."
         )
     # For each pair only one of the two directions can be wrong, so that one tail is enough.
@@ -191,7 +205,9 @@ def rank_rows(release: Any, *, confidence: Number = 0.95) -> tuple[RowRanks, ...
     return tuple(ranks)
 
 
-def combine_looks(releases: Iterable[Any], *, confidence: Number = 0.95) -> tuple[DerivedValue, ...]:
+def combine_looks(
+    releases: Iterable[Any], *, confidence: Number = 0.95
+) -> tuple[DerivedValue, ...]:
     """Return each row from several independent looks at it, with an interval from the exact law.
 
     The values are weighted by one over their variances, rounded to whole numbers.
@@ -201,8 +217,8 @@ def combine_looks(releases: Iterable[Any], *, confidence: Number = 0.95) -> tupl
     releases : iterable of Histogram, TopItems, Count, Value or Values
         At least two, with Laplace or Gaussian noise of their own, about the same rows.
     confidence : number
-        In (0, 1), if it does not depend on released values how often and how finely was looked. If it does,
-        take the last look alone.
+        In (0, 1), if it does not depend on released values how often and how finely was looked. If
+        it does, take the last look alone.
 
     Returns
     -------
@@ -212,8 +228,8 @@ def combine_looks(releases: Iterable[Any], *, confidence: Number = 0.95) -> tupl
     Raises
     ------
     InvalidParameter
-        If there are fewer than two looks, they have different rows or other noise, one is there twice, or the
-        confidence is not in (0, 1).
+        If there are fewer than two looks, they have different rows or other noise, one is there
+        twice, or the confidence is not in (0, 1).
 
     Examples
     --------
@@ -247,9 +263,11 @@ def combine_looks(releases: Iterable[Any], *, confidence: Number = 0.95) -> tupl
 
 def weigh_looks(looks: Sequence[Term]) -> list[Fraction]:
     """Return the weights of independent looks at one answer: one over their variances, rounded, 1 in all."""
-    # Exact squares: those of floats may be 0, or infinite, where the steps are neither. Noise that is hardly
-    # ever there has a variance that is no float, and still one.
-    precisions = [1 / (Fraction(max(look.law.variance, _LEAST_VARIANCE)) * look.step**2) for look in looks]
+    # Exact squares: those of floats may be 0, or infinite, where the steps are neither. Noise that
+    # is hardly ever there has a variance that is no float, and still one.
+    precisions = [
+        1 / (Fraction(max(look.law.variance, _LEAST_VARIANCE)) * look.step**2) for look in looks
+    ]
     weights = [max(1, round(_LARGEST_WEIGHT * one / max(precisions))) for one in precisions]
     return [Fraction(weight, sum(weights)) for weight in weights]
 

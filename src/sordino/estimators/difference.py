@@ -1,8 +1,8 @@
 """The law of Z, the noise of a question less that of its threshold, and what it says of a found answer.
 
-Claim: `at_least` encloses P(Z >= z); `reach` and `lowest` never say more of an answer than the law does.
-Proof: docs/proofs/lower-bounds.md.
-Floats: none; decimals with a bound on each side, at higher precision until they decide.
+Claim: `at_least` encloses P(Z >= z); `reach` and `lowest` never say more of an answer than the law
+does. Proof: docs/proofs/lower-bounds.md. Floats: none; decimals with a bound on each side, at
+higher precision until they decide.
 """
 
 from __future__ import annotations
@@ -49,45 +49,58 @@ class Difference:
 
         Of all lifts that such an answer has, a share `wrong` in (0, 1) may refute its true height.
 
-        The height of an answer is how far it lies above its threshold, the lift how far its noisy value lies
-        above the noisy threshold: height plus Z, which is at least 0 for an answer that is found. A height x
-        is refuted if P(Z >= lift - x | Z >= -x) <= wrong; if it is, all lower ones are. None if no height is
-        refuted.
+        The height of an answer is how far it lies above its threshold, the lift how far its noisy
+        value lies above the noisy threshold: height plus Z, which is at least 0 for an answer that
+        is found. A height x is refuted if P(Z >= lift - x | Z >= -x) <= wrong; if it is, all lower
+        ones are. None if no height is refuted.
         """
 
         def stands(x: int) -> bool:
-            return not _is_certainly_not_negative(lambda digits: self._spare(lift - x, -x, wrong, digits))
+            return not _is_certainly_not_negative(
+                lambda digits: self._spare(lift - x, -x, wrong, digits)
+            )
 
-        # A lift that even the lowest answers have more often than that: as far below as one likes it is the
-        # slowest tail that is left.
+        # A lift that even the lowest answers have more often than that: as far below as one likes
+        # it is the slowest tail that is left.
         slowest = (
             self.query.rate
             if self.threshold.name == "exponential"
             else min(self.query.rate, self.threshold.rate)
         )
-        if exp_bounds(slowest * lift, _FIRST_PRECISION)[0] > ratio_bounds(wrong, _FIRST_PRECISION)[1]:
+        if (
+            exp_bounds(slowest * lift, _FIRST_PRECISION)[0]
+            > ratio_bounds(wrong, _FIRST_PRECISION)[1]
+        ):
             return None
-        high = lift - self.reach(wrong)  # stands: P(Z >= lift - high) > wrong, and a condition only raises it
+        high = lift - self.reach(
+            wrong
+        )  # stands: P(Z >= lift - high) > wrong, and a condition only raises it
         low, width = high - 1, 1
-        # Downward in steps that double, until a height is refuted: the border lies between the last two.
+        # Downward in steps that double, until a height is refuted: the border lies between the last
+        # two.
         while stands(low):
             if low < -_STEPS_BEYOND_CLAMP:
                 return None
             low, high, width = low - 2 * width, low, 2 * width
-        # Bisection is right as below a refuted height all are refuted (docs/proofs/lower-bounds.md, Lemma 1).
+        # Bisection is right as below a refuted height all are refuted (docs/proofs/lower-bounds.md,
+        # Lemma 1).
         return _bisect_steps(stands, low, high)
 
     def _spare(self, z: int, given: int | None, wrong: Fraction, digits: int) -> Bounds:
         """Return bounds of wrong * P(Z >= given) - P(Z >= z), with 1 in place of P(Z >= given) for None."""
         enclosed = _IntervalArithmetic(digits)
         known = _UNIT_BOUNDS if given is None else self.at_least(given, digits)
-        return enclosed.less(enclosed.times(ratio_bounds(wrong, digits), known), self.at_least(z, digits))
+        return enclosed.less(
+            enclosed.times(ratio_bounds(wrong, digits), known), self.at_least(z, digits)
+        )
 
 
 def differences(found: Any) -> tuple[Difference, ...]:
     """Return the law for each branch of what was found by a noisy threshold."""
     mechanism = found.mechanism
-    if isinstance(found, HybridTop | UnlistedTop):  # the threshold competes with the noise of an item
+    if isinstance(
+        found, HybridTop | UnlistedTop
+    ):  # the threshold competes with the noise of an item
         return (Difference(mechanism.noise, mechanism.noise),)
     # One law for each branch, in the order of the numbers of the branches.
     laws = getattr(mechanism, "branch_noise", None) or (mechanism.noise,)
@@ -148,8 +161,9 @@ def _bisect_steps(true: Callable[[int], bool], low: int, high: int) -> int:
 def _upper_tail(first: Law, second: Law, z: int, digits: int) -> Bounds:
     """Return bounds of P(X - Y >= z) for z >= 0, X of the first and Y of the second law.
 
-    A discrete Laplace variable is a geometric one with probability 1/(1 + r), else -1 less a geometric one.
-    If X < 0 <= Y, nothing is left; the other signs give differences and a sum of geometric variables.
+    A discrete Laplace variable is a geometric one with probability 1/(1 + r), else -1 less a
+    geometric one. If X < 0 <= Y, nothing is left; the other signs give differences and a sum of
+    geometric variables.
     """
     enclosed = _IntervalArithmetic(digits)
     # By signs, as in docs/proofs/lower-bounds.md, "The law of Z".
@@ -160,7 +174,9 @@ def _upper_tail(first: Law, second: Law, z: int, digits: int) -> Bounds:
     if second.name == "laplace":
         total = enclosed.plus(
             total,
-            enclosed.times(enclosed.times(above[0], below[1]), enclosed.sum(first.rate, second.rate, z - 1)),
+            enclosed.times(
+                enclosed.times(above[0], below[1]), enclosed.sum(first.rate, second.rate, z - 1)
+            ),
         )
         if first.name == "laplace":
             both = enclosed.times(above[1], below[1])
@@ -211,7 +227,9 @@ class _IntervalArithmetic:
         if law.name == "exponential":
             return _UNIT_BOUNDS, (Decimal(0), Decimal(0))
         r = self.power(law.rate, 1)
-        return self.over(_UNIT_BOUNDS, self.plus(_UNIT_BOUNDS, r)), self.over(r, self.plus(_UNIT_BOUNDS, r))
+        return self.over(_UNIT_BOUNDS, self.plus(_UNIT_BOUNDS, r)), self.over(
+            r, self.plus(_UNIT_BOUNDS, r)
+        )
 
     def difference(self, first: Fraction, second: Fraction, z: int) -> Bounds:
         """Return bounds of P(G - H >= z), z >= 0, for geometric variables of these rates.
@@ -220,7 +238,8 @@ class _IntervalArithmetic:
         """
         s, both = self.power(second, 1), self.power(first + second, 1)
         return self.over(
-            self.times(self.less(_UNIT_BOUNDS, s), self.power(first, z)), self.less(_UNIT_BOUNDS, both)
+            self.times(self.less(_UNIT_BOUNDS, s), self.power(first, z)),
+            self.less(_UNIT_BOUNDS, both),
         )
 
     def sum(self, first: Fraction, second: Fraction, n: int) -> Bounds:
@@ -232,9 +251,15 @@ class _IntervalArithmetic:
         """
         if n <= 0:
             return _UNIT_BOUNDS
-        # The sum does not depend on the order of the rates. In this order no difference below is negative.
+        # The sum does not depend on the order of the rates. In this order no difference below is
+        # negative.
         slow, fast = min(first, second), max(first, second)
-        r, s, r_n, s_n = self.power(slow, 1), self.power(fast, 1), self.power(slow, n), self.power(fast, n)
+        r, s, r_n, s_n = (
+            self.power(slow, 1),
+            self.power(fast, 1),
+            self.power(slow, n),
+            self.power(fast, n),
+        )
         if slow == fast:
             terms = self.times((Decimal(n), Decimal(n)), r_n)
         else:

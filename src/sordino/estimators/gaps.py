@@ -1,9 +1,11 @@
-"""Combines the free gaps of a selection with fresh measurements: the best linear unbiased estimates.
+"""Combines the free gaps of a selection with fresh measurements.
 
-Claim: minimum variance among linear unbiased estimates for fixed indices [ding2022, Thm 4, generalized].
-After selection the noise of the winners is not centered: the estimates are "before selection", their variance
-is no error bar. Proof: docs/proofs/combine-gaps.md.
-Floats: post-processing in doubles.
+The best linear unbiased estimates.
+
+Claim: minimum variance among linear unbiased estimates for fixed indices [ding2022, Thm 4,
+generalized]. After selection the noise of the winners is not centered: the estimates are "before
+selection", their variance is no error bar. Proof: docs/proofs/combine-gaps.md. Floats:
+post-processing in doubles.
 """
 
 from __future__ import annotations
@@ -17,7 +19,16 @@ from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
 from sordino.estimators.difference import differences
-from sordino.releases import HybridTop, Positives, TopK, UnlistedTop, Value, Values, plain, short_repr
+from sordino.releases import (
+    HybridTop,
+    Positives,
+    TopK,
+    UnlistedTop,
+    Value,
+    Values,
+    plain,
+    short_repr,
+)
 from sordino.tabular import Row, Tabular, list_own_rows
 
 Selection = TopK | HybridTop | UnlistedTop | Positives
@@ -29,7 +40,9 @@ _TINY_VARIANCE = 1e-300  # a variance that has underflowed to 0 still divides
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Estimates(Tabular):
-    """Estimates with their variances, both shape (k,); unbiased for fixed indices ("before selection").
+    """Estimates with their variances, both shape (k,).
+
+    Unbiased for fixed indices ("before selection").
 
     Attributes
     ----------
@@ -65,34 +78,38 @@ class Estimates(Tabular):
 
 
 def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimates:
-    """Combine the gaps of `selection` with `measurements` of the same items: one estimate for each item.
+    """Combine the gaps of `selection` with `measurements` of the same items.
 
-    The estimates are unbiased **before selection only**, that is for items that were fixed in advance. An
-    item that was found was found partly because its noise was high, so after selection its estimate is too
-    high on average, the more so the further the answer lies below where it was found, and the variance is no
-    error bar. For intervals take `interval` of the measurements, or `lower_bound`.
+    One estimate for each item.
+
+    The estimates are unbiased **before selection only**, that is for items that were fixed in
+    advance. An item that was found was found partly because its noise was high, so after selection
+    its estimate is too high on average, the more so the further the answer lies below where it was
+    found, and the variance is no error bar. For intervals take `interval` of the measurements, or
+    `lower_bound`.
 
     Parameters
     ----------
     selection : TopK, HybridTop, UnlistedTop or Positives
         What `NoisyTopK`, `HybridTopK`, `UnlistedTopK`, `SparseVector`, `AdaptiveSparseVector` or
-        `HybridSparseVector`
-        released. After a threshold the gaps have estimates of their own. These share the noise of that
-        threshold, which is estimated along with them. Positives of later passes have no gap: their
-        measurement stands alone.
+        `HybridSparseVector` released. After a threshold the gaps have estimates of their own. These
+        share the noise of that threshold, which is estimated along with them. Positives of later
+        passes have no gap: their measurement stands alone.
     measurements : Value or Values
         What `LaplaceMechanism` or `GaussianMechanism` released: `measurements.values[i]` belongs to
-        `selection.indices[i]`; NaN means not measured. The noise must be independent of the selection's.
+        `selection.indices[i]`; NaN means not measured. The noise must be independent of the
+        selection's.
 
     Raises
     ------
     InvalidParameter
-        If the lengths differ, the selection has no gaps, or its gaps say nothing without a measurement and
-        nothing was measured.
+        If the lengths differ, the selection has no gaps, or its gaps say nothing without a
+        measurement and nothing was measured.
 
     Notes
     -----
-    Generalized least squares with the noise of the threshold as an unknown level, in one pass over the items.
+    Generalized least squares with the noise of the threshold as an unknown level, in one pass over
+    the items.
 
     Examples
     --------
@@ -110,11 +127,13 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     k = known.centers.size
     if measured.shape != (k,):
         raise InvalidParameter(
-            f"combine_gaps needs one measurement for each of the {k} selected items; got {measured.size}."
+            f"combine_gaps needs one measurement for each of the {k} selected items; got "
+            f"{measured.size}."
         )
     if math.isinf(known.level) and np.isnan(measured).all():
         raise InvalidParameter(
-            "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say how high a "
+            "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say "
+            "how high a "
             "list lies."
         )
     found, _ = _combine_centers(known, measured, error)
@@ -131,9 +150,9 @@ def combine_group(
     Estimates
         Of these rows.
     float
-        How far gaps and measurements contradict each other: a sum of squares in units of their variance. For
-        normal noise and answers that were not selected it is chi-square with one degree less than there are
-        rows.
+        How far gaps and measurements contradict each other: a sum of squares in units of their
+        variance. For normal noise and answers that were not selected it is chi-square with one
+        degree less than there are rows.
     """
     known = _read_gaps(selection)
     measured, error = _read_measurements(measurements)
@@ -145,13 +164,23 @@ def _combine_centers(known: _GapCenters, measured: Floats, error: float) -> tupl
     """Return the combined estimates, and how far gaps and measurements contradict each other."""
     # In units of the largest deviation, so that squares neither overflow nor vanish together.
     scale = (
-        max([error, *known.deviations.tolist(), *([known.level] if math.isfinite(known.level) else [])])
+        max(
+            [
+                error,
+                *known.deviations.tolist(),
+                *([known.level] if math.isfinite(known.level) else []),
+            ]
+        )
         or 1.0
     )
     # What is missing has an infinite variance, and so no weight.
-    u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _TINY_VARIANCE))
+    u = np.where(
+        np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _TINY_VARIANCE)
+    )
     v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _TINY_VARIANCE))
-    fitted = _least_squares(known.centers / scale, u, measured / scale, v, (known.level / scale) ** 2)
+    fitted = _least_squares(
+        known.centers / scale, u, measured / scale, v, (known.level / scale) ** 2
+    )
     with np.errstate(over="ignore", under="ignore"):
         return Estimates(
             values=fitted.values * scale, variances=fitted.variances * scale * scale
@@ -161,8 +190,8 @@ def _combine_centers(known: _GapCenters, measured: Floats, error: float) -> tupl
 class _GapCenters(NamedTuple):
     """What the gaps say of the items.
 
-    `centers` are answer plus centered noise less a common unknown level; `deviations` and `level` are the
-    standard deviations of that noise and of the level.
+    `centers` are answer plus centered noise less a common unknown level; `deviations` and `level`
+    are the standard deviations of that noise and of the level.
     """
 
     centers: Floats
@@ -177,7 +206,8 @@ def _read_gaps(selection: Any) -> _GapCenters:
     """
     if not isinstance(selection, Selection):
         raise InvalidParameter(
-            "combine_gaps.selection must be a TopK, HybridTop, UnlistedTop or Positives; got something else."
+            "combine_gaps.selection must be a TopK, HybridTop, UnlistedTop or Positives; got "
+            "something else."
         )
     mechanism, k = selection.mechanism, selection.indices.size
     step = float(mechanism.step)
@@ -185,7 +215,9 @@ def _read_gaps(selection: Any) -> _GapCenters:
         isinstance(selection, HybridTop | UnlistedTop) and selection.crossed
     ):
         laws = differences(selection)
-        branches = selection.branches if isinstance(selection, Positives) else np.zeros(k, dtype=np.int64)
+        branches = (
+            selection.branches if isinstance(selection, Positives) else np.zeros(k, dtype=np.int64)
+        )
         variances, level = (
             np.array([law.query.variance for law in laws])[branches],
             laws[0].threshold.variance,
@@ -199,9 +231,9 @@ def _read_gaps(selection: Any) -> _GapCenters:
         raise InvalidParameter(
             "combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise."
         )
-    # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which nothing is
-    # known.
-    # Without the margin, which says nothing linear about a selected item (docs/proofs/combine-gaps.md).
+    # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which
+    # nothing is known. Without the margin, which says nothing linear about a selected item
+    # (docs/proofs/combine-gaps.md).
     inner = selection.gaps[: k - 1]
     # Added up from the last item: how far each noisy answer lies above the last one.
     deviations = np.full(k, math.sqrt(mechanism.noise.variance) * step)
@@ -237,7 +269,8 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
     # Where nothing is known any divisor will do: NaN and infinity are put there in the end.
     precision = np.where(some, precision, 1.0)
     share = of_gap / precision
-    # Where there is no center or no measurement the number may be NaN, and a weight of 0 would not remove it.
+    # Where there is no center or no measurement the number may be NaN, and a weight of 0 would not
+    # remove it.
     from_gap, from_measurement = (
         np.where(of_gap > 0, d + shift, 0.0),
         np.where(of_measurement > 0, measured, 0.0),
@@ -258,6 +291,7 @@ def _read_measurements(measurements: Any) -> tuple[Floats, float]:
         if isinstance(error, float | int) and 0 <= error < math.inf:
             return values, float(error)
     raise InvalidParameter(
-        "combine_gaps.measurements must be what LaplaceMechanism or GaussianMechanism released, with a "
+        "combine_gaps.measurements must be what LaplaceMechanism or GaussianMechanism released, "
+        "with a "
         "standard error."
     )

@@ -1,9 +1,9 @@
 """Intervals of answers that their own noisy values selected: the best of a noisy histogram.
 
-Claim: each upper end is wrong with at most its share of 1 - confidence, given that the row was selected. Of
-the lower ends the one from the entry is so as well, and of those for all answers the expected number of wrong
-ones is at most its share of k: docs/proofs/histogram-top-k.md.
-Floats: chances are compared with a margin, so that an end may lie a step further out, never further in.
+Claim: each upper end is wrong with at most its share of 1 - confidence, given that the row was
+selected. Of the lower ends the one from the entry is so as well, and of those for all answers the
+expected number of wrong ones is at most its share of k: docs/proofs/histogram-top-k.md. Floats:
+chances are compared with a margin, so that an end may lie a step further out, never further in.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from sordino.noise.law import Law
 from sordino.releases import HistogramTop
 
 Floats = NDArray[np.float64]
-# Which share of the chance to be wrong a lower end has that counts on the number of all answers. It is for
-# rows that were barely selected. The rest is for the ends that hold for each row.
+# Which share of the chance to be wrong a lower end has that counts on the number of all answers. It
+# is for rows that were barely selected. The rest is for the ends that hold for each row.
 _FOR_ALL = Fraction(1, 5)
 # A chance is taken as smaller by this share than it was computed.
 _MARGIN = 1 - 1e-9
@@ -50,7 +50,8 @@ def estimate_histogram_rows(
     simultaneous : bool
         Whether all intervals hold together with that confidence.
     capped : bool
-        Public: whether each unit counts for some of its items only. Then the true count may be higher.
+        Public: whether each unit counts for some of its items only. Then the true count may be
+        higher.
     """
     rows = top.values.size
     wrong = 1 - to_fraction(confidence)
@@ -59,7 +60,8 @@ def estimate_histogram_rows(
     low, high = find_ends(top, size=size, wrong=each)
     true_low, true_high = low, high
     if capped:
-        # The true count has no upper end, and the whole chance to be wrong is that of the lower one.
+        # The true count has no upper end, and the whole chance to be wrong is that of the lower
+        # one.
         true_low, true_high = find_ends(top, size=size, wrong=each, upper=False)
     _, together = share_confidence(confidence, rows, simultaneous=simultaneous)
     return SelectedRows(
@@ -73,14 +75,18 @@ def estimate_histogram_rows(
         combined=np.full(rows, np.nan),
         confidence=float(1 - each),
         # Chances to be wrong add up where the noise has selected.
-        together=together if simultaneous else max(0.0, math.floor(1000 * float(1 - rows * wrong)) / 1000),
+        together=together
+        if simultaneous
+        else max(0.0, math.floor(1000 * float(1 - rows * wrong)) / 1000),
     )
 
 
 def find_ends(
     top: HistogramTop, *, size: int | None, wrong: Fraction, upper: bool = True
 ) -> tuple[Floats, Floats]:
-    """Return the ends of an interval of each row, wrong with a chance of `wrong`; without an upper one if so.
+    """Return the ends of an interval of each row, wrong with a chance of `wrong`.
+
+    Without an upper one if so.
 
     Parameters
     ----------
@@ -95,7 +101,8 @@ def find_ends(
     """
     law, step = top.mechanism.noise, float(top.mechanism.step)
     values = np.rint(top.values / step)
-    # Exactly k rows of a public number: then k/size of a chance may go to each answer, selected or not.
+    # Exactly k rows of a public number: then k/size of a chance may go to each answer, selected or
+    # not.
     ranked = size is not None and top.crossed is not True and values.size > 0
     for_all = wrong * _FOR_ALL if ranked else Fraction(0)
     each = (wrong - for_all) / (2 if upper else 1)
@@ -115,9 +122,9 @@ def _reach(law: Law, chance: Fraction) -> int:
 def _bound_by_entry(law: Law, values: Floats, entries: Floats, chance: Fraction) -> Floats:
     """Return lower ends that hold given that a row was selected, in steps; 0 where there is none.
 
-    A row wins with values from its entry c on. If its answer were at most t, a value of Y or more had, given
-    that it won, at most the chance P(noise >= Y - t)/P(noise >= c - t). The end is the least t for which that
-    is more than `chance`; the quotient rises with t.
+    A row wins with values from its entry c on. If its answer were at most t, a value of Y or more
+    had, given that it won, at most the chance P(noise >= Y - t)/P(noise >= c - t). The end is the
+    least t for which that is more than `chance`; the quotient rises with t.
     """
     free = np.isinf(entries)
     whole, entry = values.astype(np.int64), np.where(free, 0, entries).astype(np.int64)
@@ -131,9 +138,11 @@ def _bound_by_entry(law: Law, values: Floats, entries: Floats, chance: Fraction)
     while (above - below > 1).any():
         middle = (below + above) // 2
         tail, won = np.asarray(law.sf(whole - middle - 1)), winning(middle)
-        # Where no digits are left nothing is known of the answer. It is small, so look at larger ones.
+        # Where no digits are left nothing is known of the answer. It is small, so look at larger
+        # ones.
         wonder = (won <= _LEAST_TAIL) | (tail <= float(chance) * _MARGIN * won)
         below, above = np.where(wonder, middle, below), np.where(wonder, above, middle)
-    # What is too small says so of all that are smaller. Without digits it does not, and nothing is concluded.
+    # What is too small says so of all that are smaller. Without digits it does not, and nothing is
+    # concluded.
     above = np.where(winning(below) > _LEAST_TAIL, above, 0)
     return above.astype(np.float64)

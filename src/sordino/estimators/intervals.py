@@ -1,21 +1,22 @@
 """Intervals for the true answers behind released numbers, from exact quantiles of the noise.
 
-Claim: the interval covers each true answer with at least the stated confidence, given everything released
-before the noise was drawn, so also after a selection made with other noise. Proof: docs/proofs/intervals.md.
-Floats: rounding of the last bit.
+Claim: the interval covers each true answer with at least the stated confidence, given everything
+released before the noise was drawn, so also after a selection made with other noise. Proof:
+docs/proofs/intervals.md. Floats: rounding of the last bit.
 
-A p-value for the selected answer being the best, from the gap that an exponential mechanism released.
+A p-value for the selected answer being the best, from the gap that an exponential mechanism
+released.
 
-Claim: if another answer is at least as large, then P(p_value <= alpha) <= alpha for every alpha, also given
-that this one was selected.
-Proof: docs/proofs/exponential-mechanism.md, "The p-value". Floats: rounding of the last bits, upward.
+Claim: if another answer is at least as large, then P(p_value <= alpha) <= alpha for every alpha,
+also given that this one was selected. Proof: docs/proofs/exponential-mechanism.md, "The p-value".
+Floats: rounding of the last bits, upward.
 
 Lower bounds of answers that were found above a noisy threshold, from exact quantiles of the noise.
 
-Claim: for each question P(found and bound wrong) <= 1 - confidence; with `selective` P(bound wrong | found)
-<= 1 - confidence [ding2022, Lemma 3, with the tail that one-sided noise needs]. Proof:
-docs/proofs/lower-bounds.md.
-Floats: what is read from a release is a whole number of steps again; the bound is rounded down to a float.
+Claim: for each question P(found and bound wrong) <= 1 - confidence; with `selective` P(bound wrong
+| found) <= 1 - confidence [ding2022, Lemma 3, with the tail that one-sided noise needs]. Proof:
+docs/proofs/lower-bounds.md. Floats: what is read from a release is a whole number of steps again;
+the bound is rounded down to a float.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from sordino.grid import CLAMP
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.releases import Choice, HybridTop, Positives, UnlistedTop, Value, Values, Verdict
 
-# ---- lower bounds ------------------------------------------------------------------------------------------
+# ---- lower bounds --------------------------------------------------------------------------------
 
 
 _EXACT_STEPS = 1 << 51  # below so many steps a float tells which step is meant, after two roundings
@@ -49,11 +50,12 @@ def lower_bound(
 ) -> Any:
     """Return a lower bound of each answer that was found above a noisy threshold, at no cost.
 
-    By default the bound is right for a question **before it is known whether it is found**: with probability
-    at most 1 - confidence the question is found and its bound is wrong. Among many questions that are far
-    below the threshold a few are found all the same, and *their* bounds are wrong. With `selective` at most a
-    share 1 - confidence of the findings of each question has a wrong bound; that bound is lower, and there is
-    none where the answer lies too close to its noisy threshold.
+    By default the bound is right for a question **before it is known whether it is found**: with
+    probability at most 1 - confidence the question is found and its bound is wrong. Among many
+    questions that are far below the threshold a few are found all the same, and *their* bounds are
+    wrong. With `selective` at most a share 1 - confidence of the findings of each question has a
+    wrong bound; that bound is lower, and there is none where the answer lies too close to its noisy
+    threshold.
 
     Parameters
     ----------
@@ -62,15 +64,16 @@ def lower_bound(
     confidence : number
         In (0, 1).
     selective : bool
-        Whether the bound holds given that the answer was found. Only for `SparseVector`, where it is proved:
-        for lists (whose order and thresholds were fixed before), and for verdicts of a stream with
-        `positives=1` or `resample`.
+        Whether the bound holds given that the answer was found. Only for `SparseVector`, where it
+        is proved: for lists (whose order and thresholds were fixed before), and for verdicts of a
+        stream with `positives=1` or `resample`.
 
     Returns
     -------
     float, or array of shape (t,)
-        In the unit of the answers; one number for a verdict. -inf where nothing can be said: not above, no
-        gap (a later pass, or a hybrid that did not meet its threshold), or too small a gap.
+        In the unit of the answers; one number for a verdict. -inf where nothing can be said: not
+        above, no gap (a later pass, or a hybrid that did not meet its threshold), or too small a
+        gap.
 
     Raises
     ------
@@ -79,8 +82,8 @@ def lower_bound(
 
     Notes
     -----
-    Each bound holds for its own question with the stated confidence, all of them together with less. Where a
-    question has several branches, 1 - confidence is divided among them.
+    Each bound holds for its own question with the stated confidence, all of them together with
+    less. Where a question has several branches, 1 - confidence is divided among them.
 
     Examples
     --------
@@ -96,7 +99,8 @@ def lower_bound(
     TRUTH("lower_bound.selective", selective)
     if not isinstance(found, Verdict | Positives | HybridTop | UnlistedTop):
         raise InvalidParameter(
-            "lower_bound.found must be a Verdict, Positives, HybridTop or UnlistedTop; got something else."
+            "lower_bound.found must be a Verdict, Positives, HybridTop or UnlistedTop; got "
+            "something else."
         )
     if selective:
         _check_selective(found)
@@ -110,8 +114,8 @@ def lower_bound(
 class _NoisyAnswer(NamedTuple):
     """One answer, in steps.
 
-    `value` is its noisy value less the noise of the threshold, `branch` its branch, and `lift` how far it
-    lies above the noisy threshold.
+    `value` is its noisy value less the noise of the threshold, `branch` its branch, and `lift` how
+    far it lies above the noisy threshold.
     """
 
     value: int
@@ -155,24 +159,32 @@ def _round_down_to_float(number: Fraction) -> float:
 
 def _read_found_list(found: Positives | HybridTop | UnlistedTop) -> list[_NoisyAnswer | None]:
     mechanism, laws = found.mechanism, differences(found)
-    centers = [Fraction((law.query.mean - law.threshold.mean) * float(mechanism.step)) for law in laws]
+    centers = [
+        Fraction((law.query.mean - law.threshold.mean) * float(mechanism.step)) for law in laws
+    ]
     corrections = getattr(mechanism, "branch_corrections", None) or (Fraction(0),)
     branches = found.branches.tolist() if isinstance(found, Positives) else [0] * found.indices.size
     seen: list[_NoisyAnswer | None] = []
-    for estimate, gap, branch in zip(found.estimates.tolist(), found.gaps.tolist(), branches, strict=True):
+    for estimate, gap, branch in zip(
+        found.estimates.tolist(), found.gaps.tolist(), branches, strict=True
+    ):
         # A finding of a later pass has no gap, so nothing is known of its answer.
         if math.isnan(estimate):
             seen.append(None)
             continue
-        # The estimate was centered by the means of the noise. With them added again it is the noisy answer.
+        # The estimate was centered by the means of the noise. With them added again it is the noisy
+        # answer.
         value = (Fraction(estimate) + centers[branch]) / mechanism.step
-        # A gap is counted from the threshold as it was stated, a lift from where the test really is.
+        # A gap is counted from the threshold as it was stated, a lift from where the test really
+        # is.
         lift = (Fraction(gap) - corrections[branch]) / mechanism.step
-        # From 2^51 steps on the float may stand for a step nearby. The value is lowered then: the bound stays
-        # a lower one.
+        # From 2^51 steps on the float may stand for a step nearby. The value is lowered then: the
+        # bound stays a lower one.
         seen.append(
             _NoisyAnswer(
-                round(value) - int(abs(value) / _EXACT_STEPS), branch, _lift_steps(lift, gap, mechanism.step)
+                round(value) - int(abs(value) / _EXACT_STEPS),
+                branch,
+                _lift_steps(lift, gap, mechanism.step),
             )
         )
     return seen
@@ -189,11 +201,15 @@ def _read_found_verdict(found: Verdict) -> _NoisyAnswer | None:
     if found.gap is None or found.branch is None:
         return None
     # A verdict comes from a sparse vector, so that what is loaded here was loaded before.
-    from sordino.mechanisms.crossings.thresholds import cut_at  # noqa: PLC0415 - counts need not load it
+    # Counts need not load it.
+    from sordino.mechanisms.crossings.thresholds import cut_at  # noqa: PLC0415
 
     mechanism = found.mechanism
     cut = cut_at(
-        "Verdict.threshold", found.threshold, mechanism.branch_corrections[found.branch], mechanism.step
+        "Verdict.threshold",
+        found.threshold,
+        mechanism.branch_corrections[found.branch],
+        mechanism.step,
     )
     lift = (Fraction(found.gap) - cut.above) / mechanism.step
     error = abs(Fraction(found.gap)) / mechanism.step * _HALF_DIGIT
@@ -209,18 +225,21 @@ def _check_selective(found: Any) -> None:
     mechanism = found.mechanism
     if not isinstance(mechanism, SparseVector):
         raise InvalidParameter(
-            f"lower_bound.selective must be False for what {type(mechanism).__name__} found: being found "
+            f"lower_bound.selective must be False for what {type(mechanism).__name__} found: being "
+            "found "
             "depends there on more than one test. Measure the answer afresh and take its interval."
         )
     if isinstance(found, Verdict) and mechanism.positives > 1 and not mechanism.resample:
         raise InvalidParameter(
-            "lower_bound.selective must be False for a stream with several positives and one threshold, "
-            "whose later questions may be chosen by what was found. Use positives=1 or resample=True, or "
+            "lower_bound.selective must be False for a stream with several positives and one "
+            "threshold, "
+            "whose later questions may be chosen by what was found. Use positives=1 or "
+            "resample=True, or "
             "release a list."
         )
 
 
-# ---- p values ----------------------------------------------------------------------------------------------
+# ---- p values ------------------------------------------------------------------------------------
 
 
 _P_VALUE_ROUNDING = 2.0**-44
@@ -240,9 +259,9 @@ def p_value(choice: Choice) -> float:
     Returns
     -------
     float
-        min(1, 2/(1 + e^g)), the gap g in nats (gap/step times the rate). It is at most alpha from g =
-        ln(2/alpha - 1) on: 3.66 nats for 0.05. Among answers between two grid points it is about the grid
-        points. It is rounded up, and never 0.
+        min(1, 2/(1 + e^g)), the gap g in nats (gap/step times the rate). It is at most alpha from g
+        = ln(2/alpha - 1) on: 3.66 nats for 0.05. Among answers between two grid points it is about
+        the grid points. It is rounded up, and never 0.
 
     Raises
     ------
@@ -260,7 +279,8 @@ def p_value(choice: Choice) -> float:
     gap = _gap_of_choice(choice)
     if gap is None:
         raise InvalidParameter(
-            "p_value needs a Choice with a gap, which an ExponentialMechanism(gap=True) releases about two "
+            "p_value needs a Choice with a gap, which an ExponentialMechanism(gap=True) releases "
+            "about two "
             "answers or more."
         )
     # In nats (docs/proofs/exponential-mechanism.md, "The p-value").
@@ -289,9 +309,10 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     Returns
     -------
     low, high : float, or arrays of shape (n,)
-        In the unit of the answers (for answers between two grid points: of the grid point below; of a
-        `FoldedMechanism` without a step: of the one that the answer was rounded to). After folded noise both
-        lie in the range of the answers, and an answer beyond that range counts as its end.
+        In the unit of the answers (for answers between two grid points: of the grid point below; of
+        a `FoldedMechanism` without a step: of the one that the answer was rounded to). After folded
+        noise both lie in the range of the answers, and an answer beyond that range counts as its
+        end.
 
     Raises
     ------
@@ -312,17 +333,18 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     mechanism = getattr(released, "mechanism", None)
     if not isinstance(mechanism, LaplaceMechanism | GaussianMechanism | FoldedMechanism):
         raise InvalidParameter(
-            "interval.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism released."
+            "interval.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism "
+            "released."
         )
     reach, step = find_reach(mechanism, share), float(mechanism.step)
-    # Fresh noise has its own law whatever was selected before, so the interval holds after a selection as
-    # well (docs/proofs/intervals.md).
+    # Fresh noise has its own law whatever was selected before, so the interval holds after a
+    # selection as well (docs/proofs/intervals.md).
     values = released.value if isinstance(released, Value) else released.values
     if not isinstance(mechanism, FoldedMechanism):
         return values - reach, values + reach
     low, high = (end * step for end in mechanism.ends)
-    # A released number beyond an end of the range is cut to that end: the ends stand for all that lies
-    # beyond.
+    # A released number beyond an end of the range is cut to that end: the ends stand for all that
+    # lies beyond.
     unfolded = np.clip(values, low, high)
     ends = np.maximum(low, unfolded - reach), np.minimum(high, unfolded + reach)
     return ends if isinstance(released, Values) else (float(ends[0]), float(ends[1]))

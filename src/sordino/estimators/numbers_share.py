@@ -1,10 +1,9 @@
 """How many of the rows that count held a number: a noisy count of those, and one of all others.
 
-Claim: between neighbors the two counts move by at most as many rows as one unit has, in all, replaced by
-twice as many; `low` and `high` contain the share with at least its confidence. Proof:
-docs/proofs/numbers-share.md.
-Noise: discrete Laplace, from `LaplaceMechanism`.
-Floats: post-processing of two released whole numbers.
+Claim: between neighbors the two counts move by at most as many rows as one unit has, in all,
+replaced by twice as many; `low` and `high` contain the share with at least its confidence. Proof:
+docs/proofs/numbers-share.md. Noise: discrete Laplace, from `LaplaceMechanism`. Floats:
+post-processing of two released whole numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +35,12 @@ def count_numbers(epsilon: Fraction, *, adjacency: Adjacency, rows: int) -> Lapl
     # Each row is in one of the two counts. A replaced unit takes its rows away and brings others.
     bound = rows if adjacency == "add-remove" else 2 * rows
     statement = Sensitivity(
-        bound=bound, monotone=adjacency == "add-remove", adjacency=adjacency, norm="l1", step=1, size=2
+        bound=bound,
+        monotone=adjacency == "add-remove",
+        adjacency=adjacency,
+        norm="l1",
+        step=1,
+        size=2,
     )
     return LaplaceMechanism(epsilon=epsilon, sensitivity=statement)
 
@@ -60,7 +64,8 @@ def estimate_share(counts: Values, *, confidence: Number = CONFIDENCE) -> Number
     high = most_known / (most_known + fewest_missing) if fewest_missing else 1.0
     known, missing = counts.values.clip(min=0).tolist()
     share = known / (known + missing) if known + missing > 0 else None
-    # Ends of 0 and 1 say that nothing is known: then no number in between is worth more than any other.
+    # Ends of 0 and 1 say that nothing is known: then no number in between is worth more than any
+    # other.
     if (low, high) == (0.0, 1.0):
         share = None
     return NumbersShare(

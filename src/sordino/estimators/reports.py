@@ -1,8 +1,8 @@
 """The mean of many numbers from one noisy report of each: post-processing of local releases.
 
-Claim: unbiased for the mean of the numbers, each moved into the range; `interval` covers that mean with at
-least its confidence, for any number of reports and whatever the numbers are. Proof: docs/proofs/reports.md.
-Floats: post-processing in doubles.
+Claim: unbiased for the mean of the numbers, each moved into the range; `interval` covers that mean
+with at least its confidence, for any number of reports and whatever the numbers are. Proof:
+docs/proofs/reports.md. Floats: post-processing in doubles.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ class ReportsMean(Tabular):
     value : float
         The mean of the reports, in the unit of the numbers: unbiased, and perhaps beyond the range.
     standard_error : float
-        For fewer than 100 reports, the largest standard deviation that the mean can have. For more, an
-        estimate from their spread, if that is less. The spread also counts how the numbers themselves differ,
-        as if they were a sample: for their own mean the estimate is on the large side.
+        For fewer than 100 reports, the largest standard deviation that the mean can have. For more,
+        an estimate from their spread, if that is less. The spread also counts how the numbers
+        themselves differ, as if they were a sample: for their own mean the estimate is on the large
+        side.
     interval : tuple of float
-        Covers the mean of the numbers with at least the confidence, for every number of reports and whatever
-        the numbers are; within the range. It is some 40 % wider than 1.96 standard errors, because nothing in
-        it is an approximation.
+        Covers the mean of the numbers with at least the confidence, for every number of reports and
+        whatever the numbers are; within the range. It is some 40 % wider than 1.96 standard errors,
+        because nothing in it is an approximation.
     reports : int
         How many.
 
@@ -82,8 +83,8 @@ def mean_of_reports(
     Parameters
     ----------
     reports : Values, or array of numbers of shape (n,)
-        What `reports` of a `CompositeMechanism` or `CompositeTable`, or `Session.randomize`, released; or
-        these numbers alone, such as the column that `sordino randomize` wrote.
+        What `reports` of a `CompositeMechanism` or `CompositeTable`, or `Session.randomize`,
+        released; or these numbers alone, such as the column that `sordino randomize` wrote.
     mechanism : CompositeMechanism or CompositeTable, optional
         What made them, if they are numbers alone.
     confidence : number
@@ -96,8 +97,9 @@ def mean_of_reports(
 
     Notes
     -----
-    The noise of different reports must be independent, as it is in these releases. Records without a number,
-    and those of a unit beyond its bound, were reported as the middle of the range, and count as that.
+    The noise of different reports must be independent, as it is in these releases. Records without
+    a number, and those of a unit beyond its bound, were reported as the middle of the range, and
+    count as that.
 
     Examples
     --------
@@ -114,7 +116,9 @@ def mean_of_reports(
     least, most = made.output_range
     n, value, largest = numbers.size, float(numbers.mean()), made.grid.standard_error
     spread = float(numbers.std(ddof=1)) if n >= _REPORTS_FOR_SPREAD else math.inf
-    reach = _bound_mean_error(n, variance=largest**2, beyond=most - low, width=most - least, wrong=share)
+    reach = _bound_mean_error(
+        n, variance=largest**2, beyond=most - low, width=most - least, wrong=share
+    )
     return ReportsMean(
         value=value,
         standard_error=min(spread, largest) / math.sqrt(n),
@@ -134,21 +138,24 @@ def _read_local_reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float6
         reports, mechanism = reports.values, reports.mechanism
     if not isinstance(mechanism, Reporter):
         raise InvalidParameter(
-            "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the "
+            "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made "
+            "the "
             "reports."
         )
     # Reports are released numbers, so an error may depend on them.
     numbers = np.asarray(reports)
     if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "fiu":
         raise InvalidParameter(
-            "mean_of_reports.reports must be what `reports` released, or a list of at least one number."
+            "mean_of_reports.reports must be what `reports` released, or a list of at least one "
+            "number."
         )
     numbers = numbers.astype(np.float64)
     # Reports of another mechanism would give a figure that means nothing.
     if not _are_possible_outputs(numbers, mechanism):
         least, most = mechanism.output_range
         raise InvalidParameter(
-            f"mean_of_reports.reports must be numbers that the mechanism can release, from {least:.12g} to "
+            "mean_of_reports.reports must be numbers that the mechanism can release, from "
+            f"{least:.12g} to "
             f"{most:.12g}; some are not, so another mechanism made them."
         )
     return numbers, mechanism
@@ -167,10 +174,13 @@ def _are_possible_outputs(numbers: NDArray[np.float64], mechanism: Reporter) -> 
     return bool((away <= _UNWRITTEN_SHARE * (most - least)).all())
 
 
-def _bound_mean_error(n: int, *, variance: float, beyond: float, width: float, wrong: float) -> float:
+def _bound_mean_error(
+    n: int, *, variance: float, beyond: float, width: float, wrong: float
+) -> float:
     """Return how far the mean of n reports may be from that of the numbers, but for a probability of `wrong`.
 
-    The smaller one of what the inequalities of Bennett [bennett1962] and Hoeffding [hoeffding1963] say.
+    The smaller one of what the inequalities of Bennett [bennett1962] and Hoeffding [hoeffding1963]
+    say.
     """
     # Each of the two tails gets half of the probability (docs/proofs/reports.md, "Interval").
     each = math.log(2 / wrong) / n
@@ -181,8 +191,8 @@ def _bound_mean_error(n: int, *, variance: float, beyond: float, width: float, w
         return variance / beyond**2 * ((1 + u) * math.log1p(u) - u)
 
     low, high = 0.0, plainly
-    # At this distance the inequality of Bennett does not say enough yet. That of Hoeffding gives the smaller
-    # one.
+    # At this distance the inequality of Bennett does not say enough yet. That of Hoeffding gives
+    # the smaller one.
     if bits(high) <= each:
         return plainly
     # The upper end is returned, at which the inequality holds.

@@ -1,9 +1,9 @@
 """One number for each row of a selection, inside its interval, and which neighbors are told apart.
 
-Claim: `low` and `high` cover the answer of a row with the stated confidence, all rows together if that was
-asked for. If the answer of a row is at most that of the next one, it is called clear with a probability of at
-most 1 - confidence. Proof: docs/proofs/selected-rows.md.
-Floats: post-processing of what was released.
+Claim: `low` and `high` cover the answer of a row with the stated confidence, all rows together if
+that was asked for. If the answer of a row is at most that of the next one, it is called clear with
+a probability of at most 1 - confidence. Proof: docs/proofs/selected-rows.md. Floats:
+post-processing of what was released.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from sordino.releases import HybridTop, Positives, TopK, TopSet, UnlistedTop, Va
 
 Floats = NDArray[np.float64]
 
-# Gaps are used where they promise at most this share of the variance of a measurement. Above it the bias of
-# whoever was selected eats the gain (experiments: docs/proofs/selected-rows.md, "When gaps are used").
+# Gaps are used where they promise at most this share of the variance of a measurement. Above it the
+# bias of whoever was selected eats the gain (experiments: docs/proofs/selected-rows.md, "When gaps
+# are used").
 _WORTHWHILE = 0.8
-# A group whose gaps contradict its measurements by more than chance does once in a thousand is not combined.
+# A group whose gaps contradict its measurements by more than chance does once in a thousand is not
+# combined.
 _NORMAL_999 = 3.0902
-# Rows that lead the best loser by ln(10) over the rate of the noise, or ln(k), were not found by their noise.
+# Rows that lead the best loser by ln(10) over the rate of the noise, or ln(k), were not found by
+# their noise.
 _LEAST_LEAD = 10
 # Discrete Gaussian noise of a rate above 1 has less than 1e-300 beyond so many steps.
 _NARROW_REACH = 40
@@ -48,12 +51,13 @@ class SelectedRows:
     low, high : array of float
         Interval of the answer, from the measurement alone: valid after selection.
     true_low, true_high : array of float
-        Interval of the count as it is. Where a unit counts for so many items at most it may be higher than
-        the answer: then the upper end is infinite.
+        Interval of the count as it is. Where a unit counts for so many items at most it may be
+        higher than the answer: then the upper end is infinite.
     measured : array of float
         The fresh measurement.
     combined : array of float
-        Gaps and measurement combined, before it is moved into the interval; NaN where the gaps are not used.
+        Gaps and measurement combined, before it is moved into the interval; NaN where the gaps are
+        not used.
     confidence : float
         Of each interval.
     together : float
@@ -104,7 +108,8 @@ def estimate_rows(
     true_low, true_high = true_interval(fresh, each, capped=capped)
     combined = _combine_rows(selection, fresh)
     chosen = np.where(np.isnan(combined), fresh.values, combined)
-    # Whole steps: an answer is one. The ends of the interval are whole steps as well, so this stays inside.
+    # Whole steps: an answer is one. The ends of the interval are whole steps as well, so this stays
+    # inside.
     step = float(fresh.mechanism.step)
     estimate = np.clip(np.round(chosen / step) * step, low, high)
     return SelectedRows(
@@ -136,12 +141,14 @@ def true_interval(fresh: Value | Values, confidence: Number, *, capped: bool) ->
     confidence : number
         In [3/4, 1).
     capped : bool
-        Public: whether each unit counts for some of its rows or items only. Then the count may be higher than
-        what was measured: there is no upper end, and the whole chance to be wrong is that of the lower one.
+        Public: whether each unit counts for some of its rows or items only. Then the count may be
+        higher than what was measured: there is no upper end, and the whole chance to be wrong is
+        that of the lower one.
     """
     from sordino.mechanisms import FoldedMechanism  # noqa: PLC0415 - few releases need it
 
-    # The noise is symmetric: with twice the chance to be wrong each end alone misses with that chance.
+    # The noise is symmetric: with twice the chance to be wrong each end alone misses with that
+    # chance.
     share = to_fraction(confidence)
     low, high = count_interval(fresh, max(2 * share - 1, Fraction(1, 2)) if capped else share)
     mechanism = fresh.mechanism
@@ -163,10 +170,12 @@ def share_confidence(confidence: Number, count: int, *, simultaneous: bool) -> t
     return min(math.nextafter(share ** (1 / count), 1) + 1e-12, math.nextafter(1, 0)), share
 
 
-# ---- which number ------------------------------------------------------------------------------------------
+# ---- which number --------------------------------------------------------------------------------
 
 
-def _combine_rows(selection: TopK | HybridTop | UnlistedTop | Positives | TopSet, fresh: Values) -> Floats:
+def _combine_rows(
+    selection: TopK | HybridTop | UnlistedTop | Positives | TopSet, fresh: Values
+) -> Floats:
     """Return gaps and measurements combined, NaN where the gaps are not used."""
     k = fresh.values.size
     # Gumbel noise selects without gaps, and so does a set.
@@ -192,13 +201,13 @@ def _combine_rows(selection: TopK | HybridTop | UnlistedTop | Positives | TopSet
 def _split_by_lead(selection: TopK | HybridTop | UnlistedTop) -> list[NDArray[np.int64]]:
     """Return the rows that lie far above what was left out, and the others.
 
-    Of the others some were found by their noise, which is then larger than that of the first ones. So each
-    group has a level of its own.
+    Of the others some were found by their noise, which is then larger than that of the first ones.
+    So each group has a level of its own.
     """
     k = selection.indices.size
     mechanism = selection.mechanism
-    # The gaps add up to the lead of each row over the best one that was left out. Without any that was left
-    # out the last gap is missing, and nothing was found by its noise.
+    # The gaps add up to the lead of each row over the best one that was left out. Without any that
+    # was left out the last gap is missing, and nothing was found by its noise.
     if selection.gaps.size < k:
         return [np.arange(k)]
     lead = np.cumsum(selection.gaps[::-1])[::-1]
@@ -213,7 +222,7 @@ def _largest_misfit(degrees: int) -> float:
     return degrees * (1 - share + _NORMAL_999 * math.sqrt(share)) ** 3
 
 
-# ---- order -------------------------------------------------------------------------------------------------
+# ---- order ---------------------------------------------------------------------------------------
 
 
 def find_unclear(
@@ -221,8 +230,8 @@ def find_unclear(
 ) -> list[bool | None]:
     """Tell for each row whether it may be no larger than the next one, which is not told apart from it.
 
-    The last row is compared with the best item that was left out, or with the threshold that ended the list.
-    None: nothing is known, as of the last row of all items, or after two-sided noise.
+    The last row is compared with the best item that was left out, or with the threshold that ended
+    the list. None: nothing is known, as of the last row of all items, or after two-sided noise.
 
     Parameters
     ----------
@@ -231,8 +240,8 @@ def find_unclear(
     fresh : Values or None
         A measurement of the selected items, with noise of its own; None where nothing was measured.
     confidence : number
-        In (0, 1). If a row is no larger than the next one, it is called clear with a probability of at most
-        1 - confidence.
+        In (0, 1). If a row is no larger than the next one, it is called clear with a probability of
+        at most 1 - confidence.
     """
     wrong = float(1 - to_fraction(confidence))
     from_gaps = _test_gaps(selection)
@@ -246,7 +255,10 @@ def find_unclear(
 
 
 def _merge_tests(tests: list[Any]) -> float:
-    """Return one p-value of independent ones: the chance that the product of two is at most theirs."""
+    """Return one p-value of independent ones.
+
+    The chance that the product of two is at most theirs.
+    """
     product = math.prod(tests)
     if len(tests) == 1 or product <= 0:
         return float(product)
@@ -265,15 +277,18 @@ def _test_gaps(selection: TopK | HybridTop | UnlistedTop) -> list[float | None]:
     places = selection.indices
     tests: list[float | None] = [None] * k
     for row, gap in enumerate(steps.tolist()):
-        # A smaller place wins ties: then a gap of 0 is a step less than it takes. The margin of the last row
-        # has that taken off already.
+        # A smaller place wins ties: then a gap of 0 is a step less than it takes. The margin of the
+        # last row has that taken off already.
         behind = row + 1 < k and places[row + 1] < places[row]
         tests[row] = min(1.0, math.exp(-float(noise.rate) * (gap - (1 if behind else 0))))
     return tests
 
 
 def _test_measurements(fresh: Values) -> list[float | None]:
-    """Return p-values of "this row is no larger than the next one" from measurements; none of the last."""
+    """Return p-values of "this row is no larger than the next one" from measurements.
+
+    None of the last.
+    """
     noise, step = fresh.mechanism.noise, float(fresh.mechanism.step)
     leads = np.rint(-np.diff(fresh.values) / step).tolist()
     if isinstance(noise, DiscreteGaussian):
@@ -288,7 +303,8 @@ def _gaussian_difference_tail(noise: DiscreteGaussian, lead: float) -> float:
         drawn = np.arange(-_NARROW_REACH, _NARROW_REACH + 1)
         tail = float((noise.pmf(drawn) * noise.sf(drawn + int(lead) - 1)).sum())
     else:
-        # Nearly discrete Gaussian noise of twice the variance: docs/proofs/selected-rows.md, "Order".
+        # Nearly discrete Gaussian noise of twice the variance: docs/proofs/selected-rows.md,
+        # "Order".
         waves = math.exp(-(math.pi**2) / (2 * float(noise.rate)))
         tail = float(DiscreteGaussian(noise.rate / 2).sf(int(lead) - 1)) * (1 + 5 * waves)
     return min(1.0, tail * (1 + _TAIL_ROUNDING))
@@ -299,6 +315,7 @@ def _laplace_difference_tail(rate: float, lead: float) -> float:
     if lead <= 0:
         return 1.0 - _laplace_difference_tail(rate, 1 - lead)
     r = math.exp(-rate)
-    # docs/proofs/selected-rows.md, "Order", with 1 - r by `expm1`: at small rates it would lose its digits.
+    # docs/proofs/selected-rows.md, "Order", with 1 - r by `expm1`: at small rates it would lose its
+    # digits.
     terms = -lead * math.expm1(-rate) + (1 + r * r) / (1 + r) + r
     return float(math.exp(-rate * lead) / (1 + r) ** 2 * terms)

@@ -1,8 +1,8 @@
 """Figures made of released figures, by operators: a sum, a difference, a multiple, a ratio, with an interval.
 
-Claim: the interval contains the same figure of the answers with at least `confidence`.
-Proof: docs/proofs/derived-figures.md.
-Floats: values are exact fractions, rounded once; ends of an interval are rounded to the nearest float.
+Claim: the interval contains the same figure of the answers with at least `confidence`. Proof:
+docs/proofs/derived-figures.md. Floats: values are exact fractions, rounded once; ends of an
+interval are rounded to the nearest float.
 """
 
 from __future__ import annotations
@@ -23,16 +23,20 @@ from sordino.tabular import Row, Tabular
 Made = Combination | Ratio
 _USUAL = 0.95
 CLIPPED = (
-    "Where it says clipped, an interval is about numbers that were moved between two ends first, which their "
+    "Where it says clipped, an interval is about numbers that were moved between two ends first, "
+    "which their "
     "release tells. The figure of the numbers as they are may lie outside: how far is not known."
 )
 """What is said below figures that were made of clipped ones."""
 
 
 class Derivable:
-    """Gives a released figure its operators: `a + b`, `a - b`, `2 * a`, `a / b` are a `DerivedValue`.
+    """Gives a released figure its operators.
 
-    Each has an interval that knows the noise of all that is in it, and what is in it twice: `a - a` is 0.
+    `a + b`, `a - b`, `2 * a`, `a / b` are a `DerivedValue`.
+
+    Each has an interval that knows the noise of all that is in it, and what is in it twice: `a - a`
+    is 0.
     """
 
     __slots__ = ()
@@ -81,7 +85,8 @@ class DerivedValue(Derivable, Tabular):
     Attributes
     ----------
     value : float
-        In the unit that follows; of a ratio NaN if the released divisor says nothing. `estimate` is the same.
+        In the unit that follows; of a ratio NaN if the released divisor says nothing. `estimate` is
+        the same.
     low, high : float
         Its interval; infinite where there is no end.
     confidence : float
@@ -89,10 +94,11 @@ class DerivedValue(Derivable, Tabular):
     item : object
         Of several looks at rows the row that it is about; else None.
     planned : bool
-        Whether the interval rests on your word that noises were settled before any of it was seen (`derive`).
+        Whether the interval rests on your word that noises were settled before any of it was seen
+        (`derive`).
     clipped : bool
-        Whether any of what it is made of is about clipped records: then so are this figure and its interval,
-        and nothing is known of the same figure without clipping.
+        Whether any of what it is made of is about clipped records: then so are this figure and its
+        interval, and nothing is known of the same figure without clipping.
     simulated : bool
         Whether any of what it is made of was.
     charges : tuple of str
@@ -141,7 +147,8 @@ class DerivedValue(Derivable, Tabular):
         wrong = 1 - SHARE("DerivedValue.interval_at.confidence", confidence)
         if self.made is None:
             raise InvalidParameter(
-                "DerivedValue.interval_at needs a figure that was made of releases; got one made by hand."
+                "DerivedValue.interval_at needs a figure that was made of releases; got one made "
+                "by hand."
             )
         return _bound_figure(self.made, wrong, planned=self.planned)
 
@@ -162,7 +169,12 @@ class DerivedValue(Derivable, Tabular):
     def list_rows(self) -> list[Row]:
         """Return the figure as one row."""
         named = {} if self.item is None else {"item": self.item}
-        ends = {"estimate": self.value, "low": self.low, "high": self.high, "confidence": self.confidence}
+        ends = {
+            "estimate": self.value,
+            "low": self.low,
+            "high": self.high,
+            "confidence": self.confidence,
+        }
         return [named | ends | {"clipped": self.clipped}]
 
     def _list_notes(self, rows: int) -> list[str]:
@@ -237,36 +249,38 @@ def derive(
 ) -> DerivedValue:
     """Return a released figure, a row of a release, or a derived figure, as a figure to go on with.
 
-    Operators make figures of figures: `a + b`, `a - b`, `2 * a`, `a / b`, also of different releases. Their
-    intervals hold where the noise of a later release was chosen by what an earlier one said: each release
-    gets its share of what may go wrong. If nothing was chosen so, `planned=True` takes the noise of all as
-    one sum, and the interval is the narrower, the more releases there are.
+    Operators make figures of figures: `a + b`, `a - b`, `2 * a`, `a / b`, also of different
+    releases. Their intervals hold where the noise of a later release was chosen by what an earlier
+    one said: each release gets its share of what may go wrong. If nothing was chosen so,
+    `planned=True` takes the noise of all as one sum, and the interval is the narrower, the more
+    releases there are.
 
     Parameters
     ----------
     release : release, DerivedValue or number
-        A count, a histogram, a top k that was measured, a sum, a mean, a variance, what the Laplace or the
-        Gaussian mechanism released, or a figure made of such.
+        A count, a histogram, a top k that was measured, a sum, a mean, a variance, what the Laplace
+        or the Gaussian mechanism released, or a figure made of such.
     item : object, optional
         Which row of a release with rows: its label, or its position in what a mechanism released.
     confidence : number, optional
-        In (0, 1): of the interval. By default that of the release, 95 % of most; of several the highest. Who
-        looks at several figures, and then chooses one, must ask for more.
+        In (0, 1): of the interval. By default that of the release, 95 % of most; of several the
+        highest. Who looks at several figures, and then chooses one, must ask for more.
     planned : bool
-        Say True only if it was settled before the first of these releases was seen which releases there
-        would be, and how much is spent on each.
+        Say True only if it was settled before the first of these releases was seen which releases
+        there would be, and how much is spent on each.
 
     Returns
     -------
     DerivedValue
-        About what the releases are about: of clipped records a figure of clipped records, of units that
-        count for so many rows at most a figure of these.
+        About what the releases are about: of clipped records a figure of clipped records, of units
+        that count for so many rows at most a figure of these.
 
     Raises
     ------
     InvalidParameter
-        If nothing is known of the noise of the release by itself (what was selected by its own noise, a
-        quantile), if it has no such row, or needs one to be named; if the confidence is not in (0, 1).
+        If nothing is known of the noise of the release by itself (what was selected by its own
+        noise, a quantile), if it has no such row, or needs one to be named; if the confidence is
+        not in (0, 1).
 
     Examples
     --------
@@ -291,7 +305,9 @@ def derive(
             figure = _refuse_figure(release)
         return _state(figure, confidence=level, planned=planned)
     whole = getattr(release, "result", release)
-    grouped = {row.item: row.release for row in getattr(whole, "rows", ()) if hasattr(row, "release")}
+    grouped = {
+        row.item: row.release for row in getattr(whole, "rows", ()) if hasattr(row, "release")
+    }
     terms = grouped or read_terms(whole, "derive", only=item)
     if not isinstance(item, Hashable) or item not in terms:
         raise InvalidParameter(f"derive.item needs a row of the release; got {shown(item)}.")
@@ -340,11 +356,20 @@ def derive_all(
     TRUTH("derive_all.simultaneous", simultaneous)
     wrong = 1 - to_fraction(SHARE("derive_all.confidence", confidence))
     given: Any = figures
-    if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
-        raise InvalidParameter("derive_all.figures must be a mapping of names to figures, at least one.")
+    if (
+        not isinstance(given, Mapping)
+        or not given
+        or not all(isinstance(name, str) for name in given)
+    ):
+        raise InvalidParameter(
+            "derive_all.figures must be a mapping of names to figures, at least one."
+        )
     # Nothing is known of how the intervals depend on each other: what may go wrong is shared out.
     each = wrong / len(figures) if simultaneous else wrong
-    rows = {name: derive(figure, confidence=1 - each, planned=planned) for name, figure in figures.items()}
+    rows = {
+        name: derive(figure, confidence=1 - each, planned=planned)
+        for name, figure in figures.items()
+    }
     return DerivedValues(rows=rows, together=float(max(Fraction(0), 1 - each * len(figures))))
 
 
@@ -356,7 +381,10 @@ def state(
     parts: tuple[Any, ...],
     item: Any = None,
 ) -> DerivedValue:
-    """Return a figure with its interval; `parts` are the releases and figures that it is made of."""
+    """Return a figure with its interval.
+
+    `parts` are the releases and figures that it is made of.
+    """
     low, high = _bound_figure(made, 1 - confidence, planned=planned)
     charges: dict[str, None] = {}
     for part in parts:
@@ -393,13 +421,16 @@ def _list_about(part: Any) -> tuple[str, ...]:
     return () if some is None or not some.list_bounds() else (*some.say_about(), *some.say_bound())
 
 
-# ---- operators ---------------------------------------------------------------------------------------------
+# ---- operators -----------------------------------------------------------------------------------
 
 
 @final
 @dataclass(frozen=True)
 class _Figure:
-    """What an operator takes: a sum of terms, of a ratio the ratio itself, and the confidence it had."""
+    """What an operator takes.
+
+    A sum of terms, of a ratio the ratio itself, and the confidence it had.
+    """
 
     sum: Combination
     made: Made
@@ -409,7 +440,10 @@ class _Figure:
 
 
 def _bound_figure(made: Made, wrong: Fraction, *, planned: bool) -> tuple[float, float]:
-    """Return the ends of the interval of a figure as floats; refuse a figure for which there are none."""
+    """Return the ends of the interval of a figure as floats.
+
+    Refuse a figure for which there are none.
+    """
     try:
         low, high = made.bound(wrong, planned=planned)
         return float(low), float(high)
@@ -427,7 +461,8 @@ def _find_value(made: Made) -> float:
 
 def _refuse_size() -> NoReturn:
     raise InvalidParameter(
-        "A figure made of others must have an interval that floats can hold, so nothing beyond 1e308; "
+        "A figure made of others must have an interval that floats can hold, so nothing beyond "
+        "1e308; "
         "this one has none. Multiply by a number nearer to 1."
     ) from None
 
@@ -442,9 +477,17 @@ def _find_figure(thing: Any) -> _Figure | None:
     if isinstance(release, DerivedValue):
         if release.made is None:
             return None
-        whole = Fraction(release.value) if math.isfinite(release.value) else cast("Fraction", release.value)
+        whole = (
+            Fraction(release.value)
+            if math.isfinite(release.value)
+            else cast("Fraction", release.value)
+        )
         made = release.made
-        own = made if isinstance(made, Combination) else Combination({Opaque(release, whole): Fraction(1)})
+        own = (
+            made
+            if isinstance(made, Combination)
+            else Combination({Opaque(release, whole): Fraction(1)})
+        )
         level = to_fraction(release.confidence)
         return _Figure(own, made, level, planned=release.planned, part=release)
     read = read_one(release)
@@ -459,7 +502,8 @@ def _refuse_figure(thing: Any) -> _Figure:
     raise InvalidParameter(
         "derive.item must name one row of this release."
         if rows
-        else "derive.release must be a single figure of which the law of its noise is known, such as a "
+        else "derive.release must be a single figure of which the law of its noise is known, such "
+        "as a "
         "count, a sum, a mean, or a figure made of such; this one is not."
     )
 
@@ -479,9 +523,12 @@ def _combine(first: Any, second: Any, times: Fraction | int, more: Fraction | in
     times, more = Fraction(times), Fraction(more)
     for ratio, own, number, beside in ((one, times, other, more), (other, more, one, times)):
         if isinstance(ratio.made, Ratio) and not number.sum.weights:
-            # A multiple of a ratio, and a number more, is a ratio again: (own over + number under) / under.
+            # A multiple of a ratio, and a number more, is a ratio again: (own over + number under)
+            # / under.
             over, under = ratio.made.over, ratio.made.under
-            return _join(Ratio(over.times(own).plus(under, beside * number.sum.constant), under), one, other)
+            return _join(
+                Ratio(over.times(own).plus(under, beside * number.sum.constant), under), one, other
+            )
     return _join(one.sum.times(times).plus(other.sum, more), one, other)
 
 

@@ -1,9 +1,10 @@
 """How far a sum of independent noises reaches: of several laws, in several units.
 
-Claim: `find_far` is never too small. It is the least one where all noises are discrete Laplace with small
-whole weights (`noise_sums`), and else too large by less than a hundredth of the deviation of the sum, but for
-levels below one in a million. Proof: docs/proofs/derived-figures.md, "Sums of several laws".
-Floats: sums on a grid, by a Fourier transform; what it rounds is far below what is left for it.
+Claim: `find_far` is never too small. It is the least one where all noises are discrete Laplace with
+small whole weights (`noise_sums`), and else too large by less than a hundredth of the deviation of
+the sum, but for levels below one in a million. Proof: docs/proofs/derived-figures.md, "Sums of
+several laws". Floats: sums on a grid, by a Fourier transform; what it rounds is far below what is
+left for it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Floats = NDArray[np.float64]
 _LARGEST_WHOLE = 1000
 # The exact law needs no coarser grid below so many steps of its slowest noise.
 _FINE_STEPS = 1 << 11
-# Of the deviation of the sum: what all roundings to the grid may add together, half of it to each side.
+# Of the deviation of the sum: what all roundings to the grid may add together, half of it to each
+# side.
 _ROUNDING = 1 / 250
 _MOST_CELLS = 1 << 20
 _TAIL_ROUNDING = Fraction(1, 1 << 30)
@@ -41,7 +43,9 @@ _LEAST_LEVEL = 1e-6
 
 
 def find_far(parts: Iterable[Part], wrong: Fraction) -> Fraction:
-    """Return how far the sum of the noises reaches: it exceeds that in size with at most the chance `wrong`.
+    """Return how far the sum of the noises reaches.
+
+    It exceeds that in size with at most the chance `wrong`.
 
     Signs do not matter, as each noise is symmetric. `wrong` is in (0, 1).
     """
@@ -60,21 +64,29 @@ def _find_far(counted: tuple[tuple[Part, int], ...], wrong: Fraction) -> Fractio
         noises, unit = whole
         return reach(noises, wrong) * unit
     level = float(wrong)
-    found = Fraction(_bound_far(counted, level) if level < _LEAST_LEVEL else _sum_on_grid(counted, level))
-    # The sum is a whole number of the common unit: what lies between two of them reaches no farther.
+    found = Fraction(
+        _bound_far(counted, level) if level < _LEAST_LEVEL else _sum_on_grid(counted, level)
+    )
+    # The sum is a whole number of the common unit: what lies between two of them reaches no
+    # farther.
     unit = _find_unit(counted)
     return found // unit * unit
 
 
 def _list_whole(counted: tuple[tuple[Part, int], ...]) -> tuple[list[Noise], Fraction] | None:
-    """Return the noises with small whole weights, and the unit of these; None if there is no such unit."""
+    """Return the noises with small whole weights, and the unit of these.
+
+    None if there is no such unit.
+    """
     if any(not isinstance(law, DiscreteLaplace) for (law, _), _ in counted):
         return None
     unit = _find_unit(counted)
     weights = [int(scale / unit) for (_, scale), _ in counted]
     # Equal noises have a closed form, however many and wide they are.
     alike = len(counted) == 1
-    slow = max(weight / float(law.rate) for ((law, _), _), weight in zip(counted, weights, strict=True))
+    slow = max(
+        weight / float(law.rate) for ((law, _), _), weight in zip(counted, weights, strict=True)
+    )
     if not alike and (max(weights) > _LARGEST_WHOLE or slow > _FINE_STEPS):
         return None
     return [
@@ -91,7 +103,7 @@ def _find_unit(counted: tuple[tuple[Part, int], ...]) -> Fraction:
     return Fraction(math.gcd(*(int(one * common) for one in scales)), common)
 
 
-# ---- on a grid ---------------------------------------------------------------------------------------------
+# ---- on a grid -----------------------------------------------------------------------------------
 
 
 def _sum_on_grid(counted: tuple[tuple[Part, int], ...], wrong: float) -> float:
@@ -99,7 +111,8 @@ def _sum_on_grid(counted: tuple[tuple[Part, int], ...], wrong: float) -> float:
     number = sum(times for _, times in counted)
     far = _bound_far(counted, wrong * _BEYOND)
     cell = max(_find_deviation(counted) * _ROUNDING / number, 2 * far / _MOST_CELLS)
-    # Twice as many cells as the sum has: what lies beyond comes back at the other end, and is left out.
+    # Twice as many cells as the sum has: what lies beyond comes back at the other end, and is left
+    # out.
     cells = 1 << math.ceil(math.log2(2 * far / cell + 4))
     transform: Any = 1.0
     for (law, scale), times in counted:
@@ -121,7 +134,9 @@ def _weigh_cells(law: Law, step: float, cells: int) -> Floats:
     firsts = np.minimum(np.ceil((np.arange(1, half + 2) - 0.5) / step), float(1 << 62))
     if isinstance(law, DiscreteLaplace):
         rate = float(law.rate)
-        side = np.exp(-rate * firsts[:-1]) * -np.expm1(-rate * np.diff(firsts)) / (1 + math.exp(-rate))
+        side = (
+            np.exp(-rate * firsts[:-1]) * -np.expm1(-rate * np.diff(firsts)) / (1 + math.exp(-rate))
+        )
     else:
         above = np.asarray(law.sf((firsts - 1).astype(np.int64)), dtype=np.float64)
         side = np.maximum(above[:-1] - above[1:], 0.0)
@@ -133,13 +148,19 @@ def _weigh_cells(law: Law, step: float, cells: int) -> Floats:
 
 
 def _find_deviation(counted: tuple[tuple[Part, int], ...]) -> float:
-    return math.sqrt(math.fsum(times * law.variance * float(scale) ** 2 for (law, scale), times in counted))
+    return math.sqrt(
+        math.fsum(times * law.variance * float(scale) ** 2 for (law, scale), times in counted)
+    )
 
 
 def _bound_far(counted: tuple[tuple[Part, int], ...], wrong: float) -> float:
     """Return a reach by the bound of Chernoff: P(|S| > x) <= 2 E[e^(tS)] e^(-tx)."""
     slowest = min(
-        (float(law.rate) / float(scale) for (law, scale), _ in counted if isinstance(law, DiscreteLaplace)),
+        (
+            float(law.rate) / float(scale)
+            for (law, scale), _ in counted
+            if isinstance(law, DiscreteLaplace)
+        ),
         default=math.inf,
     )
     wide = math.sqrt(2 * math.log(2 / wrong)) / _find_deviation(counted)
@@ -147,7 +168,9 @@ def _bound_far(counted: tuple[tuple[Part, int], ...], wrong: float) -> float:
     # Any t below the slowest rate is right; of a few the best one is taken.
     for t in (*(share * slowest for share in (0.5, 0.8, 0.95)), wide):
         if t < slowest:
-            moments = math.fsum(times * _log_moment(law, t * float(scale)) for (law, scale), times in counted)
+            moments = math.fsum(
+                times * _log_moment(law, t * float(scale)) for (law, scale), times in counted
+            )
             bounds.append((moments + math.log(2 / wrong)) / t)
     return min(bounds) * (1 + 1e-9)
 
@@ -156,6 +179,8 @@ def _log_moment(law: Law, t: float) -> float:
     """Return log E[e^(tN)], or a bound of it."""
     if isinstance(law, DiscreteLaplace):
         rate = float(law.rate)
-        return 2 * math.log(-math.expm1(-rate)) - math.log(math.expm1(-(rate - t)) * math.expm1(-(rate + t)))
+        return 2 * math.log(-math.expm1(-rate)) - math.log(
+            math.expm1(-(rate - t)) * math.expm1(-(rate + t))
+        )
     # A discrete Gaussian moment is at most that of the continuous law [canonne2020].
     return t * t / (4 * float(law.rate))

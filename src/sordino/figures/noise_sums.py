@@ -1,9 +1,9 @@
 """The law of a sum of discrete Laplace noises with whole weights, and how far it reaches.
 
-Claim: `reach` is never too small; it is the least one but where the law comes within a share of 2e-6 of the
-level, or is so wide that it is summed on a coarser grid. Proof: docs/proofs/derived-figures.md, "Sums of
-Laplace noise".
-Floats: sums of positive numbers, raised by more than they may have lost.
+Claim: `reach` is never too small; it is the least one but where the law comes within a share of
+2e-6 of the level, or is so wide that it is summed on a coarser grid. Proof:
+docs/proofs/derived-figures.md, "Sums of Laplace noise". Floats: sums of positive numbers, raised by
+more than they may have lost.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Noise:
 
 
 def reach(noises: Iterable[Noise], wrong: Fraction) -> int:
-    """Return how far the sum of noises reaches: it exceeds that in size with at most the chance `wrong`.
+    """Return how far the sum of noises reaches.
+
+    It exceeds that in size with at most the chance `wrong`.
 
     Signs do not matter, as each noise is symmetric. `wrong` is in (0, 1).
     """
@@ -47,11 +49,15 @@ def reach(noises: Iterable[Noise], wrong: Fraction) -> int:
 
 @lru_cache(maxsize=256)
 def _find_reach(parts: tuple[tuple[Noise, int], ...], wrong: Fraction) -> int:
-    # A noise is the difference of two geometric numbers, so that the sum is that of two equal halves.
+    # A noise is the difference of two geometric numbers, so that the sum is that of two equal
+    # halves.
     left_out = float(wrong) * _LEFT_OUT
     slowest = min(float(noise.rate) / noise.weight for noise, _ in parts) / 2
     # Beyond so many steps a half lies with at most that chance ("Sums of noises").
-    points = math.ceil((sum(times for _, times in parts) * math.log(2) - math.log(left_out)) / slowest) + 1
+    points = (
+        math.ceil((sum(times for _, times in parts) * math.log(2) - math.log(left_out)) / slowest)
+        + 1
+    )
     coarse = -(-points // _POINTS)
     mass = _weigh_half(tuple((one, times) for one, times in parts), coarse, points // coarse + 2)
     above = np.append(np.cumsum(mass[:0:-1])[::-1], 0.0)
@@ -86,7 +92,9 @@ def _weigh_equal(rate: float, times: int, points: int) -> Floats:
     """Return the law of the sum of equal geometric numbers: C(times - 1 + k, k) (1 - r)^times r^k."""
     places = np.arange(points, dtype=np.float64)
     factorials = np.array([math.lgamma(1 + k) for k in range(points)])
-    ways = np.array([math.lgamma(times + k) for k in range(points)]) - factorials - math.lgamma(times)
+    ways = (
+        np.array([math.lgamma(times + k) for k in range(points)]) - factorials - math.lgamma(times)
+    )
     weighed: Floats = np.exp(ways + times * math.log(-math.expm1(-rate)) - rate * places)
     return weighed
 

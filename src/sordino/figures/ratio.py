@@ -1,8 +1,8 @@
 """The ratio of two sums of released terms, with an interval that knows what both have in common.
 
-Claim: `Ratio.bound` contains the ratio of the sums of the answers with at least 1 - wrong, if there is one;
-both may hold the same terms. Proof: docs/proofs/derived-figures.md, "Ratios".
-Floats: an end is a float at which the test of the page was made; between floats it was not.
+Claim: `Ratio.bound` contains the ratio of the sums of the answers with at least 1 - wrong, if there
+is one; both may hold the same terms. Proof: docs/proofs/derived-figures.md, "Ratios". Floats: an
+end is a float at which the test of the page was made; between floats it was not.
 """
 
 from __future__ import annotations
@@ -33,14 +33,18 @@ class Ratio:
     def value(self) -> float:
         """The ratio of what was released, within what is public of it; NaN without a divisor."""
         over, under = self._turn()
-        # A sum of counts that noise has made negative is no divisor, and neither is one that is not known.
+        # A sum of counts that noise has made negative is no divisor, and neither is one that is not
+        # known.
         if not under.value > 0:
             return math.nan
         low, high = _find_public_range(over, under)
         return float(max(low, min(high, over.value / under.value)))
 
     def bound(self, wrong: Fraction, *, planned: bool) -> tuple[float, float]:
-        """Return ends that hold the ratio but for a chance of `wrong`; infinite where there is none."""
+        """Return ends that hold the ratio but for a chance of `wrong`.
+
+        Infinite where there is none.
+        """
         over, under = self._turn()
         ends = _test_ratios(over, under, wrong, planned=planned)
         low, high = _divide_ends(over, under, wrong, planned=planned) if ends is None else ends
@@ -55,7 +59,9 @@ class Ratio:
 
 
 def _find_public_range(over: Combination, under: Combination) -> Ends:
-    """Return between which ends the ratio lies in any case: of sums of numbers that are not negative.
+    """Return between which ends the ratio lies in any case.
+
+    Of sums of numbers that are not negative.
 
     It is a mean of the ratios of the weights, each with its number as its weight.
     """
@@ -63,15 +69,22 @@ def _find_public_range(over: Combination, under: Combination) -> Ends:
     if not under.is_positive or not all(getattr(piece, "counts", False) for piece in pieces):
         return -math.inf, math.inf
     nothing = Fraction(0)
-    pairs = [(over.weights.get(piece, nothing), under.weights.get(piece, nothing)) for piece in pieces]
+    pairs = [
+        (over.weights.get(piece, nothing), under.weights.get(piece, nothing)) for piece in pieces
+    ]
     pairs += [(over.constant, under.constant)]
     ratios: list[Fraction | float] = [up / down for up, down in pairs if down]
     ratios += [math.copysign(math.inf, up) for up, down in pairs if up and not down]
     return (min(ratios), max(ratios)) if ratios else (-math.inf, math.inf)
 
 
-def _test_ratios(over: Combination, under: Combination, wrong: Fraction, *, planned: bool) -> Ends | None:
-    """Return the ratios that the difference `over - ratio under` does not refute; None without an end."""
+def _test_ratios(
+    over: Combination, under: Combination, wrong: Fraction, *, planned: bool
+) -> Ends | None:
+    """Return the ratios that the difference `over - ratio under` does not refute.
+
+    None without an end.
+    """
     together = over.plus(under, _mix(over, under))
     if not together.is_exact or under.value <= 0:
         return None
@@ -97,7 +110,9 @@ def _test_ratios(over: Combination, under: Combination, wrong: Fraction, *, plan
 
 def _mix(over: Combination, under: Combination) -> Fraction:
     """Return a factor with which nothing of the two sums cancels."""
-    taken = {over.weights.get(piece, Fraction(0)) / -weight for piece, weight in under.weights.items()}
+    taken = {
+        over.weights.get(piece, Fraction(0)) / -weight for piece, weight in under.weights.items()
+    }
     return next(Fraction(one) for one in range(1, len(taken) + 2) if Fraction(one) not in taken)
 
 
@@ -121,7 +136,8 @@ def _find_end(keeps: Callable[[float], Fraction | float], middle: float, width: 
     for turn in range(_TURNS):
         if abs(outside - inside) <= 3 * _NEAR * abs(outside):
             break
-        # Where the line would be 0, then a little to either side of it, and now and then the middle.
+        # Where the line would be 0, then a little to either side of it, and now and then the
+        # middle.
         share = spare / (spare - lack) if turn % 3 < 2 else 0.5
         between = inside + share * (outside - inside)
         between *= 1 + (_NEAR if turn % 3 == 0 else -_NEAR)
@@ -145,7 +161,9 @@ def _divide_ends(over: Combination, under: Combination, wrong: Fraction, *, plan
         top = max(top[0], Fraction(0)), max(top[1], Fraction(0))
     if bottom[0] > 0:
         # Of positive divisors the smallest one moves the quotient farthest from 0.
-        return min(_divide(top[0], one) for one in bottom), max(_divide(top[1], one) for one in bottom)
+        return min(_divide(top[0], one) for one in bottom), max(
+            _divide(top[1], one) for one in bottom
+        )
     if over.is_positive and under.is_positive:
         return (_divide(top[0], bottom[1]) if bottom[1] > 0 else 0.0), math.inf
     return -math.inf, math.inf

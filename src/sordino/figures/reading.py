@@ -1,6 +1,7 @@
 """Reads releases as terms: which of their numbers are an answer plus noise of a known law.
 
-What was selected by its own noise is no such number, and what was folded into a range has only its interval.
+What was selected by its own noise is no such number, and what was folded into a range has only its
+interval.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from sordino.figures.terms import Combination, Opaque, Origin, Term
 
 
 def read_terms(release: Any, caller: str, *, only: Any = None) -> dict[Any, Term]:
-    """Return the numbers of a release as terms, by the names of their rows; or that row `only`, if it is one.
+    """Return the numbers of a release as terms, by the names of their rows.
+
+    Or that row `only`, if it is one.
 
     Raises
     ------
@@ -26,8 +29,10 @@ def read_terms(release: Any, caller: str, *, only: Any = None) -> dict[Any, Term
     terms: dict[Any, Term] = _list_terms(release, origin, only) if own is None else own(origin)
     if not terms:
         raise InvalidParameter(
-            f"{caller} needs a release with Laplace or Gaussian noise of its own: a count, a histogram, a "
-            "top k that was measured, a sum, or what LaplaceMechanism or GaussianMechanism released."
+            f"{caller} needs a release with Laplace or Gaussian noise of its own: a count, a "
+            "histogram, a "
+            "top k that was measured, a sum, or what LaplaceMechanism or GaussianMechanism "
+            "released."
         )
     return terms
 
@@ -73,11 +78,14 @@ def _list_terms(release: Any, origin: Origin, only: Any = None) -> dict[Any, Ter
         "law": mechanism.noise,
         "step": mechanism.step,
         # What a session counts is not negative; what a mechanism was handed may be.
-        "counts": rows is not None or (not hasattr(release, "value") and not hasattr(release, "values")),
+        "counts": rows is not None
+        or (not hasattr(release, "value") and not hasattr(release, "values")),
     }
     return {
         # The step is a power of two: a released value is a whole number of steps.
-        name: Term(row=name, value=round(Fraction(value) / mechanism.step) * mechanism.step, **common)
+        name: Term(
+            row=name, value=round(Fraction(value) / mechanism.step) * mechanism.step, **common
+        )
         for name, value in zip(names, values, strict=True)
     }
 

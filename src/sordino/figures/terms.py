@@ -1,9 +1,9 @@
 """Released numbers as terms, and what a sum of them with weights says of the answers behind them.
 
-Claim: `Combination.bound` contains the same sum of the answers with at least 1 - wrong: without `planned`
-also where the noise of one release was chosen by what an earlier one said; with it if all were fixed before.
-Proof: docs/proofs/derived-figures.md, "Sums".
-Floats: values are exact fractions; how far noises reach is `mixed_noise`.
+Claim: `Combination.bound` contains the same sum of the answers with at least 1 - wrong: without
+`planned` also where the noise of one release was chosen by what an earlier one said; with it if all
+were fixed before. Proof: docs/proofs/derived-figures.md, "Sums". Floats: values are exact
+fractions; how far noises reach is `mixed_noise`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Ends = tuple[Fraction | float, Fraction | float]
 class Origin:
     """Stands for one release: terms of the same release have the same one.
 
-    A copy that was pickled has another one. It is then taken for a release of its own, of which nothing is
-    known but its own law.
+    A copy that was pickled has another one. It is then taken for a release of its own, of which
+    nothing is known but its own law.
     """
 
     __slots__ = ()
@@ -65,7 +65,9 @@ class Term:
 
     def __eq__(self, other: object) -> bool:
         """Tell whether it is the same number of the same release."""
-        return isinstance(other, Term) and self.origin is other.origin and bool(self.row == other.row)
+        return (
+            isinstance(other, Term) and self.origin is other.origin and bool(self.row == other.row)
+        )
 
     def __hash__(self) -> int:
         return hash((id(self.origin), self.row))
@@ -82,7 +84,10 @@ class Bounded(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Opaque:
-    """A figure of which only intervals are known; two of them are one if their figures are one object."""
+    """A figure of which only intervals are known.
+
+    Two of them are one if their figures are one object.
+    """
 
     figure: Bounded
     value: Fraction
@@ -114,7 +119,10 @@ class Combination:
     constant: Fraction = Fraction(0)
 
     def plus(self, other: Combination, times: Fraction = Fraction(1)) -> Combination:
-        """Return this plus `times` the other one; what is in both is there once, so that it may cancel."""
+        """Return this plus `times` the other one.
+
+        What is in both is there once, so that it may cancel.
+        """
         weights = dict(self.weights)
         for piece, weight in other.weights.items():
             weights[piece] = weights.get(piece, Fraction(0)) + times * weight
@@ -141,10 +149,15 @@ class Combination:
     def is_positive(self) -> bool:
         """Whether it is known, by what it is made of, that it is not negative."""
         counts = all(isinstance(piece, Term) and piece.counts for piece in self.weights)
-        return counts and self.constant >= 0 and min(self.weights.values(), default=Fraction(0)) >= 0
+        return (
+            counts and self.constant >= 0 and min(self.weights.values(), default=Fraction(0)) >= 0
+        )
 
     def group(self, *, planned: bool) -> list[list[Piece]]:
-        """Return the pieces in groups: within one the noises are independent, and their law is known."""
+        """Return the pieces in groups.
+
+        Within one the noises are independent, and their law is known.
+        """
         terms = [piece for piece in self.weights if isinstance(piece, Term)]
         apart: list[list[Piece]] = [[piece] for piece in self.weights if isinstance(piece, Opaque)]
         if planned and not _may_share_noise(terms):
@@ -189,7 +202,8 @@ class Combination:
 
 def _may_share_noise(terms: list[Term]) -> bool:
     """Tell whether two releases may hold the same noise: copies of one."""
-    # The same number with the same noise. A copy from a ledger does not know which mechanism released it.
+    # The same number with the same noise. A copy from a ledger does not know which mechanism
+    # released it.
     alike: dict[Any, dict[Any, set[int]]] = defaultdict(lambda: defaultdict(set))
     for term in terms:
         alike[term.law, term.step, term.value][term.row].add(id(term.origin))

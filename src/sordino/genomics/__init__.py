@@ -1,7 +1,7 @@
 """Private selection of the markers of a genome that are most associated, from family-based (TDT) counts.
 
-Neighbors are data of as many families of which one was replaced by any other. Counts are private; how many
-markers and families there are is public.
+Neighbors are data of as many families of which one was replaced by any other. Counts are private;
+how many markers and families there are is public.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Chooses the method that selects the most significant marker, from public numbers: sizes and the budget.
+"""Chooses the method that selects the most significant marker, from public numbers.
 
-Claim: none about privacy: whatever is chosen is private, and the choice looks at nothing private. Proof:
-docs/proofs/most-significant.md, "The public design".
-Floats: figures of public numbers are compared; equal inputs give equal choices.
+Sizes and the budget.
+
+Claim: none about privacy: whatever is chosen is private, and the choice looks at nothing private.
+Proof: docs/proofs/most-significant.md, "The public design". Floats: figures of public numbers are
+compared; equal inputs give equal choices.
 """
 
 from __future__ import annotations
@@ -18,7 +20,15 @@ import numpy as np
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, one_of, shown
 from sordino.errors import InvalidParameter
 from sordino.genomics.families import Families, synthetic, typical
-from sordino.genomics.method import BOUND, FAMILIES, ROUNDING, SMOOTH, Method, Scale, build_mechanism
+from sordino.genomics.method import (
+    BOUND,
+    FAMILIES,
+    ROUNDING,
+    SMOOTH,
+    Method,
+    Scale,
+    build_mechanism,
+)
 from sordino.mechanisms import RandomizedResponse, SmoothSelection, StepSelection
 from sordino.plan.designs import LEADING, Design
 from sordino.plan.selector import SUCCESS_MARGIN, Alternative, likeliest, reason
@@ -35,9 +45,11 @@ _METHOD_NAME, _SCALE_NAME = one_of(*NAMES), one_of("sqrt", "raw")
 # Shares of the steepest beta that are tried (docs/proofs/most-significant.md, "The public design").
 _BETA_FACTORS = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
 MOST_COMPARED = 32
-"""So many selections in turn are looked at, and no more: `success` is about the first ones of more."""
+"""So many selections in turn are looked at, and no more: `success` is about the first ones of
+more."""
 _NEAREST = 8
-"""Beside so many markers it is looked at first whether a heavy tail does: beside all others takes long."""
+"""Beside so many markers it is looked at first whether a heavy tail does: beside all others takes
+long."""
 _RAW_BETA = 12
 """Divided by the number of families it is the beta of the raw statistic.
 
@@ -59,10 +71,10 @@ def choose_method(
 ) -> Method:
     """Choose how the most significant marker is selected, with which parameters, before any count is seen.
 
-    Each method is asked how likely it selects the best marker of simulated families: markers without effect,
-    for which two parents of three are heterozygous, so that scores are like magnitudes of normal numbers. The
-    likeliest is chosen; of equally likely ones the simplest. "damped", which compares another statistic, is
-    left out unless it is asked for.
+    Each method is asked how likely it selects the best marker of simulated families: markers
+    without effect, for which two parents of three are heterozygous, so that scores are like
+    magnitudes of normal numbers. The likeliest is chosen; of equally likely ones the simplest.
+    "damped", which compares another statistic, is left out unless it is asked for.
 
     Parameters
     ----------
@@ -76,21 +88,21 @@ def choose_method(
         How many markers are selected one after the other, each with this epsilon: public, from 1 to
         `markers`. Methods are compared by how likely all of them are the best ones, in their order.
     scale : {"sqrt", "raw"}
-        The statistic: abs(b - c) / sqrt(b + c), or its square. Both have the same best marker; the square
-        needs more noise.
+        The statistic: abs(b - c) / sqrt(b + c), or its square. Both have the same best marker; the
+        square needs more noise.
     method : str, optional
-        "damped": `StepSelection` of `damped_tdt`; "step": `StepSelection` of the statistic with its global
-        sensitivity; "smooth-step": `SmoothStepSelection`, and "heavy-tail": `SmoothSelection`, both with the
-        smooth bound of `sordino.smooth.tdt`; "randomized-response": `RandomizedResponse`. All but
-        "heavy-tail" are exact.
+        "damped": `StepSelection` of `damped_tdt`; "step": `StepSelection` of the statistic with its
+        global sensitivity; "smooth-step": `SmoothStepSelection`, and "heavy-tail":
+        `SmoothSelection`, both with the smooth bound of `sordino.smooth.tdt`;
+        "randomized-response": `RandomizedResponse`. All but "heavy-tail" are exact.
     beta : number, optional
         For "smooth-step" and "heavy-tail": another one than that of the rule.
     damping : number, optional
-        Asks for "damped", with another damping than that of the rule: fewer transmissions b + c than any
-        marker of interest has.
+        Asks for "damped", with another damping than that of the rule: fewer transmissions b + c
+        than any marker of interest has.
     exact : bool
-        Whether to leave out "heavy-tail", whose guarantee is about ideal arithmetic: ledgers refuse it unless
-        told otherwise.
+        Whether to leave out "heavy-tail", whose guarantee is about ideal arithmetic: ledgers refuse
+        it unless told otherwise.
 
     Returns
     -------
@@ -147,8 +159,8 @@ def choose_for_goal(
 ) -> Method:
     """Return what `choose_method` does, where it succeeds often `enough`.
 
-    A method that does not is not looked at to its end: its `success` is then too large, and below `enough`.
-    `alone` says that so it may be with all that are not chosen.
+    A method that does not is not looked at to its end: its `success` is then too large, and below
+    `enough`. `alone` says that so it may be with all that are not chosen.
     """
     owner = "genomics.choose_method"
     count, n = COUNT(f"{owner}.markers", markers), FAMILIES(f"{owner}.families", families)
@@ -156,7 +168,9 @@ def choose_for_goal(
     _SCALE_NAME(f"{owner}.scale", scale)
     several = COUNT(f"{owner}.k", k)
     if several > count:
-        raise InvalidParameter(f"{owner}.k must be at most the number of markers, {count}; got {several}.")
+        raise InvalidParameter(
+            f"{owner}.k must be at most the number of markers, {count}; got {several}."
+        )
     only_exact = TRUTH(f"{owner}.exact", exact)
     if method is not None:
         _METHOD_NAME(f"{owner}.method", method)
@@ -167,7 +181,9 @@ def choose_for_goal(
     names = _list_allowed_methods(
         scale, method, beta=beta is not None, damping=damping is not None, exact=only_exact
     )
-    return _choose_likeliest_method(count, n, epsilon, several, scale, names, beta, damping, enough, alone)
+    return _choose_likeliest_method(
+        count, n, epsilon, several, scale, names, beta, damping, enough, alone
+    )
 
 
 def _list_allowed_methods(
@@ -177,7 +193,8 @@ def _list_allowed_methods(
     owner = "genomics.choose_method"
     if beta and damping:
         raise InvalidParameter(
-            f"{owner} takes beta, for a smooth bound, or damping, for the method 'damped', and not both."
+            f"{owner} takes beta, for a smooth bound, or damping, for the method 'damped', and not "
+            "both."
         )
     # What each option leaves. A method has to fit all of them.
     allowed = {
@@ -189,9 +206,12 @@ def _list_allowed_methods(
     for what, names in allowed.items():
         if method is not None and method not in names:
             raise InvalidParameter(
-                f"{owner}.method must fit {what}, as {' or '.join(sorted(names))} do; got {shown(method)}."
+                f"{owner}.method must fit {what}, as {' or '.join(sorted(names))} do; got "
+                f"{shown(method)}."
             )
-    wanted = {method} if method is not None else set(NAMES) - (set() if damping else _METHODS_ON_REQUEST)
+    wanted = (
+        {method} if method is not None else set(NAMES) - (set() if damping else _METHODS_ON_REQUEST)
+    )
     found = set.intersection(*allowed.values()) & wanted
     if not found:
         raise InvalidParameter(f"{owner}.damping needs the scale 'sqrt'; got {shown(scale)}.")
@@ -203,11 +223,13 @@ def _list_allowed_methods(
 def _make_up(markers: int, families: int) -> Families:
     """Return made-up families, in each row those with the largest statistics first.
 
-    That is what should be selected, whatever a method compares. Of very many only the first ones are put in
-    order, among which those are if not all were drawn one by one.
+    That is what should be selected, whatever a method compares. Of very many only the first ones
+    are put in order, among which those are if not all were drawn one by one.
     """
     design = synthetic(markers, families)
-    statistic = tdt_statistic(design.b.ravel(), design.c.ravel(), families=families).reshape(design.b.shape)
+    statistic = tdt_statistic(design.b.ravel(), design.c.ravel(), families=families).reshape(
+        design.b.shape
+    )
     drawn = statistic if design.standing is None else statistic[:, :LEADING]
     order = np.broadcast_to(np.arange(statistic.shape[1]), statistic.shape).copy()
     order[:, : drawn.shape[1]] = np.argsort(-drawn, axis=1, kind="stable")
@@ -219,10 +241,15 @@ def _make_up(markers: int, families: int) -> Families:
 def _list_designs(
     markers: int, families: int, k: int, scale: str, damping: Number | None, beta: Number | None
 ) -> tuple[Design, ...]:
-    """Return what is selected from, one marker after the other: each time those before are left out."""
+    """Return what is selected from, one marker after the other.
+
+    Each time those before are left out.
+    """
     design = _make_up(markers, families)
     b, c, shape = design.b.ravel(), design.c.ravel(), design.b.shape
-    asked = replace(_PLAIN, markers=markers, families=families, scale=scale, damping=damping, beta=beta)
+    asked = replace(
+        _PLAIN, markers=markers, families=families, scale=scale, damping=damping, beta=beta
+    )
     # As in a release: all scores, and for each row the largest of its smooth bounds.
     scores, bounds = asked.scores(b, c).reshape(shape), asked.bounds(b, c)
     if bounds is not None:
@@ -278,15 +305,19 @@ def _choose_likeliest_method(
             rated.append(replace(method, success=_success_on_designs(method, k, least)))
         if rated:
             found.append(max(rated, key=lambda method: method.success))
-        # Whichever is chosen succeeds as often but for the margin: for a goal nobody has to know which.
+        # Whichever is chosen succeeds as often but for the margin: for a goal nobody has to know
+        # which.
         if enough and rated and found[-1].success >= enough + SUCCESS_MARGIN:
             break
-    # The rule is that of docs/proofs/choosing-a-selector.md, over the methods in the order of `NAMES`.
+    # The rule is that of docs/proofs/choosing-a-selector.md, over the methods in the order of
+    # `NAMES`.
     which = likeliest([method.success for method in found])
     compared = [Alternative(mechanism=method.mechanism, success=method.success) for method in found]
     return replace(
         found[which],
-        why=reason([method.name for method in found], compared, which, markers, min(k, MOST_COMPARED)),
+        why=reason(
+            [method.name for method in found], compared, which, markers, min(k, MOST_COMPARED)
+        ),
         alternatives=tuple(sorted(found, key=lambda method: -method.success)),
     )
 
@@ -313,10 +344,17 @@ def _build_methods(
     if name == "step":
         # `ROUNDING` covers that of the statistics (docs/proofs/most-significant.md, "Floats").
         bound = tdt_ceiling(families=families, scale="raw" if scale == "raw" else "sqrt") + ROUNDING
-        return [replace(plain, mechanism=StepSelection(epsilon=epsilon, sensitivity=_sensitivity_of(bound)))]
+        return [
+            replace(
+                plain, mechanism=StepSelection(epsilon=epsilon, sensitivity=_sensitivity_of(bound))
+            )
+        ]
     if name == "damped":
         mechanism = StepSelection(epsilon=epsilon, sensitivity=_sensitivity_of(BOUND))
-        return [replace(plain, damping=one, mechanism=mechanism) for one in _list_dampings(families, damping)]
+        return [
+            replace(plain, damping=one, mechanism=mechanism)
+            for one in _list_dampings(families, damping)
+        ]
     found: list[Method] = []
     refused: InvalidParameter | None = None
     for one in _list_betas(name, families, scale, design, beta):
@@ -341,18 +379,21 @@ def _list_dampings(families: int, given: Number | None) -> list[Number]:
     return [max(1, math.floor(typical(families)[0] / 2))]
 
 
-def _list_betas(name: str, families: int, scale: str, design: Families, given: Number | None) -> list[Number]:
+def _list_betas(
+    name: str, families: int, scale: str, design: Families, given: Number | None
+) -> list[Number]:
     """Return the betas that are tried.
 
-    The first makes the bound of the rarest marker as good as its local sensitivity; the others lie below it.
+    The first makes the bound of the rarest marker as good as its local sensitivity; the others lie
+    below it.
     """
     if given is not None:
         return [given]
     if scale == "raw":
         return [_round_to_three_digits(_RAW_BETA / families)]
     rarest = max(5, float(np.median(design.totals.min(axis=1))))
-    # The beta at which 2 e^(-beta floor((s - 3) / 2)) = 4 / sqrt(s) for the s transmissions of the rarest
-    # marker.
+    # The beta at which 2 e^(-beta floor((s - 3) / 2)) = 4 / sqrt(s) for the s transmissions of the
+    # rarest marker.
     steep = math.log(math.sqrt(rarest) / 2) / math.floor(max(1.0, (rarest - 3) / 2))
     return [_round_to_three_digits(steep * part) for part in _BETA_FACTORS[name]]
 
@@ -366,14 +407,16 @@ def _success_on_designs(method: Method, k: int, enough: float) -> float:
 
     If it is not `enough`, what is returned is not either.
     """
-    designs = _list_designs(method.markers, method.families, k, method.scale, method.damping, method.beta)
+    designs = _list_designs(
+        method.markers, method.families, k, method.scale, method.damping, method.beta
+    )
     chance: Any = 1.0
     # The last ones first: they lie closest to others, and so say soonest what is not enough.
     for i, design in reversed(tuple(enumerate(designs))):
         here = (method if i == 0 else method.among(method.markers - i)).mechanism
-        # Whatever follows makes it no larger. So far below what is enough it is not chosen beside one that
-        # is, and the choice is the same as if all were looked at to the end. Beside the nearest alone it is
-        # likelier than beside all.
+        # Whatever follows makes it no larger. So far below what is enough it is not chosen beside
+        # one that is, and the choice is the same as if all were looked at to the end. Beside the
+        # nearest alone it is likelier than beside all.
         if enough and isinstance(here, SmoothSelection):
             near = chance * winning_rows(here, design.nearest(_NEAREST))
             if near.mean() < enough - SUCCESS_MARGIN:

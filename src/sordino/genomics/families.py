@@ -13,10 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Seeded
-from sordino.plan.designs import MOST_DRAWN, Floats, deviates, least_of, magnitudes, normal, rows_for
+from sordino.plan.designs import (
+    MOST_DRAWN,
+    Floats,
+    deviates,
+    least_of,
+    magnitudes,
+    normal,
+    rows_for,
+)
 
 SHARE = 2 / 3
-"""Share of the parents that are heterozygous, and so tell something, as simulated in [yamamoto2024]."""
+"""Share of the parents that are heterozygous, and so tell something, as simulated in
+[yamamoto2024]."""
 
 _FAMILIES_SEED = 20240824
 
@@ -27,7 +36,8 @@ Counts = NDArray[np.int64]
 class Families:
     """Counts of m markers without effect, shape (rows, w).
 
-    `standing` says how many markers each of the w stands for, shape (w,); None where each stands for one.
+    `standing` says how many markers each of the w stands for, shape (w,); None where each stands
+    for one.
     """
 
     b: Counts
@@ -48,7 +58,8 @@ def synthetic(markers: int, families: int) -> Families:
     rows, entropy = rows_for(markers), Seeded(_FAMILIES_SEED)
     mean, width = typical(families)
     size = rows * min(markers, MOST_DRAWN)
-    # Normal numbers with the mean and the variance of binomial ones, moved to counts that are possible.
+    # Normal numbers with the mean and the variance of binomial ones, moved to counts that are
+    # possible.
     if markers <= MOST_DRAWN:
         drawn, standing = mean + width * normal(size, entropy), None
         # Without an effect either allele is passed on with probability 1/2.
@@ -56,8 +67,8 @@ def synthetic(markers: int, families: int) -> Families:
     else:
         signed, standing = magnitudes(markers, entropy)
         drawn = (mean + width * normal(signed.size, entropy)).reshape(signed.shape)
-        # The last one stands for markers that hardly differ from chance. It is given the fewest transmissions
-        # of all markers, which decide how much noise there is.
+        # The last one stands for markers that hardly differ from chance. It is given the fewest
+        # transmissions of all markers, which decide how much noise there is.
         drawn[:, -1] = mean + width * deviates(least_of(markers, rows, entropy))
     total = np.clip(np.rint(drawn), 0, 2 * families)
     b = np.clip(np.rint((total + np.sqrt(total) * signed) / 2), 0, total).astype(np.int64)

@@ -1,8 +1,8 @@
 """The smallest epsilon with which the right markers are selected as often as somebody wishes.
 
-Claim: none about privacy: nothing private is looked at. Proof: docs/proofs/most-significant.md, "The public
-design", says what success is.
-Floats: figures of public numbers are compared; equal inputs give equal answers.
+Claim: none about privacy: nothing private is looked at. Proof: docs/proofs/most-significant.md,
+"The public design", says what success is. Floats: figures of public numbers are compared; equal
+inputs give equal answers.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def find_epsilon(
     Parameters
     ----------
     goal : str
-        "right with 90 %" or, of three, "top 3 right with 90 %": how likely all k are the best ones, in their
-        order.
+        "right with 90 %" or, of three, "top 3 right with 90 %": how likely all k are the best ones,
+        in their order.
     markers, families, k, scale, method, beta, damping, exact
         As for `choose_method`.
     fits : callable, optional
@@ -47,8 +47,8 @@ def find_epsilon(
     Returns
     -------
     Fraction
-        Of three digits, from 0.0001 to 9990: the epsilon of all k selections together, as `most_significant`
-        takes it.
+        Of three digits, from 0.0001 to 9990: the epsilon of all k selections together, as
+        `most_significant` takes it.
 
     Raises
     ------

@@ -1,15 +1,15 @@
 """One way to select a marker: a statistic, a bound of how far one family moves it, and a mechanism.
 
-Claim: a release of `Method.mechanism` on `Method.private` costs its epsilon: each statistic moves by no more
-than the mechanism was told.
-Proof: docs/proofs/most-significant.md.
-Floats: as in the statistics and bounds.
+Claim: a release of `Method.mechanism` on `Method.private` costs its epsilon: each statistic moves
+by no more than the mechanism was told. Proof: docs/proofs/most-significant.md. Floats: as in the
+statistics and bounds.
 
-A damped test statistic: one family moves it by little, since markers with few transmissions are held back.
+A damped test statistic: one family moves it by little, since markers with few transmissions are
+held back.
 
-Claim: one family moves `damped_tdt` by at most `BOUND`, for all data. Proof: docs/proofs/most-significant.md,
-"The damped statistic".
-Floats: `BOUND` has room for their rounding.
+Claim: one family moves `damped_tdt` by at most `BOUND`, for all data. Proof:
+docs/proofs/most-significant.md, "The damped statistic". Floats: `BOUND` has room for their
+rounding.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ from sordino.scrubbing import scrubbed
 from sordino.smooth import tdt, tdt_ceiling, tdt_statistic
 from sordino.smooth.values import tables
 
-# ---- damped ------------------------------------------------------------------------------------------------
+# ---- damped --------------------------------------------------------------------------------------
 
 
-# For so many families `ROUNDING` is proved to be enough (docs/proofs/most-significant.md, "Floats").
+# For so many families `ROUNDING` is proved to be enough (docs/proofs/most-significant.md,
+# "Floats").
 MOST_FAMILIES = 1 << 28
 
 FAMILIES = Constraint(
     "a whole number from 1 to 2^28",
     lambda value: (
         int(value)
-        if isinstance(value, int | np.integer) and not isinstance(value, bool) and 1 <= value <= MOST_FAMILIES
+        if isinstance(value, int | np.integer)
+        and not isinstance(value, bool)
+        and 1 <= value <= MOST_FAMILIES
         else None
     ),
     (1, 150, 10**6),
@@ -53,23 +56,26 @@ BOUND = 4 + ROUNDING
 
 @scrubbed
 def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
-    """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker; one family moves it by at most 4.
+    """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker.
 
-    Of markers with at least `damping` transmissions b + c it is sqrt(damping) times abs(b - c) / sqrt(b + c),
-    the square root of the TDT statistic, and orders them alike. A marker with fewer counts as if it had so
-    many: its statistic is lowered, and that is what bounds how far it can move.
+    One family moves it by at most 4.
+
+    Of markers with at least `damping` transmissions b + c it is sqrt(damping) times abs(b - c) /
+    sqrt(b + c), the square root of the TDT statistic, and orders them alike. A marker with fewer
+    counts as if it had so many: its statistic is lowered, and that is what bounds how far it can
+    move.
 
     Parameters
     ----------
     b, c : array of int, shape (m,), or a number
-        Private: how often heterozygous parents transmitted the one and the other allele. What is no such
-        count becomes one by rule: NaN and what is below 0 become 0, b at most 2 * families, c at most what b
-        leaves of that; fractions are rounded down.
+        Private: how often heterozygous parents transmitted the one and the other allele. What is no
+        such count becomes one by rule: NaN and what is below 0 become 0, b at most 2 * families, c
+        at most what b leaves of that; fractions are rounded down.
     families : int
         How many families there are, at most 2^28: public.
     damping : number
-        From how many transmissions on a marker counts in full, in (0, inf): public. Fewer than any marker of
-        interest has: more make rare alleles count less, fewer need more noise.
+        From how many transmissions on a marker counts in full, in (0, inf): public. Fewer than any
+        marker of interest has: more make rare alleles count less, fewer need more noise.
 
     Returns
     -------
@@ -120,8 +126,9 @@ class Method:
     mechanism : object
         The mechanism for so many markers: its release takes what `private` returns.
     success : float
-        Probability that it selects the best marker of the public design, which has no effects; of several in
-        turn, that they are the best ones in their order (of more than 32: the first 32). Public.
+        Probability that it selects the best marker of the public design, which has no effects; of
+        several in turn, that they are the best ones in their order (of more than 32: the first 32).
+        Public.
     why : str
         The reason, public.
     alternatives : tuple of Method
@@ -151,7 +158,9 @@ class Method:
 
     @scrubbed
     def private(self, b: Any, c: Any) -> tuple[Any, dict[str, Any]]:
-        """Return the private arguments of the release: the scores, and the smooth bound if there is one.
+        """Return the private arguments of the release.
+
+        The scores, and the smooth bound if there is one.
 
         Parameters
         ----------
@@ -174,10 +183,16 @@ class Method:
     def bounds(self, b: Any, c: Any) -> Any:
         """Return the smooth bound of each marker, private; None if the method takes none."""
         scale: Any = self.scale
-        return None if self.beta is None else tdt(b, c, families=self.families, beta=self.beta, scale=scale)
+        return (
+            None
+            if self.beta is None
+            else tdt(b, c, families=self.families, beta=self.beta, scale=scale)
+        )
 
     def among(self, markers: int) -> Method:
-        """Return the same method for another number of markers; what was said about success is kept.
+        """Return the same method for another number of markers.
+
+        What was said about success is kept.
 
         Parameters
         ----------
@@ -188,7 +203,9 @@ class Method:
         fewer = replace(self, markers=COUNT("genomics.Method.among.markers", markers))
         if self.name not in SMOOTH:
             return fewer
-        return replace(fewer, mechanism=build_mechanism(self.name, self.mechanism.epsilon, markers, self))
+        return replace(
+            fewer, mechanism=build_mechanism(self.name, self.mechanism.epsilon, markers, self)
+        )
 
 
 def build_mechanism(name: str, epsilon: Number, markers: int, method: Method) -> Any:
@@ -198,4 +215,6 @@ def build_mechanism(name: str, epsilon: Number, markers: int, method: Method) ->
     ceiling = tdt_ceiling(families=method.families, scale=scale)
     least = 4 / math.sqrt(2 * method.families) if scale == "sqrt" else 4 / method.families
     floor = min(ceiling, Fraction(f"{least:.3g}"))
-    return SMOOTH[name](epsilon=epsilon, beta=method.beta, candidates=markers, ceiling=ceiling, floor=floor)
+    return SMOOTH[name](
+        epsilon=epsilon, beta=method.beta, candidates=markers, ceiling=ceiling, floor=floor
+    )

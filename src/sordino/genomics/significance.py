@@ -1,7 +1,7 @@
 """Releases the most significant markers: one private selection after the other.
 
-Claim: epsilon-differentially private if one family is replaced. Proof: docs/proofs/most-significant.md.
-Noise: that of the mechanism; k selections have epsilon/k each.
+Claim: epsilon-differentially private if one family is replaced. Proof:
+docs/proofs/most-significant.md. Noise: that of the mechanism; k selections have epsilon/k each.
 Floats: as the method.
 """
 
@@ -41,23 +41,25 @@ def most_significant(
 ) -> Choice | TopK:
     """Release which marker has the largest transmission disequilibrium, or which k have.
 
-    Neighbors are data of as many families of which one was replaced by any other, which may change both
-    counts of all markers. Something is released whatever the budget: where it is too small for so many
-    markers, one of them at random. Ask `choose_method(...).success` first.
+    Neighbors are data of as many families of which one was replaced by any other, which may change
+    both counts of all markers. Something is released whatever the budget: where it is too small for
+    so many markers, one of them at random. Ask `choose_method(...).success` first.
 
     Parameters
     ----------
     b, c : array of int, shape (m,)
-        Private: for each marker how often heterozygous parents transmitted the one and the other allele. A
-        family has two parents, so b + c is at most 2 * families; what is no such count becomes one by rule,
-        in silence: NaN and what is below 0 become 0, b at most 2 * families, c at most what b leaves of that;
-        fractions are rounded down. How many markers there are is public.
+        Private: for each marker how often heterozygous parents transmitted the one and the other
+        allele. A family has two parents, so b + c is at most 2 * families; what is no such count
+        becomes one by rule, in silence: NaN and what is below 0 become 0, b at most 2 * families, c
+        at most what b leaves of that; fractions are rounded down. How many markers there are is
+        public.
     families : int
         How many families there are: public, from 1 to 2^28.
     epsilon : number
         Budget of all k selections together, in (0, inf).
     k : int
-        How many markers, from 1 to m: one after the other, each with epsilon/k, the ones before left out.
+        How many markers, from 1 to m: one after the other, each with epsilon/k, the ones before
+        left out.
     scale, method, beta, damping, exact
         As for `choose_method`, which chooses what is not given.
     entropy : Entropy
@@ -90,12 +92,16 @@ def most_significant(
     fresh_entropy(entropy, owner)
     # Private counts become tables first, so nothing that follows can fail because of one.
     first, second = (
-        np.atleast_1d(counts) for counts in tables(b, c, FAMILIES(f"{owner}.families", families), owner)
+        np.atleast_1d(counts)
+        for counts in tables(b, c, FAMILIES(f"{owner}.families", families), owner)
     )
     size = first.size
     if count > size:
-        raise InvalidParameter(f"{owner}.k must be at most the number of markers, {size}; got {count}.")
-    # The method depends on sizes and the budget, which are public. A fraction divides the budget exactly.
+        raise InvalidParameter(
+            f"{owner}.k must be at most the number of markers, {size}; got {count}."
+        )
+    # The method depends on sizes and the budget, which are public. A fraction divides the budget
+    # exactly.
     chosen = choose_method(
         markers=size,
         families=families,

@@ -1,4 +1,7 @@
-"""Amounts in an account: whole billionths, never floats. A budget is rounded down, a charge rounded up."""
+"""Amounts in an account: whole billionths, never floats.
+
+A budget is rounded down, a charge rounded up.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,18 @@ from sordino.ledger.renyi import (
 )
 
 METER = one_of("pure", "zcdp", "renyi")
-MEASURES = {"pure": "epsilon", "zcdp": "rho", "renyi": "divergence"}  # what the amounts of an account are
+MEASURES = {
+    "pure": "epsilon",
+    "zcdp": "rho",
+    "renyi": "divergence",
+}  # what the amounts of an account are
 
 
 class Meter(NamedTuple):
     """How the charges of an account add up: its name, and where deltas add up beside them the order.
 
-    The order of an account of rhos that keeps deltas is `renyi.RHO_ORDER`. Without one there is a single sum.
+    The order of an account of rhos that keeps deltas is `renyi.RHO_ORDER`. Without one there is a
+    single sum.
     """
 
     name: str
@@ -55,25 +63,27 @@ class Budget:
     delta : number
         0 for the pure meter; in (0, 1) for the others.
     meter : {"pure", "zcdp", "renyi"}, optional
-        How charges add up; "pure" if not given and delta is 0, else "renyi". "pure" adds epsilons: the
-        account is epsilon-private, and mechanisms with a proof for each transcript give back what they did
-        not spend. "zcdp" adds rhos up to the largest rho that is still (epsilon, delta): many small releases
-        cost less, and nothing that was drawn comes back [feldman2021]. "renyi" adds Rényi divergences at one
-        order *and* pure epsilons; either sum within its limit is enough, so that it takes every list of costs
-        that the other two take (docs/proofs/renyi-accounts.md). Which costs the releases of a session have
-        depends on the account (docs/proofs/noise-choice.md).
+        How charges add up; "pure" if not given and delta is 0, else "renyi". "pure" adds epsilons:
+        the account is epsilon-private, and mechanisms with a proof for each transcript give back
+        what they did not spend. "zcdp" adds rhos up to the largest rho that is still (epsilon,
+        delta): many small releases cost less, and nothing that was drawn comes back [feldman2021].
+        "renyi" adds Rényi divergences at one order *and* pure epsilons; either sum within its limit
+        is enough, so that it takes every list of costs that the other two take
+        (docs/proofs/renyi-accounts.md). Which costs the releases of a session have depends on the
+        account (docs/proofs/noise-choice.md).
     failures : number
-        In [0, delta), on an account with a delta: the part of it that is kept for releases that may fail with
-        a delta of their own, such as `cost.Approximate`. These deltas add up, and never come back. The rest
-        of delta is for the account itself, whose limit is that much smaller.
+        In [0, delta), on an account with a delta: the part of it that is kept for releases that may
+        fail with a delta of their own, such as `cost.Approximate`. These deltas add up, and never
+        come back. The rest of delta is for the account itself, whose limit is that much smaller.
     order : number, optional
-        Of the meter "renyi", in [1.000001, 1e15]. If not given it is the one that allows the largest rho.
+        Of the meter "renyi", in [1.000001, 1e15]. If not given it is the one that allows the
+        largest rho.
 
     Attributes
     ----------
     limit : Fraction
-        What the charges of the account may add up to, in epsilon, rho or the divergence at the order: a
-        whole number of billionths, rounded down.
+        What the charges of the account may add up to, in epsilon, rho or the divergence at the
+        order: a whole number of billionths, rounded down.
 
     Raises
     ------
@@ -105,18 +115,24 @@ class Budget:
         object.__setattr__(self, "epsilon", POSITIVE("Budget.epsilon", self.epsilon))
         delta = exact(self.delta)
         if delta is None or not 0 <= delta < 1:
-            raise InvalidParameter(f"Budget.delta must be a number in [0, 1); got {shown(self.delta)}.")
+            raise InvalidParameter(
+                f"Budget.delta must be a number in [0, 1); got {shown(self.delta)}."
+            )
         meter = METER("Budget.meter", self.meter or ("renyi" if delta else "pure"))
         if meter == "pure" and delta != 0:
             raise InvalidParameter(
-                f"Budget.delta must be 0 on the pure meter, which adds epsilons; got {float(delta):g}."
+                "Budget.delta must be 0 on the pure meter, which adds epsilons; got "
+                f"{float(delta):g}."
             )
         if meter != "pure" and delta < _LEAST_DELTA:
             written, why = (
-                ("zCDP", "no rho is (epsilon, 0)") if meter == "zcdp" else ("Rényi", "0 is the pure meter")
+                ("zCDP", "no rho is (epsilon, 0)")
+                if meter == "zcdp"
+                else ("Rényi", "0 is the pure meter")
             )
             raise InvalidParameter(
-                f"Budget.delta must be in (0, 1) on the {written} meter, and at least 2^-1022: {why}; "
+                f"Budget.delta must be in (0, 1) on the {written} meter, and at least 2^-1022: "
+                f"{why}; "
                 f"got {float(delta):.3g}."
             )
         object.__setattr__(self, "delta", delta)
@@ -125,7 +141,9 @@ class Budget:
         if meter == "renyi":
             self._check_order()
         elif self.order is not None:
-            raise InvalidParameter(f"Budget.order is for the meter 'renyi' alone; the meter is {meter!r}.")
+            raise InvalidParameter(
+                f"Budget.order is for the meter 'renyi' alone; the meter is {meter!r}."
+            )
         # Down, because a limit must not allow more than the budget says.
         whole = self._whole_limit()
         smallest = math.floor(Fraction(self.epsilon) * NANO) if meter == "renyi" else whole
@@ -157,7 +175,8 @@ class Budget:
         failing = math.floor(Fraction(self.failures) * ATTO)
         if self.meter == "renyi":
             return Limits(main, nano_down(Fraction(self.epsilon)), failing, either=True)
-        # Beside rhos no epsilons are counted, and none is enough: as in a share that has no part of them.
+        # Beside rhos no epsilons are counted, and none is enough: as in a share that has no part of
+        # them.
         return Limits(main, -1 if self.failures else 0, failing, either=False)
 
     @property
@@ -174,7 +193,8 @@ class Budget:
             )
         if failures is None or not 0 <= failures <= max(Fraction(0), delta - _LEAST_DELTA):
             raise InvalidParameter(
-                "Budget.failures must be a number in [0, delta): the account needs a part of delta for "
+                "Budget.failures must be a number in [0, delta): the account needs a part of delta "
+                "for "
                 f"itself; got {shown(self.failures)}."
             )
         return failures
@@ -197,12 +217,15 @@ class Budget:
         if self.meter == "zcdp":
             return math.floor(_largest_rho(epsilon, self.conversion) * NANO)
         assert self.order is not None  # noqa: S101  (`_check_order` has chosen it)
-        return order_limit(min(epsilon, Fraction(LARGEST, NANO)), self.conversion, Fraction(self.order))
+        return order_limit(
+            min(epsilon, Fraction(LARGEST, NANO)), self.conversion, Fraction(self.order)
+        )
 
 
 def _largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho, in whole billionths, that is (epsilon, delta)-private."""
-    # The epsilon of a rho grows with it: doubling finds one that is too large, halving the last that fits.
+    # The epsilon of a rho grows with it: doubling finds one that is too large, halving the last
+    # that fits.
     low, high = 0, 1
     while high <= LARGEST and ZCDP(rho=Fraction(high, NANO)).epsilon(delta) <= epsilon:
         low, high = high, 2 * high
@@ -256,7 +279,10 @@ def things(chargeable: Any) -> tuple[Any, ...]:
 
 
 def read_cost(thing: Any, view: str = "pure") -> Any:
-    """Return the cost of a mechanism, or a cost itself; raise `InvalidParameter` for anything else."""
+    """Return the cost of a mechanism, or a cost itself.
+
+    Raise `InvalidParameter` for anything else.
+    """
     # A cost has the view itself, a mechanism has a cost; costs of other packages count as well.
     cost: Any = thing if hasattr(thing, view) else getattr(thing, "cost", None)
     if isinstance(thing, type) or not callable(getattr(cost, view, None)):
@@ -277,7 +303,8 @@ def exact_cost(thing: Any, meter: str) -> Fraction:
             f"An account with the {meter} meter cannot be charged with a {type(thing).__name__}: "
             f"it has no finite {MEASURES[meter]}{' at delta 0' if meter == 'pure' else ''}."
         )
-    # A float may have been rounded down on its way, and a negative amount would fill the account up.
+    # A float may have been rounded down on its way, and a negative amount would fill the account
+    # up.
     if isinstance(amount, bool) or not isinstance(amount, Fraction | int) or amount < 0:
         raise InvalidParameter(
             f"The {MEASURES[meter]} of a cost must be an exact fraction of at least 0; "
@@ -298,7 +325,8 @@ def exact_amounts(thing: Any, meter: Meter) -> Amounts:
     found = amounts_at(cost, meter.order)
     if found is None:
         raise InvalidParameter(
-            f"An account with the renyi meter cannot be charged with a {type(thing).__name__}: it has "
+            f"An account with the renyi meter cannot be charged with a {type(thing).__name__}: it "
+            "has "
             f"neither a finite divergence at order {float(meter.order):.6g} nor a finite epsilon."
         )
     for number in (found.main, found.pure or Fraction(0), found.failing):
@@ -321,7 +349,9 @@ def _rho_and_delta(thing: Any) -> Amounts:
 
 
 def firm_amounts(thing: Any, meter: Meter) -> Amounts:
-    """Return the pure epsilon of what holds unless it fails, and the delta; or raise `InvalidParameter`.
+    """Return the pure epsilon of what holds unless it fails, and the delta.
+
+    Or raise `InvalidParameter`.
 
     A delta goes with an epsilon only on an account that keeps a sum of deltas.
     """

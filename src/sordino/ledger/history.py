@@ -20,8 +20,8 @@ class Account(NamedTuple):
 
     `reading` is said once, by whoever makes the account or by its first charge, and stays.
 
-    From `alpha` on for an account that keeps deltas. One of rhos that does so is kept as one of the meter
-    "renyi" with the order `RHO_ORDER`: its events have the same sums.
+    From `alpha` on for an account that keeps deltas. One of rhos that does so is kept as one of the
+    meter "renyi" with the order `RHO_ORDER`: its events have the same sums.
     """
 
     name: str
@@ -45,7 +45,8 @@ class Account(NamedTuple):
     impure: int = 0
     successor: str = ""
     reading: str = ""
-    """How the column of the unit is read; of an account and its shares there is one. Empty: nobody said."""
+    """How the column of the unit is read; of an account and its shares there is one. Empty: nobody
+    said."""
 
     @property
     def limits(self) -> Limits:
@@ -129,11 +130,12 @@ def chained(covered: str) -> str:
 
 def linked(before: str, row: Row) -> str:
     """Return the hash that an event must have after the hash `before`."""
-    # Only the body may hold spaces, and it comes last: where a field ends is never in doubt. It begins with a
-    # brace, and the sums with a digit.
+    # Only the body may hold spaces, and it comes last: where a field ends is never in doubt. It
+    # begins with a brace, and the sums with a digit.
     rest = f"{row.sums} {row.body}" if row.sums else row.body
     return chained(
-        f"{before} {row.number} {row.kind} {row.charge} {row.amount} {row.spent} {row.allowance} {rest}"
+        f"{before} {row.number} {row.kind} {row.charge} {row.amount} {row.spent} {row.allowance} "
+        f"{rest}"
     )
 
 
@@ -144,7 +146,9 @@ def digest_of(facts: Mapping[str, Any], account: Account) -> str:
     """
     # With the facts of the account: the same release for other people is another one.
     covered = {name: facts[name] for name in ("label", "detail", "charges")}
-    about = {name: getattr(account, name) for name in ("name", "meter", "adjacency", "unit", "source")}
+    about = {
+        name: getattr(account, name) for name in ("name", "meter", "adjacency", "unit", "source")
+    }
     # What an older version charged says nothing of it.
     if facts.get("reading"):
         covered["reading"] = facts["reading"]
@@ -161,9 +165,9 @@ class Event:
     number : int
         1 for the first event of the account.
     kind : str
-        "create", "reserve", "draw", "settle", "void", "keep" (the ledger has kept a release), "grant" (a
-        share given to a child account), "receive" (one that was received) or "convert" (another account has
-        taken this one over).
+        "create", "reserve", "draw", "settle", "void", "keep" (the ledger has kept a release),
+        "grant" (a share given to a child account), "receive" (one that was received) or "convert"
+        (another account has taken this one over).
     charge : str or None
         Id of the charge that it is about.
     amount : Fraction
@@ -173,8 +177,8 @@ class Event:
     time : str
         For a human reader; nothing depends on it.
     head : str
-        Hash over this event and the hash of the one before, 64 hexadecimal digits. Whoever has noted a head
-        can tell later whether anything up to it was changed (`Ledger.verify`).
+        Hash over this event and the hash of the one before, 64 hexadecimal digits. Whoever has
+        noted a head can tell later whether anything up to it was changed (`Ledger.verify`).
     detail : dict
         What was recorded with it; public.
 
@@ -256,8 +260,8 @@ class Verification:
     events : int
         How many events were replayed.
     head : str
-        Hash of the last event. Keep it somewhere else: `Ledger.verify(head=...)` then shows that nothing
-        before it was rewritten.
+        Hash of the last event. Keep it somewhere else: `Ledger.verify(head=...)` then shows that
+        nothing before it was rewritten.
     problems : tuple of str
         One sentence each; empty if everything agrees.
 
@@ -282,7 +286,8 @@ class Verification:
         """Raise `LedgerError` with the first problem unless everything agrees."""
         if self.problems:
             raise LedgerError(
-                f"The history of account {self.account!r} does not hold ({len(self.problems)} problems): "
+                f"The history of account {self.account!r} does not hold ({len(self.problems)} "
+                "problems): "
                 f"{self.problems[0]} Do not charge it; compare it with a backup or an export."
             )
 
@@ -311,7 +316,10 @@ class _ReplayedCharge:
     kept: int = 0
 
     def adds_up(self, one: Amounts | None) -> bool:
-        """Take on how a draw is described; tell whether all draws are together what they are described as."""
+        """Take on how a draw is described.
+
+        Tell whether all draws are together what they are described as.
+        """
         if self.described is None or one is None:
             self.described = None
             return True
@@ -322,9 +330,22 @@ class _ReplayedCharge:
 
     def row(self) -> tuple[int | str | None, ...]:
         """Return what the row of the charge must say, in the order of `schema.STATES`."""
-        now = (self.number, self.digest, self.state, self.reserved.main, self.drawn.main, self.draws)
+        now = (
+            self.number,
+            self.digest,
+            self.state,
+            self.reserved.main,
+            self.drawn.main,
+            self.draws,
+        )
         closed, pure = (None, 0) if self.settled is None else (self.settled.main, self.settled.pure)
-        more = (self.reserved.pure, self.drawn.pure, pure, self.reserved.failing, self.drawn.failing)
+        more = (
+            self.reserved.pure,
+            self.drawn.pure,
+            pure,
+            self.reserved.failing,
+            self.drawn.failing,
+        )
         return *now, closed, *more, self.reserved.impure
 
 
@@ -366,8 +387,11 @@ class Replay:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             possible, stated = False, (Sums(row.spent), self.limits._replace(main=row.allowance))
         if not possible:
-            self._wrong(f"event {row.number} ({row.kind}) is not possible after the events before it")
-        # Checked after every event, not at the end alone: what was too much may have come back since.
+            self._wrong(
+                f"event {row.number} ({row.kind}) is not possible after the events before it"
+            )
+        # Checked after every event, not at the end alone: what was too much may have come back
+        # since.
         if min(self.spent) < 0 or not self.limits.admits(self.spent, Sums()):
             self._wrong(f"event {row.number} leaves more spent than the limit allows")
         if stated != (self.spent, self.limits):
@@ -387,14 +411,18 @@ class Replay:
     ) -> Verification:
         """Compare what was played with the account as it is now.
 
-        That is its row, how many events it has, its charges, its children and its parent, the releases that
-        are kept, and which of these have another text than their hash says.
+        That is its row, how many events it has, its charges, its children and its parent, the
+        releases that are kept, and which of these have another text than their hash says.
         """
         if (account.number, account.head) != (self.number, self.head):
             self._wrong("the account does not end with its last event")
         if events != self.number:
             self._wrong("there are events before the first or after the last one of the account")
-        if (account.sums, account.limits, account.successor) != (self.spent, self.limits, self.successor):
+        if (account.sums, account.limits, account.successor) != (
+            self.spent,
+            self.limits,
+            self.successor,
+        ):
             self._wrong("the account states another sum or limit than its events have")
         if self.readings - {account.reading}:
             self._wrong("a charge reads the column of the unit otherwise than the account does")
@@ -409,7 +437,9 @@ class Replay:
         if {(key, part): digest for key, part, digest in kept} != self.kept:
             self._wrong("the releases that are kept are not those of its events")
         for key, part in changed:
-            self._wrong(f"release {part + 1} that is kept of charge {key} is not the one that was kept")
+            self._wrong(
+                f"release {part + 1} that is kept of charge {key} is not the one that was kept"
+            )
         if self.noted is not None and not self.met:
             self._wrong("no event has the head that was noted: what came before it was changed")
         return Verification(
@@ -421,8 +451,8 @@ class Replay:
 
     def _apply(self, row: Row, body: Mapping[str, Any]) -> bool:
         """Do what an event says; return whether it was possible."""
-        # The first event makes the account, and no other one does. After it was taken over, what is open
-        # ends, and nothing begins.
+        # The first event makes the account, and no other one does. After it was taken over, what is
+        # open ends, and nothing begins.
         amounts = amounts_of_row(row)
         if body.get("reading"):
             self.readings.add(body["reading"])
@@ -467,7 +497,8 @@ class Replay:
         account = self.account
         if row.kind == "receive":
             return account.parent is not None
-        # A child has what its parent gave. If no budget can be made of these facts, `play` notes that.
+        # A child has what its parent gave. If no budget can be made of these facts, `play` notes
+        # that.
         rightly = account.parent is not None or self.limits == budget_of(account).limits
         return rightly and {name: body[name] for name in account.facts} == account.facts
 
@@ -490,9 +521,13 @@ class Replay:
                 self.kept[row.charge, part] = body["digest"]
                 return charged.state == "settled" and not any(amounts) and body["part"] == part
             case "settle" | "void":
-                charged.settled, charged.state = amounts, "settled" if row.kind == "settle" else "void"
-                # The rest of the reservation returns; of what was drawn, a part does on a pure meter, and of
-                # the pure sum on the meter "renyi". That a part had no pure epsilon is never forgotten.
+                charged.settled, charged.state = (
+                    amounts,
+                    "settled" if row.kind == "settle" else "void",
+                )
+                # The rest of the reservation returns; of what was drawn, a part does on a pure
+                # meter, and of the pure sum on the meter "renyi". That a part had no pure epsilon
+                # is never forgotten.
                 self.spent = Sums(
                     self.spent.main - (charged.reserved.main - amounts.main),
                     self.spent.pure - (charged.reserved.pure - amounts.pure),
@@ -576,9 +611,14 @@ def read_stated(row: Row, like: Limits) -> tuple[Sums, Limits]:
 
 
 def _widened(limits: Limits, share: Sums) -> Limits:
-    """Return limits with a share more; one without a part of the pure sum leaves none of its own there."""
+    """Return limits with a share more.
+
+    One without a part of the pure sum leaves none of its own there.
+    """
     pure = -1 if share.impure else limits.pure + share.pure
-    return limits._replace(main=limits.main + share.main, pure=pure, failing=limits.failing + share.failing)
+    return limits._replace(
+        main=limits.main + share.main, pure=pure, failing=limits.failing + share.failing
+    )
 
 
 def _share_of(limits: Limits) -> tuple[int, int, int]:

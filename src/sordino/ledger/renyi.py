@@ -1,12 +1,14 @@
-"""The meter of accounts in (epsilon, delta): sums at one Rényi order, and the sum of pure epsilons beside it.
+"""The meter of accounts in (epsilon, delta).
 
-Claim: while each charge leaves the deltas within their share and *either* the pure epsilons within epsilon
-*or* the divergences at the order within its limit, all releases together are (epsilon, delta)-private,
-however they were chosen from what was released before.
-Proof: docs/proofs/renyi-accounts.md.
+Sums at one Rényi order, and the sum of pure epsilons beside it.
 
-One order has the whole weight. A rule that goes on while *some* order of several has room is not private at
-the delta that each of them is converted at; the page has a counterexample.
+Claim: while each charge leaves the deltas within their share and *either* the pure epsilons within
+epsilon *or* the divergences at the order within its limit, all releases together are (epsilon,
+delta)-private, however they were chosen from what was released before. Proof:
+docs/proofs/renyi-accounts.md.
+
+One order has the whole weight. A rule that goes on while *some* order of several has room is not
+private at the delta that each of them is converted at; the page has a counterexample.
 """
 
 from __future__ import annotations
@@ -29,23 +31,28 @@ LARGEST = 9 * 10**18
 """Below 2^63 - 1: an amount is a signed 64-bit column in every database."""
 LEAST_ORDER, LARGEST_ORDER = Fraction(1_000_001, 10**6), Fraction(10**15)
 RHO_ORDER = Fraction(1)
-"""Stands for a sum of rhos beside one of deltas: a rho counts as it is. No divergence is read there."""
+"""Stands for a sum of rhos beside one of deltas: a rho counts as it is. No divergence is read
+there."""
 _FINE = 10**15
-"""A divergence that comes as a float is rounded up to a multiple of 1e-15, so that it is short to write."""
+"""A divergence that comes as a float is rounded up to a multiple of 1e-15, so that it is short to
+write."""
 _DIGITS = 60
-_LOST = Decimal("1e-40")  # more than what a sum of three terms loses in 60 digits, relative to their sizes
+_LOST = Decimal(
+    "1e-40"
+)  # more than what a sum of three terms loses in 60 digits, relative to their sizes
 
 
-# ---- what a release adds, and what an account holds ------------------------------------------------------
+# ---- what a release adds, and what an account holds ----------------------------------------------
 
 
 @dataclass(frozen=True)
 class Amounts:
     """What something adds to an account, exactly.
 
-    On the meters "pure" and "zcdp" it is `main`, an epsilon or a rho. On the meter "renyi" `main` is the
-    divergence at the order of the account, and `pure` the pure epsilon (None: there is none). `failing` is
-    the delta with which the release may fail; an account of rhos that keeps deltas has it, and no `pure`.
+    On the meters "pure" and "zcdp" it is `main`, an epsilon or a rho. On the meter "renyi" `main`
+    is the divergence at the order of the account, and `pure` the pure epsilon (None: there is
+    none). `failing` is the delta with which the release may fail; an account of rhos that keeps
+    deltas has it, and no `pure`.
     """
 
     main: Fraction = Fraction(0)
@@ -79,7 +86,10 @@ class Amounts:
 
 
 class Sums(NamedTuple):
-    """Whole units: billionths of `main` and `pure`, 1e-18 of `failing`; 1 as `impure`: no epsilon."""
+    """Whole units: billionths of `main` and `pure`, 1e-18 of `failing`.
+
+    1 as `impure`: no epsilon.
+    """
 
     main: int = 0
     pure: int = 0
@@ -103,9 +113,9 @@ class Sums(NamedTuple):
 class Limits(NamedTuple):
     """What the sums of an account may reach, in the same units.
 
-    `pure` is -1 where a share has no limit of its own for it, and where rhos count. `either` tells an
-    account, in which one of the two sums within its limit is enough, from a share of one, which keeps to
-    both.
+    `pure` is -1 where a share has no limit of its own for it, and where rhos count. `either` tells
+    an account, in which one of the two sums within its limit is enough, from a share of one, which
+    keeps to both.
     """
 
     main: int
@@ -150,17 +160,22 @@ def _count(left: int, each: int) -> float:
     return left // each if each else math.inf
 
 
-# ---- the order and its limit -----------------------------------------------------------------------------
+# ---- the order and its limit ---------------------------------------------------------------------
 
 
 def order_limit(epsilon: Fraction, conversion: Fraction, order: Fraction) -> int:
-    """Return what the divergences at `order` may add up to, in billionths, rounded down; at least 0.
+    """Return what the divergences at `order` may add up to, in billionths, rounded down.
 
-    It is B = epsilon + ln(a/(a-1)) + ln(a delta)/(a-1) for the order a and the delta of the conversion.
+    At least 0.
+
+    It is B = epsilon + ln(a/(a-1)) + ln(a delta)/(a-1) for the order a and the delta of the
+    conversion.
     """
     context = _context()
     log_share = _log(context, order / (order - 1))
-    log_delta = context.multiply(_log(context, order * conversion), _decimal(context, 1 / (order - 1)))
+    log_delta = context.multiply(
+        _log(context, order * conversion), _decimal(context, 1 / (order - 1))
+    )
     terms = (_decimal(context, epsilon), log_share, log_delta)
     total, sizes = Decimal(0), Decimal(0)
     for term in terms:
@@ -171,10 +186,12 @@ def order_limit(epsilon: Fraction, conversion: Fraction, order: Fraction) -> int
 
 
 def choose_order(epsilon: Fraction, conversion: Fraction) -> Fraction:
-    """Return the order at which an account allows the largest rho: where its limit is largest for its order.
+    """Return the order at which an account allows the largest rho.
 
-    Any order is private. With this one the account allows whatever a zCDP account of the same epsilon and
-    delta does.
+    Where its limit is largest for its order.
+
+    Any order is private. With this one the account allows whatever a zCDP account of the same
+    epsilon and delta does.
     """
     limit, log_delta = float(epsilon), math.log(conversion)
 
@@ -199,17 +216,20 @@ def choose_order(epsilon: Fraction, conversion: Fraction) -> Fraction:
 def spent_epsilon(spent: Sums, conversion: Fraction, order: Fraction) -> float:
     """Return an epsilon, rounded up, that what was spent so far has at the delta of the account.
 
-    It is for a reader. The guarantee of the account is its limit: nobody may stop when this number says so.
+    It is for a reader. The guarantee of the account is its limit: nobody may stop when this number
+    says so.
     """
     # Without a divergence nothing was told, whatever was reserved: amounts are rounded up.
     if not spent.main:
         return 0.0
     pure = math.inf if spent.impure else round_up(Fraction(spent.pure, NANO))
-    # The limit of an epsilon of 0 is what the conversion costs, negative; computed without its floor at 0.
+    # The limit of an epsilon of 0 is what the conversion costs, negative; computed without its
+    # floor at 0.
     context = _context()
     above = _decimal(context, 1 / (order - 1))
     cost = context.add(
-        _log(context, order / (order - 1)), context.multiply(_log(context, order * conversion), above)
+        _log(context, order / (order - 1)),
+        context.multiply(_log(context, order * conversion), above),
     )
     converted = Fraction(spent.main, NANO) - Fraction(cost) + Fraction(1, _FINE)
     return max(0.0, min(pure, round_up(converted)))
@@ -228,11 +248,14 @@ def _log(context: Context, number: Fraction) -> Decimal:
     return context.ln(_decimal(context, number))
 
 
-# ---- costs -----------------------------------------------------------------------------------------------
+# ---- costs ---------------------------------------------------------------------------------------
 
 
 def amounts_at(cost: Any, order: Fraction) -> Amounts | None:
-    """Return what a cost adds at an order; None if it has neither a divergence there nor a pure epsilon."""
+    """Return what a cost adds at an order.
+
+    None if it has neither a divergence there nor a pure epsilon.
+    """
     total = Amounts()
     for firm, failing, count in set_failures_aside(cost):
         one = _firm_at(firm, order)
@@ -245,7 +268,8 @@ def amounts_at(cost: Any, order: Fraction) -> Amounts | None:
 
 def set_failures_aside(cost: Any) -> Iterator[tuple[Any, Fraction, int]]:
     """Yield of each part of a cost what holds unless it fails, the delta of that, and how often it counts."""
-    # Without its failure an (epsilon, delta) release is a pure one, a (rho, delta) release zCDP ("Amounts").
+    # Without its failure an (epsilon, delta) release is a pure one, a (rho, delta) release zCDP
+    # ("Amounts").
     for part, count in cost.parts if isinstance(cost, Composition) else ((cost, 1),):
         if isinstance(part, Approximate | ApproximateZCDP):
             yield part.firm, part.delta_, count
@@ -256,7 +280,8 @@ def set_failures_aside(cost: Any) -> Iterator[tuple[Any, Fraction, int]]:
 def _firm_at(firm: Any, order: Fraction) -> Amounts | None:
     """Return what a part adds that does not fail."""
     pure = _exact_or_none(firm.pure())
-    # The rho of a stage is searched for over its divergences, in milliseconds, and is at no order below them.
+    # The rho of a stage is searched for over its divergences, in milliseconds, and is at no order
+    # below them.
     has_rho = hasattr(firm, "zcdp") and not isinstance(firm, GumbelStage)
     rho = _exact_or_none(firm.zcdp()) if has_rho else None
     # Each of these is a bound, so that the least one holds; a rho and an epsilon are exact.
@@ -272,7 +297,10 @@ def _firm_at(firm: Any, order: Fraction) -> Amounts | None:
 
 
 def _exact_or_none(number: Any) -> Fraction | None:
-    """Return an exact number; None for one that is infinite, negative, or a float that may be too small."""
+    """Return an exact number.
+
+    None for one that is infinite, negative, or a float that may be too small.
+    """
     if isinstance(number, bool) or not isinstance(number, Fraction | int) or number < 0:
         return None
     return Fraction(number)

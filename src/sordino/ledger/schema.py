@@ -1,22 +1,24 @@
 """Every table, operation and question of the ledger, written once for both databases.
 
-The SQL is what SQLite and PostgreSQL share; `~` stands before the names of the ledger's own things and
-`:name` is a parameter. SQLite runs an operation's statements in one transaction. PostgreSQL stores them as a
-function (`store.postgres`). So a role can be allowed to charge without being allowed to write into a table.
+The SQL is what SQLite and PostgreSQL share; `~` stands before the names of the ledger's own things
+and `:name` is a parameter. SQLite runs an operation's statements in one transaction. PostgreSQL
+stores them as a function (`store.postgres`). So a role can be allowed to charge without being
+allowed to write into a table.
 
-A charge has a key that only the process which reserved it knows. The table keeps the hash of the key
-(`lock`), so that nobody else can draw from the charge or settle it.
+A charge has a key that only the process which reserved it knows. The table keeps the hash of the
+key (`lock`), so that nobody else can draw from the charge or settle it.
 
-All amounts are whole nano-units of the meter. Conditions are of the form `spent <= allowance - :amount` so
-that nothing overflows 64 bits. An account with the meter "renyi" has two more sums, of pure epsilons and of
-deltas (in units of 1e-18), and a rule of its own (`_FITS`, which says what `renyi.Limits.admits` says). An
-account of rhos that keeps deltas is such a row as well, with the order 1 and the limit -1 for epsilons, so
-that these never let anything in (`history.facts_of`). Each operation begins with one conditional write: if it
-changes nothing the operation did not happen, and otherwise all of it does.
+All amounts are whole nano-units of the meter. Conditions are of the form `spent <= allowance -
+:amount` so that nothing overflows 64 bits. An account with the meter "renyi" has two more sums, of
+pure epsilons and of deltas (in units of 1e-18), and a rule of its own (`_FITS`, which says what
+`renyi.Limits.admits` says). An account of rhos that keeps deltas is such a row as well, with the
+order 1 and the limit -1 for epsilons, so that these never let anything in (`history.facts_of`).
+Each operation begins with one conditional write: if it changes nothing the operation did not
+happen, and otherwise all of it does.
 
-History: every operation appends one event to each account it touches. An account's `head` is the hash of its
-last event, which covers the hash before it (`history.linked`), so that an event cannot be changed, dropped
-or moved without changing every later head.
+History: every operation appends one event to each account it touches. An account's `head` is the
+hash of its last event, which covers the hash before it (`history.linked`), so that an event cannot
+be changed, dropped or moved without changing every later head.
 """
 
 from __future__ import annotations
@@ -60,11 +62,12 @@ _PARAMETER = re.compile(r":([a-z]+)")
 READING_COLUMN = "reading TEXT NOT NULL DEFAULT ''"
 """The column of an account that schema 5 has added."""
 TABLES = (
-    # From `alpha` on for the meter "renyi": its order and the part of delta for failures as texts, then what
-    # was spent and what may be. A share of an account has the `pure_limit` -1 if it has none. `successor` is
-    # the account that has taken this one over. `reading` is how the column of the unit is read, empty until
-    # a charge says it; of an account and its shares that of the one on top counts (`_READING`). Within its
-    # limits, and that twice: each operation asks for it, and the rules of the table are a second guard.
+    # From `alpha` on for the meter "renyi": its order and the part of delta for failures as texts,
+    # then what was spent and what may be. A share of an account has the `pure_limit` -1 if it has
+    # none. `successor` is the account that has taken this one over. `reading` is how the column of
+    # the unit is read, empty until a charge says it; of an account and its shares that of the one
+    # on top counts (`_READING`). Within its limits, and that twice: each operation asks for it, and
+    # the rules of the table are a second guard.
     f"""CREATE TABLE ~account (
     name TEXT PRIMARY KEY,
     parent TEXT REFERENCES ~account (name),
@@ -92,7 +95,8 @@ TABLES = (
     CHECK (spent <= allowance
         OR (meter = 'renyi' AND parent IS NULL AND impure = 0 AND pure_spent <= pure_limit))
 )""",
-    # `lock` is the hash of the key. No more is settled than was drawn, and no more drawn than was reserved.
+    # `lock` is the hash of the key. No more is settled than was drawn, and no more drawn than was
+    # reserved.
     """CREATE TABLE ~charge (
     id TEXT PRIMARY KEY,
     account TEXT NOT NULL REFERENCES ~account (name),
@@ -114,8 +118,9 @@ TABLES = (
     CHECK ((state IN ('settled', 'void')) = (settled IS NOT NULL)),
     CHECK (settled IS NULL OR (settled >= 0 AND settled <= drawn))
 )""",
-    # Number and account are the key: two writers cannot append the same event. `sums` is empty but for the
-    # meter "renyi": pure epsilon, delta and flag of the event, then both sums and their limits, and the flag.
+    # Number and account are the key: two writers cannot append the same event. `sums` is empty but
+    # for the meter "renyi": pure epsilon, delta and flag of the event, then both sums and their
+    # limits, and the flag.
     """CREATE TABLE ~event (
     account TEXT NOT NULL REFERENCES ~account (name),
     number BIGINT NOT NULL,
@@ -129,8 +134,8 @@ TABLES = (
     sums TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (account, number)
 )""",
-    # What was released with a charge, if that was asked for: part 0, and of a batch as many as it has. The
-    # text comes last, so that whoever counts does not read it.
+    # What was released with a charge, if that was asked for: part 0, and of a batch as many as it
+    # has. The text comes last, so that whoever counts does not read it.
     """CREATE TABLE ~kept (
     charge TEXT NOT NULL REFERENCES ~charge (id),
     part BIGINT NOT NULL,
@@ -146,7 +151,9 @@ TABLES = (
 @final
 @dataclass(frozen=True)
 class Operation:
-    """Statements that happen together or not at all; the first one changes a row or nothing happens.
+    """Statements that happen together or not at all.
+
+    The first one changes a row or nothing happens.
 
     Attributes
     ----------
@@ -157,7 +164,8 @@ class Operation:
     charging : bool
         Whether a role that may charge may do this; the others are for the owner of the ledger.
     again : bool
-        Whether doing it a second time changes nothing, so that it can be tried again after a lost connection.
+        Whether doing it a second time changes nothing, so that it can be tried again after a lost
+        connection.
     """
 
     name: str
@@ -182,7 +190,10 @@ def rendered(sql: str, prefix: str, mark: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Change:
-    """What an event does to the row of an account, as SQL: its amounts, and what the sums are afterwards."""
+    """What an event does to the row of an account, as SQL.
+
+    Its amounts, and what the sums are afterwards.
+    """
 
     kind: str
     charge: str = "''"
@@ -190,7 +201,8 @@ class _Change:
     pure: str = ":pure"
     failing: str = ":failing"
     impure: str = ":impure"
-    # Columns that change, with their new values; from the second sum on for the meter "renyi" alone.
+    # Columns that change, with their new values; from the second sum on for the meter "renyi"
+    # alone.
     after: dict[str, str]
 
     def written(self, account: str) -> tuple[str, str]:
@@ -210,12 +222,15 @@ class _Change:
         )
         sets = ", ".join(f"{name} = {value}" for name, value in self.after.items())
         update = (
-            f"UPDATE ~account SET {sets}{', ' if sets else ''}number = number + 1, head = ~chain({covered})"
+            f"UPDATE ~account SET {sets}{', ' if sets else ''}number = number + 1, head = "
+            f"~chain({covered})"
         )
         # The row of the account was changed by the statement before, in the same transaction.
         insertion = (
-            "INSERT INTO ~event (account, number, kind, charge, amount, spent, allowance, head, body, sums)"
-            f" SELECT name, number, '{self.kind}', {self.charge}, {self.amount}, spent, allowance, head,"
+            "INSERT INTO ~event (account, number, kind, charge, amount, spent, allowance, head, "
+            "body, sums)"
+            f" SELECT name, number, '{self.kind}', {self.charge}, {self.amount}, spent, allowance, "
+            "head,"
             f" :body, {self._sums_text({name: name for name in _SUMS}, '')}"
             f" FROM ~account WHERE name = {account}"
         )
@@ -223,7 +238,9 @@ class _Change:
 
     def _sums_text(self, now: dict[str, str], end: str) -> str:
         own = (self.pure, self.failing, self.impure)
-        listed = " || ',' || ".join(f"({value})" for value in (*own, *(now[name] for name in _SUMS)))
+        listed = " || ',' || ".join(
+            f"({value})" for value in (*own, *(now[name] for name in _SUMS))
+        )
         return f"CASE WHEN meter = 'renyi' THEN '' || {listed} || '{end}' ELSE '' END"
 
 
@@ -234,8 +251,9 @@ _TAKEN = {
     "failing_spent": "failing_spent + :failing",
     "impure": "CASE WHEN impure + :impure > 0 THEN 1 ELSE 0 END",
 }
-# Whether an account may take on what is asked. On the meter "renyi" the deltas always count, and one of the
-# two other sums is enough; a share of an account keeps to both, or has no limit of its own for the pure one.
+# Whether an account may take on what is asked. On the meter "renyi" the deltas always count, and
+# one of the two other sums is enough; a share of an account keeps to both, or has no limit of its
+# own for the pure one.
 _MAIN_FITS = "spent <= allowance - :amount"
 _PURE_FITS = "(impure + :impure = 0 AND pure_spent <= pure_limit - :pure)"
 _FITS = (
@@ -253,9 +271,9 @@ _FITS = (
 def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
     """Close a charge at `amount` and give the rest back, if the charge is exactly as the caller knows it.
 
-    The number of draws is part of the condition: a copy of the process that drew more must not lose its draws
-    to a refund here. Less than what was drawn comes back on a pure meter only, and into the pure sum of the
-    meter "renyi"; the deltas that were drawn never do.
+    The number of draws is part of the condition: a copy of the process that drew more must not lose
+    its draws to a refund here. Less than what was drawn comes back on a pure meter only, and into
+    the pure sum of the meter "renyi"; the deltas that were drawn never do.
     """
     was = "(SELECT c.{} FROM ~charge AS c WHERE c.id = :charge)"
     update, insertion = _Change(
@@ -286,8 +304,8 @@ def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
     )
 
 
-# The account at the end of the way from a share to what gave it, and from there to what has taken it over:
-# charges of all of them add up for one person, so that all of them read its column alike.
+# The account at the end of the way from a share to what gave it, and from there to what has taken
+# it over: charges of all of them add up for one person, so that all of them read its column alike.
 _UP = (
     "WITH RECURSIVE up (name, next) AS (SELECT a.name, coalesce(a.parent, nullif(a.successor, ''))"
     " FROM ~account AS a WHERE a.name = :account"
@@ -306,18 +324,22 @@ _reserve, _reserved = _Change(kind="reserve", charge=":charge", after=_TAKEN).wr
 RESERVE = Operation(
     "reserve",
     (
-        # The one decision: only if it fits, and only if the account is still what the caller took it for.
+        # The one decision: only if it fits, and only if the account is still what the caller took
+        # it for.
         f"{_reserve} WHERE name = :account AND meter = :meter AND alpha = :alpha"
         f" AND adjacency = :adjacency AND unit = :unit AND source = :source"
         f"{_READ_ALIKE}{_FITS}",
-        # `number` is that of the event of this reservation, which the row of the account has just counted.
+        # `number` is that of the event of this reservation, which the row of the account has just
+        # counted.
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws,"
         " pure_reserved, failing_reserved, impure)"
-        " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0, :pure, :failing, :impure"
+        " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0, :pure, "
+        ":failing, :impure"
         " FROM ~account WHERE name = :account",
         _reserved,
-        # The first one that is said stays. Of two that come at once under one account on a server the second
-        # finds that of the first here, breaks the rule of the column, and then nothing of it has happened.
+        # The first one that is said stays. Of two that come at once under one account on a server
+        # the second finds that of the first here, breaks the rule of the column, and then nothing
+        # of it has happened.
         "UPDATE ~account SET reading = CASE WHEN reading = '' THEN :reading END"
         f" WHERE reading <> :reading AND name IN ({_UNREAD_UP} SELECT up.name FROM up)",
     ),
@@ -331,7 +353,8 @@ DRAW = Operation(
         "UPDATE ~charge SET state = 'drawn', draws = draws + 1, drawn = drawn + :amount,"
         " pure_drawn = pure_drawn + :pure, failing_drawn = failing_drawn + :failing"
         " WHERE id = :charge AND account = :account"
-        " AND lock = ~chain(:key) AND state IN ('reserved', 'drawn') AND draws = :slot AND drawn = :before"
+        " AND lock = ~chain(:key) AND state IN ('reserved', 'drawn') AND draws = :slot AND drawn = "
+        ":before"
         " AND :amount >= 0 AND drawn <= reserved - :amount"
         " AND :pure >= 0 AND pure_drawn <= pure_reserved - :pure"
         " AND :failing >= 0 AND failing_drawn <= failing_reserved - :failing",
@@ -348,8 +371,8 @@ _keep, _kept = _Change(
 KEEP = Operation(
     "keep",
     (
-        # Of a settled charge alone, by the process that made it, each part once and in order. The hash in the
-        # history must be that of the text.
+        # Of a settled charge alone, by the process that made it, each part once and in order. The
+        # hash in the history must be that of the text.
         f"{_keep} WHERE name = :account AND :digest = ~chain(:sheet)"
         " AND EXISTS (SELECT 1 FROM ~charge AS c WHERE c.id = :charge AND c.account = :account"
         " AND c.lock = ~chain(:key) AND c.state = 'settled')"
@@ -368,9 +391,16 @@ _FIRST_PURE_LIMIT = "CASE WHEN :impure = 1 THEN -1 ELSE :pure END"
 
 
 def _first_event_hash(
-    meter: str, *, amount: str = ":amount", amounts: str = _SHARE, pure_limit: str = _FIRST_PURE_LIMIT
+    meter: str,
+    *,
+    amount: str = ":amount",
+    amounts: str = _SHARE,
+    pure_limit: str = _FIRST_PURE_LIMIT,
 ) -> str:
-    """Return the hash of a first event: no head before it, its number and kind, and nothing spent."""
+    """Return the hash of a first event.
+
+    No head before it, its number and kind, and nothing spent.
+    """
     failing = amounts.split(" || ',' || ")[1]
     sums = f"{amounts} || ',0,' || ({pure_limit}) || ',0,' || {failing}"
     return (
@@ -406,7 +436,8 @@ ENTRUST = Operation(
         _Change(kind="create", after={}).written(":child")[1],
     ),
 )
-# To a child that exists. Its limits must stay within 64 bits as well, and what it has no limit for stays so.
+# To a child that exists. Its limits must stay within 64 bits as well, and what it has no limit for
+# stays so.
 _receive, _received = _Change(
     kind="receive",
     after={
@@ -419,42 +450,56 @@ GRANT = Operation(
     "grant_share",
     (
         f"{_GRANT_FITS}"
-        " AND EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child AND other.parent = :parent"
+        " AND EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child AND other.parent = "
+        ":parent"
         f" AND other.allowance <= {LARGEST} - :amount AND other.pure_limit <= {LARGEST} - :pure"
-        f" AND other.failing_limit <= {LARGEST} - :failing AND (other.pure_limit < 0) = (:impure = 1))",
+        f" AND other.failing_limit <= {LARGEST} - :failing AND (other.pure_limit < 0) = (:impure = "
+        "1))",
         _granted,
         f"{_receive} WHERE name = :child",
         _received,
     ),
     again=False,  # a second grant is a second grant
 )
-# Closes an account and makes another one, with the meter "renyi", that begins with all that was spent here:
-# as one charge that was drawn and settled in full, so that nothing of it ever returns.
+# Closes an account and makes another one, with the meter "renyi", that begins with all that was
+# spent here: as one charge that was drawn and settled in full, so that nothing of it ever returns.
 _close, _closed = _Change(
     kind="convert", amount="0", pure="0", failing="0", impure="0", after={"successor": ":child"}
 ).written(":account")
 _take, _taken = _Change(kind="reserve", charge=":charge", after=_TAKEN).written(":child")
-_draw_all, _all_drawn = _Change(kind="draw", charge=":charge", impure="0", after={}).written(":child")
-_settle_all, _all_settled = _Change(kind="settle", charge=":charge", impure="0", after={}).written(":child")
+_draw_all, _all_drawn = _Change(kind="draw", charge=":charge", impure="0", after={}).written(
+    ":child"
+)
+_settle_all, _all_settled = _Change(kind="settle", charge=":charge", impure="0", after={}).written(
+    ":child"
+)
 _NEW_LIMITS = "(:mostpure) || ',' || (:mostfailing) || ',' || (0)"
 CONVERT = Operation(
     "convert",
     (
         # Only if nothing has happened since the caller added up what was spent.
         f"{_close} WHERE name = :account AND head = :last AND successor = '' AND parent IS NULL"
-        " AND meter <> 'renyi' AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child)",
+        " AND meter <> 'renyi' AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = "
+        ":child)",
         _closed,
         f"INSERT INTO ~account (name, reading, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
-        " SELECT :child, reading, :meter, :epsilon, :delta, adjacency, unit, source, :alpha, :failures,"
+        " SELECT :child, reading, :meter, :epsilon, :delta, adjacency, unit, source, :alpha, "
+        ":failures,"
         " :most, 0, :mostpure, :mostfailing, 1, "
         + _first_event_hash(":meter", amount=":most", amounts=_NEW_LIMITS, pure_limit=":mostpure")
         + " FROM ~account WHERE name = :account",
         _Change(
-            kind="create", amount=":most", pure=":mostpure", failing=":mostfailing", impure="0", after={}
+            kind="create",
+            amount=":most",
+            pure=":mostpure",
+            failing=":mostfailing",
+            impure="0",
+            after={},
         ).written(":child")[1],
         # What does not fit breaks a rule of the table, and then nothing of all this has happened.
         f"{_take} WHERE name = :child",
-        "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws, settled,"
+        "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws, "
+        "settled,"
         " pure_reserved, pure_drawn, pure_settled, failing_reserved, failing_drawn, impure)"
         # Nobody has a key whose hash is empty.
         " SELECT :charge, name, number, :digest, '', 'settled', :amount, :amount, 1, :amount,"
@@ -470,8 +515,10 @@ OPERATIONS = (RESERVE, DRAW, SETTLE, VOID, KEEP, CREATE, ENTRUST, GRANT, CONVERT
 
 ACCOUNTS = "SELECT name FROM ~account"
 ACCOUNT = (
-    "SELECT name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number, head,"
-    f" alpha, failures, {', '.join(_SUMS)}, successor, {_READING} FROM ~account WHERE name = :account"
+    "SELECT name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, "
+    "number, head,"
+    f" alpha, failures, {', '.join(_SUMS)}, successor, {_READING} FROM ~account WHERE name = "
+    ":account"
 )
 CHILDREN = "SELECT name, allowance, pure_limit, failing_limit FROM ~account WHERE parent = :account"
 _SELECT_CHARGES = (
@@ -497,7 +544,10 @@ STATES = (
 )
 # What is kept is read one record at a time: it may be large.
 KEPT = "SELECT charge, part, digest FROM ~kept WHERE account = :account ORDER BY charge, part"
-SHEET = "SELECT form, digest, sheet FROM ~kept WHERE account = :account AND charge = :charge AND part = :part"
+SHEET = (
+    "SELECT form, digest, sheet FROM ~kept WHERE account = :account AND charge = :charge AND part "
+    "= :part"
+)
 HOW_MANY = "SELECT count(*) FROM ~event WHERE account = :account"
 # The body of an event holds a nonce, so this finds the one operation that wrote it.
 HAPPENED = "SELECT 1 FROM ~event WHERE account = :account AND body = :body"

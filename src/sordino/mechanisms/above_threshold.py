@@ -1,11 +1,10 @@
 """AboveThreshold: the position of the first answer that reaches a noisy threshold, and nothing else.
 
-Claim: e1 + 2 e2 for any answers, a loss in [-e2, e1 + e2] for monotone ones,
-in [-max(q e2, (1 - q) e1), q e1 + e2] for counts of records below rising edges less q for every record,
-with e1, e2 the rates times one unit of change [durfee2023, Cor. A.1, Lemmas B.1, B.2].
-Proof: docs/proofs/above-threshold.md.
-Noise: threshold and answers each one-sided geometric, of two rates, on the grid; long runs cost no draws.
-Floats: none after the answers are on the grid.
+Claim: e1 + 2 e2 for any answers, a loss in [-e2, e1 + e2] for monotone ones, in [-max(q e2, (1 - q)
+e1), q e1 + e2] for counts of records below rising edges less q for every record, with e1, e2 the
+rates times one unit of change [durfee2023, Cor. A.1, Lemmas B.1, B.2]. Proof:
+docs/proofs/above-threshold.md. Noise: threshold and answers each one-sided geometric, of two rates,
+on the grid; long runs cost no draws. Floats: none after the answers are on the grid.
 """
 
 from __future__ import annotations
@@ -50,11 +49,12 @@ class AboveThreshold(Mechanism):
     """Find the first of n private answers above a public threshold.
 
     It releases the position, or that there is none, and nothing else. `SparseVector` is for several
-    positives, for gaps, and for answers that come one at a time or after earlier verdicts (`open`): it does
-    not charge for what it does not find. This mechanism is for one position in a list that is complete. It
-    charges the same whether it finds one or not. For monotone answers it states the interval of its loss,
-    which composes for less than its epsilon. It costs less with `nested`, for counts below rising edges, such
-    as a quantile asks for. It has no stream: to find the first positive of a stream take `SparseVector`.
+    positives, for gaps, and for answers that come one at a time or after earlier verdicts (`open`):
+    it does not charge for what it does not find. This mechanism is for one position in a list that
+    is complete. It charges the same whether it finds one or not. For monotone answers it states the
+    interval of its loss, which composes for less than its epsilon. It costs less with `nested`, for
+    counts below rising edges, such as a quantile asks for. It has no stream: to find the first
+    positive of a stream take `SparseVector`.
 
     Raises
     ------
@@ -75,7 +75,8 @@ class AboveThreshold(Mechanism):
     ratio: Number = parameter(
         POSITIVE,
         (
-            "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the threshold "
+            "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the "
+            "threshold "
             "surer and the tests less so."
         ),
         default=1,
@@ -83,8 +84,10 @@ class AboveThreshold(Mechanism):
     nested: bool = parameter(
         TRUTH,
         (
-            "Say True if each unit adds to the answers from some place of the list on and nowhere before: "
-            "records below rising edges, counted. The statement is then about these counts, monotone under "
+            "Say True if each unit adds to the answers from some place of the list on and nowhere "
+            "before: "
+            "records below rising edges, counted. The statement is then about these counts, "
+            "monotone under "
             "add-remove with a step of its own."
         ),
         default=False,
@@ -92,16 +95,21 @@ class AboveThreshold(Mechanism):
     offset: Number | None = parameter(
         OrNone(PROPORTION),
         (
-            "With `nested`: in [0, 1], the share of a unit's count that has been subtracted from all "
-            "answers, as in counts less q times the number of records, which need a grid that knows q: "
+            "With `nested`: in [0, 1], the share of a unit's count that has been subtracted from "
+            "all "
+            "answers, as in counts less q times the number of records, which need a grid that "
+            "knows q: "
             "multiply all by the denominator of q. None: nothing, 0."
         ),
         default=None,
     )
     noise: Geometric = derived("The laws of the noise of answers and threshold, in steps.")
-    threshold_noise: Geometric = derived("The laws of the noise of answers and threshold, in steps.")
+    threshold_noise: Geometric = derived(
+        "The laws of the noise of answers and threshold, in steps."
+    )
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped, nested ones "
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped, "
+        "nested ones "
         "only from below: without a step of your own that is about 2^31 noise scales."
     )
     threshold_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
@@ -115,13 +123,15 @@ class AboveThreshold(Mechanism):
         name, sensitivity = "AboveThreshold", self.sensitivity
         budget, share = to_fraction(self.epsilon), to_fraction(self.ratio)
         q = _nested_offset(sensitivity, self.nested, self.offset)
-        # Each cost grows in proportion to both rates, so the cost for e2 = 1 tells which e2 the budget buys.
+        # Each cost grows in proportion to both rates, so the cost for e2 = 1 tells which e2 the
+        # budget buys.
         unit = budget / _scan_cost(share, Fraction(1), sensitivity, q).pure()  # e2, before rounding
         bound = to_fraction(sensitivity.bound)
         # Fine enough for the smaller of the two noise scales.
         step = step_for(sensitivity, (bound / (unit * max(share, Fraction(1)))) ** 2, name)
         moves = bound_in_steps(sensitivity, step, name)
-        # Rounded down where they need too many digits; what follows is stated for the rounded rates.
+        # Rounded down where they need too many digits; what follows is stated for the rounded
+        # rates.
         limit, rate = fit_rate(share * unit / moves, name), fit_rate(unit / moves, name)
         self._set(noise=Geometric(rate), threshold_noise=Geometric(limit), step=step)
         self._set(threshold_epsilon=moves * limit, answer_epsilon=moves * rate)
@@ -134,7 +144,8 @@ class AboveThreshold(Mechanism):
         Raises
         ------
         InvalidParameter
-            If the threshold is no finite number or lies beyond 2^52 steps, where answers are clamped.
+            If the threshold is no finite number or lies beyond 2^52 steps, where answers are
+            clamped.
         """
         cut = cut_at("AboveThreshold.threshold", self.threshold, Fraction(0), self.step)
         return ThresholdScan(cut.steps, self.threshold_noise, self.noise)
@@ -142,8 +153,9 @@ class AboveThreshold(Mechanism):
     def steps(self, answers: Any) -> Steps:
         """Return private answers as whole numbers of steps, shape (n,).
 
-        Nested ones are not clamped from above. At the clamp a unit would no longer move later answers, but
-        would still move those before them. The proof needs later answers to move at least as much.
+        Nested ones are not clamped from above. At the clamp a unit would no longer move later
+        answers, but would still move those before them. The proof needs later answers to move at
+        least as much.
 
         Raises
         ------
@@ -179,31 +191,43 @@ class AboveThreshold(Mechanism):
         return FirstAbove(index=found, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
 
-def _nested_offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fraction | None:
+def _nested_offset(
+    sensitivity: Sensitivity, nested: bool, offset: Number | None
+) -> Fraction | None:
     """Return the offset of nested counts, None for answers that are not nested."""
     name = "AboveThreshold"
     if not nested:
         if offset is not None:
-            raise InvalidParameter(f"{name}.offset must be None unless nested=True; got {shown(offset)}.")
+            raise InvalidParameter(
+                f"{name}.offset must be None unless nested=True; got {shown(offset)}."
+            )
         return None
     q = Fraction(0) if offset is None else Fraction(PROPORTION(f"{name}.offset", offset))
-    # Replacing a record moves only the counts between its two values: such counts are monotone, not nested.
-    if sensitivity.adjacency != "add-remove" or not sensitivity.monotone or sensitivity.step is None:
+    # Replacing a record moves only the counts between its two values: such counts are monotone, not
+    # nested.
+    if (
+        sensitivity.adjacency != "add-remove"
+        or not sensitivity.monotone
+        or sensitivity.step is None
+    ):
         raise InvalidParameter(
-            f"{name}.sensitivity must be monotone under add-remove, with a step that the answers are "
+            f"{name}.sensitivity must be monotone under add-remove, with a step that the answers "
+            "are "
             "multiples of, such as COUNTING, where nested=True: it is about the counts themselves."
         )
     # How many steps one unit adds to a count.
     whole = FINITE("bound", sensitivity.bound) / FINITE("step", sensitivity.step)
     if q and whole.denominator > 1:
         raise InvalidParameter(
-            f"{name}.sensitivity must have a bound that is a whole number of steps where an offset is given; "
+            f"{name}.sensitivity must have a bound that is a whole number of steps where an offset "
+            "is given; "
             f"got {shown(sensitivity.bound)} and a step of {shown(sensitivity.step)}."
         )
     # What is subtracted must keep the answers on the grid: the proof does not cover rounding.
     if (q * whole).denominator > 1:
         raise InvalidParameter(
-            f"{name}.offset must be a whole number of steps for each unit: offset times bound, over step; "
+            f"{name}.offset must be a whole number of steps for each unit: offset times bound, "
+            "over step; "
             f"got {shown(q)}. Multiply answers, threshold and bound by {q.denominator}."
         )
     return q
@@ -238,7 +262,8 @@ def _claim_tight(
 
 CLAIMS = (
     _claim_tight(
-        "The position is private for e1 + 2 e2: the threshold once, the answer that reaches it twice.",
+        "The position is private for e1 + 2 e2: the threshold once, the answer that reaches it "
+        "twice.",
         "durfee2023, Cor. A.1",
         (AboveThreshold(threshold=0, epsilon=3, sensitivity=EITHER_WAY), (0, 0), (1, -1)),
         (AboveThreshold(threshold=0, epsilon=2, sensitivity=EITHER_WAY, ratio=3), (0, 0), (1, -1)),
@@ -250,7 +275,8 @@ CLAIMS = (
         (AboveThreshold(threshold=0, epsilon=1.5, sensitivity=COUNTING, ratio=0.5), (0, 0), (1, 0)),
     ),
     _claim_tight(
-        "For counts below rising edges under add-remove its loss lies in [-e1, e2] or the mirror image.",
+        "For counts below rising edges under add-remove its loss lies in [-e1, e2] or the mirror "
+        "image.",
         "durfee2023, Lemma B.2",
         (AboveThreshold(threshold=1, epsilon=1, sensitivity=COUNTING, nested=True), (0,), (1,)),
         (
@@ -260,23 +286,33 @@ CLAIMS = (
         ),
     ),
     _claim_tight(
-        "For such counts less q for every record it lies in [-max(q e2, (1 - q) e1), q e1 + e2] or the "
+        "For such counts less q for every record it lies in [-max(q e2, (1 - q) e1), q e1 + e2] or "
+        "the "
         "mirror image.",
         "durfee2023, Lemma B.1",
         (
-            AboveThreshold(threshold=4, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=0.5),
+            AboveThreshold(
+                threshold=4, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=0.5
+            ),
             (5, 0),
             (3, 2),
         ),
         (
             AboveThreshold(
-                threshold=0, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, ratio=4, offset=0.25
+                threshold=0,
+                epsilon=3,
+                sensitivity=_COUNTS_IN_FOURTHS,
+                nested=True,
+                ratio=4,
+                offset=0.25,
             ),
             (0, 0),
             (3, 3),
         ),
         (
-            AboveThreshold(threshold=1, epsilon=2, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=1),
+            AboveThreshold(
+                threshold=1, epsilon=2, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=1
+            ),
             (4, 0),
             (0, 0),
         ),

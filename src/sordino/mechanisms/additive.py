@@ -1,11 +1,9 @@
 """The Laplace and the Gaussian mechanism: numbers with discrete noise that is drawn exactly.
 
-Claim: epsilon-differentially private for an L1 bound; rho-zCDP for an L2 bound
-[ghosh2012; canonne2020, Thm 4].
-Proof: docs/proofs/additive.md.
-Noise: discrete Laplace of rate epsilon/bound, discrete Gaussian of rate rho/bound^2, a step.
-Floats: none after the answers are on the grid; the released float is the whole number of steps times a power
-of two.
+Claim: epsilon-differentially private for an L1 bound; rho-zCDP for an L2 bound [ghosh2012;
+canonne2020, Thm 4]. Proof: docs/proofs/additive.md. Noise: discrete Laplace of rate epsilon/bound,
+discrete Gaussian of rate rho/bound^2, a step. Floats: none after the answers are on the grid; the
+released float is the whole number of steps times a power of two.
 """
 
 from __future__ import annotations
@@ -57,10 +55,11 @@ class AddsNoise:
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
 
-        No answer is refused, because that would tell what it is: NaN, -inf and what is no number become the
-        lowest value, -2^52 steps, and +inf the largest, 2^52 steps. A reader sees a number there that no real
-        answer has (around 4.5e15 times `step`), and knows that the answer was none or far too large: sort
-        such answers out before, by a rule that looks at one person alone.
+        No answer is refused, because that would tell what it is: NaN, -inf and what is no number
+        become the lowest value, -2^52 steps, and +inf the largest, 2^52 steps. A reader sees a
+        number there that no real answer has (around 4.5e15 times `step`), and knows that the answer
+        was none or far too large: sort such answers out before, by a rule that looks at one person
+        alone.
 
         Raises
         ------
@@ -74,7 +73,11 @@ class AddsNoise:
         noisy = from_steps(rules.play(steps.reshape(-1), steps.size, entropy), self.step)
         # The same whatever the answers are: it tells nothing about them.
         error = math.sqrt(self.noise.variance) * float(self.step)
-        common: dict[str, Any] = {"mechanism": self, "cost": self.cost, "simulated": entropy.simulated}
+        common: dict[str, Any] = {
+            "mechanism": self,
+            "cost": self.cost,
+            "simulated": entropy.simulated,
+        }
         if steps.ndim == 0:
             return Value(value=float(noisy[0]), standard_error=error, **common)
         return Values(values=noisy, standard_error=error, **common)
@@ -87,11 +90,15 @@ class AddsNoise:
         def draws(n: int) -> Draws:
             # Several numbers are one release: the statement must bound how far they move together.
             whole_vector(self.sensitivity, self.norm, n, owner)
-            # Independent noise on each number, so that the losses (or divergences) of the numbers add up.
+            # Independent noise on each number, so that the losses (or divergences) of the numbers
+            # add up.
             return ((self.noise, n),)
 
         return Rules(
-            draws=draws, steps=lambda answers: to_steps(answers, self.step, owner), decide=decide, added=True
+            draws=draws,
+            steps=lambda answers: to_steps(answers, self.step, owner),
+            decide=decide,
+            added=True,
         )
 
 
@@ -120,15 +127,18 @@ class LaplaceMechanism(AddsNoise, Mechanism):
     noise: DiscreteLaplace = derived("The law of the noise on each answer, in steps.")
     step: Fraction = derived(STEP_MEANS)
     cost: Pure | RDP = derived(
-        "What a release spends: a pure epsilon, the bound times the rate, exactly, at most epsilon. If "
-        "answers move by several steps it is `RDP(laplace=, laplace_steps=)`, which has the Rényi curve of "
+        "What a release spends: a pure epsilon, the bound times the rate, exactly, at most "
+        "epsilon. If "
+        "answers move by several steps it is `RDP(laplace=, laplace_steps=)`, which has the Rényi "
+        "curve of "
         "the noise, too."
     )
 
     def derive(self) -> None:
         """Set the grid, the noise and the cost."""
         epsilon = to_fraction(self.epsilon)
-        # The scale of the noise, in the unit of the answers; its square chooses how fine the grid is.
+        # The scale of the noise, in the unit of the answers; its square chooses how fine the grid
+        # is.
         scale = to_fraction(self.sensitivity.bound) / epsilon
         step = step_for(self.sensitivity, scale**2, "LaplaceMechanism")
         bound = bound_in_steps(self.sensitivity, step, "LaplaceMechanism")
@@ -162,7 +172,9 @@ class GaussianMechanism(AddsNoise, Mechanism):
     )
     noise: DiscreteGaussian = derived("The law of the noise on each answer, in steps.")
     step: Fraction = derived(STEP_MEANS)
-    cost: ZCDP = derived("What a release spends: the squared bound times the rate, exactly; at most rho.")
+    cost: ZCDP = derived(
+        "What a release spends: the squared bound times the rate, exactly; at most rho."
+    )
 
     def derive(self) -> None:
         """Set the grid, the noise and the cost."""
@@ -177,9 +189,12 @@ class GaussianMechanism(AddsNoise, Mechanism):
 
 
 def cost_of_laplace(rate: Fraction, bound: Fraction) -> Pure | RDP:
-    """Return the cost of discrete Laplace noise of a rate a step; `bound` is the L1 sensitivity in steps."""
-    # With one step the noise is randomized response: a pure epsilon says it all. A bound between two steps
-    # has no grid on which it is whole.
+    """Return the cost of discrete Laplace noise of a rate a step.
+
+    `bound` is the L1 sensitivity in steps.
+    """
+    # With one step the noise is randomized response: a pure epsilon says it all. A bound between
+    # two steps has no grid on which it is whole.
     if bound <= 1 or bound.denominator > 1 or bound > _MOST_STEPS:
         return Pure(epsilon=bound * rate)
     return RDP(laplace=bound * rate, laplace_steps=bound.numerator)
@@ -194,7 +209,9 @@ def decide(steps: NDArray[np.int64], noise: Steps) -> Steps:
 
 
 # Answers between two steps: a bound of a step and a half counts as two.
-_ADDITIVE_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
+_ADDITIVE_OFF_GRID = Sensitivity(
+    bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1
+)
 CLAIMS = (
     Claim(
         name="LaplaceMechanism",
@@ -210,26 +227,39 @@ CLAIMS = (
             (LaplaceMechanism(epsilon=3, sensitivity=EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
             (LaplaceMechanism(epsilon=1, sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
             # A rate with too many digits is rounded down, and the cost is that of the rounded one.
-            (LaplaceMechanism(epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING), (0,), (1,)),
+            (
+                LaplaceMechanism(epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING),
+                (0,),
+                (1,),
+            ),
         ),
         tight=True,
     ),
     Claim(
         name="GaussianMechanism",
         statement=(
-            "Discrete Gaussian noise of rate rho/bound^2 makes answers of L2 sensitivity bound rho-zCDP."
+            "Discrete Gaussian noise of rate rho/bound^2 makes answers of L2 sensitivity bound "
+            "rho-zCDP."
         ),
         references=("canonne2020, Thm 4",),
         proof="additive.md",
         neighbours=(
             (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING), (0,), (1,)),
-            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING.over(2, "l2")), (0, 0), (1, 1)),
+            (
+                GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING.over(2, "l2")),
+                (0, 0),
+                (1, 1),
+            ),
             (
                 GaussianMechanism(rho=Fraction(1, 2), sensitivity=EITHER_WAY.over(2, "l2")),
                 (0, 0),
                 (1, -1),
             ),
-            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
+            (
+                GaussianMechanism(rho=Fraction(1, 2), sensitivity=_ADDITIVE_OFF_GRID),
+                (0.75,),
+                (2.25,),
+            ),
         ),
         tight=True,
     ),

@@ -2,9 +2,9 @@
 
 A mechanism has public parameters, which are declared once, and a cost that follows from them.
 
-Claim: none of its own. The rate of a selection: two answers move apart by at most `spread` steps between
-neighbors, and spread times rate is at most the budget. Proof: docs/proofs/grid.md.
-Floats: none.
+Claim: none of its own. The rate of a selection: two answers move apart by at most `spread` steps
+between neighbors, and spread times rate is at most the budget. Proof: docs/proofs/grid.md. Floats:
+none.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Mechanism(Declared):
     Attributes
     ----------
     exact : bool
-        True if the law that the audit enumerates is the law that is sampled; False where the guarantee holds
-        in ideal arithmetic only.
+        True if the law that the audit enumerates is the law that is sampled; False where the
+        guarantee holds in ideal arithmetic only.
     """
 
     exact: ClassVar[bool] = True
 
 
-# ---- how a release is made -------------------------------------------------------------------------------
+# ---- how a release is made -----------------------------------------------------------------------
 
 Draws = tuple[tuple[Sampler, int], ...]
 """Independent laws, each with how many draws of it a release takes at most."""
@@ -62,18 +62,18 @@ class Rules:
     Attributes
     ----------
     draws : callable
-        Takes the public number of answers (of items, with a domain); returns what is drawn. It refuses a
-        number that the sensitivity statement does not cover.
+        Takes the public number of answers (of items, with a domain); returns what is drawn. It
+        refuses a number that the sensitivity statement does not cover.
     steps : callable
-        Takes the answers, and where there is a domain their positions; returns what the noise is applied to,
-        in whole steps.
+        Takes the answers, and where there is a domain their positions; returns what the noise is
+        applied to, in whole steps.
     decide : callable
-        Takes what `steps` returned and an array of noise for each of `draws`: shape (times,) for one release,
-        (N, times) for N of them. Returns what is decided, an array or a tuple of arrays, with one row for
-        each release.
+        Takes what `steps` returned and an array of noise for each of `draws`: shape (times,) for
+        one release, (N, times) for N of them. Returns what is decided, an array or a tuple of
+        arrays, with one row for each release.
     walks : bool
-        Whether later draws depend on earlier ones. Then `decide` takes what `steps` returned, the entropy,
-        and the laws: it draws as it goes, and returns what is decided of one release.
+        Whether later draws depend on earlier ones. Then `decide` takes what `steps` returned, the
+        entropy, and the laws: it draws as it goes, and returns what is decided of one release.
     written : callable
         Turns what was decided into whole numbers, from which everything that is released follows.
     added : bool
@@ -95,14 +95,15 @@ class Rules:
 
     def play(self, steps: Any, n: int, entropy: Entropy) -> Any:
         """Return what is decided about `n` answers, given as `steps` returned them, with fresh noise."""
-        # First of all, so that a number of answers that is not covered is refused before anything is drawn.
+        # First of all, so that a number of answers that is not covered is refused before anything
+        # is drawn.
         draws = self.draws(n)
         if self.walks:
             return self.decide(steps, entropy, *(law for law, _ in draws))
         return self.decide(steps, *(law.sample(times, entropy) for law, times in draws))
 
 
-# ---- one of many ------------------------------------------------------------------------------------------
+# ---- one of many ---------------------------------------------------------------------------------
 
 
 class SelectsOne:
@@ -130,12 +131,15 @@ class SelectsOne:
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least one number, or of as many as the mechanism says.
+            If the answers are not a list of at least one number, or of as many as the mechanism
+            says.
         """
         fresh_entropy(entropy, f"{type(self).__name__}.release")
         index, lead = self._select(self._read(answers), entropy)
         gap = None if lead is None else float(from_steps(lead, self.step))
-        return Choice(index=index, gap=gap, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+        return Choice(
+            index=index, gap=gap, mechanism=self, cost=self.cost, simulated=entropy.simulated
+        )
 
     def _read(self, answers: Any) -> NDArray[np.int64]:
         """Return private answers as whole numbers, shape (n,)."""
@@ -146,7 +150,7 @@ class SelectsOne:
         """Return the place that is selected, and its lead in steps where that is released."""
 
 
-# ---- parameters that many mechanisms have ----------------------------------------------------------------
+# ---- parameters that many mechanisms have --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +163,14 @@ class _StatementCheck:
     def __call__(self, name: str, value: Any, /) -> Sensitivity:
         if not isinstance(value, Sensitivity):
             raise InvalidParameter(
-                f"{name} must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; got "
+                f"{name} must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; "
+                "got "
                 f"{shown(value)}."
             )
         if self.each and value.norm != "each":
             raise InvalidParameter(
-                f"{name} must be a statement about each answer (norm 'each'); got norm {value.norm!r}."
+                f"{name} must be a statement about each answer (norm 'each'); got norm "
+                f"{value.norm!r}."
             )
         return value
 
@@ -195,10 +201,12 @@ ANY_STATEMENT = _StatementCheck("Sensitivity", each=False)
 EACH_ANSWER = _StatementCheck("Sensitivity", each=True)
 EACH_ANSWER_MEANS = 'A statement about each answer (norm "each"), such as `COUNTING`.'
 DOMAIN_MEANS = (
-    "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+    "Public number of items. If given, `release` takes only the answers that are not 0, with "
+    "their positions."
 )
 STEP_MEANS = (
-    "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of "
+    "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without "
+    "a step of "
     "your own that is about 2^31 noise scales."
 )
 
@@ -223,7 +231,8 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
         return
     if sensitivity.norm != norm:
         raise InvalidParameter(
-            f"{owner} releases {n} answers together only under a statement about their {norm.upper()} norm; "
+            f"{owner} releases {n} answers together only under a statement about their "
+            f"{norm.upper()} norm; "
             f"got norm {sensitivity.norm!r}. If each answer moves by at most the bound, use "
             f"sensitivity.over({n}, {norm!r})."
         )
@@ -232,10 +241,12 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
             f"{owner} was given a statement about {sensitivity.size} answers; got {n}. Use "
             f"sensitivity.over({n}, {norm!r})."
         )
-    # Rounding can add a step to the move of each answer, so the bound of the vector depends on their number.
+    # Rounding can add a step to the move of each answer, so the bound of the vector depends on
+    # their number.
     if sensitivity.step is None and sensitivity.size is None:
         raise InvalidParameter(
-            f"{owner} needs to know how many answers are rounded to the grid: give Sensitivity(size={n}) or "
+            f"{owner} needs to know how many answers are rounded to the grid: give "
+            f"Sensitivity(size={n}) or "
             "a step that the answers are multiples of."
         )
 
@@ -243,9 +254,10 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
 def moves_together(sensitivity: Sensitivity, step: Fraction, lifted: Fraction) -> Fraction:
     """Return by how much two-sided noise must move for the same release, in steps, all noise together.
 
-    A proof lifts the noise of a few answers by `lifted` steps together. Or the noise of each answer makes up
-    for what that answer moves: then all noisy answers stay as they are, and the noise moves by as much as the
-    answers do. The smaller one counts: docs/proofs/noisy-top-k.md, "Two alignments".
+    A proof lifts the noise of a few answers by `lifted` steps together. Or the noise of each answer
+    makes up for what that answer moves: then all noisy answers stay as they are, and the noise
+    moves by as much as the answers do. The smaller one counts: docs/proofs/noisy-top-k.md, "Two
+    alignments".
     """
     return lifted if sensitivity.l1 is None else min(lifted, to_fraction(sensitivity.l1) / step)
 
@@ -265,8 +277,10 @@ def choice_rate(
     # The noise has the scale spread/budget: its square chooses how fine the grid is.
     step = step_for(sensitivity, (sensitivity.spread / budget) ** 2, owner)
     bound = bound_in_steps(sensitivity, step, owner)
-    # Answers that all move in one direction move apart by at most the bound, others by twice the bound.
+    # Answers that all move in one direction move apart by at most the bound, others by twice the
+    # bound.
     spread = bound if sensitivity.monotone else 2 * bound
     rate = fit_rate(budget / spread, owner)
-    # The cost is that of the rate that is sampled: after rounding it may be a little less than the budget.
+    # The cost is that of the rate that is sampled: after rounding it may be a little less than the
+    # budget.
     return step, rate, spread * rate

@@ -2,12 +2,11 @@
 
 Its noise has a base and a bump over the value, both whole weights on a fixed grid.
 
-Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the
-value, exactly [zhang2024, made private, exact and optimal; wang2019; duchi2018].
-Proof: docs/proofs/composite.md.
-Noise: one uniform number rounds the value to a grid; one below the total weight of a table of whole weights
-chooses the output, in a mixture after a coin.
-Floats: none before the release, which is one of a public list of floats.
+Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a
+release is the value, exactly [zhang2024, made private, exact and optimal; wang2019; duchi2018].
+Proof: docs/proofs/composite.md. Noise: one uniform number rounds the value to a grid; one below the
+total weight of a table of whole weights chooses the output, in a mixture after a coin. Floats: none
+before the release, which is one of a public list of floats.
 """
 
 from __future__ import annotations
@@ -22,7 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import PROPORTION, Constraint, Number, OrNone, accept_if, one_of, shown, to_fraction
+from sordino.constraints import (
+    PROPORTION,
+    Constraint,
+    Number,
+    OrNone,
+    accept_if,
+    one_of,
+    shown,
+    to_fraction,
+)
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import Entropy
@@ -59,12 +67,18 @@ TUNED = Constraint(
     ("best", -1, 2, math.nan, None),
 )
 WIDTH = Constraint(
-    "a number in (0, 2)", accept_if(lambda number: 0 < number < 2), (1, 0.5), (0, 2, -1, math.nan, "1")
+    "a number in (0, 2)",
+    accept_if(lambda number: 0 < number < 2),
+    (1, 0.5),
+    (0, 2, -1, math.nan, "1"),
 )
 # The hump of a quartic base, unless another one is given.
 _DEFAULT_HUMP = Fraction(11, 10)
 HUMP = Constraint(
-    "a number in [1, 16]", accept_if(lambda number: 1 <= number <= 16), (1, 1.5), (0.5, 17, math.nan, "1")
+    "a number in [1, 16]",
+    accept_if(lambda number: 1 <= number <= 16),
+    (1, 1.5),
+    (0.5, 17, math.nan, "1"),
 )
 
 
@@ -72,16 +86,16 @@ HUMP = Constraint(
 class CompositeMechanism(RangeMechanism):
     """Release one number that may be anything between two public ends: bounded, unbiased and private.
 
-    That is local privacy: each person reports one value of a public range. It also fits a query in the middle
-    whose answer one unit can move from one end to the other. Where a unit moves the answer by less than that,
-    `FoldedMechanism` is far more accurate; composite noise scaled to the sensitivity alone, as it was
-    published, is not private there.
+    That is local privacy: each person reports one value of a public range. It also fits a query in
+    the middle whose answer one unit can move from one end to the other. Where a unit moves the
+    answer by less than that, `FoldedMechanism` is far more accurate; composite noise scaled to the
+    sensitivity alone, as it was published, is not private there.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, `upper` is not above `lower`, or the statement is
-        about a smaller move.
+        If a parameter does not satisfy its constraint, `upper` is not above `lower`, or the
+        statement is about a smaller move.
 
     Examples
     --------
@@ -98,7 +112,8 @@ class CompositeMechanism(RangeMechanism):
     activation: Literal["rectangle", "sine", "triangle", "mixture"] = parameter(
         one_of("rectangle", "sine", "triangle", "mixture"),
         (
-            'The bump over the value. "rectangle" is the best of the three at every value; "mixture" adds '
+            'The bump over the value. "rectangle" is the best of the three at every value; '
+            '"mixture" adds '
             "two far points with the probability that makes the worst variance least."
         ),
         default="rectangle",
@@ -106,7 +121,8 @@ class CompositeMechanism(RangeMechanism):
     base: Literal["constant", "quartic"] = parameter(
         one_of("constant", "quartic"),
         (
-            'What lies under the bump. "quartic" is there to be compared with: its variance was larger '
+            'What lies under the bump. "quartic" is there to be compared with: its variance '
+            "was larger "
             "wherever it was tried."
         ),
         default="constant",
@@ -114,14 +130,18 @@ class CompositeMechanism(RangeMechanism):
     tuned_for: str | Number = parameter(
         TUNED,
         (
-            "Where the variance is to be least: in the middle of the range, at its worst, on average over "
-            "the range, or on average over values with this mean of t², in [0, 1], t their distance from the "
+            "Where the variance is to be least: in the middle of the range, at its worst, on "
+            "average over "
+            "the range, or on average over values with this mean of t², in [0, 1], t their "
+            "distance from the "
             "middle in halves of the range."
         ),
         default="worst",
     )
     width: Number | None = parameter(
-        OrNone(WIDTH), "Width of the bump where outputs are 2 wide, instead of the best one.", default=None
+        OrNone(WIDTH),
+        "Width of the bump where outputs are 2 wide, instead of the best one.",
+        default=None,
     )
     hump: Number | None = parameter(
         OrNone(HUMP),
@@ -130,7 +150,8 @@ class CompositeMechanism(RangeMechanism):
     )
     sensitivity: Sensitivity | None = parameter(
         OrNone(ANY_STATEMENT),
-        "A statement to be held against the range: it is refused if its bound is below `upper - lower`.",
+        "A statement to be held against the range: it is refused if its bound is below `upper - "
+        "lower`.",
         default=None,
     )
     noise: CompositeNoise = derived("The whole weights, on the grid.")
@@ -141,10 +162,13 @@ class CompositeMechanism(RangeMechanism):
         check_range(self.lower, self.upper, self.sensitivity, "CompositeMechanism")
         if self.base == "constant" and self.hump is not None:
             raise InvalidParameter(
-                f"CompositeMechanism.hump must be None with a constant base; got {shown(self.hump)}."
+                "CompositeMechanism.hump must be None with a constant base; got "
+                f"{shown(self.hump)}."
             )
         if self.base == "quartic" and self.activation == "mixture":
-            raise InvalidParameter("CompositeMechanism.base must be 'constant' in a mixture; got 'quartic'.")
+            raise InvalidParameter(
+                "CompositeMechanism.base must be 'constant' in a mixture; got 'quartic'."
+            )
         quartic = _DEFAULT_HUMP if self.hump is None else to_fraction(self.hump)
         budget = to_fraction(self.epsilon)
         noise = designed(
@@ -163,20 +187,21 @@ class CompositeMechanism(RangeMechanism):
     def parameters(self) -> dict[str, float]:
         """What the density looks like where outputs are 2 wide.
 
-        `width` and `height` of the bump, `center` and `floor` of the base, `mass` of the bump; `H1` and `H2`,
-        the rates of [zhang2024] in the middle; `share`, the probability of base and bump in a mixture.
+        `width` and `height` of the bump, `center` and `floor` of the base, `mass` of the bump; `H1`
+        and `H2`, the rates of [zhang2024] in the middle; `share`, the probability of base and bump
+        in a mixture.
         """
         return self.noise.shape
 
 
-# ---- noise of the functions ------------------------------------------------------------------------------
-# Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far points, all
-# weights whole.
+# ---- noise of the functions ----------------------------------------------------------------------
+# Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far
+# points, all weights whole.
 #
-# Claim: between any two inputs no output's probability changes by more than the factor peak/floor <=
-# e^epsilon, and the mean of an output is the input, exactly. Proof: docs/proofs/composite.md, "On the grid"
-# and "Mixtures".
-# Floats: they choose width and share, which are public parameters, before anything becomes a whole number.
+# Claim: between any two inputs no output's probability changes by more than the factor peak/floor
+# <= e^epsilon, and the mean of an output is the input, exactly. Proof: docs/proofs/composite.md,
+# "On the grid" and "Mixtures". Floats: they choose width and share, which are public parameters,
+# before anything becomes a whole number.
 
 
 REACH = 1000
@@ -235,17 +260,19 @@ class CompositeNoise:
         return (
             near
             if self.share == 1
-            else near + [(1 - self.share) * weight / self.far.total for weight in self.far.weights(c)]
+            else near
+            + [(1 - self.share) * weight / self.far.total for weight in self.far.weights(c)]
         )
 
     def variance(self, square: Fraction, rounding: Fraction = Fraction(0)) -> Fraction:
         """Return the variance for an input with this square, in cells squared.
 
-        With `rounding` it is that of a place with this square, rounded to an input at random with that
-        variance.
+        With `rounding` it is that of a place with this square, rounded to an input at random with
+        that variance.
         """
         gain = self.bump.gain
-        # The second moment of an output rises with the square of the input: "Variance" on the proof page.
+        # The second moment of an output rises with the square of the input: "Variance" on the proof
+        # page.
         near = self.bump.spread / gain**2 + (1 / gain - 1) * (square + rounding)
         far = 1 / self.far.gain**2 - (square + rounding)
         return self.share * near + (1 - self.share) * far + rounding
@@ -261,7 +288,8 @@ class CompositeNoise:
     @property
     def largest_variance(self) -> Fraction:
         """The largest variance over the whole range."""
-        # The variance of an input is linear in its square, so it is largest next to the middle or to an end.
+        # The variance of an input is linear in its square, so it is largest next to the middle or
+        # to an end.
         places = (0, self.inputs - 1)
         return max(
             largest_between(self.variance(Fraction(c**2)), self.variance(Fraction((c + 1) ** 2)))
@@ -344,7 +372,9 @@ def designed(
         reach=REACH, width=int(widths[place]), floor=floor, peak=peak, activation=shape, hump=hump
     )
     # Rounded down to a side of the coin: what is stated is what is drawn.
-    return CompositeNoise(bump=bump, share=Fraction(math.floor(share * (1 << _COIN_BITS)), 1 << _COIN_BITS))
+    return CompositeNoise(
+        bump=bump, share=Fraction(math.floor(share * (1 << _COIN_BITS)), 1 << _COIN_BITS)
+    )
 
 
 def _odd_width(width: Fraction) -> int:
@@ -353,7 +383,10 @@ def _odd_width(width: Fraction) -> int:
 
 
 def _floor_and_peak(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
-    """Return the least and the largest weight: whole numbers whose ratio is next to e^epsilon, from below."""
+    """Return the least and the largest weight.
+
+    Whole numbers whose ratio is next to e^epsilon, from below.
+    """
     down, _ = contexts(_RATIO_DECIMALS)
     # Rounded down from an upper bound of e^-epsilon, so it is at most e^epsilon for certain.
     ratio = Fraction(down.divide(1, exp_bounds(epsilon, _RATIO_DECIMALS)[1]))
@@ -363,20 +396,20 @@ def _floor_and_peak(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
     # Rounding to whole weights may cost no more than a thousandth of epsilon.
     if math.log1p((peak - floor) / floor) < KEPT * epsilon:
         raise InvalidParameter(
-            f"CompositeMechanism.epsilon must be so large that whole weights below 2^{_WEIGHT_BITS} can tell "
+            "CompositeMechanism.epsilon must be so large that whole weights below "
+            f"2^{_WEIGHT_BITS} can tell "
             f"inputs apart, about 1e-10; got {float(epsilon):.3g}. Raise epsilon."
         )
     return floor, peak
 
 
-# ---- the search for the best function --------------------------------------------------------------------
-# The width of the bump, and the share of a mixture, with the least variance: closed forms, tried for all
-# widths of the grid.
+# ---- the search for the best function ------------------------------------------------------------
+# The width of the bump, and the share of a mixture, with the least variance: closed forms, tried
+# for all widths of the grid.
 #
-# Claim: `variances` is the variance of a composite mechanism in the limit of a fine grid.
-# Proof: docs/proofs/composite.md, "Variance".
-# Floats: throughout. They choose public parameters; the guarantee and the variance of what is chosen are
-# computed in whole numbers.
+# Claim: `variances` is the variance of a composite mechanism in the limit of a fine grid. Proof:
+# docs/proofs/composite.md, "Variance". Floats: throughout. They choose public parameters; the
+# guarantee and the variance of what is chosen are computed in whole numbers.
 
 
 Floats = NDArray[np.float64]
@@ -431,7 +464,9 @@ def objective(of: Parabola, tuned_for: float | None) -> Floats:
     return of.at_center + tuned_for * of.slope
 
 
-def best_width(activation: str, hump: float, epsilon: float, tuned_for: float | None, m: Floats) -> int:
+def best_width(
+    activation: str, hump: float, epsilon: float, tuned_for: float | None, m: Floats
+) -> int:
     """Return the position in `m` of the best width."""
     return int(np.argmin(objective(variances(activation, hump, epsilon, m), tuned_for)))
 
@@ -439,8 +474,8 @@ def best_width(activation: str, hump: float, epsilon: float, tuned_for: float | 
 def best_mixture(epsilon: float, tuned_for: float | None, m: Floats) -> tuple[int, float]:
     """Return the position in `m` of the best width, and the share of the rectangle.
 
-    The objective is linear in the share on either side of the one at which the variance has no slope. So the
-    best share is that one, 0 or 1.
+    The objective is linear in the share on either side of the one at which the variance has no
+    slope. So the best share is that one, 0 or 1.
     """
     one, other = variances("rectangle", 1.0, epsilon, m), two_points(epsilon, m)
     # The last of the three is the share at which the variance is the same for every input.

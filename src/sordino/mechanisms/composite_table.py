@@ -1,15 +1,13 @@
 """The composite mechanism with a table of weights that a linear program finds.
 
-Like `CompositeMechanism` it releases one number from a public range without bias, within a wider public
-range.
+Like `CompositeMechanism` it releases one number from a public range without bias, within a wider
+public range.
 
-Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the
-value, exactly.
-Proof: docs/proofs/composite-table.md.
-Noise: one uniform number rounds the value to one of a few inputs; one below the total weight chooses the
-output.
-Floats: none before the release, which is one of a public list of floats; the program that proposes the table
-is solved in floats.
+Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a
+release is the value, exactly. Proof: docs/proofs/composite-table.md. Noise: one uniform number
+rounds the value to one of a few inputs; one below the total weight chooses the output. Floats: none
+before the release, which is one of a public list of floats; the program that proposes the table is
+solved in floats.
 """
 
 from __future__ import annotations
@@ -56,10 +54,11 @@ INPUTS = Constraint(
 class CompositeTable(RangeMechanism):
     """Release one number that may be anything between two public ends, with little variance.
 
-    At the worst value the variance is nearly the least that is possible. It is used as `CompositeMechanism`,
-    and private in the same cases. Values are rounded at random to a few inputs first. Its law has no formula:
-    a linear program proposes whole weights, which are checked in whole numbers. That takes some tenths of a
-    second at the first use of each epsilon, and scipy (`pip install 'sordino[tables]'`).
+    At the worst value the variance is nearly the least that is possible. It is used as
+    `CompositeMechanism`, and private in the same cases. Values are rounded at random to a few
+    inputs first. Its law has no formula: a linear program proposes whole weights, which are checked
+    in whole numbers. That takes some tenths of a second at the first use of each epsilon, and scipy
+    (`pip install 'sordino[tables]'`).
 
     Raises
     ------
@@ -78,8 +77,10 @@ class CompositeTable(RangeMechanism):
     inputs: Literal[5, 9] = parameter(
         INPUTS,
         (
-            "To how many values of the range a value is rounded at random, the ends among them. With 5, and "
-            'an epsilon above 3.3, a mixture (`CompositeMechanism(activation="mixture")`) has less variance.'
+            "To how many values of the range a value is rounded at random, the ends among them. "
+            "With 5, and "
+            'an epsilon above 3.3, a mixture (`CompositeMechanism(activation="mixture")`) has '
+            "less variance."
         ),
         default=9,
     )
@@ -110,14 +111,14 @@ class CompositeTable(RangeMechanism):
         }
 
 
-# ---- the noise of a table --------------------------------------------------------------------------------
-# Composite noise without a formula: for each of a few inputs the weights that a linear program finds best,
-# made whole and checked.
+# ---- the noise of a table ------------------------------------------------------------------------
+# Composite noise without a formula: for each of a few inputs the weights that a linear program
+# finds best, made whole and checked.
 #
-# Claim: between any two inputs no output's probability changes by more than the factor e^epsilon, and the
-# mean of an output is the input, exactly: `checked` computes both in whole numbers before a table is used.
-# Proof: docs/proofs/composite-table.md.
-# Floats: the program is solved in floats; what it finds is a proposal.
+# Claim: between any two inputs no output's probability changes by more than the factor e^epsilon,
+# and the mean of an output is the input, exactly: `checked` computes both in whole numbers before a
+# table is used. Proof: docs/proofs/composite-table.md. Floats: the program is solved in floats;
+# what it finds is a proposal.
 
 
 Floats = NDArray[np.float64]
@@ -127,7 +128,9 @@ _TABLE_BITS = 40
 _TABLE_DECIMALS = 60
 _TABLE_SLACK = 1.05e-4  # share of epsilon that is left for rounding to whole weights
 _PARTS_OF_A_CELL = (0.0, 0.25, 0.5, 0.75)
-_REACH_FACTORS = np.linspace(1.01, 3, 24)  # of the largest output, in units of the least one that is possible
+_REACH_FACTORS = np.linspace(
+    1.01, 3, 24
+)  # of the largest output, in units of the least one that is possible
 
 
 @final
@@ -170,7 +173,9 @@ class TableNoise:
     @property
     def farthest(self) -> Fraction:
         """The largest output that has a probability above 0, in cells of the inputs."""
-        return max(abs(output) for output, weight in zip(self.outputs, self.rows[0], strict=True) if weight)
+        return max(
+            abs(output) for output, weight in zip(self.outputs, self.rows[0], strict=True) if weight
+        )
 
     def law(self, c: int) -> list[Fraction]:
         """Return the probability of each output for input `c`."""
@@ -182,7 +187,9 @@ class TableNoise:
         # In fractions of whole weights, so that what is published is exact.
         squares = [output**2 for output in self.outputs]
         inputs = range(-self.inputs, self.inputs + 1)
-        return tuple(sum(map(Fraction.__mul__, self.law(c), squares), Fraction(0)) - c**2 for c in inputs)
+        return tuple(
+            sum(map(Fraction.__mul__, self.law(c), squares), Fraction(0)) - c**2 for c in inputs
+        )
 
     def variance_at(self, place: Fraction) -> Fraction:
         """Return the variance for a place between two inputs, in cells squared.
@@ -228,15 +235,19 @@ def checked(noise: TableNoise, ratio: Fraction) -> TableNoise:
     places = range(-noise.reach, noise.reach + 1)
     # The proof rests on these checks alone: the program and the rounding only propose.
     private = all(
-        min(column) >= 0 and max(column) <= ratio * min(column) for column in zip(*noise.rows, strict=True)
+        min(column) >= 0 and max(column) <= ratio * min(column)
+        for column in zip(*noise.rows, strict=True)
     )
     sums = all(sum(row) == noise.total for row in noise.rows)
     means = (sum(j * weight for j, weight in zip(places, row, strict=True)) for row in noise.rows)
-    unbiased = all(mean == noise.gain * c * noise.total for c, mean in enumerate(means, -noise.inputs))
+    unbiased = all(
+        mean == noise.gain * c * noise.total for c, mean in enumerate(means, -noise.inputs)
+    )
     if private and sums and unbiased and 0 < noise.total < 1 << 62:
         return noise
     raise InvalidParameter(
-        "CompositeTable.epsilon must be one for which a table can be made whole; this one cannot. Change it."
+        "CompositeTable.epsilon must be one for which a table can be made whole; this one cannot. "
+        "Change it."
     )
 
 
@@ -256,7 +267,8 @@ def designed_table(epsilon: Fraction, inputs: int) -> TableNoise:
     least = 1 / math.tanh(budget / 2)  # of two points, in halves of the range
     gains = [Fraction(round(OUTPUTS / (least * float(far)) * 1024), 1024) for far in _REACH_FACTORS]
     solved = [
-        (gain, *_solve_program(math.exp(budget), inputs, OUTPUTS * inputs, float(gain))) for gain in gains
+        (gain, *_solve_program(math.exp(budget), inputs, OUTPUTS * inputs, float(gain)))
+        for gain in gains
     ]
     gain, _, weights = min(solved, key=lambda one: one[1])
     down, _ = contexts(_TABLE_DECIMALS)
@@ -268,8 +280,8 @@ def designed_table(epsilon: Fraction, inputs: int) -> TableNoise:
 def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, Floats]:
     """Return the least largest variance, and probabilities for the inputs 0..inputs, one row each.
 
-    The variance is inf where there is no table. Variables: the probabilities, the least of each output over
-    all inputs (which is symmetric), and the largest variance.
+    The variance is inf where there is no table. Variables: the probabilities, the least of each
+    output over all inputs (which is symmetric), and the largest variance.
     """
     try:
         from scipy.optimize import linprog  # noqa: PLC0415  (an extra, and slow to load)
@@ -278,8 +290,8 @@ def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[
             "CompositeTable solves linear programs: install scipy (pip install 'sordino[tables]')."
         ) from None
     places, rows = np.arange(-reach, reach + 1), inputs + 1
-    # The variables: a row of probabilities for each input, the least of each output, and the largest
-    # variance.
+    # The variables: a row of probabilities for each input, the least of each output, and the
+    # largest variance.
     width, free = places.size, (inputs + 1) * places.size
     size = free + reach + 2
 
@@ -294,7 +306,8 @@ def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[
         for c in range(rows)
         for values, target in ((1, 1), (places, gain * c))
     ]
-    # The row of the middle input is symmetric; those of the negative inputs are mirror images of the others.
+    # The row of the middle input is symmetric; those of the negative inputs are mirror images of
+    # the others.
     equal += [(row(p0=(places == j) * 1.0 - (places == -j)), 0) for j in range(1, reach + 1)]
     below: list[tuple[Floats, float]] = []
     for c in range(rows):
@@ -307,7 +320,9 @@ def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[
     for c in range(rows):
         # Also at places between two inputs, where rounding adds a variance of its own.
         for share in _PARTS_OF_A_CELL if c < inputs else (0.0,):
-            parts = {f"p{c}": (1 - share) * places**2} | ({f"p{c + 1}": share * places**2} if share else {})
+            parts = {f"p{c}": (1 - share) * places**2} | (
+                {f"p{c + 1}": share * places**2} if share else {}
+            )
             made = row(**parts)
             made[-1] = -1
             mean = (1 - share) * c**2 + share * (c + 1) ** 2
@@ -332,8 +347,9 @@ def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[
 def _make_weights_whole(weights: Floats, gain: Fraction, ratio: Fraction) -> TableNoise:
     """Return whole weights next to these.
 
-    They are cut where they exceed what the ratio allows, then moved between two heavy outputs of each row.
-    The cut and the move are some 1e-9 of the total, the slack of the heavy outputs a thousand times that.
+    They are cut where they exceed what the ratio allows, then moved between two heavy outputs of
+    each row. The cut and the move are some 1e-9 of the total, the slack of the heavy outputs a
+    thousand times that.
     """
     reach, scale = weights.shape[1] // 2, 1 << _TABLE_BITS
     upper = [[max(0, round(float(x) * scale)) for x in row] for row in weights]
@@ -342,7 +358,9 @@ def _make_weights_whole(weights: Floats, gain: Fraction, ratio: Fraction) -> Tab
     upper[0][reach] -= upper[0][reach] % 2
     rows = [row[::-1] for row in upper[:0:-1]] + upper
     least = [min(column) for column in zip(*rows, strict=True)]
-    upper = [[min(x, math.floor(ratio * m)) for x, m in zip(row, least, strict=True)] for row in upper]
+    upper = [
+        [min(x, math.floor(ratio * m)) for x, m in zip(row, least, strict=True)] for row in upper
+    ]
     pairs = [_heavy_pair(least, c) for c in range(len(upper))]
     # All weights are multiplied by this number, so that the moves below are whole.
     times = math.lcm(gain.denominator, 2, *(b - a for a, b in pairs))
@@ -350,14 +368,17 @@ def _make_weights_whole(weights: Floats, gain: Fraction, ratio: Fraction) -> Tab
     moved = []
     for c, (row, (a, b)) in enumerate(zip(upper, pairs, strict=True)):
         made = [times * x for x in row]
-        # Two heavy outputs take what is missing in the sum of the row, divided so that its mean is exact.
+        # Two heavy outputs take what is missing in the sum of the row, divided so that its mean is
+        # exact.
         lost = total - sum(made)
         mean = int(gain * c * total) - sum((i - reach) * x for i, x in enumerate(made))
         second = (mean - (a - reach) * lost) // (b - a)
         made[a] += lost - second
         made[b] += second
         moved.append(made)
-    return TableNoise(tuple(tuple(row) for row in [*(row[::-1] for row in moved[:0:-1]), *moved]), gain)
+    return TableNoise(
+        tuple(tuple(row) for row in [*(row[::-1] for row in moved[:0:-1]), *moved]), gain
+    )
 
 
 def _heavy_pair(least: list[int], c: int) -> tuple[int, int]:

@@ -1,11 +1,11 @@
 """The exponential mechanism, with the lead of the winner at no extra cost.
 
-Claim: the index alone has epsilon-bounded range; index and gap together are epsilon-differentially private
-[mcsherry2007, Thm 6; dong2020; ding2022, Alg 6].
-Proof: docs/proofs/exponential-mechanism.md.
-Noise: a race of uniform places with geometric levels, rate epsilon/spread a unit of the answers; the gap is
-what a logistic lead, rounded down to whole steps, would be.
-Floats: one chooses where the search for a long lead begins (any place is right, a good one is fast).
+Claim: the index alone has epsilon-bounded range; index and gap together are epsilon-differentially
+private [mcsherry2007, Thm 6; dong2020; ding2022, Alg 6]. Proof:
+docs/proofs/exponential-mechanism.md. Noise: a race of uniform places with geometric levels, rate
+epsilon/spread a unit of the answers; the gap is what a logistic lead, rounded down to whole steps,
+would be. Floats: one chooses where the search for a long lead begins (any place is right, a good
+one is fast).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from sordino.mechanisms.race import TOGETHER, Arrivals, ScoreRace
 from sordino.noise import Geometric
 from sordino.sensitivity import COUNTING, Sensitivity
 
-# Up to leads of so many nats `decide` alone finds the lead: first in lists that are tried as a whole, then in
-# longer ones. At these leads it takes about as long as the search for a long lead, so that neighbors on both
-# sides of the line take about the same time.
+# Up to leads of so many nats `decide` alone finds the lead: first in lists that are tried as a
+# whole, then in longer ones. At these leads it takes about as long as the search for a long lead,
+# so that neighbors on both sides of the line take about the same time.
 _SHORT_LEADS = (3.0, 6.0)
 
 
@@ -39,9 +39,9 @@ _SHORT_LEADS = (3.0, 6.0)
 class ExponentialMechanism(SelectsOne, Mechanism):
     """Select one of n private answers with probability proportional to e^(epsilon answer / spread).
 
-    With `gap` its lead over the others is reported, too. The lead costs nothing under pure privacy. Without
-    it the mechanism has bounded range, which composes better: its zCDP is epsilon^2/8 instead of epsilon
-    tanh(epsilon/2), about a quarter where epsilon is small.
+    With `gap` its lead over the others is reported, too. The lead costs nothing under pure privacy.
+    Without it the mechanism has bounded range, which composes better: its zCDP is epsilon^2/8
+    instead of epsilon tanh(epsilon/2), about a quarter where epsilon is small.
 
     Raises
     ------
@@ -63,28 +63,33 @@ class ExponentialMechanism(SelectsOne, Mechanism):
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
         (
-            'A statement about each answer (norm "each"), such as `COUNTING`. Monotone answers get the full '
+            'A statement about each answer (norm "each"), such as `COUNTING`. Monotone '
+            "answers get the full "
             "rate epsilon/bound."
         ),
     )
     gap: bool = parameter(TRUTH, "Whether the lead of the winner is released, too.", default=True)
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a "
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
+        "without a "
         "step of your own that is about 2^31 times spread/epsilon."
     )
     rate: Fraction = derived(
         "Nats a step of the grid; a winner that is d steps worse is e^(rate d) times less likely."
     )
     cost: Pure | BoundedRange = derived(
-        "What a release spends: the spread times the rate, exactly; at most epsilon. `BoundedRange` without "
+        "What a release spends: the spread times the rate, exactly; at most epsilon. "
+        "`BoundedRange` without "
         "the gap."
     )
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
-        step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "ExponentialMechanism")
-        # With the lead, the loss of one and the same winner runs from nearly -spent to nearly spent: that is
-        # no bounded range.
+        step, rate, spent = choice_rate(
+            to_fraction(self.epsilon), self.sensitivity, "ExponentialMechanism"
+        )
+        # With the lead, the loss of one and the same winner runs from nearly -spent to nearly
+        # spent: that is no bounded range.
         cost = Pure(epsilon=spent) if self.gap else BoundedRange(epsilon=spent)
         self._set(step=step, rate=rate, cost=cost)
 
@@ -100,9 +105,9 @@ class ExponentialMechanism(SelectsOne, Mechanism):
 def decide(blocks: Iterable[Arrivals]) -> tuple[int, int]:
     """Return the first place that arrives, and its lead in steps.
 
-    The lead is the largest excess before another place arrives. A lead of m or more says that the place would
-    have won with a score lower by m: of its arrivals only those that rise by m above their need would count,
-    and one of them still comes first.
+    The lead is the largest excess before another place arrives. A lead of m or more says that the
+    place would have won with a score lower by m: of its arrivals only those that rise by m above
+    their need would count, and one of them still comes first.
     """
     winner, lead = -1, 0
     for places, excess in blocks:
@@ -110,7 +115,8 @@ def decide(blocks: Iterable[Arrivals]) -> tuple[int, int]:
             continue
         winner = int(places[0]) if winner < 0 else winner
         others = np.flatnonzero(places != winner)
-        # Only the arrivals before the first one at another place count, also where they span several blocks.
+        # Only the arrivals before the first one at another place count, also where they span
+        # several blocks.
         run = excess[: others[0]] if others.size else excess
         if run.size:
             lead = max(lead, int(run.max()))
@@ -122,10 +128,10 @@ def decide(blocks: Iterable[Arrivals]) -> tuple[int, int]:
 def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tuple[int, int]:
     """Return a place and its lead for two scores or more.
 
-    `decide` alone would do. But a best score far above all others would arrive about e^(rate lead) times
-    before another one does. So the best score is first lowered by `below` steps, where the others together
-    have about its chance. Whether it leads by so much is asked first. If not, the lead is drawn from its law
-    given that it is shorter.
+    `decide` alone would do. But a best score far above all others would arrive about e^(rate lead)
+    times before another one does. So the best score is first lowered by `below` steps, where the
+    others together have about its chance. Whether it leads by so much is asked first. If not, the
+    lead is drawn from its law given that it is shorter.
     """
     best = int(steps.argmax())
     below = _handicap(steps, best, rate)
@@ -139,7 +145,8 @@ def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tup
     def wins(handicap: int) -> bool:
         return ScoreRace(_lower_best(steps, best, handicap), rate).first(entropy)[0] == best
 
-    # The numbered steps are those of the proof page, "A long lead". 1: is the lead at least `below`?
+    # The numbered steps are those of the proof page, "A long lead". 1: is the lead at least
+    # `below`?
     winner, more = decide(arrivals(below))
     if winner == best:
         return best, below + more
@@ -147,12 +154,14 @@ def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tup
     winner, excess = ScoreRace(_lower_best(steps, best, below - 1), rate).first(entropy)
     if winner == best and excess == 0:
         return best, below - 1
-    # 3: a geometric proposal below that, kept with the product of two chances, each decided by a fresh race.
+    # 3: a geometric proposal below that, kept with the product of two chances, each decided by a
+    # fresh race.
     proposed = (below - 2 - int(Geometric(rate).sample(1, entropy)[0]) for _ in count())
     lead = next(lead for lead in proposed if wins(lead + 1) and wins(lead))
     if lead >= 0:
         return best, lead
-    # 4: a negative lead says that another place wins. Which one it is, a race among the others decides.
+    # 4: a negative lead says that another place wins. Which one it is, a race among the others
+    # decides.
     place, excess = ScoreRace(np.delete(steps, best), rate).first(entropy)
     # Its place in the whole list: places after the best one moved down by one when it was left out.
     place += place >= best
@@ -182,7 +191,8 @@ CLAIMS = (
     Claim(
         name="ExponentialMechanism",
         statement=(
-            "The index alone has epsilon-bounded range, hence it is epsilon-differentially private and "
+            "The index alone has epsilon-bounded range, hence it is epsilon-differentially private "
+            "and "
             "epsilon^2/8-zCDP."
         ),
         references=("mcsherry2007, Thm 6", "dong2020"),
@@ -193,14 +203,19 @@ CLAIMS = (
                 (-16, 0, 0),
                 (-15, -1, -1),
             ),
-            (ExponentialMechanism(epsilon=1, sensitivity=COUNTING, gap=False), (-16, 0, 0), (-16, 1, 1)),
+            (
+                ExponentialMechanism(epsilon=1, sensitivity=COUNTING, gap=False),
+                (-16, 0, 0),
+                (-16, 1, 1),
+            ),
         ),
         tight=True,
     ),
     Claim(
         name="ExponentialMechanism",
         statement=(
-            "The index and the lead of the winner in whole steps are together epsilon-differentially private."
+            "The index and the lead of the winner in whole steps are together "
+            "epsilon-differentially private."
         ),
         references=("ding2022, Alg 6",),
         proof="exponential-mechanism.md",

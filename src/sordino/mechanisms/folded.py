@@ -1,12 +1,14 @@
-"""The folded mechanism: unbiased releases within a declared range, by noise whose tails are folded back.
+"""The folded mechanism.
 
-Claim: epsilon-differentially private for answers whose L1 sensitivity is the bound; the mean of a release is
-the answer, exactly, and its variance is below that of the noise for every answer between the ends. Its excess
-over the range is the least possible where the bound is one step.
-Proof: docs/proofs/folded.md.
-Noise: discrete Laplace of rate epsilon/bound a step, or a discrete staircase of rate epsilon a bound; one
-uniform number rounds answers that need not be on the grid.
-Floats: none before the release, a whole number of steps as a float, beyond the range moved by a public float.
+Unbiased releases within a declared range, by noise whose tails are folded back.
+
+Claim: epsilon-differentially private for answers whose L1 sensitivity is the bound; the mean of a
+release is the answer, exactly, and its variance is below that of the noise for every answer between
+the ends. Its excess over the range is the least possible where the bound is one step. Proof:
+docs/proofs/folded.md. Noise: discrete Laplace of rate epsilon/bound a step, or a discrete staircase
+of rate epsilon a bound; one uniform number rounds answers that need not be on the grid. Floats:
+none before the release, a whole number of steps as a float, beyond the range moved by a public
+float.
 """
 
 from __future__ import annotations
@@ -36,7 +38,14 @@ from sordino.grid import (
     to_steps,
 )
 from sordino.mechanisms.additive import cost_of_laplace
-from sordino.mechanisms.base import ANY_STATEMENT, Draws, Mechanism, Rules, one_of_the_laws, whole_vector
+from sordino.mechanisms.base import (
+    ANY_STATEMENT,
+    Draws,
+    Mechanism,
+    Rules,
+    one_of_the_laws,
+    whole_vector,
+)
 from sordino.mechanisms.bounded.random_rounding import between, largest_between, round_at_random
 from sordino.noise import DiscreteLaplace, Staircase
 from sordino.noise.probability import exp_bounds
@@ -55,16 +64,16 @@ _NEGLIGIBLE_RATE = 2000  # e^-2000 steps are no float, whatever the step
 class FoldedMechanism(Mechanism):
     """Release a number, or a list of numbers together, inside a declared range and without bias.
 
-    The range of the releases exceeds that of the answers by a known amount on either side, `excess`. No
-    unbiased private mechanism can do without: `least_excess` is what each needs. The variance is below that
-    of `LaplaceMechanism` everywhere, most at the ends.
+    The range of the releases exceeds that of the answers by a known amount on either side,
+    `excess`. No unbiased private mechanism can do without: `least_excess` is what each needs. The
+    variance is below that of `LaplaceMechanism` everywhere, most at the ends.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, `upper` is not above `lower`, the bound is larger than
-        the range, the margin below what the noise needs, or the statement is about several answers and the
-        noise a staircase.
+        If a parameter does not satisfy its constraint, `upper` is not above `lower`, the bound is
+        larger than the range, the margin below what the noise needs, or the statement is about
+        several answers and the noise a staircase.
 
     Examples
     --------
@@ -80,26 +89,32 @@ class FoldedMechanism(Mechanism):
 
     lower: Number = parameter(
         FINITE,
-        "All answers lie above it, on your word, and it is public. Lower answers are moved to it by rule.",
+        "All answers lie above it, on your word, and it is public. Lower answers are moved to it "
+        "by rule.",
     )
     upper: Number = parameter(
         FINITE,
-        "All answers lie below it, on your word, and it is public. Higher answers are moved to it by rule.",
+        "All answers lie below it, on your word, and it is public. Higher answers are moved to it "
+        "by rule.",
     )
     epsilon: Number = parameter(POSITIVE, "Budget of the whole release.")
     sensitivity: Sensitivity = parameter(
         ANY_STATEMENT,
         (
-            'Its bound is at most `upper - lower` an answer. For a list: norm "l1" (`COUNTING.over(n)`). '
-            "With a step, answers are rounded down to it; without one they are rounded at random to a fine "
+            'Its bound is at most `upper - lower` an answer. For a list: norm "l1" '
+            "(`COUNTING.over(n)`). "
+            "With a step, answers are rounded down to it; without one they are rounded at random "
+            "to a fine "
             "grid, so that no real answer has a bias."
         ),
     )
     noise: Converted[Literal["laplace", "staircase"] | Family, Family] = parameter(
         one_of_the_laws("laplace", "staircase"),
         (
-            '"laplace" has the smaller excess. "staircase" is for one number, and has the smaller variance '
-            "where the bound is many steps and epsilon above 1 or so: by 15 % in the middle at epsilon 2. "
+            '"laplace" has the smaller excess. "staircase" is for one number, and has the '
+            "smaller variance "
+            "where the bound is many steps and epsilon above 1 or so: by 15 % in the middle at "
+            "epsilon 2. "
             "Kept as the law of the noise before it is folded, in steps."
         ),
         default="laplace",
@@ -107,28 +122,36 @@ class FoldedMechanism(Mechanism):
     margin: Number | None = parameter(
         OrNone(POSITIVE),
         (
-            "How far releases may lie beyond the range, at most, in the unit of the answers. Too small a "
+            "How far releases may lie beyond the range, at most, in the unit of the answers. Too "
+            "small a "
             "margin is refused. By default there is no limit."
         ),
         default=None,
     )
     step: Fraction = derived("Width of the grid, in the unit of the answers.")
     cost: Pure | RDP = derived(
-        "What a release spends: a pure epsilon, the rate of a move by the bound, exactly, at most epsilon. "
-        "With Laplace noise and a bound of several steps it is `RDP(laplace=, laplace_steps=)`, which has "
+        "What a release spends: a pure epsilon, the rate of a move by the bound, exactly, at most "
+        "epsilon. "
+        "With Laplace noise and a bound of several steps it is `RDP(laplace=, laplace_steps=)`, "
+        "which has "
         "the Rényi curve of the noise, too."
     )
     output_range: tuple[float, float] = derived(
         "The smallest and the largest release, in the unit of the answers."
     )
-    excess: float = derived("How far that is beyond the ends of the range, these moved outwards to the grid.")
+    excess: float = derived(
+        "How far that is beyond the ends of the range, these moved outwards to the grid."
+    )
     least_excess: float = derived(
         "What every unbiased mechanism needs whose answers move by the bound next to an end: "
         "bound/(e^epsilon - 1)."
     )
 
     def derive(self) -> None:
-        """Check the range against the statement; set the grid, the noise, the cost and the output range."""
+        """Check the range against the statement.
+
+        Set the grid, the noise, the cost and the output range.
+        """
         low, high = to_fraction(self.lower), to_fraction(self.upper)
         if high <= low:
             raise InvalidParameter(
@@ -139,21 +162,25 @@ class FoldedMechanism(Mechanism):
         if answers is not None and bound > (high - low) * answers:
             raise InvalidParameter(
                 "FoldedMechanism.sensitivity must have a bound of at most upper - lower, "
-                f"{shown(high - low)}, an answer; got {shown(bound)}. No two answers are farther apart than "
+                f"{shown(high - low)}, an answer; got {shown(bound)}. No two answers are farther "
+                "apart than "
                 "the range is wide."
             )
         step = step_for(self.sensitivity, (bound / budget) ** 2, "FoldedMechanism")
         # One step below the clamp, because the ends are rounded outward to the grid.
         if max(abs(low), abs(high)) > (CLAMP - 1) * step:
             raise InvalidParameter(
-                f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and "
+                f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got "
+                f"{shown(low)} and "
                 f"{shown(high)}. Give Sensitivity(step=), a larger power of two."
             )
         law, spent = _fit_noise(
             str(self.noise), budget, bound_in_steps(self.sensitivity, step, "FoldedMechanism")
         )
         # A staircase for several answers is refused now, not at the first release.
-        check_covered(law, self.sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1)
+        check_covered(
+            law, self.sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1
+        )
         # How far a folded answer may lie beyond an end, and then the constant that is added there.
         excess = step * (_period_of(law) - 1 + _mean_tail(law))
         outer_low, outer_high = math.floor(low / step) * step, math.ceil(high / step) * step
@@ -177,9 +204,12 @@ class FoldedMechanism(Mechanism):
         # As floats, because the range of releases is published as floats, too.
         if float(min(allowed, beyond)) < float(beyond):
             raise InvalidParameter(
-                f"FoldedMechanism.margin must be at least {float(beyond)!r}, by which this noise exceeds the "
-                f"range; got {shown(allowed)}. Every unbiased private mechanism needs bound/(e^epsilon - 1) "
-                f"= {least:.12g}; this one does with that where the bound is one step. Raise the margin or "
+                f"FoldedMechanism.margin must be at least {float(beyond)!r}, by which this noise "
+                "exceeds the "
+                f"range; got {shown(allowed)}. Every unbiased private mechanism needs "
+                "bound/(e^epsilon - 1) "
+                f"= {least:.12g}; this one does with that where the bound is one step. Raise the "
+                "margin or "
                 "epsilon."
             )
 
@@ -201,8 +231,8 @@ class FoldedMechanism(Mechanism):
     def variance(self, *, at: Number) -> float:
         """Return the variance of a release whose answer is `at`, in squared units of the answers.
 
-        It is a public formula. It includes that of rounding to the grid at random, where answers are rounded
-        so.
+        It is a public formula. It includes that of rounding to the grid at random, where answers
+        are rounded so.
 
         Raises
         ------
@@ -212,14 +242,17 @@ class FoldedMechanism(Mechanism):
         answer = FINITE("FoldedMechanism.variance.at", at)
         if not to_fraction(self.lower) <= answer <= to_fraction(self.upper):
             raise InvalidParameter(
-                f"FoldedMechanism.variance.at must lie between lower and upper; got {shown(answer)}."
+                "FoldedMechanism.variance.at must lie between lower and upper; got "
+                f"{shown(answer)}."
             )
         place = answer / self.step
         whole = math.floor(place)
         # With a step answers are rounded down to it, and the rest of a step says nothing.
         part = 0.0 if self.sensitivity.step is not None else float(place - whole)
         # Exactly on the grid, as at the upper end, nothing is rounded and no next step is needed.
-        here, there = (_folded_variance(self.noise, whole + i, *self.ends) for i in (0, 1 if part else 0))
+        here, there = (
+            _folded_variance(self.noise, whole + i, *self.ends) for i in (0, 1 if part else 0)
+        )
         # One factor after the other: a square that no float can hold is infinite, and no error.
         return float(self.step) * (float(self.step) * between(here, there, part))
 
@@ -230,7 +263,8 @@ class FoldedMechanism(Mechanism):
         Returns
         -------
         Value or Values
-            With the largest standard error between the ends: the true one would tell where the answer lies.
+            With the largest standard error between the ends: the true one would tell where the
+            answer lies.
 
         Raises
         ------
@@ -241,20 +275,26 @@ class FoldedMechanism(Mechanism):
         array = convert_answers(answers, "FoldedMechanism")
         check_covered(self.noise, self.sensitivity, array.size)
         low, high = self.ends
-        # A statement with a step says that answers are multiples of it: those are not rounded at random.
+        # A statement with a step says that answers are multiples of it: those are not rounded at
+        # random.
         if self.sensitivity.step is None:
             steps = low + round_at_random(array, low * self.step, self.step, high - low, entropy)
         else:
             steps = to_steps(array, self.step, "FoldedMechanism")
-        # Clamping moves no two answers apart, and folding is unbiased for answers between the ends only.
+        # Clamping moves no two answers apart, and folding is unbiased for answers between the ends
+        # only.
         inside = np.clip(steps.reshape(-1), low, high)
         folded = self.rules.play(inside, inside.size, entropy)
         released = np.asarray(from_steps(folded, self.step), dtype=np.float64)
-        # At the ends and beyond, the mean of what folding took away is put back: that removes the bias.
-        # A period of different outputs on each side at most, so there are few rounds.
+        # At the ends and beyond, the mean of what folding took away is put back: that removes the
+        # bias. A period of different outputs on each side at most, so there are few rounds.
         for output in set(folded[(folded <= low) | (folded >= high)].tolist()):
             released[folded == output] = self._moved(output)
-        common: dict[str, Any] = {"mechanism": self, "cost": self.cost, "simulated": entropy.simulated}
+        common: dict[str, Any] = {
+            "mechanism": self,
+            "cost": self.cost,
+            "simulated": entropy.simulated,
+        }
         # The largest over the range: the one at the answer would tell where the answer lies.
         error = self._largest_deviation
         if steps.ndim == 0:
@@ -263,7 +303,10 @@ class FoldedMechanism(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made of answers on the grid: noise is added, what lies beyond an end is folded."""
+        """How a release is made of answers on the grid.
+
+        Noise is added, what lies beyond an end is folded.
+        """
         low, high = self.ends
 
         def draws(n: int) -> Draws:
@@ -272,22 +315,34 @@ class FoldedMechanism(Mechanism):
 
         return Rules(
             draws=draws,
-            steps=lambda answers: np.clip(to_steps(answers, self.step, "FoldedMechanism"), low, high),
-            decide=lambda steps, noise: decide(add(steps, noise), low, high, _period_of(self.noise)),
+            steps=lambda answers: np.clip(
+                to_steps(answers, self.step, "FoldedMechanism"), low, high
+            ),
+            decide=lambda steps, noise: decide(
+                add(steps, noise), low, high, _period_of(self.noise)
+            ),
             added=True,
         )
 
     def _moved(self, output: int) -> float:
-        """Return what is released for a folded answer at an end or beyond: a public constant farther out."""
+        """Return what is released for a folded answer at an end or beyond.
+
+        A public constant farther out.
+        """
         mean = _mean_tail(self.noise)
         return float(self.step * (output - mean if output <= self.ends[0] else output + mean))
 
     @cached_property
     def _largest_deviation(self) -> float:
-        """The largest standard deviation: in the middle of the range, or between two steps there."""
+        """The largest standard deviation.
+
+        In the middle of the range, or between two steps there.
+        """
         low, high = self.ends
         # The variance is concave and symmetric in the answer: "Variance" on the proof page.
-        here, there = (_folded_variance(self.noise, low + (high - low) // 2 + i, low, high) for i in (0, 1))
+        here, there = (
+            _folded_variance(self.noise, low + (high - low) // 2 + i, low, high) for i in (0, 1)
+        )
         # The square of a step may be more, or less, than a float can hold.
         return float(self.step) * math.sqrt(
             largest_between(here, there) if self.sensitivity.step is None else here
@@ -297,9 +352,9 @@ class FoldedMechanism(Mechanism):
 def decide(noisy: Steps, low: int, high: int, period: int) -> Steps:
     """Return noisy answers in steps, shape (n,) or (N, n), folded at the ends.
 
-    Those beyond an end are moved towards it by whole periods; with period 1 that is to the end itself. What
-    is released for such answers lies farther out, by the mean of the geometric number of periods that was
-    taken away.
+    Those beyond an end are moved towards it by whole periods; with period 1 that is to the end
+    itself. What is released for such answers lies farther out, by the mean of the geometric number
+    of periods that was taken away.
     """
     # Whole periods are taken away, so what is left is the place within a period.
     below = low - (low - noisy) % period
@@ -312,7 +367,8 @@ def check_covered(law: Family, sensitivity: Sensitivity, n: int) -> None:
     """Raise `InvalidParameter` unless `n` answers may be released together."""
     if isinstance(law, Staircase) and n > 1:
         raise InvalidParameter(
-            f"FoldedMechanism.noise must be 'laplace' for {n} answers: each that moves at all would cost a "
+            f"FoldedMechanism.noise must be 'laplace' for {n} answers: each that moves at all "
+            "would cost a "
             "staircase a whole period; got 'staircase'."
         )
     whole_vector(sensitivity, "l1", n, "FoldedMechanism")
@@ -330,7 +386,8 @@ def _fit_noise(name: str, budget: Fraction, bound: Fraction) -> tuple[Family, Pu
     if name == "laplace":
         rate = fit_rate(budget / bound, "FoldedMechanism")
         return DiscreteLaplace(rate), cost_of_laplace(rate, bound)
-    # The bound is at most one period, and the staircase falls by one rate in each: a move costs one rate.
+    # The bound is at most one period, and the staircase falls by one rate in each: a move costs one
+    # rate.
     rate, period = fit_rate(budget, "FoldedMechanism", stepped=False), math.ceil(bound)
     return Staircase(rate, period, best_flat(rate, period)), Pure(epsilon=rate)
 
@@ -357,10 +414,17 @@ def _mean_of_geometric(rate: Fraction) -> Fraction:
 
 
 def _folded_variance(law: Family, x: int, low: int, high: int) -> float:
-    """Return the variance of a folded release whose answer is `x`, in steps squared; all in steps."""
-    # The probability of being folded. There the variance of the geometric number of periods is taken away.
+    """Return the variance of a folded release whose answer is `x`, in steps squared.
+
+    All in steps.
+    """
+    # The probability of being folded. There the variance of the geometric number of periods is
+    # taken away.
     folded = float(law.sf(x - low - 1)) + float(law.sf(high - x - 1))
-    return law.variance - folded * _period_of(law) ** 2 * math.exp(-law.rate) / math.expm1(-law.rate) ** 2
+    return (
+        law.variance
+        - folded * _period_of(law) ** 2 * math.exp(-law.rate) / math.expm1(-law.rate) ** 2
+    )
 
 
 # More than one step, so that a staircase is not the same as Laplace noise.
@@ -369,15 +433,24 @@ CLAIMS = (
     Claim(
         name="FoldedMechanism",
         statement=(
-            "Folded discrete Laplace noise makes answers of L1 sensitivity bound epsilon-private, a folded "
+            "Folded discrete Laplace noise makes answers of L1 sensitivity bound epsilon-private, "
+            "a folded "
             "staircase one answer."
         ),
         references=("ghosh2012", "zhang2024"),
         proof="folded.md",
         neighbours=(
             (FoldedMechanism(lower=0, upper=4, epsilon=1, sensitivity=COUNTING), (4,), (3,)),
-            (FoldedMechanism(lower=-1, upper=1, epsilon=2, sensitivity=_FOLDED_TWO_STEPS), (-1,), (1,)),
-            (FoldedMechanism(lower=0, upper=3, epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
+            (
+                FoldedMechanism(lower=-1, upper=1, epsilon=2, sensitivity=_FOLDED_TWO_STEPS),
+                (-1,),
+                (1,),
+            ),
+            (
+                FoldedMechanism(lower=0, upper=3, epsilon=2, sensitivity=COUNTING.over(2)),
+                (0, 0),
+                (1, 1),
+            ),
             (
                 FoldedMechanism(
                     lower=-1, upper=4, epsilon=1, sensitivity=_FOLDED_TWO_STEPS, noise="staircase"

@@ -1,14 +1,12 @@
 """The sparse vector with a Gaussian threshold, for accounting in Rényi divergences.
 
-Its guarantee is a Rényi curve, with Gaussian questions one with a term that counts transcripts. It has no
-pure epsilon.
+Its guarantee is a Rényi curve, with Gaussian questions one with a term that counts transcripts. It
+has no pure epsilon.
 
-Claim: D_alpha <= alpha rho + ln(choices)/(alpha - 1) with Gaussian questions, alpha rho + epsilon with
-exponential or Laplace ones.
-Proof: docs/proofs/gaussian-sparse-vector.md.
-Noise: discrete Gaussian for the threshold; discrete Gaussian, one-sided geometric or discrete Laplace for
-each question; on the grid.
-Floats: none after the answers are on the grid.
+Claim: D_alpha <= alpha rho + ln(choices)/(alpha - 1) with Gaussian questions, alpha rho + epsilon
+with exponential or Laplace ones. Proof: docs/proofs/gaussian-sparse-vector.md. Noise: discrete
+Gaussian for the threshold; discrete Gaussian, one-sided geometric or discrete Laplace for each
+question; on the grid. Floats: none after the answers are on the grid.
 """
 
 from __future__ import annotations
@@ -63,10 +61,10 @@ _MOST_COUNTED = 4096  # positives whose choices are counted
 class GaussianSparseVector(Counting, Mechanism):
     """Find the first answers above a public threshold, with Gaussian noise on the threshold.
 
-    It is for accounting in Rényi divergences. It has no pure epsilon, however large its noise is, and nothing
-    is given back for what was not found. With Gaussian questions answers below are not free either: the cost
-    grows with the logarithm of the number of questions. `SparseVector` is the better choice unless other
-    releases are Gaussian and a delta is accepted.
+    It is for accounting in Rényi divergences. It has no pure epsilon, however large its noise is,
+    and nothing is given back for what was not found. With Gaussian questions answers below are not
+    free either: the cost grows with the logarithm of the number of questions. `SparseVector` is the
+    better choice unless other releases are Gaussian and a delta is accepted.
 
     Raises
     ------
@@ -85,16 +83,23 @@ class GaussianSparseVector(Counting, Mechanism):
     """
 
     threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
-    positives: int = parameter(COUNT, "After so many it stops, at least 1; at most 4096 with Gaussian noise.")
-    rho: Number = parameter(POSITIVE, "Budget in (0, inf) of all Gaussian noise: the slope of the curve.")
+    positives: int = parameter(
+        COUNT, "After so many it stops, at least 1; at most 4096 with Gaussian noise."
+    )
+    rho: Number = parameter(
+        POSITIVE, "Budget in (0, inf) of all Gaussian noise: the slope of the curve."
+    )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Literal["gaussian", "exponential", "laplace"] | Noise, Noise] = parameter(
-        one_of_the_laws("gaussian", "exponential", "laplace"), "Noise of the questions.", default="gaussian"
+        one_of_the_laws("gaussian", "exponential", "laplace"),
+        "Noise of the questions.",
+        default="gaussian",
     )
     questions: int | None = parameter(
         OrNone(DOMAIN_SIZE),
         (
-            "After so many answers it stops. Required with Gaussian questions, whose cost it is part of; "
+            "After so many answers it stops. Required with Gaussian questions, whose cost it is "
+            "part of; "
             "public, like everything here."
         ),
         default=None,
@@ -102,7 +107,8 @@ class GaussianSparseVector(Counting, Mechanism):
     epsilon: Number | None = parameter(
         OrNone(POSITIVE),
         (
-            "Budget in (0, inf) of all exponential or Laplace noise of the questions; required with it, "
+            "Budget in (0, inf) of all exponential or Laplace noise of the questions; required "
+            "with it, "
             "refused without it."
         ),
         default=None,
@@ -110,7 +116,8 @@ class GaussianSparseVector(Counting, Mechanism):
     split: Number | Literal["variance"] | None = parameter(
         OrNone(WordOr(("variance",), SHARE)),
         (
-            'With Gaussian questions the share of rho for the threshold, in (0, 1); None or "variance": the '
+            "With Gaussian questions the share of rho for the threshold, in (0, 1); None or "
+            '"variance": the '
             "one with the least variance of a comparison."
         ),
         default=None,
@@ -140,10 +147,13 @@ class GaussianSparseVector(Counting, Mechanism):
         kappa = 1 if sensitivity.monotone else 2
         if family == "gaussian":
             share = (
-                _threshold_share(c, kappa) if split is None or isinstance(split, str) else to_fraction(split)
+                _threshold_share(c, kappa)
+                if split is None or isinstance(split, str)
+                else to_fraction(split)
             )
             least = min(
-                bound**2 / (2 * budget * share), c * (kappa * bound) ** 2 / (2 * budget * (1 - share))
+                bound**2 / (2 * budget * share),
+                c * (kappa * bound) ** 2 / (2 * budget * (1 - share)),
             )
         else:
             share, pure = Fraction(1), POSITIVE("GaussianSparseVector.epsilon", self.epsilon)
@@ -163,7 +173,10 @@ class GaussianSparseVector(Counting, Mechanism):
             )
             law, cost = (
                 DiscreteGaussian(rate),
-                RDP(rho=moves**2 * limit + c * (kappa * moves) ** 2 * rate, choices=choices(n or 1, c)),
+                RDP(
+                    rho=moves**2 * limit + c * (kappa * moves) ** 2 * rate,
+                    choices=choices(n or 1, c),
+                ),
             )
         else:
             # Pure noise of the questions has a budget of its own, the constant of the curve.
@@ -174,7 +187,9 @@ class GaussianSparseVector(Counting, Mechanism):
         self.cut()  # refuse a threshold beyond the clamp now
 
     @scrubbed
-    def release(self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM) -> Positives:
+    def release(
+        self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM
+    ) -> Positives:
         """Find the first positives, with fresh noise.
 
         Parameters
@@ -194,13 +209,14 @@ class GaussianSparseVector(Counting, Mechanism):
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least one and at most `questions` numbers, or thresholds do
-            not go with them.
+            If the answers are not a list of at least one and at most `questions` numbers, or
+            thresholds do not go with them.
         """
         fresh_entropy(entropy, "GaussianSparseVector.release")
         heights = self.heights(answers, thresholds)
         places, asked = self.rules.play(heights, heights.size, entropy)
-        # The whole cost whatever was found: the bound is about the whole law, not about a transcript.
+        # The whole cost whatever was found: the bound is about the whole law, not about a
+        # transcript.
         return self._pack(places, asked, self.cost, simulated=entropy.simulated)
 
     @property
@@ -212,7 +228,9 @@ class GaussianSparseVector(Counting, Mechanism):
         return Rules(
             draws=lambda n: ((self.threshold_noise, 1), (self.noise, n)),
             steps=self.heights,
-            decide=lambda heights, entropy, limit, law: play(heights, limit, law, self.positives, entropy),
+            decide=lambda heights, entropy, limit, law: play(
+                heights, limit, law, self.positives, entropy
+            ),
             walks=True,
             # How many were asked, then the places: nothing else is released.
             written=lambda found: (found[1], *found[0].tolist()),
@@ -251,7 +269,8 @@ def play(
 
     There is one noisy threshold and fresh noise for each question. The lifts are dropped.
     """
-    # One branch, and a token for each positive: the rules of the adaptive sparse vector do for this one.
+    # One branch, and a token for each positive: the rules of the adaptive sparse vector do for this
+    # one.
     found = crossings(
         [heights],
         thresholds=threshold,
@@ -292,7 +311,8 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
     if family != "gaussian":
         if split is not None:
             raise InvalidParameter(
-                f"{name}split must only be given with noise='gaussian': rho is the threshold's, epsilon the "
+                f"{name}split must only be given with noise='gaussian': rho is the threshold's, "
+                "epsilon the "
                 "questions'."
             )
         if epsilon is None:
@@ -302,11 +322,13 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
         return
     if epsilon is not None:
         raise InvalidParameter(
-            f"{name}epsilon must only be given with noise='exponential' or 'laplace'; got {shown(epsilon)}."
+            f"{name}epsilon must only be given with noise='exponential' or 'laplace'; got "
+            f"{shown(epsilon)}."
         )
     if n is None:
         raise InvalidParameter(
-            f"{name}questions must be given with noise='gaussian': answers below are not free, each one "
+            f"{name}questions must be given with noise='gaussian': answers below are not free, "
+            "each one "
             "counts."
         )
     if c > _MOST_COUNTED:
@@ -330,23 +352,30 @@ CLAIMS = (
     Claim(
         name="GaussianSparseVector",
         statement=(
-            "With Gaussian questions the Rényi divergence is at most alpha rho + ln(choices)/(alpha - 1)."
+            "With Gaussian questions the Rényi divergence is at most alpha rho + "
+            "ln(choices)/(alpha - 1)."
         ),
         references=("zhu2020", "canonne2020, Thm 4"),
         proof="gaussian-sparse-vector.md",
         neighbours=(
             (
-                GaussianSparseVector(threshold=1, positives=1, rho=1, sensitivity=EITHER_WAY, questions=1),
+                GaussianSparseVector(
+                    threshold=1, positives=1, rho=1, sensitivity=EITHER_WAY, questions=1
+                ),
                 (0,),
                 (1,),
             ),
             (
-                GaussianSparseVector(threshold=1, positives=1, rho=2, sensitivity=EITHER_WAY, questions=2),
+                GaussianSparseVector(
+                    threshold=1, positives=1, rho=2, sensitivity=EITHER_WAY, questions=2
+                ),
                 (1, 0),
                 (0, 1),
             ),
             (
-                GaussianSparseVector(threshold=2, positives=2, rho=2, sensitivity=COUNTING, questions=2),
+                GaussianSparseVector(
+                    threshold=2, positives=2, rho=2, sensitivity=COUNTING, questions=2
+                ),
                 (0, 0),
                 (1, 1),
             ),
@@ -355,7 +384,8 @@ CLAIMS = (
     Claim(
         name="GaussianSparseVector",
         statement=(
-            "With exponential or Laplace questions it is at most alpha rho + epsilon, for any number of "
+            "With exponential or Laplace questions it is at most alpha rho + epsilon, for any "
+            "number of "
             "questions."
         ),
         references=("zhu2020", "canonne2020, Thm 4"),

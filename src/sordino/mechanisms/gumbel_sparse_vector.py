@@ -1,15 +1,16 @@
-"""The sparse vector with Gumbel noise, which is never drawn: one exact uniform number a threshold decides.
+"""The sparse vector with Gumbel noise, which is never drawn.
 
-What it releases has the law that Gumbel noise would give. Each question is an exponential mechanism among the
-threshold and all questions so far.
+One exact uniform number a threshold decides.
 
-Claim: each transcript is private for what it spent, thresholds met and positives found; for monotone answers
-each threshold with its positive has a loss in [-epsilon_0, 2 epsilon_0]
-[durfee2023, Lemmas 3.3 and A.4, Thm 1]; its divergences are those of `GumbelStage`.
-Proof: docs/proofs/gumbel-sparse-vector.md, docs/proofs/gumbel-stage.md.
-Noise: one uniform U a threshold; its first question above is the first m with U (1 + e^(rate h_1) + ... +
-e^(rate h_m)) > 1, h heights.
-Floats: they propose where U passes; inside a certified band decimals decide.
+What it releases has the law that Gumbel noise would give. Each question is an exponential mechanism
+among the threshold and all questions so far.
+
+Claim: each transcript is private for what it spent, thresholds met and positives found; for
+monotone answers each threshold with its positive has a loss in [-epsilon_0, 2 epsilon_0]
+[durfee2023, Lemmas 3.3 and A.4, Thm 1]; its divergences are those of `GumbelStage`. Proof:
+docs/proofs/gumbel-sparse-vector.md, docs/proofs/gumbel-stage.md. Noise: one uniform U a threshold;
+its first question above is the first m with U (1 + e^(rate h_1) + ... + e^(rate h_m)) > 1, h
+heights. Floats: they propose where U passes; inside a certified band decimals decide.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ from sordino.sensitivity import COUNTING, Sensitivity
 
 # How many questions are looked at together, first and at most.
 _FIRST_QUESTIONS, _MOST_QUESTIONS = 1 << 10, 1 << 16
-# Larger weights count as e^80, which is enough: of all uniform numbers with 64 digits only 0 stays below.
+# Larger weights count as e^80, which is enough: of all uniform numbers with 64 digits only 0 stays
+# below.
 _EXPONENT_CAP = 80.0
 # More than the exponentials of a sum can be off by: "Floats" on the proof page.
 _SUM_BAND = 2.0**-38
@@ -54,10 +56,11 @@ _SUM_BAND = 2.0**-38
 class GumbelSparseVector(Quiet, Mechanism):
     """Find the first answers above a public threshold, with Gumbel noise and no gaps.
 
-    The threshold gets new noise after each positive. For monotone answers each threshold with its positive
-    costs about .228 epsilon_0^2 zCDP, where its pure epsilon, 2 epsilon_0, would cost nearly 2 epsilon_0^2;
-    for others .514 epsilon_0^2, where 3 epsilon_0 would cost 4.5 (small epsilons; `cost.GumbelStage`). Under
-    pure accounting `SparseVector` has less noise, releases gaps, and needs one threshold only.
+    The threshold gets new noise after each positive. For monotone answers each threshold with its
+    positive costs about .228 epsilon_0^2 zCDP, where its pure epsilon, 2 epsilon_0, would cost
+    nearly 2 epsilon_0^2; for others .514 epsilon_0^2, where 3 epsilon_0 would cost 4.5 (small
+    epsilons; `cost.GumbelStage`). Under pure accounting `SparseVector` has less noise, releases
+    gaps, and needs one threshold only.
 
     Raises
     ------
@@ -80,14 +83,16 @@ class GumbelSparseVector(Quiet, Mechanism):
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Gumbel = derived(
-        "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is above is "
+        "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is "
+        "above is "
         "drawn from the law that it gives."
     )
     step: Fraction = derived(STEP_MEANS)
     threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
     positive_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
     cost: Cost = derived(
-        "What a release spends at most, exactly; its pure epsilon is at most epsilon. `Positives.cost` is "
+        "What a release spends at most, exactly; its pure epsilon is at most epsilon. "
+        "`Positives.cost` is "
         "what it did spend."
     )
     per_transcript: ClassVar[bool] = True
@@ -120,7 +125,9 @@ class GumbelSparseVector(Quiet, Mechanism):
         return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
 
     @scrubbed
-    def release(self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM) -> Positives:
+    def release(
+        self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM
+    ) -> Positives:
         """Find the first positives.
 
         Parameters
@@ -146,7 +153,11 @@ class GumbelSparseVector(Quiet, Mechanism):
         heights = self.heights(answers, thresholds)
         places, asked = select_positives(heights, self.noise.rate, self.positives, entropy)
         # A transcript that found fewer positives costs less, as a pure epsilon of its own.
-        cost = self.cost if places.size == self.positives else self.spent(places.size, stages(places, asked))
+        cost = (
+            self.cost
+            if places.size == self.positives
+            else self.spent(places.size, stages(places, asked))
+        )
         return self._pack(places, asked, cost, simulated=entropy.simulated)
 
 
@@ -165,7 +176,8 @@ def select_positives(
     """Return the places of the first positives, shape (t,), and how many questions were asked."""
     found: list[int] = []
     start = 0
-    # A fresh uniform number after each positive: known to have passed, the old one would let all others pass.
+    # A fresh uniform number after each positive: known to have passed, the old one would let all
+    # others pass.
     while start < heights.size and len(found) < positives:
         start += decide(heights[start:], rate, Uniform(entropy)) + 1
         if start <= heights.size:
@@ -188,32 +200,39 @@ class Uniform:
 
     def extend(self) -> None:
         """Draw 64 more digits."""
-        self.word, self.length = (self.word << 64) | int(self._entropy.words(1)[0]), self.length + 64
+        self.word, self.length = (
+            (self.word << 64) | int(self._entropy.words(1)[0]),
+            self.length + 64,
+        )
 
 
 def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
     """Return the first place m with U (1 + the sum of e^(rate height) up to m) > 1, or n where there is none.
 
-    The sum rises with m. Floats find where it may pass, and exact bounds decide between what floats leave
-    open.
+    The sum rises with m. Floats find where it may pass, and exact bounds decide between what floats
+    leave open.
     """
     # U is known to its first 64 digits: it lies between these two.
     low, high = u.word * 2.0**-64, (u.word + 1) * 2.0**-64
     total, at, window = 1.0, 0, _FIRST_QUESTIONS
     while at < heights.size:
-        # A larger exponent could overflow. e^80 is enough for every U of at least 2^-64 to pass; whether a
-        # smaller U passes is left to `passes`.
-        exponents = np.minimum(float(rate) * heights[at : at + window].astype(np.float64), _EXPONENT_CAP)
+        # A larger exponent could overflow. e^80 is enough for every U of at least 2^-64 to pass;
+        # whether a smaller U passes is left to `passes`.
+        exponents = np.minimum(
+            float(rate) * heights[at : at + window].astype(np.float64), _EXPONENT_CAP
+        )
         sums = total + np.cumsum(np.exp(exponents))
-        # All rounding of so many terms stays within the slack: before `maybe` no place passes, whatever the
-        # digits of U that were not drawn yet.
+        # All rounding of so many terms stays within the slack: before `maybe` no place passes,
+        # whatever the digits of U that were not drawn yet.
         slack = _SUM_BAND + (at + window) * 2.0**-51
         maybe = int(np.searchsorted(sums * (high * (1 + slack)), 1.0))
         if maybe < sums.size:
             # At `surely` it passes for certain; between the two `passes` decides.
             surely = int(np.searchsorted(sums * (low * (1 - slack)), 1.0, side="right"))
             found = _first_passed(
-                lambda m: passes(heights[: m + 1], rate, u), at + maybe, min(at + surely, heights.size)
+                lambda m: passes(heights[: m + 1], rate, u),
+                at + maybe,
+                min(at + surely, heights.size),
             )
             if found < at + sums.size:
                 return found
@@ -257,13 +276,18 @@ def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -
         if height > 0:
             # The bounds are those of e^(-rate |height|): the reciprocal exchanges lower and upper.
             one = down.divide(1, one[1]), up.divide(1, one[0])
-        low, high = down.add(low, down.multiply(count, one[0])), up.add(high, up.multiply(count, one[1]))
+        low, high = (
+            down.add(low, down.multiply(count, one[0])),
+            up.add(high, up.multiply(count, one[1])),
+        )
     return low, high
 
 
 def _make_vector(positives: int, epsilon: int, sensitivity: Sensitivity) -> GumbelSparseVector:
     """Return a mechanism whose transcripts can be enumerated: its threshold is 0."""
-    return GumbelSparseVector(threshold=0, positives=positives, epsilon=epsilon, sensitivity=sensitivity)
+    return GumbelSparseVector(
+        threshold=0, positives=positives, epsilon=epsilon, sensitivity=sensitivity
+    )
 
 
 # Many small weights come near the closed form; twelve are still enumerated in no time.
@@ -271,7 +295,10 @@ _SMALL_WEIGHTS = (-2, -2, -1, -1, -1, 0, 0, 0, 1, 1, 2, 3)
 CLAIMS = (
     Claim(
         name="GumbelSparseVector",
-        statement="Each transcript is private for what it spent: the thresholds met and the positives found.",
+        statement=(
+            "Each transcript is private for what it spent: the thresholds met and the positives "
+            "found."
+        ),
         references=("durfee2023, Cor. A.1", "ding2022, Thm 2"),
         proof="gumbel-sparse-vector.md",
         neighbours=(
@@ -283,7 +310,8 @@ CLAIMS = (
     Claim(
         name="GumbelSparseVector",
         statement=(
-            "For monotone answers each threshold with its positive has a loss in an interval of 3/2 of its "
+            "For monotone answers each threshold with its positive has a loss in an interval of "
+            "3/2 of its "
             "pure epsilon."
         ),
         references=("durfee2023, Thm 1",),
@@ -297,13 +325,18 @@ CLAIMS = (
     Claim(
         name="GumbelSparseVector",
         statement=(
-            "A threshold with its questions has the Rényi divergences and deltas of a closed form at most."
+            "A threshold with its questions has the Rényi divergences and deltas of a closed form "
+            "at most."
         ),
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",
         neighbours=(
             (_make_vector(1, 2, COUNTING), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3)),
-            (_make_vector(1, 3, EITHER_WAY), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2)),
+            (
+                _make_vector(1, 3, EITHER_WAY),
+                _SMALL_WEIGHTS,
+                (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2),
+            ),
         ),
     ),
 )

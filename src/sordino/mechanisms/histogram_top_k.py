@@ -1,10 +1,12 @@
-"""The best of a noisy histogram: every answer gets noise, and the k largest noisy answers are released.
+"""The best of a noisy histogram.
 
-Claim: epsilon-differentially private for an L1 bound of all answers together, rho-zCDP for an L2 bound, with
-the noisy answers themselves: what is released follows from a noisy histogram [ghosh2012; canonne2020, Thm 4].
-Proof: docs/proofs/histogram-top-k.md.
-Noise: discrete Laplace of rate epsilon/bound, discrete Gaussian of rate rho/bound^2, a step.
-Floats: none after the answers are on the grid.
+Every answer gets noise, and the k largest noisy answers are released.
+
+Claim: epsilon-differentially private for an L1 bound of all answers together, rho-zCDP for an L2
+bound, with the noisy answers themselves: what is released follows from a noisy histogram
+[ghosh2012; canonne2020, Thm 4]. Proof: docs/proofs/histogram-top-k.md. Noise: discrete Laplace of
+rate epsilon/bound, discrete Gaussian of rate rho/bound^2, a step. Floats: none after the answers
+are on the grid.
 """
 
 from __future__ import annotations
@@ -51,13 +53,15 @@ NOBODY = -1
 class HistogramTopK(Mechanism):
     """Select the k largest of n private answers by their noisy values, and release these values as well.
 
-    All answers get noise for how far they move together, and what is largest afterwards is public. So the
-    noise does not grow with k, but with how many answers a unit moves: few items a unit, many to select.
+    All answers get noise for how far they move together, and what is largest afterwards is public.
+    So the noise does not grow with k, but with how many answers a unit moves: few items a unit,
+    many to select.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, or not exactly one of epsilon and rho is given.
+        If a parameter does not satisfy its constraint, or not exactly one of epsilon and rho is
+        given.
 
     Examples
     --------
@@ -74,7 +78,8 @@ class HistogramTopK(Mechanism):
     k: int = parameter(COUNT, "How many to select at most; 1 <= k <= n without a threshold.")
     sensitivity: Sensitivity = parameter(
         ANY_STATEMENT,
-        'About all n answers together: norm "l1" with epsilon, "l2" with rho (`statement.over(n, norm)`).',
+        'About all n answers together: norm "l1" with epsilon, "l2" with rho '
+        "(`statement.over(n, norm)`).",
     )
     epsilon: Number | None = parameter(
         OrNone(POSITIVE), "Budget of the whole release, with discrete Laplace noise.", default=None
@@ -86,14 +91,19 @@ class HistogramTopK(Mechanism):
     )
     threshold: Number | None = parameter(
         OrNone(FINITE),
-        "Public: only noisy answers that reach it, fewer than k then. It has no noise of its own, and is "
+        "Public: only noisy answers that reach it, fewer than k then. It has no noise of its own, "
+        "and is "
         "rounded up to the grid.",
         default=None,
     )
     domain_size: int | None = parameter(DOMAIN, f"{DOMAIN_MEANS} Not with rho.", default=None)
-    noise: DiscreteLaplace | DiscreteGaussian = derived("The law of the noise on each answer, in steps.")
+    noise: DiscreteLaplace | DiscreteGaussian = derived(
+        "The law of the noise on each answer, in steps."
+    )
     step: Fraction = derived(STEP_MEANS)
-    cost: Cost = derived("What a release spends, however many are found: all noisy answers are paid for.")
+    cost: Cost = derived(
+        "What a release spends, however many are found: all noisy answers are paid for."
+    )
 
     def derive(self) -> None:
         """Set the grid, the noise and the cost: those of the histogram."""
@@ -110,7 +120,8 @@ class HistogramTopK(Mechanism):
             whole = GaussianMechanism(rho=cast("Number", self.rho), sensitivity=self.sensitivity)
             if self.domain_size is not None:
                 raise InvalidParameter(
-                    f"HistogramTopK.domain_size must be None with rho; got {self.domain_size}. Use epsilon."
+                    f"HistogramTopK.domain_size must be None with rho; got {self.domain_size}. Use "
+                    "epsilon."
                 )
         self._set(noise=whole.noise, step=whole.step, cost=whole.cost)
         # Refuse a threshold beyond the clamp now, not at the first release.
@@ -124,7 +135,9 @@ class HistogramTopK(Mechanism):
         return cut_at("HistogramTopK.threshold", self.threshold, Fraction(0), self.step)
 
     @scrubbed
-    def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> HistogramTop:
+    def release(
+        self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM
+    ) -> HistogramTop:
         """Select, with fresh noise.
 
         Parameters
@@ -132,16 +145,16 @@ class HistogramTopK(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain.
-            Positions outside the domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in
+            the domain. Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least k numbers (with a threshold: of at least one), if
-            positions do not go with them, or if the statement does not cover n answers.
+            If the answers are not a list of at least k numbers (with a threshold: of at least one),
+            if positions do not go with them, or if the statement does not cover n answers.
         """
         fresh_entropy(entropy, "HistogramTopK.release")
         rules = self.rules
@@ -162,11 +175,15 @@ class HistogramTopK(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made: noise is added to every answer, and the largest noisy answers win."""
+        """How a release is made.
+
+        Noise is added to every answer, and the largest noisy answers win.
+        """
         norm: Norm = "l1" if self.epsilon is not None else "l2"
 
         def draws(n: int) -> Draws:
-            # All noisy answers are released together: the statement must say how far they move together.
+            # All noisy answers are released together: the statement must say how far they move
+            # together.
             whole_vector(self.sensitivity, norm, n, "HistogramTopK")
             return ((self.noise, n),)
 
@@ -192,10 +209,14 @@ class HistogramTopK(Mechanism):
         )
 
     def _decide_domain(self, given: Listed, entropy: Entropy, law: DiscreteLaplace) -> Found:
-        """Decide where only some items of the domain are listed: the noise of most zeros is never drawn."""
+        """Decide where only some items of the domain are listed.
+
+        The noise of most zeros is never drawn.
+        """
         steps, positions = given
         size = cast("int", self.domain_size)
-        # One more than k, because the best loser says with which value an item would still have won.
+        # One more than k, because the best loser says with which value an item would still have
+        # won.
         noisy, places = noisy_domain(steps, positions, size, law, min(self.k + 1, size), entropy)
         items, values, entries = decide(noisy, self.k, self._cut)
         return np.where(items == NOBODY, NOBODY, places[items]), values, entries
@@ -204,10 +225,10 @@ class HistogramTopK(Mechanism):
 def decide(noisy: Steps, k: int, cut: Cut | None) -> Found:
     """Return the winners, best first, their noisy values, and with which value each would still have won.
 
-    All in steps, shape (..., k); one list, shape (n,), or many in rows. Among equals the smaller position
-    wins. Where fewer are found, `NOBODY` stands with the value 0. An item wins with a value that is at least
-    that of the best loser (one step more if that wins ties against it), and at least the threshold; without
-    either that is -CLAMP, below every value.
+    All in steps, shape (..., k); one list, shape (n,), or many in rows. Among equals the smaller
+    position wins. Where fewer are found, `NOBODY` stands with the value 0. An item wins with a
+    value that is at least that of the best loser (one step more if that wins ties against it), and
+    at least the threshold; without either that is -CLAMP, below every value.
     """
     order = largest(noisy, k + 1)
     ranked = np.take_along_axis(noisy, order, axis=-1)
@@ -231,7 +252,8 @@ CLAIMS = (
     Claim(
         name="HistogramTopK",
         statement=(
-            "The items, their noisy answers and with which value each would still have won are together "
+            "The items, their noisy answers and with which value each would still have won are "
+            "together "
             "epsilon-differentially private, for any k."
         ),
         references=("ghosh2012", "dwork2014, Thm 3.6"),
@@ -244,7 +266,11 @@ CLAIMS = (
                 (0, 0, 0),
                 (1, 0, 0),
             ),
-            (HistogramTopK(k=1, epsilon=2, sensitivity=COUNTING.over(2), domain_size=2), (0, 0), (1, 1)),
+            (
+                HistogramTopK(k=1, epsilon=2, sensitivity=COUNTING.over(2), domain_size=2),
+                (0, 0),
+                (1, 1),
+            ),
         ),
         tight=True,
     ),

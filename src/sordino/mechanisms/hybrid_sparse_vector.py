@@ -2,12 +2,11 @@
 
 It is a sparse vector on the sorted list.
 
-Claim: with t answers above the threshold the release is (epsilon_0 + t b)-private, so epsilon-private
-[ding2022, Alg. 5 and Lemma 8].
-Proof: docs/proofs/hybrid-sparse-vector.md.
-Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete
-Laplace, on the grid.
-Floats: the split is chosen with them, from public parameters; no comparison and no cost is.
+Claim: with t answers above the threshold the release is (epsilon_0 + t b)-private, so
+epsilon-private [ding2022, Alg. 5 and Lemma 8]. Proof: docs/proofs/hybrid-sparse-vector.md. Noise:
+threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete
+Laplace, on the grid. Floats: the split is chosen with them, from public parameters; no comparison
+and no cost is.
 """
 
 from __future__ import annotations
@@ -57,7 +56,8 @@ from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
 SPLIT = one_of("variance")
-# Noisy answers of 64 bits lie within about 2^61 steps: their difference from such a threshold fits, too.
+# Noisy answers of 64 bits lie within about 2^61 steps: their difference from such a threshold fits,
+# too.
 _SAFE_THRESHOLD = 1 << 60
 
 Found = tuple[NDArray[np.int64], Steps]
@@ -67,9 +67,9 @@ Found = tuple[NDArray[np.int64], Steps]
 class HybridSparseVector(Mechanism):
     """Select the largest of n private answers above a public threshold, at most k, and estimate each.
 
-    What is not selected is not paid for. Unlike `HybridTopK` it always says how far each item lies above the
-    threshold, with more noise. Unlike `SparseVector` it looks at all answers and returns the best of them,
-    not the first.
+    What is not selected is not paid for. Unlike `HybridTopK` it always says how far each item lies
+    above the threshold, with more noise. Unlike `SparseVector` it looks at all answers and returns
+    the best of them, not the first.
 
     Raises
     ------
@@ -91,28 +91,38 @@ class HybridSparseVector(Mechanism):
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Family | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        ("Noise of the answers and of the threshold: one-sided (smaller, the default) or two-sided."),
+        (
+            "Noise of the answers and of the threshold: one-sided (smaller, the default) or "
+            "two-sided."
+        ),
         default="exponential",
     )
     threshold_noise: Converted[Family | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        ("Noise of the answers and of the threshold: one-sided (smaller, the default) or two-sided."),
+        (
+            "Noise of the answers and of the threshold: one-sided (smaller, the default) or "
+            "two-sided."
+        ),
         default="exponential",
     )
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
         (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least variance "
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
+            "variance "
             "of a gap."
         ),
         default="variance",
     )
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     step: Fraction = derived(STEP_MEANS)
-    threshold_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
+    threshold_epsilon: Fraction = derived(
+        "What the threshold and each selected item cost, exactly."
+    )
     positive_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
     cost: Pure | Range = derived(
-        "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone answers "
+        "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone "
+        "answers "
         "it is an interval, which adds up to less. `Positives.cost` is what it did spend."
     )
     per_transcript: ClassVar[bool] = True
@@ -128,10 +138,12 @@ class HybridSparseVector(Mechanism):
         share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
         division = divide_budget("HybridSparseVector", self.sensitivity, budget, share, k)
         self._set(**division.one_branch(query, limit, kappa))
-        # k items at most; an empty release still costs the threshold, though in one direction only where all
-        # answers move in one direction.
+        # k items at most; an empty release still costs the threshold, though in one direction only
+        # where all answers move in one direction.
         limit_epsilon, items = self.threshold_epsilon, k * self.positive_epsilon
-        self._set(cost=monotone_cost(limit_epsilon, items) if self.sensitivity.monotone else self.spent(k))
+        self._set(
+            cost=monotone_cost(limit_epsilon, items) if self.sensitivity.monotone else self.spent(k)
+        )
         # Refuse a threshold beyond the clamp now, not at the first release.
         _ = self._cut
 
@@ -141,11 +153,16 @@ class HybridSparseVector(Mechanism):
         return cut_at("HybridSparseVector.threshold", self.threshold, Fraction(0), self.step)
 
     def spent(self, selected: int) -> Pure:
-        """Return the cost of a release with so many items: that of the threshold, and of each of them."""
+        """Return the cost of a release with so many items.
+
+        That of the threshold, and of each of them.
+        """
         return Pure(epsilon=self.threshold_epsilon + selected * self.positive_epsilon)
 
     @scrubbed
-    def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
+    def release(
+        self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM
+    ) -> Positives:
         """Select, with fresh noise.
 
         Parameters
@@ -153,8 +170,8 @@ class HybridSparseVector(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain.
-            Positions outside the domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in
+            the domain. Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
@@ -175,8 +192,13 @@ class HybridSparseVector(Mechanism):
         asked = self.domain_size or steps.size
         items, lifts = rules.play(steps, asked, entropy)
         # After the last item that reaches the threshold there is -1.
-        kept = [(item, lift) for item, lift in zip(items.tolist(), lifts.tolist(), strict=True) if item >= 0]
-        # The gap has the noise of the item less that of the threshold: estimates subtract the public mean.
+        kept = [
+            (item, lift)
+            for item, lift in zip(items.tolist(), lifts.tolist(), strict=True)
+            if item >= 0
+        ]
+        # The gap has the noise of the item less that of the threshold: estimates subtract the
+        # public mean.
         center = (self.noise.mean - self.threshold_noise.mean) * float(self.step)
         return Positives(
             indices=np.array([item for item, _ in kept], dtype=np.int64),
@@ -192,7 +214,10 @@ class HybridSparseVector(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made: one noisy threshold, and the largest noisy answers that reach it."""
+        """How a release is made.
+
+        One noisy threshold, and the largest noisy answers that reach it.
+        """
 
         def draws(n: int) -> Draws:
             # One noisy threshold for all answers, and fresh noise for each of them.
@@ -211,7 +236,9 @@ class HybridSparseVector(Mechanism):
             steps=lambda answers, positions=None: dense(
                 answers, positions, self.k, self.step, "HybridSparseVector"
             ),
-            decide=lambda steps, limit, noise: decide(add(steps, noise), self._cut.steps + limit, self.k),
+            decide=lambda steps, limit, noise: decide(
+                add(steps, noise), self._cut.steps + limit, self.k
+            ),
             spent_by=self._spent_by,
         )
 
@@ -236,8 +263,9 @@ class HybridSparseVector(Mechanism):
 def decide(noisy: Steps, threshold: Steps, k: int) -> Found:
     """Return the `k` largest items that reach the noisy threshold, and their lifts above it in steps.
 
-    Both have shape (..., k). Noisy values have shape (..., n), the threshold (..., 1). Best first, the
-    smaller position among equals; after the last one that reaches it there is -1 instead of an item, and 0.
+    Both have shape (..., k). Noisy values have shape (..., n), the threshold (..., 1). Best first,
+    the smaller position among equals; after the last one that reaches it there is -1 instead of an
+    item, and 0.
     """
     # Sorted first, so that those below the threshold come last.
     order = largest(noisy, k)
@@ -251,7 +279,9 @@ def _lifts_above(noisy: Steps, threshold: Steps) -> Steps:
     They are Python integers where 64 bits might not do.
     """
     near = (
-        threshold.dtype != object and threshold.min() > -_SAFE_THRESHOLD and threshold.max() < _SAFE_THRESHOLD
+        threshold.dtype != object
+        and threshold.min() > -_SAFE_THRESHOLD
+        and threshold.max() < _SAFE_THRESHOLD
     )
     return noisy - threshold if near else noisy.astype(object) - threshold
 
@@ -268,7 +298,8 @@ CLAIMS = (
     Claim(
         name="HybridSparseVector",
         statement=(
-            "Each release, gaps included, is private for what it spent: the threshold, and each item above "
+            "Each release, gaps included, is private for what it spent: the threshold, and each "
+            "item above "
             "it."
         ),
         references=_HYBRID_VECTOR_REFERENCES,
@@ -279,16 +310,22 @@ CLAIMS = (
                 *_MOVED_APART,
             ),
             (
-                HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
+                HybridSparseVector(
+                    k=2, threshold=0, epsilon=12, sensitivity=EITHER_WAY, split=0.25
+                ),
                 *_MOVED_APART,
             ),
             (
-                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2),
+                HybridSparseVector(
+                    k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2
+                ),
                 *_MOVED_APART,
             ),
             (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), *_ONE_MORE),
             (
-                HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
+                HybridSparseVector(
+                    k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2
+                ),
                 *_ONE_MORE,
             ),
         ),

@@ -1,15 +1,15 @@
 """Noisy top-k that stops at a public threshold.
 
-The threshold competes as one more item, with noise of its own, and what lies below it is not paid for.
+The threshold competes as one more item, with noise of its own, and what lies below it is not paid
+for.
 
-Claim: with s items before the threshold the release is (2s + 1) bound rate private, (s + 1) bound rate for
-monotone lists; with k items epsilon-private, which is 2k bound rate, k bound rate for monotone lists, and
-(2k - 1) bound rate where there are no other items than k [ding2022, Alg. 4 and Lemma 7; sharper for lists
-that are not monotone].
-Proof: docs/proofs/hybrid-top-k.md.
-Noise: one-sided geometric or discrete Laplace, rate epsilon/(k spread) a unit of the answers, or
-epsilon/((2k - 1) bound), on every item and on the threshold.
-Floats: none after the answers are on the grid; gaps are whole steps.
+Claim: with s items before the threshold the release is (2s + 1) bound rate private, (s + 1) bound
+rate for monotone lists; with k items epsilon-private, which is 2k bound rate, k bound rate for
+monotone lists, and (2k - 1) bound rate where there are no other items than k [ding2022, Alg. 4 and
+Lemma 7; sharper for lists that are not monotone]. Proof: docs/proofs/hybrid-top-k.md. Noise:
+one-sided geometric or discrete Laplace, rate epsilon/(k spread) a unit of the answers, or
+epsilon/((2k - 1) bound), on every item and on the threshold. Floats: none after the answers are on
+the grid; gaps are whole steps.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ Found = tuple[NDArray[np.int64], Steps]
 class HybridTopK(Mechanism):
     """Select the largest of n private answers, at most k, as long as they lie above a public threshold.
 
-    Items that are missing from the k are not paid for. The threshold competes as one more item, with noise of
-    its own. It ends the list where it stands, and costs as an item does, or half of that where answers move
-    both ways.
+    Items that are missing from the k are not paid for. The threshold competes as one more item,
+    with noise of its own. It ends the list where it stands, and costs as an item does, or half of
+    that where answers move both ways.
 
     Raises
     ------
@@ -89,14 +89,16 @@ class HybridTopK(Mechanism):
     epsilon: Number = parameter(
         POSITIVE,
         (
-            "Budget of the whole selection; spent in full only if k items come before the threshold (or, for "
+            "Budget of the whole selection; spent in full only if k items come before the "
+            "threshold (or, for "
             "a monotone list, k - 1)."
         ),
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        "One-sided noise (smaller, the default) or two-sided, which is smaller where all answers together "
+        "One-sided noise (smaller, the default) or two-sided, which is smaller where all answers "
+        "together "
         "move by little (`Sensitivity.l1`: few items a unit).",
         default="exponential",
     )
@@ -104,15 +106,18 @@ class HybridTopK(Mechanism):
     candidates: int | None = parameter(
         OrNone(COUNT),
         (
-            "Public number of answers, at least k; `release` refuses a list of any other length. Where it is "
-            "k, and answers move both ways, there is less noise: nobody but the threshold is left. None: not "
+            "Public number of answers, at least k; `release` refuses a list of any other length. "
+            "Where it is "
+            "k, and answers move both ways, there is less noise: nobody but the threshold is left. "
+            "None: not "
             "said, or the domain size."
         ),
         default=None,
     )
     step: Fraction = derived(STEP_MEANS)
     cost: Pure = derived(
-        "What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did spend."
+        "What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did "
+        "spend."
     )
     per_transcript: ClassVar[bool] = True
 
@@ -121,7 +126,8 @@ class HybridTopK(Mechanism):
         k, budget = self.k, to_fraction(self.epsilon)
         checked_size(self.domain_size, "HybridTopK", k)
         self._check_candidates()
-        # So many bounds share the budget: the noise has the scale bounds/budget. Its square chooses the grid.
+        # So many bounds share the budget: the noise has the scale bounds/budget. Its square chooses
+        # the grid.
         moves, bound = self._moves(k), to_fraction(self.sensitivity.bound)
         step = step_for(self.sensitivity, (moves * bound / budget) ** 2, "HybridTopK")
         family = family_of(self.noise)
@@ -148,8 +154,8 @@ class HybridTopK(Mechanism):
     def _moves(self, selected: int) -> int:
         """Return how many times its bound a release with so many items may move all noise together."""
         k, monotone = self.k, self.sensitivity.monotone
-        # A threshold that ends the list stands still while answers move: it costs half of an item, where
-        # these move both ways.
+        # A threshold that ends the list stands still while answers move: it costs half of an item,
+        # where these move both ways.
         if selected < k:
             return selected + 1 if monotone else 2 * selected + 1
         # With no other items than k a full list leaves the threshold alone, which does not move.
@@ -170,15 +176,17 @@ class HybridTopK(Mechanism):
     def spent(self, selected: int) -> Pure:
         """Return the cost of a release with so many items.
 
-        Fewer than k means that the threshold ended the list. A full list costs k spreads of noise, or half a
-        spread less where there are no other items. A threshold that ends the list costs less than an item
-        may, because it stands still while answers move. With two-sided noise a release never costs more than
-        the `l1` of the statement.
+        Fewer than k means that the threshold ended the list. A full list costs k spreads of noise,
+        or half a spread less where there are no other items. A threshold that ends the list costs
+        less than an item may, because it stands still while answers move. With two-sided noise a
+        release never costs more than the `l1` of the statement.
         """
         return Pure(epsilon=self._all_moves(selected, self.step, self.noise.name) * self.noise.rate)
 
     @scrubbed
-    def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> HybridTop:
+    def release(
+        self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM
+    ) -> HybridTop:
         """Select, with fresh noise.
 
         Parameters
@@ -186,27 +194,28 @@ class HybridTopK(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain.
-            Positions outside the domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in
+            the domain. Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least k numbers, or of as many as there are candidates, or if
-            positions do not go with them.
+            If the answers are not a list of at least k numbers, or of as many as there are
+            candidates, or if positions do not go with them.
         """
         fresh_entropy(entropy, "HybridTopK.release")
         rules = self.rules
         steps = rules.steps(answers, positions)
-        # In a list the last value is the threshold, which is no answer; `draws` takes one draw more for it.
+        # In a list the last value is the threshold, which is no answer; `draws` takes one draw more
+        # for it.
         items, gaps = rules.play(steps, self.domain_size or steps.size - 1, entropy)
         selected = int(np.count_nonzero(items >= 0))
         crossed = selected < self.k
         kept = gaps[:selected]
-        # An item lies above the threshold by the sum of the gaps from it down. The sum is taken in whole
-        # numbers and rounded to a float once.
+        # An item lies above the threshold by the sum of the gaps from it down. The sum is taken in
+        # whole numbers and rounded to a float once.
         estimates = (
             from_steps(self._cut.steps + np.cumsum(kept[::-1])[::-1], self.step)
             if crossed
@@ -283,17 +292,18 @@ class HybridTopK(Mechanism):
 def decide(noisy: Steps, k: int) -> Found:
     """Return the items before the threshold, best first, at most `k`, and the gaps in steps.
 
-    Both have shape (..., k). The threshold is the last value: it loses all ties, so an item at the noisy
-    threshold comes before it. From the threshold on there is -1 instead of an item. Each gap is the lead over
-    whatever comes next, the threshold included; in the place of the threshold stands its margin over the best
-    item after it, then 0. Of `k` items the last gap is the margin, as in noisy top-k.
+    Both have shape (..., k). The threshold is the last value: it loses all ties, so an item at the
+    noisy threshold comes before it. From the threshold on there is -1 instead of an item. Each gap
+    is the lead over whatever comes next, the threshold included; in the place of the threshold
+    stands its margin over the best item after it, then 0. Of `k` items the last gap is the margin,
+    as in noisy top-k.
     """
     order, gaps = noisy_top_k.decide(noisy, k)
     # The threshold is the last value of the list.
     here = order == noisy.shape[-1] - 1
     ended = np.logical_or.accumulate(here, axis=-1)
-    # The margin of the threshold, which loses all ties: whoever comes next would have won a tie, so one step
-    # is taken off. In the last place `noisy_top_k.decide` has done that already.
+    # The margin of the threshold, which loses all ties: whoever comes next would have won a tie, so
+    # one step is taken off. In the last place `noisy_top_k.decide` has done that already.
     gaps[..., :-1] -= here[..., :-1]
     return np.where(ended, -1, order), np.where(ended & ~here, 0, gaps)
 
@@ -302,7 +312,8 @@ CLAIMS = (
     Claim(
         name="HybridTopK",
         statement=(
-            "Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above the "
+            "Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above "
+            "the "
             "threshold, epsilon with k; (2s + 1)/(2k - 1) epsilon where there are no others."
         ),
         references=("ding2022, Lemma 7",),
@@ -327,7 +338,8 @@ CLAIMS = (
     Claim(
         name="HybridTopK",
         statement=(
-            "The same for monotone lists, where s items above the threshold cost (s + 1)/k epsilon, also "
+            "The same for monotone lists, where s items above the threshold cost (s + 1)/k "
+            "epsilon, also "
             "over a public domain."
         ),
         references=("ding2022, Lemma 7",),
@@ -335,7 +347,11 @@ CLAIMS = (
         neighbours=(
             (HybridTopK(k=1, threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 1)),
             (HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING), (0, 0), (0, 1)),
-            (HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING, domain_size=2), (0, 0), (0, 1)),
+            (
+                HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING, domain_size=2),
+                (0, 0),
+                (0, 1),
+            ),
         ),
         tight=True,
     ),
@@ -350,7 +366,11 @@ CLAIMS = (
                 (1, 0),
                 (0, 1),
             ),
-            (HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=COUNTING, noise="laplace"), (0, 0), (0, 1)),
+            (
+                HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=COUNTING, noise="laplace"),
+                (0, 0),
+                (0, 1),
+            ),
         ),
     ),
 )

@@ -1,12 +1,12 @@
 """The exact sampler behind the joint top k: sets of ranks, proportional to e^(-rate/2 regret).
 
-The regret of a set is the largest value outside of it less the smallest inside. It is a race: classes of
-sets are tried at random until one is kept.
+The regret of a set is the largest value outside of it less the smallest inside. It is a race:
+classes of sets are tried at random until one is kept.
 
 Claim: `draw` returns each set of k ranks with probability e^(-rate/2 regret) over the sum of all.
-Proof: docs/proofs/joint-top-k.md, "The sampler".
-Noise: a class with a whole weight, one of its sets, and a coin whose certified digits make up for the weight.
-Floats: they propose whole weights that are certainly large enough; the coin divides by the same whole number.
+Proof: docs/proofs/joint-top-k.md, "The sampler". Noise: a class with a whole weight, one of its
+sets, and a coin whose certified digits make up for the weight. Floats: they propose whole weights
+that are certainly large enough; the coin divides by the same whole number.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class SetRace:
     def _group_runs(self, n: int) -> NDArray[np.intp]:
         """Return the first run of each group: any grouping has the same law, a good one is fast."""
         depths = float(self._half) * (self._values[0] - self._values).astype(np.float64)
-        # Sets that reach deeper than this weigh next to nothing all together: there are fewer than n^k.
+        # Sets that reach deeper than this weigh next to nothing all together: there are fewer than
+        # n^k.
         reach = self.k * math.log(n) + 64
         keys = np.floor(np.minimum(depths, reach) / _WIDTH)
         return np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
@@ -89,14 +90,18 @@ class SetRace:
 
         One row for each first missing rank h: in a group the last rank t that is taken lies.
         """
-        ends, widths = self.last.astype(np.float64), np.log((self.last - self.first + 1).astype(np.float64))
+        ends, widths = (
+            self.last.astype(np.float64),
+            np.log((self.last - self.first + 1).astype(np.float64)),
+        )
         half, sets = float(self._half), np.zeros(ends.size)
         for m in range(1, self.k + 1):
-            # C(t - h, m) for the last rank t of each group, from the row before: h falls by one, m rises.
+            # C(t - h, m) for the last rank t of each group, from the row before: h falls by one, m
+            # rises.
             logs = np.log(ends - (self.k + 1 - m))
             sets = sets + (logs - math.log(m))
-            # Of these sets only those count whose last rank lies in the group: each rank has at most
-            # C(t - h - 1, m - 1) = C(t - h, m) m/(t - h) of them.
+            # Of these sets only those count whose last rank lies in the group: each rank has at
+            # most C(t - h - 1, m - 1) = C(t - h, m) m/(t - h) of them.
             counted = sets + np.minimum(0.0, widths + math.log(m) - logs)
             fall = half * (self.top[self.k - m] - self.best + self.lead).astype(np.float64)
             yield counted + (self.k + 8) * _LOOSE * (64 + sets) - fall * (1 - _LOOSE)
@@ -110,7 +115,8 @@ class SetRace:
     def _row_totals(self) -> Values:
         """Return the weight of the best set, and then one for each row that is at least its sum.
 
-        A row may be computed again: the room makes the law hold even if its floats came out otherwise.
+        A row may be computed again: the room makes the law hold even if its floats came out
+        otherwise.
         """
         sums = [int(self.weigh(row).sum()) for row in self.rows()]
         totals: Values = np.array([self.top_weight, *(total + (total >> 30) for total in sums)])
@@ -142,7 +148,8 @@ class SetRace:
     def keep(self, row: int, group: int, weight: int, last: int) -> Probability:
         """Return the probability of keeping a set of a class whose last rank is `last`.
 
-        It is the number of sets times 2^61 e^(-rate/2 (regret + lead) - shift) over the proposed weight.
+        It is the number of sets times 2^61 e^(-rate/2 (regret + lead) - shift) over the proposed
+        weight.
         """
         if row == 0:
             many, nats = 1, Fraction(self.shift)
@@ -156,7 +163,9 @@ class SetRace:
             low, high = exp_bounds(nats, digits)
             top, bottom = down.create_decimal(many << _BITS), down.create_decimal(weight)
             above, under = up.create_decimal(many << _BITS), up.create_decimal(weight)
-            return down.multiply(low, down.divide(top, under)), up.multiply(high, up.divide(above, bottom))
+            return down.multiply(low, down.divide(top, under)), up.multiply(
+                high, up.divide(above, bottom)
+            )
 
         return Probability(bounds)
 
@@ -188,8 +197,11 @@ class SetRace:
         if row == 0:
             return np.arange(self.k)
         missing = self.k + 1 - row
-        # All before the first missing rank, a uniform set between it and the last one, and the last one.
-        between = draw_fresh_ranks(last - missing - 1, row - 1, np.zeros(0, dtype=np.int64), entropy)
+        # All before the first missing rank, a uniform set between it and the last one, and the last
+        # one.
+        between = draw_fresh_ranks(
+            last - missing - 1, row - 1, np.zeros(0, dtype=np.int64), entropy
+        )
         return np.concatenate([np.arange(missing - 1), np.sort(between) + missing, [last - 1]])
 
 
@@ -216,7 +228,11 @@ def ranked_runs(steps: Steps, zeros: int) -> tuple[Values, Values]:
     zeros : int
         How many zeros stand between the listed ones and what lies below zero.
     """
-    edges = np.append(0, np.flatnonzero(steps[1:] != steps[:-1]) + 1) if steps.size else np.zeros(0, int)
+    edges = (
+        np.append(0, np.flatnonzero(steps[1:] != steps[:-1]) + 1)
+        if steps.size
+        else np.zeros(0, int)
+    )
     values, counts = steps[edges], np.diff(np.append(edges, steps.size))
     if zeros:
         # After the listed zeros: two runs of equal values are as good as one.

@@ -1,10 +1,9 @@
 """Joint top-k: the set of the k largest of n answers in one draw, without order and without gaps.
 
-Claim: the set has epsilon-bounded range, hence it is epsilon-differentially private and epsilon^2/8-zCDP
-[gillenwater2022, with the unclipped score].
-Proof: docs/proofs/joint-top-k.md.
-Noise: a race of classes of sets, rate epsilon/(2 spread) a unit of regret.
-Floats: none after the answers are on the grid, but in the proposals of the race.
+Claim: the set has epsilon-bounded range, hence it is epsilon-differentially private and
+epsilon^2/8-zCDP [gillenwater2022, with the unclipped score]. Proof: docs/proofs/joint-top-k.md.
+Noise: a race of classes of sets, rate epsilon/(2 spread) a unit of regret. Floats: none after the
+answers are on the grid, but in the proposals of the race.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ from sordino.sensitivity import COUNTING, Sensitivity
 class JointTopK(Mechanism):
     """Select the set of the k largest of n private answers, all of it at once.
 
-    A set S has probability proportional to e^(-epsilon regret / (2 spread)), where its regret is the largest
-    answer outside of S less the smallest one inside. The price does not grow with k. Nothing is told about
-    the order within the set, and there are no gaps: for those use `NoisyTopK`. The set is better where the
-    k-th largest count is large next to k/epsilon, and can be far worse below; see
-    `docs/how-to/choose-a-selection.md`.
-    Time and memory of a release depend on the answers: they grow with k times the number of different ones.
+    A set S has probability proportional to e^(-epsilon regret / (2 spread)), where its regret is
+    the largest answer outside of S less the smallest one inside. The price does not grow with k.
+    Nothing is told about the order within the set, and there are no gaps: for those use
+    `NoisyTopK`. The set is better where the k-th largest count is large next to k/epsilon, and can
+    be far worse below; see `docs/how-to/choose-a-selection.md`. Time and memory of a release depend
+    on the answers: they grow with k times the number of different ones.
 
     Raises
     ------
@@ -74,11 +73,13 @@ class JointTopK(Mechanism):
     )
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a "
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
+        "without a "
         "step of your own that is about 2^31 times spread/epsilon."
     )
     rate: Fraction = derived(
-        "Nats a step of the grid; a set whose regret is larger by d steps is e^(rate d/2) times less likely."
+        "Nats a step of the grid; a set whose regret is larger by d steps is e^(rate d/2) times "
+        "less likely."
     )
     cost: BoundedRange = derived(
         "What a release spends: the spread times the rate, exactly; at most epsilon."
@@ -99,8 +100,8 @@ class JointTopK(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain.
-            Positions outside the domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in
+            the domain. Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
@@ -130,7 +131,8 @@ class JointTopK(Mechanism):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """Return the listed answers in steps, their positions, and how many items there are.
 
-        With a domain they stand in the order of their positions, and every item that is not listed counts 0.
+        With a domain they stand in the order of their positions, and every item that is not listed
+        counts 0.
         """
         if self.domain_size is None:
             steps = dense(answers, positions, self.k, self.step, "JointTopK")
@@ -144,8 +146,8 @@ def place(
 ) -> NDArray[np.int64]:
     """Return the positions of the items of these ranks, counted from 0.
 
-    `ordered` (n,) are the listed answers in falling order, `at` (n,) their positions. Items that are not
-    listed come after the last listed one of at least 0, by position.
+    `ordered` (n,) are the listed answers in falling order, `at` (n,) their positions. Items that
+    are not listed come after the last listed one of at least 0, by position.
     """
     before, zeros = int(np.count_nonzero(ordered >= 0)), size - ordered.size
     unlisted = (ranks >= before) & (ranks < before + zeros)
@@ -160,7 +162,8 @@ CLAIMS = (
     Claim(
         name="JointTopK",
         statement=(
-            "The set alone has epsilon-bounded range, hence it is epsilon-differentially private and "
+            "The set alone has epsilon-bounded range, hence it is epsilon-differentially private "
+            "and "
             "epsilon^2/8-zCDP."
         ),
         references=("gillenwater2022", "dong2020"),
@@ -168,7 +171,11 @@ CLAIMS = (
         neighbours=(
             (JointTopK(k=2, epsilon=1, sensitivity=COUNTING), (40, 20, 0), (40, 21, 0)),
             (JointTopK(k=2, epsilon=2, sensitivity=EITHER_WAY), (30, 15, 0, 0), (30, 16, -1, -1)),
-            (JointTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (20, 0, 0), (21, 0, 0)),
+            (
+                JointTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3),
+                (20, 0, 0),
+                (21, 0, 0),
+            ),
         ),
         tight=True,
     ),

@@ -1,11 +1,10 @@
 """Noisy top-k: the k largest of n answers and the gaps between them, all from one draw of noise an answer.
 
 Claim: epsilon-differentially private with the ordered indices, all inner gaps and the margin
-[ding2022, Thm 3; corrected proof].
-Proof: docs/proofs/noisy-top-k.md.
-Noise: one-sided geometric ("exponential" on the grid) or discrete Laplace, rate epsilon/(k spread) a unit of
-the answers; for Gumbel noise one race after the other, indices only (docs/proofs/exponential-mechanism.md).
-Floats: none after the answers are on the grid; gaps are whole steps.
+[ding2022, Thm 3; corrected proof]. Proof: docs/proofs/noisy-top-k.md. Noise: one-sided geometric
+("exponential" on the grid) or discrete Laplace, rate epsilon/(k spread) a unit of the answers; for
+Gumbel noise one race after the other, indices only (docs/proofs/exponential-mechanism.md). Floats:
+none after the answers are on the grid; gaps are whole steps.
 """
 
 from __future__ import annotations
@@ -37,7 +36,13 @@ from sordino.mechanisms.base import (
     moves_together,
     one_of_the_laws,
 )
-from sordino.mechanisms.crossings.implicit_zeros import Listed, OneSided, dense, listed, noisy_domain
+from sordino.mechanisms.crossings.implicit_zeros import (
+    Listed,
+    OneSided,
+    dense,
+    listed,
+    noisy_domain,
+)
 from sordino.mechanisms.race import Gumbel, draw_places
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK
@@ -77,18 +82,23 @@ class NoisyTopK(Mechanism):
     noise: Converted[Literal["exponential", "laplace", "gumbel"] | Family, Family] = parameter(
         one_of_the_laws("exponential", "laplace", "gumbel"),
         (
-            "One-sided noise (smaller, the default) or two-sided, which is smaller where the statement says "
-            "that all answers together move by less than k spreads (`Sensitivity.l1`: few items a unit). "
+            "One-sided noise (smaller, the default) or two-sided, which is smaller where the "
+            "statement says "
+            "that all answers together move by less than k spreads (`Sensitivity.l1`: few items a "
+            "unit). "
             "Gumbel noise releases indices only, as k "
             "exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
             "epsilon tanh(epsilon/2), and so to a smaller epsilon at a delta."
         ),
         default="exponential",
     )
-    domain_size: int | None = parameter(DOMAIN, f"{DOMAIN_MEANS} Not for Gumbel noise.", default=None)
+    domain_size: int | None = parameter(
+        DOMAIN, f"{DOMAIN_MEANS} Not for Gumbel noise.", default=None
+    )
     step: Fraction = derived(STEP_MEANS)
     cost: Cost = derived(
-        "What a release spends: k times the spread times the rate, exactly; at most epsilon. With two-sided "
+        "What a release spends: k times the spread times the rate, exactly; at most epsilon. With "
+        "two-sided "
         "noise, the smaller one of k times the spread and the `l1` of the statement."
     )
 
@@ -98,16 +108,22 @@ class NoisyTopK(Mechanism):
         checked_size(self.domain_size, "NoisyTopK", k)
         if family == "gumbel" and self.domain_size is not None:
             raise InvalidParameter(
-                f"NoisyTopK.domain_size must be None with Gumbel noise; got {self.domain_size}. Use "
+                f"NoisyTopK.domain_size must be None with Gumbel noise; got {self.domain_size}. "
+                "Use "
                 "noise='exponential'."
             )
-        # k spreads share the budget: the noise has the scale k spread/budget, whose square chooses the grid.
+        # k spreads share the budget: the noise has the scale k spread/budget, whose square chooses
+        # the grid.
         step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "NoisyTopK")
         bound = bound_in_steps(self.sensitivity, step, "NoisyTopK")
         spread = bound if self.sensitivity.monotone else 2 * bound
-        # The proof raises k draws of noise by at most a spread each: k spreads share the budget. Two-sided
-        # noise may instead make up for what each answer moves.
-        whole = moves_together(self.sensitivity, step, k * spread) if family == "laplace" else k * spread
+        # The proof raises k draws of noise by at most a spread each: k spreads share the budget.
+        # Two-sided noise may instead make up for what each answer moves.
+        whole = (
+            moves_together(self.sensitivity, step, k * spread)
+            if family == "laplace"
+            else k * spread
+        )
         rate = fit_rate(budget / whole, "NoisyTopK")
         if family == "gumbel":  # k selections of bounded range, one after the other
             cost: Cost = repeat(BoundedRange(epsilon=spread * rate), k)
@@ -124,8 +140,8 @@ class NoisyTopK(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain.
-            Positions outside the domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in
+            the domain. Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
@@ -165,7 +181,9 @@ class NoisyTopK(Mechanism):
             return Rules(draws=draws, steps=steps, decide=self._decide_domain, walks=True)
         return Rules(
             draws=draws,
-            steps=lambda answers, positions=None: dense(answers, positions, self.k, self.step, "NoisyTopK"),
+            steps=lambda answers, positions=None: dense(
+                answers, positions, self.k, self.step, "NoisyTopK"
+            ),
             decide=lambda steps, noise: decide(add(steps, noise), self.k),
             added=True,
             shifts=True,
@@ -189,18 +207,19 @@ class NoisyTopK(Mechanism):
 def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
     """Return the positions of the `k` largest noisy values, largest first, and the gaps in steps.
 
-    One list, shape (n,), or many short ones in rows, shape (..., n): the audit plays all noise at once
-    through this very function. Among equals the smaller position wins: a public priority. The last gap is the
-    margin: how far the last winner lies above the smallest value with which it would still have won. That is
-    the value of the best loser, or one step more where the best loser wins ties against it. (The raw last gap
-    tells on which side of the priority the best loser stands; that costs a (k+1)-th share of epsilon.)
+    One list, shape (n,), or many short ones in rows, shape (..., n): the audit plays all noise at
+    once through this very function. Among equals the smaller position wins: a public priority. The
+    last gap is the margin: how far the last winner lies above the smallest value with which it
+    would still have won. That is the value of the best loser, or one step more where the best loser
+    wins ties against it. (The raw last gap tells on which side of the priority the best loser
+    stands; that costs a (k+1)-th share of epsilon.)
     """
     # The best loser comes along, for the margin.
     order = largest(noisy, k + 1)
     values = np.take_along_axis(noisy, order, axis=-1)
     gaps = values[..., :-1] - values[..., 1:]
-    # Where the best loser wins ties against the last winner, one step is taken off. The raw gap would tell
-    # the order of the two, which costs more.
+    # Where the best loser wins ties against the last winner, one step is taken off. The raw gap
+    # would tell the order of the two, which costs more.
     if order.shape[-1] > k:
         gaps[..., k - 1] -= order[..., k] < order[..., k - 1]
     return order[..., :k], gaps
@@ -212,7 +231,8 @@ CLAIMS = (
     Claim(
         name="NoisyTopK",
         statement=(
-            "The ordered indices, the inner gaps and the margin together are epsilon-differentially private."
+            "The ordered indices, the inner gaps and the margin together are "
+            "epsilon-differentially private."
         ),
         references=("ding2022, Thm 3", "mckenna2020, Thm 1"),
         proof="noisy-top-k.md",
@@ -220,9 +240,14 @@ CLAIMS = (
             (NoisyTopK(k=1, epsilon=1, sensitivity=EITHER_WAY), (1, 0, 0), (0, 1, 1)),
             (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0, 0, 0), (0, 0, 1, 1)),
             (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
-            (NoisyTopK(k=1, epsilon=2, sensitivity=_TOP_K_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
             (
-                # A rate with too many digits is rounded down, and the cost is that of the rounded one.
+                NoisyTopK(k=1, epsilon=2, sensitivity=_TOP_K_OFF_GRID),
+                (2.25, 0.75, 0.75),
+                (0.75, 2.25, 2.25),
+            ),
+            (
+                # A rate with too many digits is rounded down, and the cost is that of the rounded
+                # one.
                 NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING),
                 (0, 0, 0),
                 (0, 1, 1),
@@ -233,7 +258,8 @@ CLAIMS = (
     Claim(
         name="NoisyTopK",
         statement=(
-            "The same holds where a raw last gap would cost (k + 1)/k of the budget, and where k = n, so "
+            "The same holds where a raw last gap would cost (k + 1)/k of the budget, and where k = "
+            "n, so "
             "that nobody is left over."
         ),
         references=("ding2022, Thm 3",),
@@ -255,19 +281,28 @@ CLAIMS = (
                 (1, 0, 0),
                 (0, 1, 1),
             ),
-            (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING, noise="laplace"), (0, 0, 0, 0), (0, 0, 1, 1)),
+            (
+                NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING, noise="laplace"),
+                (0, 0, 0, 0),
+                (0, 0, 1, 1),
+            ),
         ),
     ),
     Claim(
         name="NoisyTopK",
         statement=(
-            "With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one after the "
+            "With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one "
+            "after the "
             "other."
         ),
         references=("durfee2019", "dong2020"),
         proof="exponential-mechanism.md",
         neighbours=(
-            (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise="gumbel"), (-16, 0, 0), (-16, 1, 1)),
+            (
+                NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise="gumbel"),
+                (-16, 0, 0),
+                (-16, 1, 1),
+            ),
             (
                 NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, noise="gumbel"),
                 (-40, -40, 0, 0),

@@ -1,11 +1,10 @@
 """Permute-and-flip: one selection that is never worse than the exponential mechanism.
 
-Claim: epsilon-differentially private; it has the law of a random order in which each item is taken with
-probability e^(-rate depth), its depth below the best [mckenna2020, Thm 1].
-Proof: docs/proofs/permute-and-flip.md.
-Noise: one-sided geometric on every answer, rate epsilon/spread a unit of the answers; one uniform number
-chooses among equals.
-Floats: none after the answers are on the grid.
+Claim: epsilon-differentially private; it has the law of a random order in which each item is taken
+with probability e^(-rate depth), its depth below the best [mckenna2020, Thm 1]. Proof:
+docs/proofs/permute-and-flip.md. Noise: one-sided geometric on every answer, rate epsilon/spread a
+unit of the answers; one uniform number chooses among equals. Floats: none after the answers are on
+the grid.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ from sordino.sensitivity import COUNTING, Sensitivity
 class PermuteAndFlip(SelectsOne, Mechanism):
     """Select one of n private answers, the larger ones more likely, by permute-and-flip.
 
-    Its expected loss of score is at most that of the exponential mechanism with the same budget, and down to
-    half of it. It is one selection of `NoisyTopK` without the margin, with equals in random instead of public
-    order.
+    Its expected loss of score is at most that of the exponential mechanism with the same budget,
+    and down to half of it. It is one selection of `NoisyTopK` without the margin, with equals in
+    random instead of public order.
 
     Raises
     ------
@@ -61,19 +60,25 @@ class PermuteAndFlip(SelectsOne, Mechanism):
     )
     noise: Geometric = derived("The law of the noise on each answer, in steps.")
     step: Fraction = derived(STEP_MEANS)
-    cost: Pure = derived("What a release spends: the spread times the rate, exactly; at most epsilon.")
+    cost: Pure = derived(
+        "What a release spends: the spread times the rate, exactly; at most epsilon."
+    )
 
     def derive(self) -> None:
         """Set the grid, the noise and the cost."""
-        step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "PermuteAndFlip")
-        # Pure, because the range of the loss is not bounded by epsilon: "The better score" on the proof page.
+        step, rate, spent = choice_rate(
+            to_fraction(self.epsilon), self.sensitivity, "PermuteAndFlip"
+        )
+        # Pure, because the range of the loss is not bounded by epsilon: "The better score" on the
+        # proof page.
         self._set(noise=Geometric(rate), step=step, cost=Pure(epsilon=spent))
 
     def _select(self, steps: NDArray[np.int64], entropy: Entropy) -> tuple[int, None]:
-        # Items whose sum reaches the best answer are those whose coin says yes: "The same law" on the proof
-        # page.
+        # Items whose sum reaches the best answer are those whose coin says yes: "The same law" on
+        # the proof page.
         noisy = add(steps, self.noise.sample(steps.size, entropy))
-        # One whole number, uniform over the items that share the largest noisy value, chooses among them.
+        # One whole number, uniform over the items that share the largest noisy value, chooses among
+        # them.
         turn = uniform_below(int(np.count_nonzero(noisy == noisy.max())), 1, entropy)
         return int(decide(noisy, turn[0])), None
 
@@ -81,9 +86,9 @@ class PermuteAndFlip(SelectsOne, Mechanism):
 def decide(noisy: Steps, turn: Any) -> Any:
     """Return the position of the largest value, shape (n,), or of each of many lists in rows, shape (..., n).
 
-    Among m equals it is the one numbered `turn` modulo m. `turn` is a whole number, uniform on a range whose
-    length is a multiple of m. Geometric noise has no memory: given that items reach the best answer, how far
-    they rise above it does not tell which of them was the best.
+    Among m equals it is the one numbered `turn` modulo m. `turn` is a whole number, uniform on a
+    range whose length is a multiple of m. Geometric noise has no memory: given that items reach the
+    best answer, how far they rise above it does not tell which of them was the best.
     """
     best = noisy == noisy.max(axis=-1, keepdims=True)
     counted: NDArray[np.intp] = np.cumsum(best, axis=-1)

@@ -1,13 +1,14 @@
-"""The exact sampler behind the exponential mechanism: places with probability proportional to e^(rate score).
+"""The exact sampler behind the exponential mechanism.
+
+Places with probability proportional to e^(rate score).
 
 It is a race: places are tried at random until one arrives.
 
-Claim: arrivals are independent; each is place i with probability e^(rate q_i) over the sum of all, and its
-excess is geometric and independent of everything else.
-Proof: docs/proofs/exponential-mechanism.md, "The race".
-Noise: every try is a uniform place and a geometric level; it arrives if the level reaches the depth of the
-place below the highest.
-Floats: one chooses below which depth places are tried less often (any depth is right, a good one is fast).
+Claim: arrivals are independent; each is place i with probability e^(rate q_i) over the sum of all,
+and its excess is geometric and independent of everything else. Proof:
+docs/proofs/exponential-mechanism.md, "The race". Noise: every try is a uniform place and a
+geometric level; it arrives if the level reaches the depth of the place below the highest. Floats:
+one chooses below which depth places are tried less often (any depth is right, a good one is fast).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _FIRST_TRIES, _MOST_TRIES = 16, 1 << 17  # tries in the first block, and in the 
 def decide(steps: Steps, places: NDArray[np.int64], levels: Steps) -> Steps:
     """Return how far the level of each try rises above what its place needs, in steps.
 
-    A try arrives if that is not negative; else it counts for nothing. The place of the highest score needs 0,
-    every other as much as it lies deeper: P(level >= depth) = e^(-rate depth).
+    A try arrives if that is not negative; else it counts for nothing. The place of the highest
+    score needs 0, every other as much as it lies deeper: P(level >= depth) = e^(-rate depth).
     """
     excess: Steps = levels - (steps.max() - steps[places])
     return excess
@@ -81,7 +82,8 @@ class ScoreRace:
         def bounds(digits: int) -> Bounds:
             down, up = contexts(digits)
             low, high = exp_bounds(self.law.rate * self._edge, digits)
-            # x / (near + x) rises with x, so the lower bound of x gives the lower bound of the share.
+            # x / (near + x) rises with x, so the lower bound of x gives the lower bound of the
+            # share.
             low, high = down.multiply(far, low), up.multiply(far, high)
             return down.divide(low, up.add(near, low)), up.divide(high, down.add(near, high))
 
@@ -101,7 +103,8 @@ class ScoreRace:
     def _tries(self, n: int, entropy: Entropy) -> Arrivals:
         """Return `n` tries, shape (n,) each.
 
-        A far place needs a level of at least `edge`; tries of far places that stay below it are never drawn.
+        A far place needs a level of at least `edge`; tries of far places that stay below it are
+        never drawn.
         """
         places = self._near[uniform_below(self._near.size, n, entropy)]
         levels = self.law.sample(n, entropy)
@@ -109,7 +112,8 @@ class ScoreRace:
             far = np.flatnonzero(bernoulli(self._far_first, n, entropy))
             if far.size:
                 places[far] = self._far[uniform_below(self._far.size, far.size, entropy)]
-                # A geometric level that is known to reach the edge is the edge plus a geometric one.
+                # A geometric level that is known to reach the edge is the edge plus a geometric
+                # one.
                 levels[far] += self._edge
         return places, levels
 
@@ -119,12 +123,11 @@ class ScoreRace:
         return int(places[0]), int(excess[0])
 
 
-# ---- the k best, one race after the other ----------------------------------------------------------------
+# ---- the k best, one race after the other --------------------------------------------------------
 #
-# Claim: the ordered indices have the law of the k largest of answers with independent Gumbel noise, hence k
-# selections of epsilon/k.
-# Proof: docs/proofs/exponential-mechanism.md, "Top k".
-# Floats: only in the closed forms of the law, which is never sampled.
+# Claim: the ordered indices have the law of the k largest of answers with independent Gumbel noise,
+# hence k selections of epsilon/k. Proof: docs/proofs/exponential-mechanism.md, "Top k". Floats:
+# only in the closed forms of the law, which is never sampled.
 
 
 @final
@@ -162,7 +165,9 @@ class Gumbel:
         return -math.log(-math.log(p)) / float(self.rate)
 
 
-def draw_places(steps: NDArray[np.int64], k: int, rate: Fraction, entropy: Entropy) -> NDArray[np.int64]:
+def draw_places(
+    steps: NDArray[np.int64], k: int, rate: Fraction, entropy: Entropy
+) -> NDArray[np.int64]:
     """Return `k` different places, shape (k,), in the order in which they were drawn.
 
     Each next one is drawn with probability proportional to e^(rate score) among those left.

@@ -1,9 +1,9 @@
 """Randomized response: name the largest answer truthfully with a known probability, else any other one.
 
 Claim: epsilon-differentially private under any adjacency, whatever the answers do [warner1965].
-Proof: docs/proofs/randomized-response.md.
-Noise: a race in which the largest answer stands one step above all others, rate epsilon.
-Floats: the answers are only compared, those of mixed or other types after rounding to the nearest float.
+Proof: docs/proofs/randomized-response.md. Noise: a race in which the largest answer stands one step
+above all others, rate epsilon. Floats: the answers are only compared, those of mixed or other types
+after rounding to the nearest float.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ _BEYOND_FLOATS = 1 << 1023
 class RandomizedResponse(SelectsOne, Mechanism):
     """Say which of n private answers is the largest, by randomized response.
 
-    It is truthful with probability e^epsilon/(n - 1 + e^epsilon), else it names any other one. It needs no
-    statement about how far answers move, so it is right where none is known: scores without a bound, the
-    output of a model. Where a bound is known the exponential mechanism and permute-and-flip are better as
-    soon as the lead of the largest answer is more than a few spreads, or n is large: randomized response is
-    right with a probability that only epsilon and n decide. Among equals the smaller position is the
-    largest: a public priority. NaN counts as the lowest value.
+    It is truthful with probability e^epsilon/(n - 1 + e^epsilon), else it names any other one. It
+    needs no statement about how far answers move, so it is right where none is known: scores
+    without a bound, the output of a model. Where a bound is known the exponential mechanism and
+    permute-and-flip are better as soon as the lead of the largest answer is more than a few
+    spreads, or n is large: randomized response is right with a probability that only epsilon and n
+    decide. Among equals the smaller position is the largest: a public priority. NaN counts as the
+    lowest value.
 
     Raises
     ------
@@ -56,7 +57,8 @@ class RandomizedResponse(SelectsOne, Mechanism):
     candidates: int | None = parameter(
         OrNone(CHOICES),
         (
-            "Public number of answers; `release` refuses a list of any other length. The pure epsilon is the "
+            "Public number of answers; `release` refuses a list of any other length. The pure "
+            "epsilon is the "
             "same, but rho and deltas are the smaller the more answers there are. None: not said."
         ),
         default=None,
@@ -68,11 +70,12 @@ class RandomizedResponse(SelectsOne, Mechanism):
         """Set what follows from the parameters."""
         # The largest answer stands one step above the others, so the rate a step is epsilon itself.
         rate = fit_rate(to_fraction(self.epsilon), "RandomizedResponse", stepped=False)
-        # The loss of an output is the rate, 0 or minus the rate, so its range is twice that. How often it is
-        # 0 is known with the number of answers.
+        # The loss of an output is the rate, 0 or minus the rate, so its range is twice that. How
+        # often it is 0 is known with the number of answers.
         n = self.candidates
         self._set(
-            rate=rate, cost=Pure(epsilon=rate) if n is None else RandomizedChoice(epsilon=rate, choices=n)
+            rate=rate,
+            cost=Pure(epsilon=rate) if n is None else RandomizedChoice(epsilon=rate, choices=n),
         )
 
     def truthful(self, n: int) -> float:
@@ -84,7 +87,8 @@ class RandomizedResponse(SelectsOne, Mechanism):
         stands = standing(answers)
         if self.candidates not in {None, stands.size}:
             raise InvalidParameter(
-                f"RandomizedResponse.release needs {self.candidates} answers, as many as its candidates; "
+                f"RandomizedResponse.release needs {self.candidates} answers, as many as its "
+                "candidates; "
                 f"got {stands.size}. Nothing was released."
             )
         return stands
@@ -94,24 +98,33 @@ class RandomizedResponse(SelectsOne, Mechanism):
 
 
 def standing(answers: Any) -> NDArray[np.int64]:
-    """Return 1 for the largest answer and 0 for all others, shape (n,): nothing else enters the draw."""
+    """Return 1 for the largest answer and 0 for all others, shape (n,).
+
+    Nothing else enters the draw.
+    """
     array = np.atleast_1d(convert_answers(answers, "RandomizedResponse"))
     # Python objects of mixed types may not compare with each other; their nearest floats do.
     if array.dtype == object:
         array = np.array([read_nearest_float(value) for value in array.tolist()])
     stands = np.zeros(array.size, dtype=np.int64)
     # `argmax` would take NaN for the largest of all.
-    stands[(np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array).argmax()] = 1
+    stands[
+        (np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array).argmax()
+    ] = 1
     return stands
 
 
 def read_nearest_float(value: Any) -> float:
-    """Return the float nearest to one Python object, -inf for NaN and what is no number; it never raises."""
+    """Return the float nearest to one Python object, -inf for NaN and what is no number.
+
+    It never raises.
+    """
     number = number_of(value)
     if number is None:
         return -math.inf
     if isinstance(number, int | Fraction):
-        # Beyond the range of floats `float` would raise, and whether it raises would depend on private data.
+        # Beyond the range of floats `float` would raise, and whether it raises would depend on
+        # private data.
         return (
             math.inf
             if number >= _BEYOND_FLOATS
@@ -126,7 +139,8 @@ CLAIMS = (
     Claim(
         name="RandomizedResponse",
         statement=(
-            "The index is epsilon-differentially private for any two lists of answers of the same length."
+            "The index is epsilon-differentially private for any two lists of answers of the same "
+            "length."
         ),
         references=("warner1965",),
         proof="randomized-response.md",

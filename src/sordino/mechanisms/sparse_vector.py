@@ -2,13 +2,12 @@
 
 Each test has fresh noise, and what was not found is not paid for.
 
-Claim: for every transcript, (epsilon_0 + positives b)-private; all of them epsilon-private [ding2022, Thm 2
-and Alg. 2; lyu2017], for monotone answers with a loss in [-(epsilon - epsilon_0), epsilon] or its mirror
-image.
-Proof: docs/proofs/sparse-vector.md.
-Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete
-Laplace, on the grid.
-Floats: split and correction are chosen with them, from public parameters; no comparison and no cost is.
+Claim: for every transcript, (epsilon_0 + positives b)-private; all of them epsilon-private
+[ding2022, Thm 2 and Alg. 2; lyu2017], for monotone answers with a loss in [-(epsilon - epsilon_0),
+epsilon] or its mirror image. Proof: docs/proofs/sparse-vector.md. Noise: threshold of rate
+epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete Laplace, on the
+grid. Floats: split and correction are chosen with them, from public parameters; no comparison and
+no cost is.
 """
 
 from __future__ import annotations
@@ -54,7 +53,9 @@ from sordino.sensitivity import COUNTING, Sensitivity
 
 @final
 class SparseVector(BranchingMechanism):
-    """Find the first answers above a public threshold; those below cost nothing, however many they are.
+    """Find the first answers above a public threshold.
+
+    Those below cost nothing, however many they are.
 
     Raises
     ------
@@ -76,20 +77,29 @@ class SparseVector(BranchingMechanism):
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Family | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        ("Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided."),
+        (
+            "Noise of the questions and of the threshold: one-sided (smaller, the default) or "
+            "two-sided."
+        ),
         default="exponential",
     )
     threshold_noise: Converted[Family | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        ("Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided."),
+        (
+            "Noise of the questions and of the threshold: one-sided (smaller, the default) or "
+            "two-sided."
+        ),
         default="exponential",
     )
     split: Number | Literal["variance", "success"] = parameter(
         WordOr(("variance", "success"), SHARE),
         (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least variance "
-            "of a comparison; or the one with which a task most likely succeeds: `correction_run` answers "
-            'below the threshold by `correction_margin`, then one as far above, again and again ("success" '
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
+            "variance "
+            "of a comparison; or the one with which a task most likely succeeds: `correction_run` "
+            "answers "
+            "below the threshold by `correction_margin`, then one as far above, again and "
+            'again ("success" '
             "is searched for, which takes up to two seconds)."
         ),
         default="variance",
@@ -97,7 +107,8 @@ class SparseVector(BranchingMechanism):
     correction: Number | Literal["optimal"] | None = parameter(
         OrNone(WordOr(("optimal",), FINITE)),
         (
-            "Public number added to the threshold, so that a long run of answers below it is passed; "
+            "Public number added to the threshold, so that a long run of answers below it is "
+            "passed; "
             '"optimal": for the task.'
         ),
         default=None,
@@ -110,7 +121,8 @@ class SparseVector(BranchingMechanism):
     correction_margin: Number | None = parameter(
         OrNone(NOT_NEGATIVE),
         (
-            "How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 with "
+            "How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 "
+            "with "
             '"success".'
         ),
         default=None,
@@ -118,7 +130,8 @@ class SparseVector(BranchingMechanism):
     passes: int = parameter(
         COUNT,
         (
-            "With more than one, answers that were below are asked again, in the same order, until enough "
+            "With more than one, answers that were below are asked again, in the same order, until "
+            "enough "
             "are found."
         ),
         default=1,
@@ -126,7 +139,8 @@ class SparseVector(BranchingMechanism):
     resample: bool = parameter(
         TRUTH,
         (
-            "Draw a new threshold after each positive. It costs more, and has its use in other accountings "
+            "Draw a new threshold after each positive. It costs more, and has its use in other "
+            "accountings "
             "than that of pure epsilons."
         ),
         default=False,
@@ -139,22 +153,28 @@ class SparseVector(BranchingMechanism):
         "The number that is added to every threshold, in the unit of the answers."
     )
     cost: Cost = derived(
-        "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone answers "
-        "it is an interval, which adds up to less. `Positives.cost` and `Stream.spent` are what it did spend."
+        "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone "
+        "answers "
+        "it is an interval, which adds up to less. `Positives.cost` and `Stream.spent` are what it "
+        "did spend."
     )
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
-        # Runs of zeros are skipped, so nobody knows which of them were below and would be asked again.
+        # Runs of zeros are skipped, so nobody knows which of them were below and would be asked
+        # again.
         if self.domain_size is not None and self.passes > 1:
-            raise InvalidParameter(f"SparseVector.passes must be 1 with a domain size; got {self.passes}.")
+            raise InvalidParameter(
+                f"SparseVector.passes must be 1 with a domain size; got {self.passes}."
+            )
         plan = SplitPlan.checked(
             "SparseVector", self.split, self.correction, self.correction_run, self.correction_margin
         )
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
         # Answers that move both ways have twice the spread, and each positive pays for it.
         c, kappa = self.positives, 1 if self.sensitivity.monotone else 2
-        # With `resample` each positive ends a threshold, so that the budget pays for as many thresholds.
+        # With `resample` each positive ends a threshold, so that the budget pays for as many
+        # thresholds.
         stages = c if self.resample else 1
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         # The share for the thresholds; the correction is None if it waits for the rates.
@@ -165,10 +185,13 @@ class SparseVector(BranchingMechanism):
             step, _, threshold_rate, rate = division
             added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
         self._set(**division.one_branch(query, limit, kappa), threshold_correction=added)
-        # The dearest transcript finds all positives and meets all thresholds. Where all answers move in one
-        # direction it loses less one way than the other, and so does each of several thresholds.
+        # The dearest transcript finds all positives and meets all thresholds. Where all answers
+        # move in one direction it loses less one way than the other, and so does each of several
+        # thresholds.
         stage = monotone_cost(self.threshold_epsilon, c // stages * self.positive_epsilon)
-        self._set(cost=repeat(stage, stages) if self.sensitivity.monotone else self.spent(c, stages))
+        self._set(
+            cost=repeat(stage, stages) if self.sensitivity.monotone else self.spent(c, stages)
+        )
         self.cut()  # refuse a threshold beyond the clamp now
 
     def spent(self, positives: int, thresholds: int = 1) -> Pure:
@@ -184,8 +207,8 @@ class SparseVector(BranchingMechanism):
         Raises
         ------
         InvalidParameter
-            If it is no finite number or lies, with the correction, beyond 2^52 steps, where answers are
-            clamped.
+            If it is no finite number or lies, with the correction, beyond 2^52 steps, where answers
+            are clamped.
         """
         [only] = cuts_of(self, self.threshold if threshold is None else threshold)
         return only
@@ -227,8 +250,10 @@ class SparseVector(BranchingMechanism):
         fresh_entropy(entropy, "SparseVector.open")
         if self.passes > 1 or self.domain_size is not None:
             raise InvalidParameter(
-                "SparseVector.open needs a mechanism with one pass and without a domain size, because a "
-                f"stream cannot go back; got passes={self.passes}, domain_size={self.domain_size}. Use "
+                "SparseVector.open needs a mechanism with one pass and without a domain size, "
+                "because a "
+                f"stream cannot go back; got passes={self.passes}, domain_size={self.domain_size}. "
+                "Use "
                 "release, or make a mechanism without them."
             )
         return Stream(self, entropy)
@@ -239,7 +264,8 @@ CLAIMS = (
     Claim(
         name="SparseVector",
         statement=(
-            "Each transcript, gaps included, is private for what it spent: the thresholds met and the "
+            "Each transcript, gaps included, is private for what it spent: the thresholds met and "
+            "the "
             "positives found."
         ),
         references=_SPARSE_REFERENCES,
@@ -251,17 +277,23 @@ CLAIMS = (
                 (1, -1),
             ),
             (
-                SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
+                SparseVector(
+                    threshold=0, positives=2, epsilon=12, sensitivity=EITHER_WAY, split=0.25
+                ),
                 (0, 0, 0),
                 (1, -1, -1),
             ),
             (
-                SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, correction=-1),
+                SparseVector(
+                    threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, correction=-1
+                ),
                 (0, 0),
                 (1, 0),
             ),
             (
-                SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
+                SparseVector(
+                    threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, domain_size=2
+                ),
                 (0, 0),
                 (1, 0),
             ),
@@ -271,7 +303,8 @@ CLAIMS = (
     Claim(
         name="SparseVector",
         statement=(
-            "The same with Laplace noise, with new thresholds after positives, and when answers are asked "
+            "The same with Laplace noise, with new thresholds after positives, and when answers "
+            "are asked "
             "again."
         ),
         references=_SPARSE_REFERENCES,

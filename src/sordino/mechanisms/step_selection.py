@@ -1,13 +1,13 @@
-"""Selection by step noise: each answer gets a geometric number of whole windows, the largest sum wins.
+"""Selection by step noise.
 
-A window is how far two answers can move apart. Of all noise that keeps the budget, this moves a score the
-least.
+Each answer gets a geometric number of whole windows, the largest sum wins.
 
-Claim: epsilon-differentially private, whatever the number of answers
-[yamamoto2024, with another law of the noise].
-Proof: docs/proofs/step-selection.md.
-Noise: whole windows, as many as a one-sided geometric variable of rate epsilon says; a window is as far as
-two answers move apart.
+A window is how far two answers can move apart. Of all noise that keeps the budget, this moves a
+score the least.
+
+Claim: epsilon-differentially private, whatever the number of answers [yamamoto2024, with another
+law of the noise]. Proof: docs/proofs/step-selection.md. Noise: whole windows, as many as a
+one-sided geometric variable of rate epsilon says; a window is as far as two answers move apart.
 Floats: none after the answers are on the grid.
 """
 
@@ -37,11 +37,11 @@ _WORD_ROOM = 1 << 61  # answers and noise below it add up in 64 bits
 class StepSelection(SelectsOne, Mechanism):
     """Select one of n private answers, the larger ones more likely, with noise of whole windows.
 
-    A window is how far two answers can move apart between neighbors. The noise on each answer is a geometric
-    number of windows, the smallest noise that hides what one unit does to a single answer. A lead counts in
-    whole windows: next to `PermuteAndFlip` it is better where the largest answer leads by a window or little
-    more, worse where it leads by a little less; see `success`. Among equals, noise included, the smaller
-    position wins: a public priority.
+    A window is how far two answers can move apart between neighbors. The noise on each answer is a
+    geometric number of windows, the smallest noise that hides what one unit does to a single
+    answer. A lead counts in whole windows: next to `PermuteAndFlip` it is better where the largest
+    answer leads by a window or little more, worse where it leads by a little less; see `success`.
+    Among equals, noise included, the smaller position wins: a public priority.
 
     Raises
     ------
@@ -61,27 +61,30 @@ class StepSelection(SelectsOne, Mechanism):
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
         (
-            'A statement about each answer (norm "each"), such as `COUNTING`. Of monotone answers a window '
+            'A statement about each answer (norm "each"), such as `COUNTING`. Of monotone '
+            "answers a window "
             "is the bound, else twice the bound."
         ),
     )
     noise: Geometric = derived("The law of the number of windows on each answer.")
     window: int = derived("Width of a window, in steps.")
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a "
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
+        "without a "
         "step of your own that is about 2^31 windows."
     )
     cost: Pure = derived("What a release spends: the rate of the noise, at most epsilon.")
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
-        # A rate a window, not a step: two answers move apart by at most one window, which costs epsilon.
+        # A rate a window, not a step: two answers move apart by at most one window, which costs
+        # epsilon.
         rate = fit_rate(to_fraction(self.epsilon), "StepSelection", stepped=False)
         # Noise comes in whole windows, so a window is its scale, whatever epsilon is.
         step = step_for(self.sensitivity, self.sensitivity.spread**2, "StepSelection")
         bound = int(bound_in_steps(self.sensitivity, step, "StepSelection"))
-        # Two answers move apart by the bound if all move one way, else by twice the bound. Flooring keeps
-        # both.
+        # Two answers move apart by the bound if all move one way, else by twice the bound. Flooring
+        # keeps both.
         window = bound if self.sensitivity.monotone else 2 * bound
         # One level more makes up for a window: it costs one rate, however many answers there are.
         self._set(noise=Geometric(rate), window=window, step=step, cost=Pure(epsilon=rate))
@@ -107,7 +110,9 @@ class StepSelection(SelectsOne, Mechanism):
         >>> round(sd.StepSelection(epsilon=1, sensitivity=sd.COUNTING).success([9, 5, 5]), 4)
         0.9902
         """
-        steps = np.atleast_1d(to_steps(answers, self.step, "StepSelection.success of answers: StepSelection"))
+        steps = np.atleast_1d(
+            to_steps(answers, self.step, "StepSelection.success of answers: StepSelection")
+        )
         return win_probability(
             steps, self.noise.rate, lambda levels: [self.window * level for level in levels]
         )
@@ -117,7 +122,10 @@ class StepSelection(SelectsOne, Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made: each answer gets as many windows as its draw says, and the largest wins."""
+        """How a release is made.
+
+        Each answer gets as many windows as its draw says, and the largest wins.
+        """
         return Rules(
             draws=lambda n: ((self.noise, n),),
             steps=self._read,
@@ -136,7 +144,8 @@ def decide(steps: NDArray[np.int64], windows: Steps, window: int) -> Any:
     return add(steps, windows * window).argmax(axis=-1)
 
 
-# Windows of two steps: of answers that move by a step either way, and of counts that rise by up to two.
+# Windows of two steps: of answers that move by a step either way, and of counts that rise by up to
+# two.
 _WINDOW_OF_TWO = Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1)
 CLAIMS = (
     Claim(

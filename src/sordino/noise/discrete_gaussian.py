@@ -1,10 +1,9 @@
 """The discrete Gaussian law.
 
-Claim: P(X = x) is proportional to exp(-rate x^2), that is sigma^2 = 1/(2 rate), exactly.
-Proof: docs/proofs/samplers.md [canonne2020, Algorithm 3].
-Noise: a discrete Laplace proposal of scale floor(sigma) + 1, kept with probability exp(-rate (|y| - c)^2),
-c = 1/(2 rate scale).
-Floats: the closed forms; in the sampler a float proposes the exponent and the exact rational decides inside a
+Claim: P(X = x) is proportional to exp(-rate x^2), that is sigma^2 = 1/(2 rate), exactly. Proof:
+docs/proofs/samplers.md [canonne2020, Algorithm 3]. Noise: a discrete Laplace proposal of scale
+floor(sigma) + 1, kept with probability exp(-rate (|y| - c)^2), c = 1/(2 rate scale). Floats: the
+closed forms; in the sampler a float proposes the exponent and the exact rational decides inside a
 certified band.
 """
 
@@ -31,7 +30,10 @@ _TAIL_DEVIATIONS = 40  # standard deviations beyond which a term is below 1e-340
 @final
 @dataclass(frozen=True)
 class DiscreteGaussian:
-    """Whole numbers with probability proportional to e^(-rate x^2); rate > 0 in nats a squared step."""
+    """Whole numbers with probability proportional to e^(-rate x^2).
+
+    Rate > 0 in nats a squared step.
+    """
 
     rate: Fraction
     name: ClassVar[str] = "gaussian"
@@ -101,9 +103,12 @@ class DiscreteGaussian:
         """Return which of the proposals are kept."""
         # c of the page: what is kept with probability exp(-rate (|y| - c)^2) has the law.
         center = 1 / (2 * self.rate * scale)
-        # |y| is exact and the center good to 2^-53: the exponent errs by at most max(1, exponent) 2^-50.
+        # |y| is exact and the center good to 2^-53: the exponent errs by at most max(1, exponent)
+        # 2^-50.
         exponent = float(self.rate) * (np.abs(proposed).astype(np.float64) - float(center)) ** 2
-        return bernoulli_exp(exponent, lambda i: self.rate * (abs(int(proposed[i])) - center) ** 2, entropy)
+        return bernoulli_exp(
+            exponent, lambda i: self.rate * (abs(int(proposed[i])) - center) ** 2, entropy
+        )
 
 
 def _wide_sf(rate: float, x: NDArray[np.float64]) -> Any:
@@ -124,8 +129,8 @@ def _wide_sf(rate: float, x: NDArray[np.float64]) -> Any:
 def _normalizer(rate: Fraction) -> float:
     """Return the sum of exp(-rate x^2).
 
-    It is sqrt(pi / rate) where the law is wide (Poisson summation), and a sum term by term where it is
-    narrow.
+    It is sqrt(pi / rate) where the law is wide (Poisson summation), and a sum term by term where it
+    is narrow.
     """
     # Poisson summation leaves out a share of 2 e^(-pi^2/rate), which is below 1e-200.
     if rate < Fraction(1, 50):

@@ -57,7 +57,8 @@ class DiscreteLaplace:
     def sf(self, x: Any) -> Any:
         """Probability of more than `x`."""
         rate, x = float(self.rate), np.asarray(x)
-        # The smaller tail is computed and the larger one is the rest, so that small tails keep their digits.
+        # The smaller tail is computed and the larger one is the rest, so that small tails keep
+        # their digits.
         upper = np.exp(-rate * (np.maximum(x, -1) + 1)) / self._both
         return np.where(x >= -1, upper, 1 - np.exp(-rate * np.maximum(-x, 0)) / self._both)
 
@@ -66,7 +67,11 @@ class DiscreteLaplace:
         rate = float(self.rate)
         lower, upper = p * self._both, (1 - p) * self._both
         # The closed form may be off by one after rounding; the loops settle it.
-        guess = math.ceil(math.log(lower) / rate) if lower <= 1 else math.ceil(-math.log(upper) / rate) - 1
+        guess = (
+            math.ceil(math.log(lower) / rate)
+            if lower <= 1
+            else math.ceil(-math.log(upper) / rate) - 1
+        )
         while float(self.cdf(guess)) < p:
             guess += 1
         while float(self.cdf(guess - 1)) >= p:

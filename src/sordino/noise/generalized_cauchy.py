@@ -1,11 +1,10 @@
 """The generalized Cauchy law: density proportional to 1/(1 + |z|^gamma), gamma > 1, with a power tail.
 
-Claim: `sample` has this law in ideal arithmetic, by rejection from min(1, z^-gamma).
-Proof: docs/proofs/smooth-selection.md, "Noise".
-Noise: three words a proposal; a proposal is taken with a probability between 1/2 and 1.
-Floats: uniform numbers have 53 bits after their first digit 1, however small they are, so that neither the
-neighborhood of 0 nor the tail is a grid; every step of a draw is rounded, and the law of the floats is not
-the law that is stated: nothing here is exact.
+Claim: `sample` has this law in ideal arithmetic, by rejection from min(1, z^-gamma). Proof:
+docs/proofs/smooth-selection.md, "Noise". Noise: three words a proposal; a proposal is taken with a
+probability between 1/2 and 1. Floats: uniform numbers have 53 bits after their first digit 1,
+however small they are, so that neither the neighborhood of 0 nor the tail is a grid; every step of
+a draw is rounded, and the law of the floats is not the law that is stated: nothing here is exact.
 """
 
 from __future__ import annotations
@@ -78,7 +77,11 @@ class GeneralizedCauchy:
     @property
     def second_moment(self) -> float:
         """Expected square, which is the variance of Z; inf where there is none (gamma <= 3)."""
-        return math.sin(math.pi / self._g) / math.sin(3 * math.pi / self._g) if self.gamma > 3 else math.inf
+        return (
+            math.sin(math.pi / self._g) / math.sin(3 * math.pi / self._g)
+            if self.gamma > 3
+            else math.inf
+        )
 
     @property
     def slope(self) -> float:
@@ -110,9 +113,13 @@ class GeneralizedCauchy:
         return self.tail(z)[1]
 
     def tail(self, z: Any) -> tuple[Any, Any]:
-        """Return survival function and hazard, z >= 0; the hazard also where its parts leave the floats."""
+        """Return survival function and hazard, z >= 0.
+
+        The hazard also where its parts leave the floats.
+        """
         z = np.asarray(z, dtype=np.float64)
-        # Beyond 1 the powers of z cancel in density over survival function: (1 + t) z times the sum is left.
+        # Beyond 1 the powers of z cancel in density over survival function: (1 + t) z times the sum
+        # is left.
         small, near, far, outer = self._parts(z)
         return np.where(z > 1, far, 1 - near), 1 / (
             (1 + small) * np.where(z > 1, z * outer, (1 - near) / self.peak)
@@ -121,8 +128,8 @@ class GeneralizedCauchy:
     def _parts(self, z: Any) -> tuple[Any, Any, Any, Any]:
         """Return t, the cdf below 1, the survival function above 1, and the sum of the latter.
 
-        t is z^gamma below 1 and z^-gamma above. Cdf and survival function are sums in t, which alternate and
-        converge at once (`_series_weights`).
+        t is z^gamma below 1 and z^-gamma above. Cdf and survival function are sums in t, which
+        alternate and converge at once (`_series_weights`).
         """
         small = _small_powers(z, self._g)
         inner, outer = _alternating_sums(small, self._g, 1.0, self._g - 1)
@@ -149,7 +156,8 @@ class GeneralizedCauchy:
     def hazard_bound(self) -> float:
         """An upper bound of the hazard, by less than 1e-6 of it above its largest value."""
         low, high = self.hazard_peak
-        # Density and survival function fall, so that their values at the ends bound all quotients in between.
+        # Density and survival function fall, so that their values at the ends bound all quotients
+        # in between.
         return float(self.pdf(low) / self.sf(high)) * (1 + 1e-12)
 
     def sample(self, n: int, entropy: Entropy) -> Floats:
@@ -158,9 +166,9 @@ class GeneralizedCauchy:
         filled = 0
         while filled < n:
             # As many as are needed on average, and a few more.
-            taken = self._proposed(min(_PROPOSAL_CHUNK, math.ceil((n - filled) / self._taken) + 8), entropy)[
-                : n - filled
-            ]
+            taken = self._proposed(
+                min(_PROPOSAL_CHUNK, math.ceil((n - filled) / self._taken) + 8), entropy
+            )[: n - filled]
             drawn[filled : filled + taken.size] = taken
             filled += taken.size
         return drawn
@@ -179,9 +187,9 @@ class GeneralizedCauchy:
     def _proposed(self, n: int, entropy: Entropy) -> Floats:
         """Return those of `n` proposals that are taken.
 
-        With probability (gamma - 1)/gamma a proposal is z = U, else z = U^(-1/(gamma - 1)): density min(1,
-        z^-gamma)(gamma - 1)/gamma. It is taken with probability 1/(1 + t), where t = z^gamma below 1 and t =
-        z^-gamma = U/z above.
+        With probability (gamma - 1)/gamma a proposal is z = U, else z = U^(-1/(gamma - 1)): density
+        min(1, z^-gamma)(gamma - 1)/gamma. It is taken with probability 1/(1 + t), where t = z^gamma
+        below 1 and t = z^-gamma = U/z above.
         """
         # Of each proposal: where it is, on which side of 1, and whether it is taken. All three are
         # independent.
@@ -211,7 +219,9 @@ def uniform(n: int, entropy: Entropy) -> Floats:
         known = scale
         scale *= 2.0**-64
         found[short] += entropy.words(short.size) * scale
-        short = short[found[short] < _FULL_DIGITS * scale] if known > _SMALLEST_UNIFORM else short[:0]
+        short = (
+            short[found[short] < _FULL_DIGITS * scale] if known > _SMALLEST_UNIFORM else short[:0]
+        )
     # Never 0, because negative powers of it are taken.
     return np.maximum(found, _SMALLEST_UNIFORM)
 

@@ -24,14 +24,19 @@ from sordino.noise.samplers.bernoulli import bernoulli, is_below
 
 # Bounds the memory of one call: each digit takes a row of words.
 _DRAWS_AT_ONCE = 1 << 15
-_HIGH_RATE = 8  # the digits from rate * 2^L >= 8 on are drawn together: all 0 but once in 2,981 draws
+_HIGH_RATE = (
+    8  # the digits from rate * 2^L >= 8 on are drawn together: all 0 but once in 2,981 draws
+)
 _WORD_LIMIT = 1 << 61  # twice as much fits: the difference of two draws, each with an answer
 
 
 @final
 @dataclass(frozen=True)
 class Geometric:
-    """Whole numbers g >= 0 with probability proportional to e^(-rate g); rate > 0 in nats a step."""
+    """Whole numbers g >= 0 with probability proportional to e^(-rate g).
+
+    Rate > 0 in nats a step.
+    """
 
     rate: Fraction
     name: ClassVar[str] = "exponential"
@@ -79,8 +84,11 @@ class Geometric:
 
         They are int64, or Python integers if one passes 2^61 (probability below n e^(-2^21)).
         """
-        # From this digit on rate * 2^level is at least 8: a carry comes with probability e^-8 at most.
-        level = max(0, math.ceil(math.log2(_HIGH_RATE / self.rate))) if self.rate < _HIGH_RATE else 0
+        # From this digit on rate * 2^level is at least 8: a carry comes with probability e^-8 at
+        # most.
+        level = (
+            max(0, math.ceil(math.log2(_HIGH_RATE / self.rate))) if self.rate < _HIGH_RATE else 0
+        )
         digits, carry = _digit_chances(self.rate, level)
         drawn = np.zeros(n, dtype=np.int64)
         risen = [
@@ -95,8 +103,8 @@ class Geometric:
 
         They are one more than a geometric variable of rate * 2^level.
         """
-        # A carry says that the part above is at least 1. It is geometric, so each further 1 has the same
-        # chance.
+        # A carry says that the part above is at least 1. It is geometric, so each further 1 has the
+        # same chance.
         above = np.ones(high.size, dtype=np.int64)
         _, carry = _digit_chances(self.rate, level)
         going = np.arange(high.size)
@@ -118,18 +126,25 @@ def _digit_chances(rate: Fraction, level: int) -> tuple[tuple[Probability, ...],
     )
 
 
-def _draw_low_digits(out: Any, digits: tuple[Probability, ...], carry: Probability, entropy: Entropy) -> Any:
+def _draw_low_digits(
+    out: Any, digits: tuple[Probability, ...], carry: Probability, entropy: Entropy
+) -> Any:
     """Write the low digits of each draw into `out` and return the positions where a higher digit is 1."""
     n = out.size
     # Four digits of 16 bits come from one word, so a row has a multiple of four.
     stride = -(-n // 4) * 4
-    # A row of fresh words for each digit and one for the carry: the digits are independent of each other.
+    # A row of fresh words for each digit and one for the carry: the digits are independent of each
+    # other.
     words = (
-        entropy.words((len(digits) + 1) * stride // 4).view(np.uint16).reshape(len(digits) + 1, stride)[:, :n]
+        entropy.words((len(digits) + 1) * stride // 4)
+        .view(np.uint16)
+        .reshape(len(digits) + 1, stride)[:, :n]
     )
     for start in range(0, len(digits), 16):  # sums of 16 digits stay in small, fast words
         part = np.zeros(n, dtype=np.uint16)
         for i, p in enumerate(digits[start : start + 16]):
-            part |= np.left_shift(is_below(words[start + i], p, entropy).view(np.uint8), i, dtype=np.uint16)
+            part |= np.left_shift(
+                is_below(words[start + i], p, entropy).view(np.uint8), i, dtype=np.uint16
+            )
         out |= part.astype(np.int64) << start
     return np.flatnonzero(is_below(words[-1], carry, entropy))

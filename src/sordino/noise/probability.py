@@ -1,8 +1,8 @@
 """Probabilities such as e^-x and 1/(1+e^x), x rational, with as many exact binary digits as are asked for.
 
-Claim: `bits(b)` is floor(p * 2^b) exactly. Proof: docs/proofs/samplers.md.
-Floats: none; correctly rounded decimal arithmetic with a bound on each side, repeated at higher precision
-until both sides agree.
+Claim: `bits(b)` is floor(p * 2^b) exactly. Proof: docs/proofs/samplers.md. Floats: none; correctly
+rounded decimal arithmetic with a bound on each side, repeated at higher precision until both sides
+agree.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def exp_bounds(x: Fraction, digits: int) -> Bounds:
     down, up = contexts(digits)
     low, high = ratio_bounds(-x, digits)
     # The exponential is correctly rounded, so one step further out encloses it.
-    return max(down.next_minus(down.exp(low)), Decimal(0)), min(up.next_plus(up.exp(high)), Decimal(1))
+    return max(down.next_minus(down.exp(low)), Decimal(0)), min(
+        up.next_plus(up.exp(high)), Decimal(1)
+    )
 
 
 def logistic_bounds(x: Fraction, digits: int) -> Bounds:
@@ -54,7 +56,10 @@ def logistic_bounds(x: Fraction, digits: int) -> Bounds:
 
 @final
 class Probability:
-    """A number in [0, 1] given by an enclosure that tightens; its digits are computed once and kept."""
+    """A number in [0, 1] given by an enclosure that tightens.
+
+    Its digits are computed once and kept.
+    """
 
     __slots__ = ("_enclosure", "_known")
 
@@ -118,7 +123,10 @@ def _exp_probability(x: Fraction) -> Probability:
 
 @lru_cache(maxsize=4096)
 def _logistic_probability(x: Fraction) -> Probability:
-    """Return 1/(1 + e^x), x >= 0: the same object for the same x, so that digits are computed once."""
+    """Return 1/(1 + e^x), x >= 0.
+
+    The same object for the same x, so that digits are computed once.
+    """
     return (
         Probability(lambda digits: logistic_bounds(x, digits))
         if x

@@ -1,11 +1,11 @@
-"""The discrete staircase law: flat steps that fall by one and the same factor from one period to the next.
+"""The discrete staircase law.
 
-Claim: P(X = x) is proportional to r^level, r = e^-rate, level = floor(|x|/period), one more where |x| mod
-period is at least `flat`; exactly.
-Proof: docs/proofs/folded.md, "Staircases" [geng2015].
-Noise: a geometric number of periods, a place within the period, and a sign; a minus with magnitude 0 is drawn
-again.
-Floats: only in the closed forms; the sampler uses none.
+Flat steps that fall by one and the same factor from one period to the next.
+
+Claim: P(X = x) is proportional to r^level, r = e^-rate, level = floor(|x|/period), one more where
+|x| mod period is at least `flat`; exactly. Proof: docs/proofs/folded.md, "Staircases" [geng2015].
+Noise: a geometric number of periods, a place within the period, and a sign; a minus with magnitude
+0 is drawn again. Floats: only in the closed forms; the sampler uses none.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Staircase:
         r, rest, n = self._ratio, self._rest, float(self.period)
         # Sums of i^k over one period, with weight 1 below `flat` and r from there on.
         zeroth, first, second = (
-            _sum_of_powers(k, self.flat) + r * (_sum_of_powers(k, self.period) - _sum_of_powers(k, self.flat))
+            _sum_of_powers(k, self.flat)
+            + r * (_sum_of_powers(k, self.period) - _sum_of_powers(k, self.flat))
             for k in (0, 1, 2)
         )
         # (n p + i)^2, multiplied out and summed over all periods p with weight r^p.
@@ -125,7 +126,10 @@ class Staircase:
         again = np.flatnonzero(minus & (drawn == 0))
         drawn = np.where(minus, -drawn, drawn)
         while again.size:
-            redrawn, minus = self._magnitudes(again.size, entropy), draw_fair_coins(again.size, entropy)
+            redrawn, minus = (
+                self._magnitudes(again.size, entropy),
+                draw_fair_coins(again.size, entropy),
+            )
             # A new draw may need more than 64 bits where none of the first did.
             if redrawn.dtype == object:
                 drawn = drawn.astype(object)
@@ -141,7 +145,9 @@ class Staircase:
         if self.flat < self.period:
             lower = self.flat + uniform_below(self.period - self.flat, n, entropy)
             place = np.where(
-                bernoulli(_lower_step_chance(self.rate, self.period, self.flat), n, entropy), lower, place
+                bernoulli(_lower_step_chance(self.rate, self.period, self.flat), n, entropy),
+                lower,
+                place,
             )
         # Python integers, so that nothing is cut where 64 bits would not do.
         if n and int(periods.max()) > (1 << 61) // self.period:
@@ -159,7 +165,8 @@ def _lower_step_chance(rate: Fraction, period: int, flat: int) -> Probability:
     def bounds(digits: int) -> Bounds:
         down, up = contexts(digits)
         low, high = exp_bounds(rate, digits)
-        # x/(flat + x) rises with x, so the lower bound of r gives the lower bound of the probability.
+        # x/(flat + x) rises with x, so the lower bound of r gives the lower bound of the
+        # probability.
         low, high = down.multiply(period - flat, low), up.multiply(period - flat, high)
         return down.divide(low, up.add(flat, low)), up.divide(high, down.add(flat, high))
 
@@ -172,7 +179,10 @@ def best_flat(rate: Fraction, period: int) -> int:
     while high - low > 2:
         # The variance falls and then rises: the third next to the worse of two places is cut off.
         third = (high - low) // 3
-        if Staircase(rate, period, low + third).variance <= Staircase(rate, period, high - third).variance:
+        if (
+            Staircase(rate, period, low + third).variance
+            <= Staircase(rate, period, high - third).variance
+        ):
             high -= third
         else:
             low += third

@@ -1,4 +1,7 @@
-"""What to expect of a mechanism before any data is seen: how accurate it is, and which one to take."""
+"""What to expect of a mechanism before any data is seen.
+
+How accurate it is, and which one to take.
+"""
 
 from __future__ import annotations
 

@@ -62,11 +62,11 @@ class Accuracy:
     beta : float
         At least the probability of failure, in [0, 1].
     answers : int
-        How many answers there are (selection), how many lie below before each positive (sparse vector), or
-        how many lie below (hybrids).
+        How many answers there are (selection), how many lie below before each positive (sparse
+        vector), or how many lie below (hybrids).
     positives : int or None
-        How many positives are to be found, each after so many answers below (hybrids: k); None for a
-        selection.
+        How many positives are to be found, each after so many answers below (hybrids: k); None for
+        a selection.
     statement : str
         The guarantee, in one sentence.
 
@@ -92,43 +92,45 @@ def accuracy(
 
     Both come from its exact law on the grid, before any data is seen.
 
-    A `SparseVector` is right if, again and again until all positives are found, `answers` answers that lie at
-    least `alpha` below the threshold are all said to be below, and then one that lies at least `alpha` above
-    it is found; in the first pass, and also if answers are chosen after earlier verdicts. An
-    `AdaptiveSparseVector` is asked the same, `at_least` times; in which branch it finds them does not matter.
-    A hybrid is right if `answers` answers that lie at least `alpha` below the threshold are all left out and
-    all others, at most k that lie at least `alpha` above it, are selected. A selection among `answers`
-    answers is right if every selected one lies less than `alpha` below the best (for `NoisyTopK`: below the
-    k-th best). All are the exact probabilities for the hardest answers, not products over questions: all
-    questions of a stage meet one threshold. Answers of a selection lie within the clamp: beyond it they are
-    equal.
+    A `SparseVector` is right if, again and again until all positives are found, `answers` answers
+    that lie at least `alpha` below the threshold are all said to be below, and then one that lies
+    at least `alpha` above it is found; in the first pass, and also if answers are chosen after
+    earlier verdicts. An `AdaptiveSparseVector` is asked the same, `at_least` times; in which branch
+    it finds them does not matter. A hybrid is right if `answers` answers that lie at least `alpha`
+    below the threshold are all left out and all others, at most k that lie at least `alpha` above
+    it, are selected. A selection among `answers` answers is right if every selected one lies less
+    than `alpha` below the best (for `NoisyTopK`: below the k-th best). All are the exact
+    probabilities for the hardest answers, not products over questions: all questions of a stage
+    meet one threshold. Answers of a selection lie within the clamp: beyond it they are equal.
 
     Parameters
     ----------
-    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, HybridTopK, \
+    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector,
+    HybridTopK, \
 HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
-        `NoisyTopK` with Laplace noise for k = 1 only. For a hybrid with Laplace noise and k > 1 `beta` is a
-        bound that is not attained.
+        `NoisyTopK` with Laplace noise for k = 1 only. For a hybrid with Laplace noise and k > 1
+        `beta` is a bound that is not attained.
     answers : int
-        From 1 to 2^52; for a selection at least k, for a domain its size. A `GaussianSparseVector` must have
-        questions enough.
+        From 1 to 2^52; for a selection at least k, for a domain its size. A `GaussianSparseVector`
+        must have questions enough.
     alpha : number, optional
-        The margin, in the unit of the answers: at least 0, above 0 for a selection. Either this or `beta`.
+        The margin, in the unit of the answers: at least 0, above 0 for a selection. Either this or
+        `beta`.
     beta : number, optional
-        In [1e-9, 1): the probability of failure that is accepted. What is found is the least margin that is a
-        whole number of steps, as the next float whose shortest decimal is no smaller.
+        In [1e-9, 1): the probability of failure that is accepted. What is found is the least margin
+        that is a whole number of steps, as the next float whose shortest decimal is no smaller.
 
     Returns
     -------
     Accuracy
-        Its `beta` is rounded up: by less than 1e-10 a threshold, and by about a millionth where the step is
-        far below the noise, or the noise is Gaussian.
+        Its `beta` is rounded up: by less than 1e-10 a threshold, and by about a millionth where the
+        step is far below the noise, or the noise is Gaussian.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, nothing is proved for the mechanism, or no margin
-        within the clamp will do.
+        If a parameter does not satisfy its constraint, nothing is proved for the mechanism, or no
+        margin within the clamp will do.
 
     Examples
     --------
@@ -151,7 +153,8 @@ HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
         margin = NOT_NEGATIVE("plan.accuracy.alpha", alpha)
         if not margin and task.least:
             raise InvalidParameter(
-                "plan.accuracy.alpha must be above 0 for a selection: the best lies 0 below the best."
+                "plan.accuracy.alpha must be above 0 for a selection: the best lies 0 below the "
+                "best."
             )
         return _state_accuracy(task, n, alpha, task.failure(margin))
     accepted = CHANCE("plan.accuracy.beta", beta)
@@ -192,7 +195,8 @@ def _find_least_steps(task: _MarginQuestion, accepted: Fraction) -> int:
     while task.failure(high * task.step) > accepted:
         if high > 4 * CLAMP:
             raise InvalidParameter(
-                "plan.accuracy.beta must be one that some margin within 2^52 steps reaches for this "
+                "plan.accuracy.beta must be one that some margin within 2^52 steps reaches for "
+                "this "
                 "mechanism."
             )
         low, high = high, 2 * high
@@ -202,12 +206,13 @@ def _find_least_steps(task: _MarginQuestion, accepted: Fraction) -> int:
     return high
 
 
-# ---- tasks -------------------------------------------------------------------------------------------------
-# What is asked of each mechanism when its accuracy is stated: which answers shall be found, and how likely
-# that fails at a margin.
+# ---- tasks ---------------------------------------------------------------------------------------
+# What is asked of each mechanism when its accuracy is stated: which answers shall be found, and how
+# likely that fails at a margin.
 #
-# Claim: the failure at a margin is at least that of all answers that keep it. Proof: docs/proofs/accuracy.md.
-# Floats: a failure is rounded up; margins are compared with the grid as fractions.
+# Claim: the failure at a margin is at least that of all answers that keep it. Proof:
+# docs/proofs/accuracy.md. Floats: a failure is rounded up; margins are compared with the grid as
+# fractions.
 
 
 _BETA_ROUNDING = 2.0**-50
@@ -215,7 +220,10 @@ _BETA_ROUNDING = 2.0**-50
 
 @dataclass(frozen=True)
 class _MarginQuestion:
-    """What is asked of a mechanism: which margins count, in steps, the failure at one, and words for both."""
+    """What is asked of a mechanism.
+
+    Which margins count, in steps, the failure at one, and words for both.
+    """
 
     step: Fraction
     least: int
@@ -227,17 +235,24 @@ class _MarginQuestion:
 
 def _ask_sparse_vector(mechanism: SparseVector, answers: int) -> _MarginQuestion:
     c, [cut] = mechanism.positives, cuts_of(mechanism, mechanism.threshold)
-    # With a new threshold after each positive the stages are independent. Otherwise all of them meet one
-    # threshold.
+    # With a new threshold after each positive the stages are independent. Otherwise all of them
+    # meet one threshold.
     stages, times = (1, c) if mechanism.resample else (c, 1)
 
     def failure(low: int, high: int) -> float:
         rightly = success(
-            answers, stages, low - cut.steps, high - cut.steps, mechanism.noise, mechanism.threshold_noise
+            answers,
+            stages,
+            low - cut.steps,
+            high - cut.steps,
+            mechanism.noise,
+            mechanism.threshold_noise,
         )
         return _add_rounding(-math.expm1(times * math.log(rightly)) if rightly > 0 else 1.0)
 
-    return _search_task(mechanism, 1 / mechanism.noise.rate, c, _describe_turns(answers, c), failure)
+    return _search_task(
+        mechanism, 1 / mechanism.noise.rate, c, _describe_turns(answers, c), failure
+    )
 
 
 def _ask_adaptive_sparse_vector(mechanism: AdaptiveSparseVector, answers: int) -> _MarginQuestion:
@@ -250,7 +265,10 @@ def _ask_adaptive_sparse_vector(mechanism: AdaptiveSparseVector, answers: int) -
         return _add_rounding(
             1
             - expected(
-                mechanism.threshold_noise, passed, [Questions(law, high - cut) for law, cut in branches], c
+                mechanism.threshold_noise,
+                passed,
+                [Questions(law, high - cut) for law, cut in branches],
+                c,
             )
         )
 
@@ -263,13 +281,15 @@ def _ask_gaussian_sparse_vector(mechanism: GaussianSparseVector, answers: int) -
     c, cut, most = mechanism.positives, mechanism.cut().steps, mechanism.questions
     if most is not None and (answers + 1) * c > most:
         raise InvalidParameter(
-            f"plan.accuracy.answers must be small enough for {most} questions, of which {c} times one more "
+            f"plan.accuracy.answers must be small enough for {most} questions, of which {c} times "
+            "one more "
             f"than answers are asked; got {answers}."
         )
 
     def failure(low: int, high: int) -> float:
         return _add_rounding(
-            1 - success(answers, c, low - cut, high - cut, mechanism.noise, mechanism.threshold_noise)
+            1
+            - success(answers, c, low - cut, high - cut, mechanism.noise, mechanism.threshold_noise)
         )
 
     scale = math.sqrt(mechanism.noise.variance) + math.sqrt(mechanism.threshold_noise.variance)
@@ -298,8 +318,8 @@ def _hybrid_task(
 ) -> _MarginQuestion:
     """Return the task of a hybrid: the answers below are left out, at most k others are selected.
 
-    With k - 1 others, or fewer, those below must stay below the noisy threshold; with k of them, below the
-    least of the k.
+    With k - 1 others, or fewer, those below must stay below the noisy threshold; with k of them,
+    below the least of the k.
     """
     k = mechanism.k
     cut = cut_at("plan.accuracy.threshold", mechanism.threshold, Fraction(0), mechanism.step).steps
@@ -310,12 +330,15 @@ def _hybrid_task(
         below, above = Questions(law, low - cut, answers), Questions(law, high - cut)
         if least is None:
             return _add_rounding(1 - expected(limit, [below], [above], k))
-        full = expected(least, [Questions(law, low - high, answers), Questions(limit, cut - high - 1)])
+        full = expected(
+            least, [Questions(law, low - high, answers), Questions(limit, cut - high - 1)]
+        )
         return _add_rounding(1 - min(expected(limit, [below], [above], k - 1), full))
 
     above = "one lies" if k == 1 else f"{k} lie"
     says = (
-        f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all others, "
+        f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all "
+        "others, "
         f"where at most {above} at least "
     )
     return _search_task(mechanism, 1 / law.rate, k, says + "{alpha} above it", failure)
@@ -323,7 +346,8 @@ def _hybrid_task(
 
 def _describe_turns(answers: int, c: int) -> str:
     each = (
-        f"{answers} answers at least {{alpha}} below the threshold are passed and then one at least "
+        f"{answers} answers at least {{alpha}} below the threshold are passed and then one at "
+        "least "
         "{alpha} above it is found"
     )
     return each if c == 1 else f"{c} times in a row {each}"
@@ -339,8 +363,11 @@ def _search_task(
     threshold, step = FINITE("threshold", mechanism.threshold), mechanism.step
 
     def at(alpha: Fraction) -> float:
-        # Rounded down and clamped as answers are, so all that keep the margin lie at least so far away.
-        low, high = (max(-CLAMP, min(CLAMP, (threshold + side * alpha) // step)) for side in (-1, 1))
+        # Rounded down and clamped as answers are, so all that keep the margin lie at least so far
+        # away.
+        low, high = (
+            max(-CLAMP, min(CLAMP, (threshold + side * alpha) // step)) for side in (-1, 1)
+        )
         return failure(int(low), int(high))
 
     return _MarginQuestion(step, 0, int(scale), at, positives, says)
@@ -354,7 +381,12 @@ def _selection_task(
     Answers that lie alpha apart lie at least floor(alpha / step) steps apart on the grid.
     """
     return _MarginQuestion(
-        step, 1, int(1 / rate), lambda alpha: failure(min(int(alpha // step), 2 * CLAMP)), None, says
+        step,
+        1,
+        int(1 / rate),
+        lambda alpha: failure(min(int(alpha // step), 2 * CLAMP)),
+        None,
+        says,
     )
 
 
@@ -382,9 +414,13 @@ def _ask_noisy_top_k(mechanism: NoisyTopK, answers: int) -> _MarginQuestion:
     k, law = mechanism.k, mechanism.noise
     if answers < k or mechanism.domain_size not in {None, answers}:
         needed = (
-            f"at least {k}" if mechanism.domain_size is None else f"the domain size {mechanism.domain_size}"
+            f"at least {k}"
+            if mechanism.domain_size is None
+            else f"the domain size {mechanism.domain_size}"
         )
-        raise InvalidParameter(f"plan.accuracy.answers must be {needed} for this mechanism; got {answers}.")
+        raise InvalidParameter(
+            f"plan.accuracy.answers must be {needed} for this mechanism; got {answers}."
+        )
     says = (
         _describe_best(answers)
         if k == 1
@@ -401,11 +437,15 @@ def _ask_noisy_top_k(mechanism: NoisyTopK, answers: int) -> _MarginQuestion:
         raise InvalidParameter(
             "plan.accuracy.mechanism must be a NoisyTopK with k = 1 where its noise is 'laplace'."
         )
-    least = Geometric(k * law.rate) if isinstance(law, Geometric) else law  # the least noise of k answers
+    least = (
+        Geometric(k * law.rate) if isinstance(law, Geometric) else law
+    )  # the least noise of k answers
 
     def failure(gap: int) -> float:
         return (
-            0.0 if k == answers else _add_rounding(1 - expected(least, [Questions(law, -gap, answers - k)]))
+            0.0
+            if k == answers
+            else _add_rounding(1 - expected(least, [Questions(law, -gap, answers - k)]))
         )
 
     return _selection_task(mechanism.step, law.rate, failure, says)
@@ -423,14 +463,14 @@ def _add_rounding(x: float) -> float:
     return min(1.0, x * (1 + _BETA_ROUNDING) + _BETA_ROUNDING)
 
 
-# ---- selections --------------------------------------------------------------------------------------------
-# The probability of failure at a public margin where it is hardest, from above: closed forms of the exact
-# laws.
+# ---- selections ----------------------------------------------------------------------------------
+# The probability of failure at a public margin where it is hardest, from above: closed forms of the
+# exact laws.
 #
-# Claim: each function bounds the probability that an item is selected that lies `gap` steps or more below
-# those it should be among (that a task fails), for all answers; it is attained where all others lie exactly
-# so low. Proof: docs/proofs/accuracy.md.
-# Floats: none; decimals with directed rounding.
+# Claim: each function bounds the probability that an item is selected that lies `gap` steps or more
+# below those it should be among (that a task fails), for all answers; it is attained where all
+# others lie exactly so low. Proof: docs/proofs/accuracy.md. Floats: none; decimals with directed
+# rounding.
 
 
 _CLOSED_FORM_DIGITS = 120
@@ -454,8 +494,8 @@ def permuted_failure(n: int, gap: int, rate: Fraction) -> Decimal:
     """
     down, up = contexts(_CLOSED_FORM_DIGITS)
     p = exp_bounds(rate * gap, _CLOSED_FORM_DIGITS)[1]  # it rises with p
-    # E[N/(N + 1)] is at most E[N]/2, because N/(N + 1) <= N/2 for whole N. The closed form would lose its
-    # digits here.
+    # E[N/(N + 1)] is at most E[N]/2, because N/(N + 1) <= N/2 for whole N. The closed form would
+    # lose its digits here.
     if n == 1 or up.multiply(n, p) < _CANCELLATION_LIMIT:
         return up.divide(up.multiply(n - 1, p), 2)
     none = Decimal(0)
@@ -473,7 +513,9 @@ def peeled_failure(n: int, k: int, gap: int, rate: Fraction) -> Decimal:
     down, up = contexts(_CLOSED_FORM_DIGITS)
     # Rounded up: the weight of those that should not be drawn.
     others = up.multiply(n - k, exp_bounds(rate * gap, _CLOSED_FORM_DIGITS)[1])
-    if up.multiply(k, others) < _CANCELLATION_LIMIT:  # each draw errs with probability at most (n - k) w
+    if (
+        up.multiply(k, others) < _CANCELLATION_LIMIT
+    ):  # each draw errs with probability at most (n - k) w
         return up.multiply(k, others)
     rightly = Decimal(1)
     for j in range(1, k + 1):
@@ -484,15 +526,17 @@ def peeled_failure(n: int, k: int, gap: int, rate: Fraction) -> Decimal:
 def gumbel_failure(run: int, positives: int, low: int, high: int, rate: Fraction) -> Decimal:
     """Return 1 - P^positives, P = v/((1 + run w) (1 + run w + v)).
 
-    Each time `run` questions of height `low`, weight w, are passed, and one of height `high`, weight v, is
-    found.
+    Each time `run` questions of height `low`, weight w, are passed, and one of height `high`,
+    weight v, is found.
     """
     down, up = contexts(_CLOSED_FORM_DIGITS)
     passed = up.add(1, weight([low], [run], rate, _CLOSED_FORM_DIGITS)[1])
     found = weight([high], [1], rate, _CLOSED_FORM_DIGITS)[0]
     rightly = down.multiply(down.divide(1, passed), down.divide(found, up.add(passed, found)))
     if positives > 1 and rightly:
-        rightly = down.next_minus(down.exp(down.multiply(positives, down.next_minus(down.ln(rightly)))))
+        rightly = down.next_minus(
+            down.exp(down.multiply(positives, down.next_minus(down.ln(rightly))))
+        )
     return up.subtract(1, max(rightly, Decimal(0)))
 
 
@@ -521,8 +565,10 @@ def asked(mechanism: Any, answers: int) -> _MarginQuestion:
     ask = _ASKED_OF.get(type(mechanism))
     if ask is None:
         raise InvalidParameter(
-            "plan.accuracy.mechanism must be a SparseVector, AdaptiveSparseVector, GaussianSparseVector, "
-            "GumbelSparseVector, HybridTopK, HybridSparseVector, ExponentialMechanism, PermuteAndFlip or "
+            "plan.accuracy.mechanism must be a SparseVector, AdaptiveSparseVector, "
+            "GaussianSparseVector, "
+            "GumbelSparseVector, HybridTopK, HybridSparseVector, ExponentialMechanism, "
+            "PermuteAndFlip or "
             f"NoisyTopK; got {shown(mechanism)}."
         )
     return ask(mechanism, answers)

@@ -1,9 +1,8 @@
 """How often a noisy choice names the right ones, of made-up counts: simulated, for planning.
 
-Claim: none about privacy. Probabilities are estimates with the standard error that they carry; of very many
-counts those far down are taken in bins, which moves an estimate by less than that.
-Noise: of the law itself, inverted at uniform numbers from a seed, in floats.
-Floats: everything here.
+Claim: none about privacy. Probabilities are estimates with the standard error that they carry; of
+very many counts those far down are taken in bins, which moves an estimate by less than that. Noise:
+of the law itself, inverted at uniform numbers from a seed, in floats. Floats: everything here.
 """
 
 from __future__ import annotations
@@ -60,7 +59,13 @@ class Chances:
 
 
 def simulate_top(
-    counts: NDArray[Any], k: int, law: Any, step: float, *, floor: float | None = None, runs: int = RUNS
+    counts: NDArray[Any],
+    k: int,
+    law: Any,
+    step: float,
+    *,
+    floor: float | None = None,
+    runs: int = RUNS,
 ) -> Chances:
     """Simulate the choice of the k largest noisy counts, each with noise of its own.
 
@@ -127,7 +132,8 @@ def _draw_largest(
     columns = [ordered[:single] + step * tail.invert(uniform.draw(runs, single))]
     right = [ordered[:single] >= least]
     for mean, size in _list_bins(ordered[single:], tail, step):
-        # Of so many equal counts only the largest can be among the k: order statistics from the top.
+        # Of so many equal counts only the largest can be among the k: order statistics from the
+        # top.
         among = min(k, size)
         left = size - np.arange(among, dtype=np.float64)
         logs = np.cumsum(np.log(uniform.draw(runs, among)) / left, axis=1)
@@ -149,10 +155,13 @@ def _list_bins(rest: Floats, tail: InverseTail, step: float) -> list[tuple[float
     bins = []
     for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         part = rest[start:end]
-        # How far the largest noise of a bin reaches is decided by where tails add up, not by the mean.
+        # How far the largest noise of a bin reaches is decided by where tails add up, not by the
+        # mean.
         scale = tail.scale * step
         shift = part[0]
-        bins.append((float(shift + scale * math.log(np.exp((part - shift) / scale).mean())), end - start))
+        bins.append(
+            (float(shift + scale * math.log(np.exp((part - shift) / scale).mean())), end - start)
+        )
     return bins
 
 
@@ -169,7 +178,8 @@ class InverseTail:
         if self._rate is not None:
             return
         low, high = int(law.quantile(1e-12)), _find_far_count(law)
-        # Where noise has very many steps, between some of these its tail is nearly straight in logarithms.
+        # Where noise has very many steps, between some of these its tail is nearly straight in
+        # logarithms.
         reach = np.unique(np.geomspace(1, max(high, -low) + 1, _PLACES).astype(np.int64))
         places = np.unique(np.concatenate([-reach, [0], reach, np.arange(-_PLACES, _PLACES)]))
         places = places[(places >= low - 1) & (places <= high)]

@@ -1,7 +1,9 @@
-"""Made-up scores, on which mechanisms are compared before data are seen: normal numbers from a fixed seed.
+"""Made-up scores, on which mechanisms are compared before data are seen.
 
-Claim: none about privacy: nothing private is here. Proof: docs/proofs/choosing-a-selector.md, "Designs".
-Floats: everything here.
+Normal numbers from a fixed seed.
+
+Claim: none about privacy: nothing private is here. Proof: docs/proofs/choosing-a-selector.md,
+"Designs". Floats: everything here.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ Floats = NDArray[np.float64]
 _DESIGN_SCORES = 1 << 13
 """About how many scores a small design has, in all rows."""
 MOST_DRAWN = 64
-"""Of so many candidates all scores are drawn; of more the largest ones, and the others stand in bands."""
+"""Of so many candidates all scores are drawn; of more the largest ones, and the others stand in
+bands."""
 LEADING = 48
 """How many of the largest are drawn."""
 _BANDS = 64
@@ -42,8 +45,8 @@ class Design:
     bounds : array of float, shape (rows,), or None
         Smooth bounds that go with the scores.
     counts : array of float, shape (w,), or None
-        How many candidates each score stands for; None where each stands for one. The best ones stand for one
-        each, and before all others.
+        How many candidates each score stands for; None where each stands for one. The best ones
+        stand for one each, and before all others.
     """
 
     scores: Floats
@@ -66,7 +69,10 @@ class Design:
         )
 
     def nearest(self, number: int) -> Design:
-        """Return the first columns, of the best one and so many others: for designs that have them first."""
+        """Return the first columns, of the best one and so many others.
+
+        For designs that have them first.
+        """
         part = slice(number + 1)
         return Design(
             self.scores[:, part],
@@ -78,13 +84,16 @@ class Design:
 
 def rows_for(m: int) -> int:
     """Return how many rows a design of m scores has."""
-    # Fewer where a row is longer, so that all designs take about as long; but never so few that the figure is
-    # about these rows more than about the law.
+    # Fewer where a row is longer, so that all designs take about as long; but never so few that the
+    # figure is about these rows more than about the law.
     return max(_FIRST_ROWS, min(512, _DESIGN_SCORES // m))
 
 
 def noise_alone(m: int) -> Design:
-    """Return the |z| of m tests without any effect: magnitudes of normal numbers, the same ones each time."""
+    """Return the |z| of m tests without any effect.
+
+    Magnitudes of normal numbers, the same ones each time.
+    """
     # Always the same seed: equal inputs give equal choices.
     scores, counts = magnitudes(m, Seeded(_DESIGN_SEED))
     return Design(scores, scores.argmax(axis=1), counts=counts)
@@ -98,26 +107,31 @@ def magnitudes(m: int, entropy: Seeded) -> tuple[Floats, Floats | None]:
     rows = rows_for(m)
     if m <= MOST_DRAWN:
         return np.abs(normal(rows * m, entropy)).reshape(rows, m), None
-    # How likely a number is larger than the first, second, ... of the row: the smallest of uniform numbers,
-    # each from those that are left.
+    # How likely a number is larger than the first, second, ... of the row: the smallest of uniform
+    # numbers, each from those that are left.
     passed, tails = np.zeros(rows), list[Floats]()
     for left in range(m, m - LEADING, -1):
         passed = passed + (1 - passed) * least_of(left, rows, entropy)
         tails.append(passed)
-    # Beyond those the rows hardly differ: numbers stand where they are expected, in bands that are narrow
-    # where they are large.
+    # Beyond those the rows hardly differ: numbers stand where they are expected, in bands that are
+    # narrow where they are large.
     others = m - LEADING
     edges = np.concatenate([[0.0], np.geomspace(1 / others, 1.0, _BANDS)])
     middles = (edges[1:] + edges[:-1]) / 2
-    tail = np.concatenate([np.stack(tails, axis=1), passed[:, None] + np.outer(1 - passed, middles)], axis=1)
+    tail = np.concatenate(
+        [np.stack(tails, axis=1), passed[:, None] + np.outer(1 - passed, middles)], axis=1
+    )
     return -deviates(tail / 2), np.concatenate([np.ones(LEADING), others * np.diff(edges)])
 
 
 def least_of(m: int, rows: int, entropy: Seeded) -> Floats:
-    """Return for each row the smallest of m uniform numbers; over the rows they are spread evenly."""
+    """Return for each row the smallest of m uniform numbers.
+
+    Over the rows they are spread evenly.
+    """
     words = entropy.words(2 * rows).astype(np.float64)
-    # One number in each of as many parts of the unit interval as there are rows, in random order: so a figure
-    # depends little on which rows were drawn.
+    # One number in each of as many parts of the unit interval as there are rows, in random order:
+    # so a figure depends little on which rows were drawn.
     places = (np.argsort(np.argsort(words[:rows])) + (words[rows:] + 0.5) * 2.0**-64) / rows
     found: Floats = -np.expm1(np.log(places) / m)
     return found
@@ -130,7 +144,8 @@ def deviates(p: Floats) -> Floats:
 
 def normal(n: int, entropy: Seeded) -> Floats:
     """Return `n` standard normal numbers."""
-    # Above 0, so that the logarithm is finite. Two uniform numbers make a normal one (Box and Muller).
+    # Above 0, so that the logarithm is finite. Two uniform numbers make a normal one (Box and
+    # Muller).
     u = (entropy.words(2 * n).astype(np.float64) + 0.5) * 2.0**-64
     found: Floats = np.sqrt(-2 * np.log(u[:n])) * np.cos(2 * math.pi * u[n:])
     return found

@@ -1,7 +1,8 @@
 """Goals: the smallest epsilon with which a release will be as good as somebody wishes.
 
-The wish is written as a text: "±20" or "5 %" for how far a figure may lie off, "top 10 right with 90 %" for
-how likely the right items are named. What is looked at are plans, so nothing is read and nothing is charged.
+The wish is written as a text: "±20" or "5 %" for how far a figure may lie off, "top 10 right with
+90 %" for how likely the right items are named. What is looked at are plans, so nothing is read and
+nothing is charged.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Goal:
     text : str
         As it was written.
     kind : {"reach", "share", "right"}
-        How far a figure may lie off: in its own unit, or in shares of it; or how likely a choice is right.
+        How far a figure may lie off: in its own unit, or in shares of it; or how likely a choice is
+        right.
     amount : Fraction
         That far, or that likely.
     k : int or None
@@ -141,19 +143,22 @@ class Search:
         Parameters
         ----------
         above : int
-            A place of the grid that is known not to reach the goal: the answer lies above, and near.
+            A place of the grid that is known not to reach the goal: the answer lies above, and
+            near.
 
         Raises
         ------
         BudgetExceeded
-            If the account has less than it takes; the message says what is reached with what is left.
+            If the account has less than it takes; the message says what is reached with what is
+            left.
         InvalidParameter
             If no epsilon reaches it.
         """
         most, refusal = self._find_most()
         if most < 0 and refusal is not None:
             raise refusal
-        # The answer lies between the two; neither is known to be one. It begins where noise is ordinary.
+        # The answer lies between the two; neither is known to be one. It begins where noise is
+        # ordinary.
         low, high, met, step = above, most + 1, False, _FIRST_STEP
         start = place = min(find_place(self.first) if above < 0 else above + step, most)
         # A line is good for both ends of what is left, so that it is drawn twice in turn.
@@ -170,15 +175,16 @@ class Search:
                 low = place
             if met and not self.exact and GRID[high] <= GRID[max(low, 0)] * _NEAR:
                 break
-            # By turns where the width or a line says, which is near soon, and in the middle, which always
-            # ends.
+            # By turns where the width or a line says, which is near soon, and in the middle, which
+            # always ends.
             turns += 1
             if above >= 0 and not met:
                 step *= 2
                 place = low + step
             elif turns % period == 0:
-                # A look at widths by chance ends at the first run that does not reach the goal: one that
-                # does costs many times as much, so that fewer of them are made. All others cost the same.
+                # A look at widths by chance ends at the first run that does not reach the goal: one
+                # that does costs many times as much, so that fewer of them are made. All others
+                # cost the same.
                 ends_early = not self.exact and self.goal.kind != "right"
                 place = low + (high - low) // (4 if ends_early else 2)
             elif self._has_lines:
@@ -219,12 +225,16 @@ class Search:
         try:
             return (look or self.look)(GRID[place])
         except (InvalidParameter, BudgetExceeded):
-            # Too small an epsilon, or too large a one, for some noise: what is wrong besides was said before.
+            # Too small an epsilon, or too large a one, for some noise: what is wrong besides was
+            # said before.
             return None
 
     @property
     def _has_lines(self) -> bool:
-        """Whether what was reached lies on a smooth curve; where it is not met nothing is known of it."""
+        """Whether what was reached lies on a smooth curve.
+
+        Where it is not met nothing is known of it.
+        """
         return self.goal.kind == "right" and self.exact
 
     def _guess(self, place: int, seen: Reached | None, low: int, high: int) -> int:
@@ -239,13 +249,15 @@ class Search:
         if refusal is not None and self._reaches_anywhere():
             return BudgetExceeded(
                 f"{self.owner}.goal {self.goal.text!r} needs more than remains: with epsilon "
-                f"{float(GRID[most]):g}, the most that fits, it is {self._say_best(most)}. Nothing was read "
+                f"{float(GRID[most]):g}, the most that fits, it is {self._say_best(most)}. Nothing "
+                "was read "
                 "or released."
             )
         # An account with more would not help.
         top = most if refusal is None else len(GRID) - 1
         return InvalidParameter(
-            f"{self.owner}.goal must be one that some epsilon reaches; got {self.goal.text!r}. With epsilon "
+            f"{self.owner}.goal must be one that some epsilon reaches; got {self.goal.text!r}. "
+            "With epsilon "
             f"{float(GRID[max(top, 0)]):g} it is {self._say_best(top)}."
         )
 
@@ -262,8 +274,8 @@ class Search:
 def _draw_line(met_by: list[tuple[float, Reached]], low: int, high: int) -> int:
     """Return where the goal is met if the logarithm of what is reached lies on a line in epsilon.
 
-    The line goes through the two least epsilons that met it, which are the last ones. Where there is none, or
-    it leads to where the goal is not met, it is the middle.
+    The line goes through the two least epsilons that met it, which are the last ones. Where there
+    is none, or it leads to where the goal is not met, it is the middle.
     """
     middle = (low + high) // 2
     if len(met_by) < 2 or min(seen.value for _, seen in met_by[-2:]) <= 0:
@@ -312,8 +324,8 @@ def seek_right(
     k : int
         How many are chosen.
     succeed : function
-        From an epsilon, and from how likely is enough, to how likely the choice is right. It may refuse an
-        epsilon, and where it is not enough, return anything that is not.
+        From an epsilon, and from how likely is enough, to how likely the choice is right. It may
+        refuse an epsilon, and where it is not enough, return anything that is not.
     fits : function or None
         Raises `BudgetExceeded` for an epsilon that the account has not.
     exact : bool
@@ -327,7 +339,8 @@ def seek_right(
     wish = parse_goal(owner, goal)
     if wish.kind != "right" or wish.k not in {None, k}:
         raise InvalidParameter(
-            f'{owner}.goal must be about its choice of k = {k}, such as "right with 90 %"; got {shown(goal)}.'
+            f'{owner}.goal must be about its choice of k = {k}, such as "right with 90 %"; '
+            f"got {shown(goal)}."
         )
 
     wanted = float(wish.amount)
@@ -344,7 +357,9 @@ def seek_right(
     except InvalidParameter:
         # Unless that epsilon alone was: too small a one for some noise.
         look(min(_AMPLE * k, GRID[-1]))
-    return Search(owner, wish, look, fits or _fit_any, describe_right, exact, look_closely, k).find()
+    return Search(
+        owner, wish, look, fits or _fit_any, describe_right, exact, look_closely, k
+    ).find()
 
 
 def _fit_any(_epsilon: Fraction) -> None:

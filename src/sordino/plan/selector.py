@@ -1,8 +1,8 @@
 """Chooses the mechanism that selects the best of m candidates most often, from public numbers, and says why.
 
-Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at nothing
-private. Proof: docs/proofs/choosing-a-selector.md.
-Floats: figures are compared; equal inputs give equal choices.
+Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at
+nothing private. Proof: docs/proofs/choosing-a-selector.md. Floats: figures are compared; equal
+inputs give equal choices.
 """
 
 from __future__ import annotations
@@ -45,21 +45,26 @@ SUCCESS_MARGIN = 0.002
 # By the type of the mechanism that is chosen.
 _SELECTOR_REASONS = {
     "StepSelection": (
-        "its noise is whole windows, the least that hides how far a score moves, and pays nothing for the "
+        "its noise is whole windows, the least that hides how far a score moves, and pays nothing "
+        "for the "
         "other candidates"
     ),
     "RandomizedResponse": (
-        "what is known about how far scores move would take more noise than hiding which one is the best"
+        "what is known about how far scores move would take more noise than hiding which one is "
+        "the best"
     ),
     "PermuteAndFlip": (
-        "epsilon is small against the lead of the best, and fine noise does as well as whole windows"
+        "epsilon is small against the lead of the best, and fine noise does as well as whole "
+        "windows"
     ),
     "SmoothStepSelection": (
-        "the smooth bound is far below the sensitivity, and hiding it from all losers takes a small part of "
+        "the smooth bound is far below the sensitivity, and hiding it from all losers takes a "
+        "small part of "
         "epsilon"
     ),
     "SmoothSelection": (
-        "epsilon is small for so many candidates: step noise would spend most of it on the losers, a heavy "
+        "epsilon is small for so many candidates: step noise would spend most of it on the losers, "
+        "a heavy "
         "tail does not"
     ),
 }
@@ -133,10 +138,10 @@ def choose_selector(
 ) -> Selector:
     """Choose the mechanism that selects the best of m private scores most often, from what is public.
 
-    Compared are `RandomizedResponse`; with a sensitivity also `StepSelection` and `PermuteAndFlip`; with a
-    smooth bound also `SmoothStepSelection` and `SmoothSelection`. Each is asked how likely it selects the
-    best of made-up scores. Nothing private is looked at, so the choice costs nothing; made from the data it
-    would be another release.
+    Compared are `RandomizedResponse`; with a sensitivity also `StepSelection` and `PermuteAndFlip`;
+    with a smooth bound also `SmoothStepSelection` and `SmoothSelection`. Each is asked how likely
+    it selects the best of made-up scores. Nothing private is looked at, so the choice costs
+    nothing; made from the data it would be another release.
 
     Parameters
     ----------
@@ -148,19 +153,20 @@ def choose_selector(
         How far any one score moves between neighbors, for all data (norm "each"). Without it only
         `RandomizedResponse` is left.
     beta : number, optional
-        If there is a smooth bound: how smooth it is, in nats a record. It needs `typical` and `floor`.
+        If there is a smooth bound: how smooth it is, in nats a record. It needs `typical` and
+        `floor`.
     floor : number, optional
         Smaller smooth bounds are raised to it.
     typical : number, optional
-        About how large the smooth bound will be: a public guess; if it is wrong, the choice may be a bad one,
-        and no less private.
+        About how large the smooth bound will be: a public guess; if it is wrong, the choice may be
+        a bad one, and no less private.
     exact : bool
-        Whether to leave out `SmoothSelection`, whose guarantee is about ideal arithmetic: ledgers refuse it
-        unless told otherwise.
+        Whether to leave out `SmoothSelection`, whose guarantee is about ideal arithmetic: ledgers
+        refuse it unless told otherwise.
     scores : array of float, shape (m,) or (rows, m), optional
-        Made-up scores like those that are expected, or public ones from elsewhere, one row for each try.
-        Without them: magnitudes of standard normal numbers, such as the abs(z) of m tests of which none has
-        an effect.
+        Made-up scores like those that are expected, or public ones from elsewhere, one row for each
+        try. Without them: magnitudes of standard normal numbers, such as the abs(z) of m tests of
+        which none has an effect.
 
     Returns
     -------
@@ -170,12 +176,13 @@ def choose_selector(
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, or beta, floor and typical are not given together.
+        If a parameter does not satisfy its constraint, or beta, floor and typical are not given
+        together.
 
     Notes
     -----
-    The scale of scores decides more than the mechanism does: a statistic that moves less is selected with
-    less noise. Select by abs(z), not by its square.
+    The scale of scores decides more than the mechanism does: a statistic that moves less is
+    selected with less noise. Select by abs(z), not by its square.
 
     Examples
     --------
@@ -202,7 +209,8 @@ def choose_selector(
         )
     if given and sensitivity is None:
         raise InvalidParameter(
-            f"{owner}.sensitivity must say how far scores move for any data, above which no smooth bound "
+            f"{owner}.sensitivity must say how far scores move for any data, above which no smooth "
+            "bound "
             "is; got none."
         )
     # Made-up scores, or public ones: never those that will be selected from.
@@ -236,7 +244,9 @@ def choose_selector(
 def _try_permute_and_flip(epsilon: Number, sensitivity: Sensitivity) -> list[Any]:
     try:
         return [PermuteAndFlip(epsilon=epsilon, sensitivity=sensitivity)]
-    except InvalidParameter:  # its grid is too coarse for so small a budget, where step noise has none
+    except (
+        InvalidParameter
+    ):  # its grid is too coarse for so small a budget, where step noise has none
         return []
 
 
@@ -270,11 +280,18 @@ def chosen(alternatives: Sequence[Alternative], m: int) -> Selector:
 
 def likeliest(successes: Sequence[float]) -> int:
     """Return the position of the largest; if several are close to it, that of the first of them."""
-    return next(i for i, success in enumerate(successes) if success >= max(successes) - SUCCESS_MARGIN)
+    return next(
+        i for i, success in enumerate(successes) if success >= max(successes) - SUCCESS_MARGIN
+    )
 
 
-def reason(names: Sequence[str], alternatives: Sequence[Alternative], best: int, m: int, k: int = 1) -> str:
-    """Say which was chosen, why, and how good the others are; of k candidates that are selected in turn."""
+def reason(
+    names: Sequence[str], alternatives: Sequence[Alternative], best: int, m: int, k: int = 1
+) -> str:
+    """Say which was chosen, why, and how good the others are.
+
+    Of k candidates that are selected in turn.
+    """
     success, kind = alternatives[best].success, type(alternatives[best].mechanism).__name__
     what = f"the best of {m}" if k == 1 else f"the {k} best of {m}, in their order,"
     why = (
@@ -282,7 +299,9 @@ def reason(names: Sequence[str], alternatives: Sequence[Alternative], best: int,
         f"on the public design: {_SELECTOR_REASONS[kind]}."
     )
     # All others, the likeliest first.
-    rest = [i for i in sorted(range(len(names)), key=lambda i: -alternatives[i].success) if i != best]
+    rest = [
+        i for i in sorted(range(len(names)), key=lambda i: -alternatives[i].success) if i != best
+    ]
     listed = ", ".join(f"{names[i]} {write_success(alternatives[i].success)}" for i in rest)
     return why + (f" Next: {listed}." if rest else "")
 
@@ -297,12 +316,14 @@ def _make_design(scores: Any, m: int, owner: str) -> Design:
     if scores is None:
         return noise_alone(m)
     try:
-        # What is no array of numbers becomes an empty one, which is refused below in the same words.
+        # What is no array of numbers becomes an empty one, which is refused below in the same
+        # words.
         rows = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     except (TypeError, ValueError):
         rows = np.zeros((0, 0))
     if rows.ndim != 2 or rows.shape[1] != m or not rows.size or not np.isfinite(rows).all():
         raise InvalidParameter(
-            f"{owner}.scores must be finite numbers, {m} in each row, made up or public; got something else."
+            f"{owner}.scores must be finite numbers, {m} in each row, made up or public; got "
+            "something else."
         )
     return Design(rows, rows.argmax(axis=1))

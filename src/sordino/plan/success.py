@@ -1,9 +1,9 @@
 """A lower bound of the probability that all noisy comparisons with one noisy threshold come out right.
 
 Claim: `expected` is at most E[prod P(X_i < Y - h_i)^n_i * P(some branch: X_j >= Y - g_j)^times] for
-independent noise X and Y, and within 2^-33 of it (relative) where a step is not much finer than the noise.
-Proof: docs/proofs/accuracy.md.
-Floats: everything here, with a margin that covers their rounding.
+independent noise X and Y, and within 2^-33 of it (relative) where a step is not much finer than the
+noise. Proof: docs/proofs/accuracy.md. Floats: everything here, with a margin that covers their
+rounding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Floats = NDArray[np.float64]
 
 _MOST_NODES = 1 << 14
 _DEEPEST_NATS = 45.0  # what lies so many scales out is left out: e^-45 of the threshold at most
-# Of the sum: exponents below 745, each with a relative error below 2^-45, and the rounding of the sum.
+# Of the sum: exponents below 745, each with a relative error below 2^-45, and the rounding of the
+# sum.
 _SUM_MARGIN = 2.0**-34
 _TAIL_SLACK = 2.0**-36  # of a Gaussian tail: sums of up to 40,000 floats, or one error function
 # Standard deviations from which Gaussian tails are those of the continuous law, with bounds of the
@@ -34,7 +35,8 @@ _LOG_TWO = math.log(2)
 class Questions(NamedTuple):
     """Comparisons of one kind.
 
-    Their noise, how far the answers lie above the public threshold in steps, and how many there are.
+    Their noise, how far the answers lie above the public threshold in steps, and how many there
+    are.
     """
 
     law: Noise
@@ -52,12 +54,14 @@ def success(run: int, stages: int, low: int, high: int, query: Noise, threshold:
     run, stages : int
         At least 0, at least 1.
     low, high : int
-        How far the answers that shall stay below, and the one that shall not, lie above the public threshold,
-        in steps.
+        How far the answers that shall stay below, and the one that shall not, lie above the public
+        threshold, in steps.
     query, threshold : Geometric, DiscreteLaplace or DiscreteGaussian
         The noise of one question and of the threshold, in steps.
     """
-    return expected(threshold, [Questions(query, low, run * stages)], [Questions(query, high)], stages)
+    return expected(
+        threshold, [Questions(query, low, run * stages)], [Questions(query, high)], stages
+    )
 
 
 def expected(
@@ -74,8 +78,8 @@ def expected(
     passed : sequence of Question
         What shall stay below.
     found : sequence of Question
-        The branches of one answer that shall not: it is tested in one after the other until it reaches the
-        threshold.
+        The branches of one answer that shall not: it is tested in one after the other until it
+        reaches the threshold.
     times : int
         How many such answers there are, at least 0.
     """
@@ -107,7 +111,10 @@ def _log_first_reached(found: Sequence[Questions], y: NDArray[np.int64]) -> Floa
 
 
 def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the logs of P(X < x) and P(X >= x), with few lost digits; those of a Gaussian from below."""
+    """Return the logs of P(X < x) and P(X >= x), with few lost digits.
+
+    Those of a Gaussian from below.
+    """
     rate, at = float(law.rate), x.astype(np.float64)
     if isinstance(law, DiscreteGaussian):
         # The law is symmetric: P(X < x) = P(X >= 1 - x).
@@ -128,9 +135,9 @@ def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
 def _gaussian_tails(law: DiscreteGaussian, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return bounds of P(X >= x), x >= 1: sums of a narrow law, integrals of a wide one.
 
-    Where the density is convex, from one standard deviation on, a trapezoid lies above it and a midpoint
-    below; elsewhere a midpoint errs by at most an eighth of its second derivative, rate/4 over the whole
-    line.
+    Where the density is convex, from one standard deviation on, a trapezoid lies above it and a
+    midpoint below; elsewhere a midpoint errs by at most an eighth of its second derivative, rate/4
+    over the whole line.
     """
     rate, at = float(law.rate), x.astype(np.float64)
     if 2 * law.rate * _WIDE_DEVIATION**2 > 1:
@@ -175,7 +182,8 @@ def _choose_nodes(
     # What lies farther out is left out, which only lowers the result.
     reach = _steps_to_depth(center, _DEEPEST_NATS)
     first = 0 if isinstance(center, Geometric) else -reach
-    # Geometric noise is never negative, so an answer stays below only a threshold that is higher than it.
+    # Geometric noise is never negative, so an answer stays below only a threshold that is higher
+    # than it.
     first = max([first, *(part.height + 1 for part in passed if isinstance(part.law, Geometric))])
     if first > reach:
         return np.zeros(0, dtype=np.int64)
@@ -185,12 +193,16 @@ def _choose_nodes(
     for law, height, count in (*passed, *found):
         narrow = _steps_to_depth(law, _DEEPEST_NATS)
         # Of many tests the largest noise lies farther out, by the logarithm of their number.
-        parts.append((height - narrow, height + _steps_to_depth(law, _DEEPEST_NATS + math.log(count))))
+        parts.append(
+            (height - narrow, height + _steps_to_depth(law, _DEEPEST_NATS + math.log(count)))
+        )
         bends |= {height, height + 1}
     inside = [(max(a, first), min(b, reach)) for a, b in parts if a <= reach and b >= first]
     kept = np.array([x for x in sorted(bends) if first <= x <= reach], dtype=np.int64)
     return np.unique(
-        np.concatenate([kept, *(np.linspace(a, b, _MOST_NODES).astype(np.int64) for a, b in inside)])
+        np.concatenate(
+            [kept, *(np.linspace(a, b, _MOST_NODES).astype(np.int64) for a, b in inside)]
+        )
     )
 
 
@@ -199,14 +211,14 @@ def _sum_below_chords(x: NDArray[np.int64], base: Floats, ways: Floats, times: i
 
     They are all from the first node to the last.
 
-    Between nodes base and each way are concave, above their chords; the log of a sum of exponentials of
-    chords is convex, above its tangent in the middle. What is left is the exponential of a line, and adds up
-    to a geometric series.
+    Between nodes base and each way are concave, above their chords; the log of a sum of
+    exponentials of chords is convex, above its tangent in the middle. What is left is the
+    exponential of a line, and adds up to a geometric series.
     """
     height = base + times * np.logaddexp.reduce(ways, axis=0)
     length = np.diff(x).astype(np.float64)
-    # A way that is impossible at one of two nodes has no chord between them. Leaving it out only lowers the
-    # sum.
+    # A way that is impossible at one of two nodes has no chord between them. Leaving it out only
+    # lowers the sum.
     usable = np.isfinite(ways[:, :-1]) & np.isfinite(ways[:, 1:])
     with np.errstate(invalid="ignore"):  # minus infinity less itself
         rise = np.where(usable, ways[:, 1:] - ways[:, :-1], 0.0)
@@ -214,14 +226,19 @@ def _sum_below_chords(x: NDArray[np.int64], base: Floats, ways: Floats, times: i
         whole = np.logaddexp.reduce(middle, axis=0)
         tilt = (np.where(usable, np.exp(middle - whole), 0.0) * rise).sum(axis=0)
         left, right = base[:-1] + times * (whole - tilt / 2), base[1:] + times * (whole + tilt / 2)
-        # Where the next node is the next number nothing lies in between, and the value itself is exact.
+        # Where the next node is the next number nothing lies in between, and the value itself is
+        # exact.
         left, right = (np.where(length == 1, height[:-1], side) for side in (left, right))
         rise = right - left
     known = np.isfinite(rise)
     left, right, rise, length = left[known], right[known], rise[known], length[known]
     steep = np.abs(rise) / length
-    top = np.where(rise > 0, right - steep, left)  # of the numbers from one node to just before the next
+    top = np.where(
+        rise > 0, right - steep, left
+    )  # of the numbers from one node to just before the next
     with np.errstate(divide="ignore", invalid="ignore"):
         # A geometric series, from its largest term.
         series = np.where(steep == 0, length, np.expm1(-np.abs(rise)) / np.expm1(-steep))
-    return float(np.exp(height[-1])) + float((np.exp(top) * np.where(length == 1, 1.0, series)).sum())
+    return float(np.exp(height[-1])) + float(
+        (np.exp(top) * np.where(length == 1, 1.0, series)).sum()
+    )

@@ -1,8 +1,8 @@
 """Chooses between a list and a set of the k largest counts, from public guesses of the counts, and says why.
 
-Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at nothing
-private. Proof: docs/proofs/choosing-a-selector.md, "A list or a set".
-Floats: figures are compared; equal inputs give equal choices.
+Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at
+nothing private. Proof: docs/proofs/choosing-a-selector.md, "A list or a set". Floats: figures are
+compared; equal inputs give equal choices.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from sordino.constraints import COUNT, DOMAIN_SIZE, NOT_NEGATIVE, POSITIVE, TRUTH, Number, to_fraction
+from sordino.constraints import (
+    COUNT,
+    DOMAIN_SIZE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    TRUTH,
+    Number,
+    to_fraction,
+)
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import JointTopK, NoisyTopK
 from sordino.sensitivity import COUNTING, Sensitivity
@@ -62,9 +70,10 @@ def choose_top_k(
 ) -> TopKChoice:
     """Choose between `NoisyTopK` and `JointTopK` for the k largest of m counts, from what is public.
 
-    A set has next to no wrong item where the k-th count is large next to k/epsilon, and worse than a list
-    below that. Nothing private is looked at, so the choice costs nothing; made from the data it would be
-    another release. If the guess is wrong, the choice may be a bad one, and no less private.
+    A set has next to no wrong item where the k-th count is large next to k/epsilon, and worse than
+    a list below that. Nothing private is looked at, so the choice costs nothing; made from the data
+    it would be another release. If the guess is wrong, the choice may be a bad one, and no less
+    private.
 
     Parameters
     ----------
@@ -77,11 +86,11 @@ def choose_top_k(
     sensitivity : Sensitivity
         How far any one count moves between neighbors (norm "each").
     kth_count : number, optional
-        About how large the k-th count is, in the unit of the counts: a public guess, such as last year's
-        release. None: a list is chosen.
+        About how large the k-th count is, in the unit of the counts: a public guess, such as last
+        year's release. None: a list is chosen.
     decay : number
-        How fast counts fall from the first to the k-th: as 1/rank^decay; 1 for Zipf's law, 0 for counts that
-        are about equal. At least 0; smaller is more careful.
+        How fast counts fall from the first to the k-th: as 1/rank^decay; 1 for Zipf's law, 0 for
+        counts that are about equal. At least 0; smaller is more careful.
     ordered : bool
         Whether the order, or gaps, are wanted: a set has none.
 
@@ -100,7 +109,10 @@ def choose_top_k(
     several, count = COUNT(f"{owner}.k", k), DOMAIN_SIZE(f"{owner}.m", m)
     if several >= count:
         raise InvalidParameter(f"{owner}.k must be less than m, {count}; got {several}.")
-    budget, slope = POSITIVE(f"{owner}.epsilon", epsilon), float(NOT_NEGATIVE(f"{owner}.decay", decay))
+    budget, slope = (
+        POSITIVE(f"{owner}.epsilon", epsilon),
+        float(NOT_NEGATIVE(f"{owner}.decay", decay)),
+    )
     wants_order = TRUTH(f"{owner}.ordered", ordered)
     guess = None if kth_count is None else NOT_NEGATIVE(f"{owner}.kth_count", kth_count)
     listed = NoisyTopK(k=k, epsilon=epsilon, sensitivity=sensitivity)
@@ -108,10 +120,13 @@ def choose_top_k(
     spread = to_fraction(sensitivity.bound) * (1 if sensitivity.monotone else 2)
     units = None if guess is None else float(guess * budget / (several * spread))
     if wants_order:
-        return TopKChoice(mechanism=listed, kth=units, needed=needed, why="NoisyTopK: a set has no order.")
+        return TopKChoice(
+            mechanism=listed, kth=units, needed=needed, why="NoisyTopK: a set has no order."
+        )
     if units is None:
         why = (
-            f"NoisyTopK: nothing is known about the count of rank {several}; a set has hardly a wrong item "
+            f"NoisyTopK: nothing is known about the count of rank {several}; a set has hardly a "
+            "wrong item "
             f"where it is at least {needed:.2g} times k/epsilon."
         )
         return TopKChoice(mechanism=listed, kth=None, needed=needed, why=why)
@@ -121,7 +136,10 @@ def choose_top_k(
         why = f"NoisyTopK: {said}; below that it may find half of what a list finds."
         return TopKChoice(mechanism=listed, kth=units, needed=needed, why=why)
     joint = JointTopK(k=k, epsilon=epsilon, sensitivity=sensitivity)
-    why = f"JointTopK: {said}; a list would have more wrong items, a tenth to a quarter of k near that point."
+    why = (
+        f"JointTopK: {said}; a list would have more wrong items, a tenth to a quarter of k near "
+        "that point."
+    )
     return TopKChoice(mechanism=joint, kth=units, needed=needed, why=why)
 
 

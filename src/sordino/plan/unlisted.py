@@ -1,8 +1,8 @@
 """Chooses the mechanism for labels that nobody listed, from public numbers, and says why.
 
-Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at nothing
-private. Proof: docs/proofs/unlisted.md, "Which one".
-Floats: figures are compared; equal inputs give equal choices.
+Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at
+nothing private. Proof: docs/proofs/unlisted.md, "Which one". Floats: figures are compared; equal
+inputs give equal choices.
 """
 
 from __future__ import annotations
@@ -118,17 +118,19 @@ def choose_unlisted(
     delta : number
         In (0, 1): how likely a label may be released that only one unit has.
     rho : number, optional
-        Budget of Gaussian noise, on an account that takes it. Without one Gaussian noise is not compared.
+        Budget of Gaussian noise, on an account that takes it. Without one Gaussian noise is not
+        compared.
     adjacency : {"add-remove", "replace-one"}
         Which tables are neighbors.
     least : int
         The least count that takes part.
     kth_count : number, optional
-        A public guess of the count of the k-th label. With one, of all ways whose threshold it reaches the
-        one with the least noise is chosen; without one, the one with the least threshold and noise together.
+        A public guess of the count of the k-th label. With one, of all ways whose threshold it
+        reaches the one with the least noise is chosen; without one, the one with the least
+        threshold and noise together.
     share : number
-        In (0, 1]: how much of epsilon a selection of k has if its labels are measured afterwards. Noise on
-        all counts needs no second look.
+        In (0, 1]: how much of epsilon a selection of k has if its labels are measured afterwards.
+        Noise on all counts needs no second look.
     among : collection of str
         Which ways are compared; "gaussian" only where there is a rho.
 
@@ -144,8 +146,8 @@ def choose_unlisted(
     Notes
     -----
     The noise of an order is that of the difference of two counts: sqrt(2) k/epsilon, 2 M/epsilon or
-    sqrt(M/rho) for M labels a unit, and for twice as many steps under replace-one. It is a rule of thumb, not
-    a theorem.
+    sqrt(M/rho) for M labels a unit, and for twice as many steps under replace-one. It is a rule of
+    thumb, not a theorem.
 
     Examples
     --------
@@ -171,7 +173,9 @@ def choose_unlisted(
             f"got {shown(among)}."
         )
     spread = 1 if adjacency == "add-remove" else 2
-    sensitivity = Sensitivity(bound=1, monotone=spread == 1, adjacency=adjacency, step=1, l1=spread * labels)
+    sensitivity = Sensitivity(
+        bound=1, monotone=spread == 1, adjacency=adjacency, step=1, l1=spread * labels
+    )
     common: dict[str, Any] = {"k": k, "delta": delta, "sensitivity": sensitivity, "least": least}
     budget = float(to_fraction(epsilon))
     ways = []
@@ -186,7 +190,9 @@ def choose_unlisted(
         noise = math.sqrt(labels * spread / float(to_fraction(rho)))
         ways.append(_way("gaussian", UnlistedHistogram(rho=rho, **common), noise))
     ordered = tuple(sorted(ways, key=lambda one: _rank(one, hint)))
-    return UnlistedChoice(mechanism=ordered[0].mechanism, why=_say(ordered, hint), alternatives=ordered)
+    return UnlistedChoice(
+        mechanism=ordered[0].mechanism, why=_say(ordered, hint), alternatives=ordered
+    )
 
 
 def _way(
@@ -194,7 +200,9 @@ def _way(
     mechanism: UnlistedTopK | UnlistedHistogram,
     order_noise: float,
 ) -> UnlistedWay:
-    return UnlistedWay(way=way, mechanism=mechanism, threshold=mechanism.threshold, order_noise=order_noise)
+    return UnlistedWay(
+        way=way, mechanism=mechanism, threshold=mechanism.threshold, order_noise=order_noise
+    )
 
 
 def _rank(one: UnlistedWay, hint: float | None) -> tuple[float, float]:
@@ -213,9 +221,15 @@ def _say(ordered: tuple[UnlistedWay, ...], hint: float | None) -> str:
     others = ", ".join(f"{one.threshold} with {_NAMES[one.way]}" for one in ordered[1:])
     if hint is not None and best.threshold > hint:
         lowest = f", which is the lowest ({others})" if others else ""
-        return f"No threshold lies as low as a count of {hint:g}: few labels will be found. {found}{lowest}."
+        return (
+            f"No threshold lies as low as a count of {hint:g}: few labels will be found. "
+            f"{found}{lowest}."
+        )
     if not others:
         return f"{found}."
     if hint is None:
-        return f"{found}; without a guess of the counts its threshold and noise are the least ({others})."
+        return (
+            f"{found}; without a guess of the counts its threshold and noise are the least "
+            f"({others})."
+        )
     return f"{found}, and of what finds a count of {hint:g} it disturbs the order least ({others})."

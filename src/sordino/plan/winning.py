@@ -1,4 +1,6 @@
-"""How likely a mechanism selects the best of made-up scores: for comparing mechanisms before data are seen.
+"""How likely a mechanism selects the best of made-up scores.
+
+For comparing mechanisms before data are seen.
 
 Claim: none about privacy; the probabilities are right to about a thousandth. Proof:
 docs/proofs/choosing-a-selector.md, "Figures".
@@ -37,8 +39,8 @@ They reach far out: among many candidates the noise of the winner lies there.
 _TAIL_WEIGHTS: Floats = np.exp(-_TAIL_EDGES[:-1]) - np.exp(-_TAIL_EDGES[1:])
 # Logarithms of noise in scales, at which heavy-tailed laws are inverted.
 _LOG_GRID = np.linspace(-14.0, 20.0, 1 << 12)
-# They are read off at floats of so many binary digits, from 2^-20 to 2^29: which ones a number lies between
-# its own first bits say, and nothing is searched for.
+# They are read off at floats of so many binary digits, from 2^-20 to 2^29: which ones a number lies
+# between its own first bits say, and nothing is searched for.
 _READ_DIGITS, _READ_FROM, _READ_TO = 10, -20, 29
 _UNREAD_BITS = 52 - _READ_DIGITS
 _BINS_PER_SCALE = 64
@@ -55,19 +57,24 @@ _MOST_NOISE_LEVELS = 1 << 16
 
 def _win_by_randomized_response(mechanism: RandomizedResponse, design: Design) -> Floats:
     m = design.candidates
-    # Whether the largest score is the best: always, unless another statistic says which one is the best.
+    # Whether the largest score is the best: always, unless another statistic says which one is the
+    # best.
     hits = design.scores.argmax(axis=1) == design.best
     truthful = mechanism.truthful(m)
-    # Where the largest score is not the best, the best is one of the m - 1 others, which are all equally
-    # likely.
+    # Where the largest score is not the best, the best is one of the m - 1 others, which are all
+    # equally likely.
     found: Floats = np.where(hits, truthful, 0.0 if m == 1 else (1 - truthful) / (m - 1))
     return found
 
 
 def _win_by_permute_and_flip(mechanism: PermuteAndFlip, design: Design) -> Floats:
     # Permute-and-flip selects as a noisy maximum with exponential noise does.
-    mean = float(mechanism.step / mechanism.noise.rate)  # exponential noise, as steps are far finer than it
-    return _list_row_successes(design, _repeat(mean, design), _TAIL_PLACES, _TAIL_WEIGHTS, _log1mexp)
+    mean = float(
+        mechanism.step / mechanism.noise.rate
+    )  # exponential noise, as steps are far finer than it
+    return _list_row_successes(
+        design, _repeat(mean, design), _TAIL_PLACES, _TAIL_WEIGHTS, _log1mexp
+    )
 
 
 def _win_by_step_selection(mechanism: StepSelection, design: Design) -> Floats:
@@ -82,9 +89,9 @@ def _win_by_smooth_step_selection(mechanism: SmoothStepSelection, design: Design
     levels, weights = _list_noise_levels(rate)
     if levels[-1] > _MOST_NOISE_LEVELS:
         return np.zeros(len(design.scores))
-    atoms = np.array([float(height) for height in mechanism.heights(range(4 * int(levels[-1]) + 4))]) / (
-        1 << DIGITS
-    )
+    atoms = np.array(
+        [float(height) for height in mechanism.heights(range(4 * int(levels[-1]) + 4))]
+    ) / (1 << DIGITS)
     # ln P(noise <= x): the levels whose heights are at most x.
     below = _look_up(rate, lambda x: np.searchsorted(atoms, x, "right"))
     return _list_row_successes(
@@ -175,7 +182,9 @@ def _list_row_successes(
         # Rows of one length, all at once.
         depths, counts = _keep_near(*_stack_depths(design, scales), log_below)
         several = max(1, _BLOCK_TERMS // (counts.size * heights.size))
-        rows = [(depths[start : start + several], counts) for start in range(0, len(depths), several)]
+        rows = [
+            (depths[start : start + several], counts) for start in range(0, len(depths), several)
+        ]
     else:
         rows = [_list_depths(design, i, float(scales[i])) for i in range(len(design.scores))]
     found = list[Floats]()
@@ -186,8 +195,8 @@ def _list_row_successes(
         for start in range(0, heights.size, block):
             part = slice(start, start + block)
             reach = depths[..., None, :] + heights[part][:, None]
-            # All others stay below: a product over them, so a sum of logarithms. Noise is never negative, so
-            # what lies farther ahead than the noise of the best stays ahead.
+            # All others stay below: a product over them, so a sum of logarithms. Noise is never
+            # negative, so what lies farther ahead than the noise of the best stays ahead.
             logs = (log_below(reach) if ahead else _stay_below(reach, log_below)) @ counts
             chance = chance + np.exp(logs) @ weights[part]
         found.append(np.atleast_1d(chance))
@@ -220,7 +229,10 @@ def _stack_depths(design: Design, scales: Floats) -> tuple[Floats, Floats]:
 def _keep_near(
     depths: Floats, counts: Floats, log_below: Callable[[Floats], Floats]
 ) -> tuple[Floats, Floats]:
-    """Return the places of those that may overtake the best one in some row; noise is never negative."""
+    """Return the places of those that may overtake the best one in some row.
+
+    Noise is never negative.
+    """
     lost = -log_below(np.maximum(depths, 0.0)) * counts
     near = np.array((lost > _NOTHING).any(axis=0))
     # One stays, so that there is a place to look at.
@@ -241,11 +253,13 @@ def _list_depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats
     standing = np.ones(depths.size) if design.counts is None else np.delete(design.counts, best)
     if depths.size <= _MOST_EXACT_DEPTHS:
         return depths, standing
-    # Of many candidates depths are counted in bins of 1/64 of a scale, which is enough for a figure right to
-    # a thousandth.
+    # Of many candidates depths are counted in bins of 1/64 of a scale, which is enough for a figure
+    # right to a thousandth.
     first = max(float(depths.min()), -float(_FARTHEST_BIN))
     counts = np.bincount(
-        np.minimum((np.maximum(depths, first) - first) * _BINS_PER_SCALE, _FARTHEST_BIN).astype(np.int64),
+        np.minimum((np.maximum(depths, first) - first) * _BINS_PER_SCALE, _FARTHEST_BIN).astype(
+            np.int64
+        ),
         weights=standing,
     ).astype(np.float64)
     bins = np.flatnonzero(counts)
@@ -274,7 +288,9 @@ def winning(mechanism: Any, design: Design) -> float:
 
 
 def winning_rows(mechanism: Any, design: Design) -> Floats:
-    """Return for each row the probability that its best is selected: of some mechanisms the first rows only.
+    """Return for each row the probability that its best is selected.
+
+    Of some mechanisms the first rows only.
 
     Raises
     ------

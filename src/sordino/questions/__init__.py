@@ -1,7 +1,7 @@
 """What is asked of a table, and how sensitive each answer is.
 
-A question says who is protected, which items are public and which rows count. The law of `sources` is that of
-this package, too.
+A question says who is protected, which items are public and which rows count. The law of `sources`
+is that of this package, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes the SQL that chooses which rows of a unit count: at most so many rows, in at most so many groups.
 
-The choice follows the law of ranks (`rank_law`): a function of the unit's own rows and a salt alone. It does
-not depend on where a row stands, or on any other unit: adding or removing one unit changes no other unit's
-choice. Rows that hold the same values are interchangeable.
+The choice follows the law of ranks (`rank_law`): a function of the unit's own rows and a salt
+alone. It does not depend on where a row stands, or on any other unit: adding or removing one unit
+changes no other unit's choice. Rows that hold the same values are interchangeable.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Bounds:
     Parameters
     ----------
     rows : int or None
-        At most so many rows of a unit, in each of its groups. None: every row is a unit of its own, and there
-        is no column unit.
+        At most so many rows of a unit, in each of its groups. None: every row is a unit of its own,
+        and there is no column unit.
     groups : int or None
-        In at most so many groups. None: in any number of them, and `rows` of a unit count in all of them
-        together.
+        In at most so many groups. None: in any number of them, and `rows` of a unit count in all of
+        them together.
     grouped : bool
         Whether there are groups.
     listed : int, optional
@@ -40,13 +40,17 @@ class Bounds:
 
     @property
     def in_each(self) -> bool:
-        """Whether `rows` is about each group of a unit: without a bound on groups it is about all of them."""
+        """Whether `rows` is about each group of a unit.
+
+        Without a bound on groups it is about all of them.
+        """
         return self.grouped and self.groups is not None
 
     @property
     def chosen_groups(self) -> int | None:
         """Of how many groups a unit has some are chosen; None: all of them count."""
-        # No unit is in more groups than there are: where all of them may count, there is nothing to choose.
+        # No unit is in more groups than there are: where all of them may count, there is nothing to
+        # choose.
         if self.groups is not None and (self.listed is None or self.groups < self.listed):
             return self.groups
         return None
@@ -75,7 +79,8 @@ def bounded(kept: str, bounds: Bounds, draw: Draw) -> str:
     draw : Draw
         What decides.
     """
-    # Every row is a unit: all of them count, in the one group that each is in (docs/proofs/numbers.md, 1).
+    # Every row is a unit: all of them count, in the one group that each is in
+    # (docs/proofs/numbers.md, 1).
     if bounds.rows is None:
         return kept
     known = keep_owned(kept, bounds)

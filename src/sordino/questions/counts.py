@@ -26,7 +26,8 @@ _BYTES_OF_COUNT = 24
 _BYTES_OF_CHARACTER = 5
 """At most 4 in UTF-8, and room to spare for what a task sends beside its rows."""
 _RANGE_COLUMN_TYPE = re.compile(
-    r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)", re.DOTALL
+    r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)",
+    re.DOTALL,
 )
 """Declared types that may hold values written like whole numbers."""
 
@@ -39,8 +40,9 @@ SALT = 16
 class Counts:
     """Private counts on their way to a mechanism; their `repr` shows none of them.
 
-    With positions there are only the counts that are not 0, sorted by position. Without, there is one for
-    each label. Of a domain that nobody listed the labels are private as well; they are sorted by code point.
+    With positions there are only the counts that are not 0, sorted by position. Without, there is
+    one for each label. Of a domain that nobody listed the labels are private as well; they are
+    sorted by code point.
     """
 
     values: NDArray[np.int64] = field(repr=False)
@@ -80,8 +82,8 @@ class CountQuestion:
     sensitivity : Sensitivity
         How far any one answer moves between neighbors.
     best : int or None
-        Of a domain that nobody listed only the `best` + 1 largest counts leave the engine, of equal ones
-        those of the first labels. None: all.
+        Of a domain that nobody listed only the `best` + 1 largest counts leave the engine, of equal
+        ones those of the first labels. None: all.
     """
 
     source: Source
@@ -117,9 +119,9 @@ class CountQuestion:
         Returns
         -------
         Counts
-            int64 counts: one for each label, in the order of the domain (of a range only those that are not
-            0), or a single one. Of a domain that nobody listed: one for each label that at least `least`
-            units have, perhaps none.
+            int64 counts: one for each label, in the order of the domain (of a range only those that
+            are not 0), or a single one. Of a domain that nobody listed: one for each label that at
+            least `least` units have, perhaps none.
 
         Raises
         ------
@@ -139,15 +141,20 @@ class CountQuestion:
             listed = self.kind == "items" and numbered is None and not hidden
             answer = scan.ask(self.sql, labels if listed else None)
         if self.kind != "items":
-            return Counts(np.asarray(answer["n" if self.kind == "rows" else "units"], dtype=np.int64), ())
+            return Counts(
+                np.asarray(answer["n" if self.kind == "rows" else "units"], dtype=np.int64), ()
+            )
         if numbered is not None:
             # The engine returns groups in any order, and `Counts.at` searches by position.
             order = np.argsort(answer["position"])
-            found, counted = (np.asarray(answer[name], dtype=np.int64)[order] for name in ("position", "n"))
+            found, counted = (
+                np.asarray(answer[name], dtype=np.int64)[order] for name in ("position", "n")
+            )
             return Counts(counted, numbered, found)
         if hidden:
             return _sort_by_label(answer)
-        # Labels that no row has are not in the answer. Their count is 0, and they take part like all others.
+        # Labels that no row has are not in the answer. Their count is 0, and they take part like
+        # all others.
         values = np.zeros(len(labels), dtype=np.int64)
         values[answer["position"]] = answer["n"]
         return Counts(values, labels)
@@ -187,19 +194,20 @@ def prepare_counts(
     unit : PrivacyUnit
         Who is protected. Rows without a unit are dropped.
     kind : {"items", "rows", "units"}
-        "items": for each label of the domain, the number of distinct units that have it (rows, if the unit is
-        the row). "rows": the number of rows, at most `max_rows` of a unit. "units": the number of distinct
-        units.
+        "items": for each label of the domain, the number of distinct units that have it (rows, if
+        the unit is the row). "rows": the number of rows, at most `max_rows` of a unit. "units": the
+        number of distinct units.
     item : str, optional
         The column with the labels, for kind "items".
     domain : Domain or iterable of labels, optional
         The labels to count, for kind "items". Other labels are dropped, absent ones count 0. With
-        `Domain.unlisted` all labels of the column are counted, and those of at least `least` units returned;
-        then a unit needs a bound on its items (`max_rows`), or `best`.
+        `Domain.unlisted` all labels of the column are counted, and those of at least `least` units
+        returned; then a unit needs a bound on its items (`max_rows`), or `best`.
     where : str, optional
         A row predicate.
     salt : bytes
-        At least 16 secret random bytes, needed if items of a unit are chosen (`max_rows` with kind "items").
+        At least 16 secret random bytes, needed if items of a unit are chosen (`max_rows` with kind
+        "items").
     best : int, optional
         With `Domain.unlisted`: only the `best` + 1 largest counts leave the engine. From 1 to 2^52.
 
@@ -238,14 +246,17 @@ def prepare_counts(
         if item is None:
             raise InvalidParameter("item must name the column with the labels; got None.")
         columns["item"] = source.label_index(item, "item")
-        # Public files and queries are read now, before the charge, where what is wrong may be explained.
+        # Public files and queries are read now, before the charge, where what is wrong may be
+        # explained.
         domain = _require_domain(domain).resolve(source)
         if domain.numbered is not None:
             _check_range_column(source, item)
         if (domain.kind == "assumed public" or domain.hidden) and not source.legible:
             raise InvalidParameter(
-                f"Domain.{'unlisted' if domain.hidden else 'assume_public'} must not go with a database "
-                "whose encoding has bytes that are no letters in Unicode, because one row with such a byte "
+                f"Domain.{'unlisted' if domain.hidden else 'assume_public'} must not go with a "
+                "database "
+                "whose encoding has bytes that are no letters in Unicode, because one row with "
+                "such a byte "
                 "would end the release. List the labels."
             )
         best = _check_best(domain, unit, best)
@@ -255,7 +266,9 @@ def prepare_counts(
                 f"when max_rows is given; got {_describe_salt_length(salt)}."
             )
     elif item is not None or domain is not None or best is not None:
-        raise InvalidParameter(f"item, domain and best belong to kind 'items'; got them with kind {kind!r}.")
+        raise InvalidParameter(
+            f"item, domain and best belong to kind 'items'; got them with kind {kind!r}."
+        )
     if unit.column is not None:
         # Units are compared as text, as items are (docs/proofs/counts.md).
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
@@ -266,14 +279,19 @@ def prepare_counts(
     draw = Draw.of(salt, words, kinds[columns["unit"]] if "unit" in columns else None)
     kept = ", ".join(words.name_columns(columns, kinds)) or "1"
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
-    kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
+    kept = f"(SELECT {kept} FROM rows" + (
+        f" WHERE {predicate.total})" if predicate is not None else ")"
+    )
     known = domain if isinstance(domain, Domain) else None
     if known is not None and known.numbered is not None:
         # Rows whose value is not in the range are dropped here: a rule of each row by itself.
-        kept = placed(kept, known.numbered.start, known.numbered.size, words, unit=unit.column is not None)
+        kept = placed(
+            kept, known.numbered.start, known.numbered.size, words, unit=unit.column is not None
+        )
     item_text = words.label(columns["item"], kinds[columns["item"]]) if kind == "items" else "1"
     if known is not None and known.hidden:
-        # Which texts can be labels that nobody listed: by the declared type, which is public, and the text.
+        # Which texts can be labels that nobody listed: by the declared type, which is public, and
+        # the text.
         plain = words.is_plain("item", kinds[columns["item"]])
         sql = labels_query(unit, kept, draw, plain, known.least, best)
     else:
@@ -291,7 +309,8 @@ def prepare_counts(
         # Over all rows, without the predicate: labels are
         # assumed public for the whole source, before any filter.
         labels_sql=(
-            f"SELECT item FROM (SELECT {words.readable.format('item')} AS item FROM (SELECT DISTINCT item"
+            f"SELECT item FROM (SELECT {words.readable.format('item')} AS item FROM (SELECT "
+            "DISTINCT item"
             f" FROM (SELECT {item_text} AS item FROM rows) AS texts) AS listed) AS found"
             " WHERE item IS NOT NULL"
         ),
@@ -310,24 +329,30 @@ def _require_domain(domain: Any) -> Domain:
     if domain is None:
         raise UnknownDomain(
             "A question about items must have a public domain: a list of labels, Domain.from_file, "
-            "Domain.from_sql or Domain.assume_public (--domain, --domain-sql, --assume-public); got none."
+            "Domain.from_sql or Domain.assume_public (--domain, --domain-sql, --assume-public); "
+            "got none."
         )
     return domain if isinstance(domain, Domain) else Domain.of(domain)
 
 
 def _check_best(domain: Domain, unit: PrivacyUnit, best: Any) -> int | None:
-    """Return how many counts are wanted, if not all; see that labels which nobody listed are bounded."""
+    """Return how many counts are wanted, if not all.
+
+    See that labels which nobody listed are bounded.
+    """
     if best is not None:
         if not domain.hidden:
             raise InvalidParameter(
-                f"best belongs to Domain.unlisted; got {shown(best)} with labels that are {domain.kind}."
+                f"best belongs to Domain.unlisted; got {shown(best)} with labels that are "
+                f"{domain.kind}."
             )
         count: int = DOMAIN_SIZE("best", best)
         return count
     # How surely a label of one unit stays unknown depends on how many a unit can have.
     if domain.hidden and unit.column is not None and unit.max_rows is None:
         raise UnboundedContribution(
-            "Domain.unlisted must have a bound on the labels of one unit; got a unit column without one. "
+            "Domain.unlisted must have a bound on the labels of one unit; got a unit column "
+            "without one. "
             "Give PrivacyUnit.max_rows (--max-rows), which may be generous."
         )
     return None
@@ -336,8 +361,8 @@ def _check_best(domain: Domain, unit: PrivacyUnit, best: Any) -> int | None:
 def _check_range_column(source: Source, item: str) -> None:
     """Refuse a column of which no value could belong to a range; its declared type is public."""
     kind = source.columns[item]
-    # In pandas a column of truth values becomes one of texts if one value is something else. Texts are not
-    # refused, so truth values are not refused either.
+    # In pandas a column of truth values becomes one of texts if one value is something else. Texts
+    # are not refused, so truth values are not refused either.
     if not _RANGE_COLUMN_TYPE.fullmatch(kind) and not (source.inferred and kind == "BOOLEAN"):
         raise InvalidParameter(
             "Domain.range and Domain.indexed must go with a column of whole numbers, "
@@ -347,24 +372,34 @@ def _check_range_column(source: Source, item: str) -> None:
 
 
 def _rehearse_counts(question: CountQuestion) -> None:
-    """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
+    """Ask the question of an empty table of the declared types.
+
+    What fails here would fail on any rows.
+    """
     labels, domain = None, question.domain
-    if question.kind == "items" and (domain is None or (domain.numbered is None and not domain.hidden)):
+    if question.kind == "items" and (
+        domain is None or (domain.numbered is None and not domain.hidden)
+    ):
         read = domain is None or domain.kind == "assumed public"
-        # An engine that lacks some characters refuses labels with them. So each character is sent once now,
-        # and a failure comes before the charge.
+        # An engine that lacks some characters refuses labels with them. So each character is sent
+        # once now, and a failure comes before the charge.
         sent = (
             set().union(*domain.labels)
             if domain and not read and not question.source.backend.dialect.every_character
             else ()
         )
         labels = ("".join(sorted(sent)),)
-    asked = [(question.sql, labels)] + ([(question.labels_sql, labels)] if labels is not None else [])
+    asked = [(question.sql, labels)] + (
+        [(question.labels_sql, labels)] if labels is not None else []
+    )
     question.source.rehearse(question.indices, asked, largest=_find_largest(question))
 
 
 def _find_largest(question: CountQuestion) -> int | None:
-    """Return how many bytes an answer has at most, whatever the rows are; None if no public number says."""
+    """Return how many bytes an answer has at most, whatever the rows are.
+
+    None if no public number says.
+    """
     if question.best is not None:
         # Of labels that nobody listed nothing is known but how long they may be.
         return (question.best + 1) * (_BYTES_OF_COUNT + _BYTES_OF_CHARACTER * LONGEST_LABEL)
@@ -372,7 +407,7 @@ def _find_largest(question: CountQuestion) -> int | None:
     return None if size is None else size * _BYTES_OF_COUNT
 
 
-# ---- query -------------------------------------------------------------------------------------------------
+# ---- query ---------------------------------------------------------------------------------------
 # Writes the one SQL query of a counting question; every engine is asked the same, in its own words.
 
 
@@ -383,7 +418,8 @@ def placed(kept: str, start: int, size: int, words: SqlTemplates, *, unit: bool)
     """
     more = ", unit" if unit else ""
     position = f"{words.whole.format('item')} - ({start})"
-    # Other values have no place (NULL), or one outside the range: the comparisons leave all such rows out.
+    # Other values have no place (NULL), or one outside the range: the comparisons leave all such
+    # rows out.
     return (
         f"(SELECT {words.shown.format('place')} AS item{more} FROM "
         f"(SELECT {position} AS place{more} FROM {kept} AS kept) AS found "
@@ -411,9 +447,10 @@ def count_query(
 ) -> str:
     """Return the query; `kept` has the columns item and unit, as texts or NULL.
 
-    If the domain is not listed, the items are positions. The counts themselves leave out missing values
-    (`count(unit)`, a join on `item`), which costs nothing. `size` is the number of labels, if it is known.
-    Rows have an answer `n`, units one that is called `units`, items `position` and `n`.
+    If the domain is not listed, the items are positions. The counts themselves leave out missing
+    values (`count(unit)`, a join on `item`), which costs nothing. `size` is the number of labels,
+    if it is known. Rows have an answer `n`, units one that is called `units`, items `position` and
+    `n`.
     """
     if kind != "items":
         if unit.column is None:
@@ -424,23 +461,35 @@ def count_query(
         # The cap is on the count of each unit, not on which rows
         # count: rows are interchangeable here, so no salt is used.
         bounded = (
-            f"(SELECT least(count(*), {unit.max_rows}) AS n FROM {kept} AS kept WHERE unit IS NOT NULL"
+            f"(SELECT least(count(*), {unit.max_rows}) AS n FROM {kept} AS kept WHERE unit IS NOT "
+            "NULL"
             " GROUP BY unit)"
         )
-        # One query for both kinds, which is asked once if a batch counts rows and units. The sum over no rows
-        # is NULL, and engines widen the type of sums: the answer has 64 bits anyway.
-        return f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n, count(*) AS units FROM {bounded} AS bounded"
+        # One query for both kinds, which is asked once if a batch counts rows and units. The sum
+        # over no rows is NULL, and engines widen the type of sums: the answer has 64 bits anyway.
+        return (
+            f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n, count(*) AS units FROM {bounded} "
+            "AS bounded"
+        )
     return _write_items_query(unit, kept, draw, listed=listed, size=size)
 
 
-def _write_items_query(unit: PrivacyUnit, kept: str, draw: Draw, *, listed: bool, size: int | None) -> str:
+def _write_items_query(
+    unit: PrivacyUnit, kept: str, draw: Draw, *, listed: bool, size: int | None
+) -> str:
     """Return the query for items of a domain, each by its position in it."""
     # No unit has more items than there are labels: where all of them may count, nothing is chosen.
-    if unit.column is not None and size is not None and unit.max_rows is not None and size <= unit.max_rows:
+    if (
+        unit.column is not None
+        and size is not None
+        and unit.max_rows is not None
+        and size <= unit.max_rows
+    ):
         unit = replace(unit, max_rows=None)
     if listed and unit.column is not None:
-        # From here on an item is the place of its label: a domain is sorted, so places have the order of the
-        # labels, and they take less room. Labels that are not listed take no place of a unit.
+        # From here on an item is the place of its label: a domain is sorted, so places have the
+        # order of the labels, and they take less room. Labels that are not listed take no place of
+        # a unit.
         kept = (
             "(SELECT CAST(position AS INTEGER) AS item, unit"
             f" FROM {kept} AS kept JOIN labels ON item = label)"
@@ -452,20 +501,27 @@ def _write_items_query(unit: PrivacyUnit, kept: str, draw: Draw, *, listed: bool
     counted = _count_items(unit, kept, draw, "TRUE")
     if listed:
         return f"SELECT position, n FROM ({counted}) AS counted JOIN labels ON item = label"
-    # Only counts that are not 0 are handed on. An item whose rows all lack a unit is counted 0 times.
+    # Only counts that are not 0 are handed on. An item whose rows all lack a unit is counted 0
+    # times.
     return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted WHERE n > 0"
 
 
-def labels_query(unit: PrivacyUnit, kept: str, draw: Draw, plain: str, least: int, best: int | None) -> str:
-    """Return the query for labels that nobody listed, each with its count; `kept` is that of `count_query`.
+def labels_query(
+    unit: PrivacyUnit, kept: str, draw: Draw, plain: str, least: int, best: int | None
+) -> str:
+    """Return the query for labels that nobody listed, each with its count.
+
+    `kept` is that of `count_query`.
 
     `plain` says which texts can be labels. Only what at least `least` units have leaves the engine.
     """
     counted = _count_items(unit, kept, draw, plain)
-    # Asked of labels with their counts, and not of each row, which would take longer: it sees nothing but the
-    # label, so the answer is the same. The edge is one on what is counted: units have chosen their items.
+    # Asked of labels with their counts, and not of each row, which would take longer: it sees
+    # nothing but the label, so the answer is the same. The edge is one on what is counted: units
+    # have chosen their items.
     query = (
-        f"SELECT item, n FROM ({counted}) AS counted WHERE CASE WHEN n >= {least} THEN {plain} ELSE FALSE END"
+        f"SELECT item, n FROM ({counted}) AS counted WHERE CASE WHEN n >= {least} THEN {plain} "
+        "ELSE FALSE END"
     )
     if best is None:
         return query
@@ -474,14 +530,18 @@ def labels_query(unit: PrivacyUnit, kept: str, draw: Draw, plain: str, least: in
 
 
 def _count_items(unit: PrivacyUnit, kept: str, draw: Draw, inside: str) -> str:
-    """Return each item with its number of units; items that are not `inside` take no place of a unit."""
+    """Return each item with its number of units.
+
+    Items that are not `inside` take no place of a unit.
+    """
     if unit.column is None:
         # A row is a unit here, and has one item.
         return f"SELECT item, count(*) AS n FROM {kept} AS kept GROUP BY item"
     if unit.max_rows is None:
         # DISTINCT, so that an item counts a unit once, however many of its rows have the item.
         return (
-            f"SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit FROM {kept} AS kept) AS pairs"
+            f"SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit FROM {kept} AS kept) "
+            "AS pairs"
             " GROUP BY item"
         )
     chosen = _choose_items(kept, unit.max_rows, draw, inside)
@@ -489,7 +549,9 @@ def _count_items(unit: PrivacyUnit, kept: str, draw: Draw, inside: str) -> str:
 
 
 def _choose_items(kept: str, most: int, draw: Draw, inside: str) -> str:
-    """Return at most `most` distinct items of each unit, by the law of ranks: no other unit takes part.
+    """Return at most `most` distinct items of each unit, by the law of ranks.
+
+    No other unit takes part.
 
     Items that are not `inside` are not chosen: they would waste the bound.
     """

@@ -1,7 +1,7 @@
 """Domains: the public labels that a question about items ranges over.
 
-They never come from the private rows, unless the data holder declares these labels to be public. A domain
-that nobody lists knows no label: it says what a release may spend on finding some.
+They never come from the private rows, unless the data holder declares these labels to be public. A
+domain that nobody lists knows no label: it says what a release may spend on finding some.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Numbered(Sequence[str]):
         label = self.name(place)
         if not is_unicode(label) or "\0" in label:
             raise InvalidParameter(
-                f"Domain.indexed.label must return Unicode text without NUL for {place}; got {shown(label)}."
+                f"Domain.indexed.label must return Unicode text without NUL for {place}; got "
+                f"{shown(label)}."
             )
         return label
 
@@ -63,13 +64,13 @@ class Numbered(Sequence[str]):
 class Domain:
     """A public domain: a sorted list of text labels.
 
-    NULL and duplicates are removed, and labels are sorted by code point. The position of a label is its
-    priority in ties.
+    NULL and duplicates are removed, and labels are sorted by code point. The position of a label is
+    its priority in ties.
 
-    Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`. If there are
-    too many labels to list them, use `Domain.range` or `Domain.indexed`, up to 2^52 labels: these are in the
-    order of their numbers. If nobody knows the labels, `Domain.unlisted` lets a release find those that many
-    units have.
+    Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`. If
+    there are too many labels to list them, use `Domain.range` or `Domain.indexed`, up to 2^52
+    labels: these are in the order of their numbers. If nobody knows the labels, `Domain.unlisted`
+    lets a release find those that many units have.
 
     Examples
     --------
@@ -109,8 +110,8 @@ class Domain:
     def range(cls, start: int, stop: int) -> Domain:
         """Return the domain of the whole numbers from `start` up to, but without, `stop`.
 
-        The labels are never listed. A value of the column counts if it is such a number as it is usually
-        written: no leading zeros, no plus sign, no spaces.
+        The labels are never listed. A value of the column counts if it is such a number as it is
+        usually written: no leading zeros, no plus sign, no spaces.
 
         Parameters
         ----------
@@ -125,7 +126,8 @@ class Domain:
         for name, value in (("start", start), ("stop", stop)):
             if not _is_whole_number(value) or abs(value) > _LARGEST_RANGE_END:
                 raise InvalidParameter(
-                    f"Domain.range.{name} must be a whole number between -2^62 and 2^62; got {shown(value)}."
+                    f"Domain.range.{name} must be a whole number between -2^62 and 2^62; got "
+                    f"{shown(value)}."
                 )
         size = DOMAIN_SIZE("Domain.range: stop - start", int(stop) - int(start))
         return cls("range", f"range {start}:{stop}", numbered=Numbered(int(start), size))
@@ -134,8 +136,8 @@ class Domain:
     def indexed(cls, size: int, *, label: Callable[[int], str]) -> Domain:
         """Return the domain of the positions 0 to size - 1, which a public function names.
 
-        The column holds positions, as whole numbers. The function is called for what is released and for
-        nothing else. So it needs no inverse, and it never meets a private row.
+        The column holds positions, as whole numbers. The function is called for what is released
+        and for nothing else. So it needs no inverse, and it never meets a private row.
 
         Parameters
         ----------
@@ -152,23 +154,28 @@ class Domain:
         count = DOMAIN_SIZE("Domain.indexed.size", size)
         if not callable(label):
             raise InvalidParameter(
-                f"Domain.indexed.label must be a function from a position to a text; got {shown(label)}."
+                "Domain.indexed.label must be a function from a position to a text; got "
+                f"{shown(label)}."
             )
         return cls("range", f"indexed {count}", numbered=Numbered(0, count, label))
 
     @classmethod
-    def from_file(cls, path: str | Path, column: str | None = None, *, header: bool = True) -> Domain:
+    def from_file(
+        cls, path: str | Path, column: str | None = None, *, header: bool = True
+    ) -> Domain:
         """Return the domain that one column of a CSV file (comma, header line, UTF-8) or Parquet file lists.
 
         Parameters
         ----------
         path : path
-            A public file; it is read when a source is there to compare it with. What lies in a folder of the
-            source, or is called after it beside it, is refused.
+            A public file; it is read when a source is there to compare it with. What lies in a
+            folder of the source, or is called after it beside it, is refused.
         column : str, optional
-            May be left out if the file has one column. Without a header line its number, from "1" on.
+            May be left out if the file has one column. Without a header line its number, from "1"
+            on.
         header : bool
-            Whether the first line of a CSV file names the columns; without it that line holds labels, too.
+            Whether the first line of a CSV file names the columns; without it that line holds
+            labels, too.
         """
         where = Path(text(str(path), "Domain.from_file.path"))
         if column is not None:
@@ -179,15 +186,17 @@ class Domain:
 
     @classmethod
     def from_sql(cls, query: Any, *, files: Sequence[str | Path] = ()) -> Domain:
-        """Return the domain that a query lists; it opens the public files that are named, and nothing else.
+        """Return the domain that a query lists.
+
+        It opens the public files that are named, and nothing else.
 
         Parameters
         ----------
         query : str
             One SELECT statement with one column. It names files in full, as plain texts.
         files : sequence of paths
-            The files that it may open. What lies in a folder of the source, or is called after it beside it,
-            is refused.
+            The files that it may open. What lies in a folder of the source, or is called after it
+            beside it, is refused.
 
         Examples
         --------
@@ -196,9 +205,13 @@ class Domain:
         'sql over shops.csv'
         """
         if not isinstance(query, str) or not query.strip():
-            raise InvalidParameter(f"Domain.from_sql.query must be a SELECT statement; got {shown(query)}.")
+            raise InvalidParameter(
+                f"Domain.from_sql.query must be a SELECT statement; got {shown(query)}."
+            )
         if isinstance(files, str | bytes | Path) or not isinstance(files, Iterable):
-            raise InvalidParameter(f"Domain.from_sql.files must be a list of paths; got {shown(files)}.")
+            raise InvalidParameter(
+                f"Domain.from_sql.files must be a list of paths; got {shown(files)}."
+            )
         named = tuple(Path(_path_text(one)) for one in files)
         origin = "sql" + (f" over {', '.join(map(str, named))}" if named else "")
         return cls("sql", origin, query=query, files=named)
@@ -207,8 +220,8 @@ class Domain:
     def assume_public(cls) -> Domain:
         """Declare that the labels of the whole source, before any filter, are public knowledge.
 
-        This is an assumption of the data holder, not a protection. The privacy claim does not cover which
-        labels occur.
+        This is an assumption of the data holder, not a protection. The privacy claim does not cover
+        which labels occur.
         """
         return cls("assumed public", "assumed public")
 
@@ -216,18 +229,18 @@ class Domain:
     def unlisted(cls, *, delta: Number, least: int = 1) -> Domain:
         """Return the domain of all labels of a column, none of which is public.
 
-        Which of them a table holds is private, and a release finds only labels that many units have. With a
-        probability of at most `delta` it may say of a label that a single unit has it.
+        Which of them a table holds is private, and a release finds only labels that many units
+        have. With a probability of at most `delta` it may say of a label that a single unit has it.
 
-        A label is the text of a value, as it is written: names that differ in a capital, a blank at the end
-        or a form of Unicode are different labels, and so are `1` and `1.0`. Never labels are what is missing,
-        empty text, NaN, and texts with NUL or of more than 4096 characters.
+        A label is the text of a value, as it is written: names that differ in a capital, a blank at
+        the end or a form of Unicode are different labels, and so are `1` and `1.0`. Never labels
+        are what is missing, empty text, NaN, and texts with NUL or of more than 4096 characters.
 
         Parameters
         ----------
         delta : number in (0, 1)
-            What a release may spend of an account's delta on labels, all of it, whatever it finds. Well below
-            one over the number of units, such as 1e-6.
+            What a release may spend of an account's delta on labels, all of it, whatever it finds.
+            Well below one over the number of units, such as 1e-6.
         least : int
             Labels that fewer units have never leave the engine. From 1 to 2^52.
 
@@ -262,7 +275,8 @@ class Domain:
         """
         if not self.hidden:
             raise InvalidParameter(
-                f"Domain.found belongs to Domain.unlisted; the labels of this domain ({self.origin}) are "
+                "Domain.found belongs to Domain.unlisted; the labels of this domain "
+                f"({self.origin}) are "
                 "known without a release."
             )
         return replace(self, known=_sort_labels(labels, "What was found"))
@@ -274,18 +288,20 @@ class Domain:
         Raises
         ------
         UnknownDomain
-            If they are not known yet: `resolve` reads files and queries; assumed labels are read after the
-            charge; those of an unlisted domain are private.
+            If they are not known yet: `resolve` reads files and queries; assumed labels are read
+            after the charge; those of an unlisted domain are private.
         """
         if self.numbered is not None:
             return self.numbered
         if self.hidden:
             raise UnknownDomain(
-                f"The labels of this domain ({self.origin}) are private: only a release may find some."
+                f"The labels of this domain ({self.origin}) are private: only a release may find "
+                "some."
             )
         if self.known is None:
             raise UnknownDomain(
-                f"The labels of this domain ({self.origin}) are not known before it is resolved for a source."
+                f"The labels of this domain ({self.origin}) are not known before it is resolved "
+                "for a source."
             )
         return self.known
 
@@ -300,23 +316,31 @@ class Domain:
         Raises
         ------
         UnsafePredicate
-            If a file may have been made of the private rows, or a query opens one that was not named.
+            If a file may have been made of the private rows, or a query opens one that was not
+            named.
         InvalidParameter, DataSourceError
             If the file or the query cannot be used.
         """
-        # A range is known by its ends. Assumed labels stand in private rows: they are read after the charge.
-        # Labels that nobody listed are private, before and after.
+        # A range is known by its ends. Assumed labels stand in private rows: they are read after
+        # the charge. Labels that nobody listed are private, before and after.
         if self.known is not None or self.kind in {"assumed public", "range", "unlisted"}:
             return self
-        # All that follows happens before the charge, and may be explained: it reads public things only.
+        # All that follows happens before the charge, and may be explained: it reads public things
+        # only.
         if self.query is not None:
             found = read_query_labels(self.query, self.files, source)
             return self._know(self.origin, found, "The domain query")
         path = self.path or Path()
         listed = read_file_labels(path, self.column, source, header=self.header)
-        known = self._know(f"file {path}, column {listed.column}", listed.labels, f"The file {path}")
+        known = self._know(
+            f"file {path}, column {listed.column}", listed.labels, f"The file {path}"
+        )
         # Where there was no header line, nobody else would see that a label is missing.
-        told = "" if listed.first is None else f"; its first line was taken for the header: {listed.first}"
+        told = (
+            ""
+            if listed.first is None
+            else f"; its first line was taken for the header: {listed.first}"
+        )
         many = f"{known.size} label{'s' if known.size > 1 else ''}"
         return replace(known, origin=f"{known.origin}, {many}{told}")
 
@@ -333,9 +357,12 @@ def label_text(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, numbers.Integral):
         return str(int(value))
-    # As the engine writes a time stamp: a blank in the middle, and no zeros at the end of the fraction.
+    # As the engine writes a time stamp: a blank in the middle, and no zeros at the end of the
+    # fraction.
     if isinstance(value, dt.datetime) and value.tzinfo is None:
-        return value.isoformat(sep=" ").rstrip("0") if value.microsecond else value.isoformat(sep=" ")
+        return (
+            value.isoformat(sep=" ").rstrip("0") if value.microsecond else value.isoformat(sep=" ")
+        )
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return value.isoformat()
     raise InvalidParameter(

@@ -1,7 +1,7 @@
 """Groups of a question: each has a label and is released by itself.
 
-Their labels are public: they were listed, or a release found them among labels that nobody listed. One unit
-counts in a bounded number of groups only.
+Their labels are public: they were listed, or a release found them among labels that nobody listed.
+One unit counts in a bounded number of groups only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ GROUPS = 1 << 18
 """A question asks about at most this many groups."""
 
 COUNTS = 1 << 26
-"""A question asks for at most this many counts: one for each group and bucket, all of them held in memory."""
+"""A question asks for at most this many counts: one for each group and bucket, all of them held in
+memory."""
 
 
 def prepare_groups(
@@ -37,7 +38,8 @@ def prepare_groups(
 ) -> CountQuestion:
     """Check the question with which a release finds groups that nobody listed.
 
-    It counts the units of every group. A unit counts in as many groups as later, and the salt decides which.
+    It counts the units of every group. A unit counts in as many groups as later, and the salt
+    decides which.
 
     Parameters
     ----------
@@ -86,9 +88,12 @@ def prepare_groups(
         raise InvalidParameter(
             "prepare_groups.domain must be a Domain.unlisted; all others know their labels."
         )
-    # The bound on groups is what a unit counts for here. How many of its rows count in each is another one.
+    # The bound on groups is what a unit counts for here. How many of its rows count in each is
+    # another one.
     counted = (
-        unit if unit.column is None else replace(unit, max_rows=COUNT("groups_per_unit", groups_per_unit))
+        unit
+        if unit.column is None
+        else replace(unit, max_rows=COUNT("groups_per_unit", groups_per_unit))
     )
     return prepare_counts(
         source, counted, kind="items", item=by, domain=domain, where=where, salt=salt, best=best
@@ -112,19 +117,21 @@ def grouping(
     Raises
     ------
     InvalidParameter, UnknownDomain, UnboundedContribution
-        If the groups are not public, too many, or a release finds them and nothing bounds how many a unit is
-        in.
+        If the groups are not public, too many, or a release finds them and nothing bounds how many
+        a unit is in.
     """
     if by is None:
         if domain is not None or groups_per_unit is not None or most_groups is not None:
             raise InvalidParameter(
-                "domain, groups_per_unit and most_groups belong to by, the column of the groups; got them "
+                "domain, groups_per_unit and most_groups belong to by, the column of the groups; "
+                "got them "
                 "without one."
             )
         return None, None
     if domain is None:
         raise UnknownDomain(
-            "Groups must come from a public domain: a list of labels, Domain.from_file, Domain.from_sql or "
+            "Groups must come from a public domain: a list of labels, Domain.from_file, "
+            "Domain.from_sql or "
             "Domain.range (--domain, --domain-sql, --domain-range); got none."
         )
     # Every group of the domain is released, also an empty
@@ -137,12 +144,14 @@ def grouping(
         )
     if known.hidden and most_groups is None:
         raise UnboundedContribution(
-            "Groups that nobody listed must have a bound on how many of them are found; got none. Give "
+            "Groups that nobody listed must have a bound on how many of them are found; got none. "
+            "Give "
             "most_groups (--most-groups)."
         )
     if not known.hidden and most_groups is not None:
         raise InvalidParameter(
-            f"most_groups belongs to Domain.unlisted (--unlisted); got {shown(most_groups)} with labels that "
+            f"most_groups belongs to Domain.unlisted (--unlisted); got {shown(most_groups)} with "
+            "labels that "
             f"are known ({known.origin})."
         )
     size = known.size if most_groups is None else COUNT("most_groups", most_groups)
@@ -151,7 +160,8 @@ def grouping(
         raise InvalidParameter(f"{what} at most {GROUPS} groups; got {size}.")
     if size * (grid.size + 1) > COUNTS:
         raise InvalidParameter(
-            f"{what} at most {COUNTS // (grid.size + 1)} groups with {grid.size} edges; got {size}. Raise "
+            f"{what} at most {COUNTS // (grid.size + 1)} groups with {grid.size} edges; got "
+            f"{size}. Raise "
             "the growth."
         )
     return known, _bound_groups(unit, groups_per_unit, hidden=known.hidden)
@@ -163,7 +173,8 @@ def _bound_groups(unit: PrivacyUnit, groups_per_unit: int | None, *, hidden: boo
     if unit.column is None:
         if groups_per_unit is not None and groups_per_unit != 1:
             raise InvalidParameter(
-                f"groups_per_unit is for unit columns: a row is in one group; got {shown(groups_per_unit)}."
+                "groups_per_unit is for unit columns: a row is in one group; got "
+                f"{shown(groups_per_unit)}."
             )
         return None
     if groups_per_unit is not None:
@@ -171,7 +182,8 @@ def _bound_groups(unit: PrivacyUnit, groups_per_unit: int | None, *, hidden: boo
         return count
     if hidden:
         raise UnboundedContribution(
-            "Groups that nobody listed must have a bound on how many of them one unit counts in; got a "
+            "Groups that nobody listed must have a bound on how many of them one unit counts in; "
+            "got a "
             "unit column without one. Give groups_per_unit (--groups-per-unit)."
         )
     # The bound on rows is about all groups together.

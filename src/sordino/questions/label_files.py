@@ -1,10 +1,10 @@
 """Reads public labels: a column of a file, or what a query lists over files that were named.
 
-Nothing is read of the source here, nor of what may have been made of its rows (`nearby.py`). A query runs in
-an engine of its own, which opens the files that its owner named, and nothing else, by two walls. The engine
-opens no other path. And before it runs, every path in the query must be a plain text that leads to one of
-these files: what the engine compares is how a path is written, and `link/../labels.csv` is written like
-`labels.csv` and may be another file.
+Nothing is read of the source here, nor of what may have been made of its rows (`nearby.py`). A
+query runs in an engine of its own, which opens the files that its owner named, and nothing else, by
+two walls. The engine opens no other path. And before it runs, every path in the query must be a
+plain text that leads to one of these files: what the engine compares is how a path is written, and
+`link/../labels.csv` is written like `labels.csv` and may be another file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ListedLabels(NamedTuple):
     first: str | None = None
 
 
-# ---- files -------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 
 def check_public(path: Path, source: Source, what: str) -> Path:
@@ -67,13 +67,16 @@ def check_public(path: Path, source: Source, what: str) -> Path:
     # The source comes first: that is what a person can see.
     if reason := source.find_tie(path) or find_origin(path):
         raise UnsafePredicate(
-            f"{what} must not be made of the rows of the source, nor belong to the machine; {path} {reason}. "
+            f"{what} must not be made of the rows of the source, nor belong to the machine; {path} "
+            f"{reason}. "
             "Use a public list of labels, as a file of its own in another place."
         )
     return Path(os.path.realpath(path))
 
 
-def read_file_labels(path: Path, column: str | None, source: Source, *, header: bool = True) -> ListedLabels:
+def read_file_labels(
+    path: Path, column: str | None, source: Source, *, header: bool = True
+) -> ListedLabels:
     """Return the labels of one column of a CSV or Parquet file.
 
     Raises
@@ -87,7 +90,8 @@ def read_file_labels(path: Path, column: str | None, source: Source, *, header: 
     if path.suffix.lower() in {".parquet", ".pq"}:
         if not header:
             raise InvalidParameter(
-                f"A Parquet file names its columns; got {path} with header=False (--domain-no-header). "
+                f"A Parquet file names its columns; got {path} with header=False "
+                "(--domain-no-header). "
                 "Leave that out."
             )
         return _read_parquet_labels(place, column, path)
@@ -102,7 +106,8 @@ def read_file_labels(path: Path, column: str | None, source: Source, *, header: 
             name = one_column(names, column, path)
             position = names.index(name)
             lines = rows if header else [first, *rows]
-            # An empty field is no label, as it is NULL in a CSV source. Nor is a field that a line lacks.
+            # An empty field is no label, as it is NULL in a CSV source. Nor is a field that a line
+            # lacks.
             labels = [row[position] or None for row in lines if len(row) > position]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataSourceError(
@@ -131,7 +136,8 @@ def one_column(names: list[str], wanted: str | None, path: Path) -> str:
                 f"The domain file must begin with a line that holds something; {path} does not."
             )
         raise InvalidParameter(
-            f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}."
+            f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got "
+            f"{shown(wanted)}."
             f"{did_you_mean(wanted, names)}"
         )
     return wanted
@@ -142,7 +148,9 @@ def _read_parquet_labels(place: Path, column: str | None, path: Path) -> ListedL
         opened.close_doors([place])
         rows = f"SELECT * FROM read_parquet({literal(str(place))}, hive_partitioning = false)"
         name = one_column(list(describe_columns(opened, rows, str(path))), column, path)
-        labels = _fetch_labels(opened, f"SELECT {quoted(name)} FROM ({rows})", f"column {name!r} of {path}")
+        labels = _fetch_labels(
+            opened, f"SELECT {quoted(name)} FROM ({rows})", f"column {name!r} of {path}"
+        )
         return ListedLabels(name, labels)
 
 
@@ -162,19 +170,26 @@ def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
     return [row[0] for row in rows]
 
 
-# ---- queries -----------------------------------------------------------------------------------------------
+# ---- queries -------------------------------------------------------------------------------------
 
 _READERS = frozenset(
     {"read_csv", "read_csv_auto", "sniff_csv", "read_text", "read_blob", "glob"}
-    | {f"read_{kind}json{end}" for kind in ("", "nd") for end in ("", "_auto", "_objects", "_objects_auto")}
+    | {
+        f"read_{kind}json{end}"
+        for kind in ("", "nd")
+        for end in ("", "_auto", "_objects", "_objects_auto")
+    }
     | {"read_parquet", "parquet_scan", "parquet_schema", "parquet_bloom_probe"}
     | {f"parquet_{kind}metadata" for kind in ("", "file_", "full_", "kv_")}
 )
 """Functions whose first argument is a file, or a list of files."""
-_MAKERS = frozenset({"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"})
+_MAKERS = frozenset(
+    {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}
+)
 """Functions that make rows of their arguments."""
 _OF_THE_MACHINE = frozenset({"current_setting", "getenv"})
-"""Functions that tell of the machine. Tables and other functions that do are in neither list above."""
+"""Functions that tell of the machine. Tables and other functions that do are in neither list
+above."""
 
 
 def read_query_labels(query: str, files: Sequence[Path], source: Source) -> list[str | None]:
@@ -183,8 +198,8 @@ def read_query_labels(query: str, files: Sequence[Path], source: Source) -> list
     Raises
     ------
     UnsafePredicate
-        If it is not one SELECT statement, opens a file that was not named, or asks about the machine; or if a
-        file may have been made of the rows of the source.
+        If it is not one SELECT statement, opens a file that was not named, or asks about the
+        machine; or if a file may have been made of the rows of the source.
     InvalidParameter, DataSourceError
         If it fails, or does not list one column of texts, whole numbers, dates or truth values.
     """
@@ -193,19 +208,22 @@ def read_query_labels(query: str, files: Sequence[Path], source: Source) -> list
         # What stands in one is SQL, too, and names files that were not looked at.
         if place.suffix.lower() in {".db", ".ddb", ".duckdb"}:
             raise InvalidParameter(
-                f"A file of a domain query must be CSV, JSON, Parquet or text, and no database; got {place}. "
+                "A file of a domain query must be CSV, JSON, Parquet or text, and no database; "
+                f"got {place}. "
                 "Write its labels to a file."
             )
         # The engine would take such a name for a pattern.
         if set(str(place)) & set("*?["):
             raise InvalidParameter(
-                f"The name of a file of a domain query must not hold *, ? or [; got {place}. Rename it."
+                f"The name of a file of a domain query must not hold *, ? or [; got {place}. "
+                "Rename it."
             )
     with engine() as opened:
         _check_query(opened, query, set(places))
         opened.close_doors(places)
         try:
-            # Into a table, so that the query runs once: its type and its labels are both read from there.
+            # Into a table, so that the query runs once: its type and its labels are both read from
+            # there.
             opened.connection.execute(f"CREATE TEMP TABLE domain AS {query}")
         except duckdb.PermissionException:
             raise _refuse_file("another file") from None
@@ -219,8 +237,10 @@ def read_query_labels(query: str, files: Sequence[Path], source: Source) -> list
 
 def _refuse_file(name: str) -> UnsafePredicate:
     return UnsafePredicate(
-        f"A domain query may open only files that were named, each as a plain text; it opens {name}. If that "
-        "is a public file, name it: --domain-sql-file FILE, or Domain.from_sql(..., files=[FILE]) in Python."
+        "A domain query may open only files that were named, each as a plain text; it opens "
+        f"{name}. If that "
+        "is a public file, name it: --domain-sql-file FILE, or Domain.from_sql(..., files=[FILE]) "
+        "in Python."
     )
 
 
@@ -229,7 +249,9 @@ def _check_query(opened: Engine, query: str, places: set[Path]) -> None:
     try:
         statements = opened.connection.extract_statements(query)
     except duckdb.Error:
-        raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.") from None
+        raise UnsafePredicate(
+            f"A domain query must be one SELECT statement; got {shown(query)}."
+        ) from None
     # More than one statement, or another kind of one, could do something else than list labels.
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.")
@@ -242,10 +264,12 @@ def _check_query(opened: Engine, query: str, places: set[Path]) -> None:
     except RecursionError:
         parts = []
     if not parts:
-        raise UnsafePredicate(f"A domain query must be a plain SELECT statement; got {shown(query)}.")
+        raise UnsafePredicate(
+            f"A domain query must be a plain SELECT statement; got {shown(query)}."
+        )
     views = opened.connection.execute("SELECT view_name FROM duckdb_views()").fetchall()
-    # What a query gives a name to, and what is not a table of the engine. A name that could be a path is one:
-    # where it stands, its table may not be known.
+    # What a query gives a name to, and what is not a table of the engine. A name that could be a
+    # path is one: where it stands, its table may not be known.
     own = {name.casefold() for part in parts for name in _list_own_tables(part) if "/" not in name}
     own -= {name.casefold() for (name,) in views}
     for part in parts:
@@ -266,10 +290,13 @@ def _check_part(part: dict[str, Any], own: set[str], places: set[Path]) -> None:
                 _check_path(path, places)
         elif name not in _MAKERS:
             raise UnsafePredicate(
-                "A domain query may read files by read_csv, read_parquet and their like, and make rows by "
+                "A domain query may read files by read_csv, read_parquet and their like, and make "
+                "rows by "
                 f"{', '.join(sorted(_MAKERS))}; it asks for {shown(name)}."
             )
-    elif kind == "SHOW_REF" or (kind == "FUNCTION" and str(part["function_name"]).lower() in _OF_THE_MACHINE):
+    elif kind == "SHOW_REF" or (
+        kind == "FUNCTION" and str(part["function_name"]).lower() in _OF_THE_MACHINE
+    ):
         raise UnsafePredicate("A domain query must not ask about the engine and its machine.")
 
 
@@ -284,7 +311,10 @@ def _check_path(name: str, places: set[Path]) -> None:
 
 
 def _list_paths(name: str, arguments: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the files that a function reads: its first argument, which is a text or a list of texts."""
+    """Yield the files that a function reads.
+
+    Its first argument, which is a text or a list of texts.
+    """
     first = arguments[0]["expression"] if arguments and not arguments[0]["name"] else {}
     if first.get("type") == "VALUE_CONSTANT" and first["literal"]["kind"] == "STRING":
         yield first["literal"]["text"]

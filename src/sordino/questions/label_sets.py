@@ -1,8 +1,9 @@
 """Chooses labels of a unit by the law of ranks, where a whole number can hold the set of all that it has.
 
-So few are listed that each has a bit. The labels that a unit has are a number: one for each unit, in place of
-one row for each pair of a unit and a label. The rank of a label is how many bits below its own are set. So
-the law is that of `rank_law`, and the same labels are chosen: docs/proofs/numbers.md, 1.
+So few are listed that each has a bit. The labels that a unit has are a number: one for each unit,
+in place of one row for each pair of a unit and a label. The rank of a label is how many bits below
+its own are set. So the law is that of `rank_law`, and the same labels are chosen:
+docs/proofs/numbers.md, 1.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def count_sets(kept: str, *, most: int | None, draw: Draw) -> str:
     Parameters
     ----------
     kept : str
-        A SELECT in parentheses, with columns item, the place of a label in the domain, and unit, or NULL.
+        A SELECT in parentheses, with columns item, the place of a label in the domain, and unit, or
+        NULL.
     most : int or None
         At most so many labels of a unit count; None: all that it has.
     draw : Draw
@@ -36,10 +38,13 @@ def count_sets(kept: str, *, most: int | None, draw: Draw) -> str:
     had = f"(SELECT unit, item AS place FROM {kept} AS kept WHERE unit IS NOT NULL)"
     counts = f"(bits & {_write_bit('listed.place')}) <> 0"
     if most is not None:
-        counts += f" AND (many <= {most} OR {_write_choice(most, draw.words, place='listed.place')})"
+        counts += (
+            f" AND (many <= {most} OR {_write_choice(most, draw.words, place='listed.place')})"
+        )
     return (
         f"SELECT position, count(*) AS n FROM ({_write_sets(had, most, draw)}) AS owned"
-        f" JOIN (SELECT position, CAST(position AS INTEGER) AS place FROM labels) AS listed ON {counts}"
+        " JOIN (SELECT position, CAST(position AS INTEGER) AS place FROM labels) AS listed ON "
+        f"{counts}"
         " GROUP BY position"
     )
 
@@ -50,7 +55,8 @@ def choose_in_sets(kept: str, columns: Sequence[str], *, most: int, draw: Draw) 
     Parameters
     ----------
     kept : str
-        A SELECT in parentheses, with columns unit, which is never NULL, and grp, from 0 to `MOST_LABELS` - 1.
+        A SELECT in parentheses, with columns unit, which is never NULL, and grp, from 0 to
+        `MOST_LABELS` - 1.
     columns : sequence of str
         What is wanted of it.
     most, draw
@@ -91,7 +97,10 @@ def _write_bit(place: str) -> str:
 
 
 def _write_choice(most: int, words: SqlTemplates, place: str) -> str:
-    """Return whether a label counts of a unit that has more than `most`: by its rank among those it has."""
+    """Return whether a label counts of a unit that has more than `most`.
+
+    By its rank among those it has.
+    """
     assert words.set_bits is not None  # noqa: S101  (`fits_sets`)
     rank = words.set_bits.format(f"bits & ({_write_bit(place)} - 1)")
     return write_choice(most, words, place=f"CAST({rank} AS BIGINT)")

@@ -1,9 +1,10 @@
 """Writes a unit and its number as one whole number of 48 bits, which the engine sorts in the least time.
 
-An engine that sorts keys of up to 8 bytes, with those that say what is missing, takes half as long as with
-more. 32 and 16 bits are such a key. They hold a unit and a number where public ends leave few numbers between
-them: beyond these all count the same, so they are moved there. What counts does not change: the order stays
-the same, and what is equal by it may change places (docs/proofs/numbers.md, 1).
+An engine that sorts keys of up to 8 bytes, with those that say what is missing, takes half as long
+as with more. 32 and 16 bits are such a key. They hold a unit and a number where public ends leave
+few numbers between them: beyond these all count the same, so they are moved there. What counts does
+not change: the order stays the same, and what is equal by it may change places
+(docs/proofs/numbers.md, 1).
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Packing:
     def between(cls, least: int, most: int, kind: str) -> Packing | None:
         """Return how rows with numbers between public ends are packed.
 
-        None if the ends are too far apart, or if the type is one of decimals, which come as two halves.
+        None if the ends are too far apart, or if the type is one of decimals, which come as two
+        halves.
         """
         packing = cls(least, most, kind)
         near = max(-least, most) < _FAR and packing.bits <= _BITS - _LEAST_UNIT_BITS

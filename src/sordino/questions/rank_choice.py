@@ -1,10 +1,10 @@
 """Chooses which rows of a unit count while they pass by, in order, on their way out of the engine.
 
-The law is the one of `rank_law`, and so is what is chosen. There the engine ranks all rows in windows, and
-counts those of each unit in another one, which takes longer than to sort them. Here it only sorts: rows come
-unit by unit, and numpy finds where each begins and how many it has. Rows of one unit are together in memory
-until its last one is seen. A unit with more than `_MOST_TOGETHER` is left out, and asked for afterwards in
-the engine's own words (`bounded`).
+The law is the one of `rank_law`, and so is what is chosen. There the engine ranks all rows in
+windows, and counts those of each unit in another one, which takes longer than to sort them. Here it
+only sorts: rows come unit by unit, and numpy finds where each begins and how many it has. Rows of
+one unit are together in memory until its last one is seen. A unit with more than `_MOST_TOGETHER`
+is left out, and asked for afterwards in the engine's own words (`bounded`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class SortedChoice:
     number : str
         How x travels, by `find_format`.
     packing : Packing, optional
-        How units and numbers are sorted as one: the question does not tell numbers apart beyond its ends.
+        How units and numbers are sorted as one: the question does not tell numbers apart beyond its
+        ends.
     """
 
     known: str = field(repr=False)
@@ -109,7 +110,9 @@ class SortedChoice:
             # A unit that does not fit is NULL here, and comes first.
             if _has_all(first[0]):
                 found = chain([first], pieces)
-                yield from found if self.packing is None else self.packing.unpack(found, self.number)
+                yield from (
+                    found if self.packing is None else self.packing.unpack(found, self.number)
+                )
                 return
         yield from read_columns(ask(self._sort_whole()), [_WHOLE, *rest])
 
@@ -144,7 +147,9 @@ class SortedChoice:
 def prepare_choice(
     kept: str, bounds: Bounds, draw: Draw, *, number: str, ends: tuple[int, int] | None = None
 ) -> SortedChoice | None:
-    """Return how rows are chosen while they pass by; None if they are chosen in the engine's own words.
+    """Return how rows are chosen while they pass by.
+
+    None if they are chosen in the engine's own words.
 
     Which of the two it is follows from public things alone: the kind of source and declared types.
 
@@ -199,13 +204,17 @@ class _Passing:
         self.left_out: list[int] = []
 
     def choose(self, pieces: Iterator[list[Column]]) -> Iterator[list[Column]]:
-        """Yield the rows that count. What is left to be asked for stands in `left_out` afterwards."""
+        """Yield the rows that count.
+
+        What is left to be asked for stands in `left_out` afterwards.
+        """
         newest = -(1 << 63)
         for unit, *group, x in pieces:
             rows = _Rows(unit.values, group[0].values if group else None, x)
             if not len(rows.unit):
                 continue
-            # A unit that came twice would have more rows that count, so this is not left to the engine alone.
+            # A unit that came twice would have more rows that count, so this is not left to the
+            # engine alone.
             _refuse_disorder(
                 not _has_all(unit), np.any(rows.unit[1:] < rows.unit[:-1]), rows.unit[0] < newest
             )
@@ -231,7 +240,9 @@ class _Passing:
     def _leave_out(self, rows: _Rows) -> _Rows:
         """Return the rows without those of units that are asked for afterwards."""
         if self.left_out and rows.unit[0] == self.left_out[-1]:
-            rows = rows.cut(int(np.searchsorted(rows.unit, rows.unit[0], side="right")), len(rows.unit))
+            rows = rows.cut(
+                int(np.searchsorted(rows.unit, rows.unit[0], side="right")), len(rows.unit)
+            )
         return rows
 
     def _keep(self, rows: _Rows) -> None:
@@ -292,7 +303,9 @@ def _find_sizes(starts: NDArray[np.int64], stop: int) -> NDArray[np.int64]:
     return np.diff(starts, append=stop)
 
 
-def choose_places(sizes: NDArray[np.int64], most: int, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+def choose_places(
+    sizes: NDArray[np.int64], most: int, offsets: NDArray[np.int64]
+) -> NDArray[np.bool_]:
     """Return, for the ranks of owners one after the other, which of them count by the law of ranks.
 
     Parameters
@@ -314,9 +327,10 @@ def choose_places(sizes: NDArray[np.int64], most: int, offsets: NDArray[np.int64
         return chosen
     many, starts = sizes[crowded], (np.cumsum(sizes) - sizes)[crowded]
     shift = offsets[crowded] % many
-    # Rank i counts if i * most + shift reaches a multiple of `many` that i - 1 does not. So the ranks that
-    # count are the multiples of `many`, less the shift, divided by `most` and rounded up. The first one is 0
-    # if the shift is below `most`, or else the one of `many` (docs/proofs/numbers.md, 1).
+    # Rank i counts if i * most + shift reaches a multiple of `many` that i - 1 does not. So the
+    # ranks that count are the multiples of `many`, less the shift, divided by `most` and rounded
+    # up. The first one is 0 if the shift is below `most`, or else the one of `many`
+    # (docs/proofs/numbers.md, 1).
     reached = np.where(shift < most, -shift, many - shift) + (most - 1)
     if most <= len(many):
         for _ in range(most):

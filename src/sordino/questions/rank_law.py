@@ -1,9 +1,9 @@
 """Chooses which rows, groups or items of a unit count, where it has more of them than may count.
 
-The law of ranks: what a unit has is put in order, at ranks 0 to n - 1. If n is more than M, rank i counts if
-(i * M + u) mod n < M. The offset u, from 0 to n - 1, follows from a secret salt and the unit. Exactly M ranks
-count, each with chance M / n, and equal values may change places. So the choice is a function of what the
-unit has itself and of the salt: docs/proofs/numbers.md, 1.
+The law of ranks: what a unit has is put in order, at ranks 0 to n - 1. If n is more than M, rank i
+counts if (i * M + u) mod n < M. The offset u, from 0 to n - 1, follows from a secret salt and the
+unit. Exactly M ranks count, each with chance M / n, and equal values may change places. So the
+choice is a function of what the unit has itself and of the salt: docs/proofs/numbers.md, 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _LIFT = _PRIME << 20
 """A multiple of the prime that lifts the product with a negative last piece above 0."""
 
 _DEGREE = 3
-"""Of the polynomial that gives offsets: those of any four owners, one more than this, are independent."""
+"""Of the polynomial that gives offsets: those of any four owners, one more than this, are
+independent."""
 
 
 @final
@@ -50,8 +51,8 @@ class Draw:
     words : SqlTemplates
         The words of the engine.
     whole : bool
-        Whether the column of the units has whole numbers of 64 bits alone: then nothing needs to be looked up
-        in texts. What a unit is shifted by does not depend on it.
+        Whether the column of the units has whole numbers of 64 bits alone: then nothing needs to be
+        looked up in texts. What a unit is shifted by does not depend on it.
     """
 
     salt: bytes = field(repr=False)
@@ -60,7 +61,10 @@ class Draw:
 
     @classmethod
     def of(cls, salt: bytes, words: SqlTemplates, kind: str | None) -> Draw:
-        """Return what decides where the column of the units has a declared type; None: there is no column."""
+        """Return what decides where the column of the units has a declared type.
+
+        None: there is no column.
+        """
         return cls(salt=salt, words=words, whole=kind in SIGNED_64)
 
     @property
@@ -76,9 +80,10 @@ class Draw:
     def write_key(self) -> str:
         """Return the key of the column `unit`, below the prime, which two units seldom share.
 
-        Of units that are whole numbers arithmetic gives it, of all others a hash. The unit itself says which
-        of the two it is, and not the type of its column: of tables in memory, and of files made of them, one
-        row can change that type, and must not change which rows of others count.
+        Of units that are whole numbers arithmetic gives it, of all others a hash. The unit itself
+        says which of the two it is, and not the type of its column: of tables in memory, and of
+        files made of them, one row can change that type, and must not change which rows of others
+        count.
         """
         if self.whole:
             return self._write_arithmetic("unit")
@@ -87,18 +92,21 @@ class Draw:
         number = f"({self.words.signed.format(text)})"
         hashed = self.words.drawn.format(f"{literal(self.salt.hex())} || {text}")
         return (
-            f"(CASE WHEN {number} IS NULL THEN {hashed} % {_PRIME} ELSE {self._write_arithmetic(number)} END)"
+            f"(CASE WHEN {number} IS NULL THEN {hashed} % {_PRIME} ELSE "
+            f"{self._write_arithmetic(number)} END)"
         )
 
     def _write_arithmetic(self, unit: str) -> str:
         """Return the sum of secret multiples of a unit's pieces, modulo the prime."""
-        # Factors are below 2^31, pieces below 2^22, and the last piece is at least -2^19. So no sum is
-        # negative, and none leaves 64 bits.
+        # Factors are below 2^31, pieces below 2^22, and the last piece is at least -2^19. So no sum
+        # is negative, and none leaves 64 bits.
         whole, mask = f"CAST({unit} AS BIGINT)", (1 << _LIMB) - 1
         second, third = (self.words.shifted.format(whole, bits) for bits in (_LIMB, 2 * _LIMB))
         pieces = [f"({whole} & {mask})", f"({second} & {mask})", third]
         first, *factors = self._list_factors(1 + len(pieces), b"key")
-        terms = " + ".join(f"{piece} * {factor}" for piece, factor in zip(pieces, factors, strict=True))
+        terms = " + ".join(
+            f"{piece} * {factor}" for piece, factor in zip(pieces, factors, strict=True)
+        )
         return f"(({terms} + ({first} + {_LIFT})) % {_PRIME})"
 
     def find_keys(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -119,8 +127,8 @@ class Draw:
         key : str
             A column of 64 bits with the key of the unit.
         grouped : bool
-            Whether an owner is a unit and its group, whose place is in the column `grp`. Which groups and
-            which rows of a unit count are two choices, so it has other factors then.
+            Whether an owner is a unit and its group, whose place is in the column `grp`. Which
+            groups and which rows of a unit count are two choices, so it has other factors then.
         """
         if grouped:
             of_key, of_group, first = self._list_factors(3, b"group")
@@ -183,8 +191,8 @@ def choose_ranks(
     owner : sequence of str
         Columns that say whose a row is: unit, and perhaps grp, the place of its group.
     order : sequence of str
-        Columns of `kept` by which the rows of an owner are ordered; rows that are equal there are equal in
-        every column that is taken.
+        Columns of `kept` by which the rows of an owner are ordered; rows that are equal there are
+        equal in every column that is taken.
     most : int
         At least 1.
     draw : Draw
@@ -199,14 +207,18 @@ def choose_ranks(
         most=most,
         draw=draw,
     )
-    return f"WITH {_write_tables(tables)} {pick_ranks(taken, order=order, most=most, words=draw.words)}"
+    return (
+        f"WITH {_write_tables(tables)} "
+        f"{pick_ranks(taken, order=order, most=most, words=draw.words)}"
+    )
 
 
 def _write_tables(tables: Sequence[tuple[str, str]]) -> str:
     """Return the tables of `list_marking` as parts of a query."""
     *kept_once, (marked, query) = tables
-    # Those are made once, and used several times: a stream of rows cannot be read again. The last one is
-    # written where it is used, twice: it joins the others, which takes less than to keep all rows again.
+    # Those are made once, and used several times: a stream of rows cannot be read again. The last
+    # one is written where it is used, twice: it joins the others, which takes less than to keep all
+    # rows again.
     made = "".join(f"{name} AS MATERIALIZED ({query}), " for name, query in kept_once)
     return f"{made}{marked} AS NOT MATERIALIZED ({query})"
 
@@ -221,8 +233,8 @@ def list_marking(
 ) -> list[tuple[str, str]]:
     """Return tables that say which rows are those of owners with more than may count.
 
-    Each comes with its query over those before it. The last one, `marked`, has the columns and a number
-    `holder`: NULL where all rows of the owner count.
+    Each comes with its query over those before it. The last one, `marked`, has the columns and a
+    number `holder`: NULL where all rows of the owner count.
 
     Parameters
     ----------
@@ -232,8 +244,8 @@ def list_marking(
         Columns that are wanted, or that rows are ordered by.
     """
     whose = ", ".join(owner)
-    # Only those who have more than may count are put in order: sorting is what takes time. They are numbered,
-    # in any order: rows are sorted by a number faster than by a text.
+    # Only those who have more than may count are put in order: sorting is what takes time. They are
+    # numbered, in any order: rows are sorted by a number faster than by a text.
     counted = (
         f"SELECT {whose}, count(*) AS many FROM kept GROUP BY {whose}"
         f" HAVING count(*) > {min(most, _UNBOUNDED)}"
@@ -246,7 +258,8 @@ def list_marking(
     )
     marked = (
         f"SELECT {', '.join(f'kept.{name}' for name in columns)}, holder"
-        f" FROM kept LEFT JOIN crowded ON {' AND '.join(f'kept.{name} = crowded.{name}' for name in owner)}"
+        " FROM kept LEFT JOIN crowded ON "
+        f"{' AND '.join(f'kept.{name} = crowded.{name}' for name in owner)}"
     )
     needed = ", ".join(dict.fromkeys([*columns, *owner]))
     return [
@@ -256,7 +269,9 @@ def list_marking(
     ]
 
 
-def pick_ranks(taken: Sequence[str], *, order: Sequence[str], most: int, words: SqlTemplates) -> str:
+def pick_ranks(
+    taken: Sequence[str], *, order: Sequence[str], most: int, words: SqlTemplates
+) -> str:
     """Return a SELECT of the columns `taken` of the rows that count, from the tables of `list_marking`."""
     return (
         f"SELECT {', '.join(taken)} FROM marked WHERE holder IS NULL"
@@ -264,7 +279,9 @@ def pick_ranks(taken: Sequence[str], *, order: Sequence[str], most: int, words: 
     )
 
 
-def _pick_crowded(taken: Sequence[str], order: Sequence[str], most: int, words: SqlTemplates) -> str:
+def _pick_crowded(
+    taken: Sequence[str], order: Sequence[str], most: int, words: SqlTemplates
+) -> str:
     """Return the part of `pick_ranks` about owners that have more than may count."""
     ranked = (
         f"SELECT {', '.join(taken)}, holder, row_number() OVER"
@@ -301,11 +318,13 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, draw: Draw) -
         draw=draw,
     )
     wanted = ", ".join(f"known.{name}" for name in columns)
-    # Rows are compared with groups that were chosen only where a unit has more than may count: they are few.
+    # Rows are compared with groups that were chosen only where a unit has more than may count: they
+    # are few.
     return (
         f"(WITH known AS MATERIALIZED (SELECT {', '.join(columns)} FROM {kept} AS given),"
         f" {_write_tables(tables)}"
-        f" SELECT {wanted} FROM known LEFT JOIN crowded ON known.unit = crowded.unit WHERE holder IS NULL"
+        f" SELECT {wanted} FROM known LEFT JOIN crowded ON known.unit = crowded.unit WHERE holder "
+        "IS NULL"
         f" UNION ALL SELECT {wanted} FROM known"
         f" JOIN ({_pick_crowded(['unit', 'grp'], ['grp'], most, draw.words)}) AS chosen"
         " ON known.unit = chosen.unit AND known.grp = chosen.grp)"
@@ -346,15 +365,25 @@ def _choose_in_windows(
         f"{'' if alike else f', count(*) {of_all} AS many'} FROM {kept} AS kept"
     )
     if alike:
-        ranked = f"SELECT {carried}, place, max(place) OVER ({whose}) + 1 AS many FROM ({ranked}) AS placed"
+        ranked = (
+            f"SELECT {carried}, place, max(place) OVER ({whose}) + 1 AS many FROM ({ranked}) AS "
+            "placed"
+        )
     if not draw.whole:
-        # Hashed only for those who have more than may count, and in one row of each: hashing takes time.
+        # Hashed only for those who have more than may count, and in one row of each: hashing takes
+        # time.
         hashed = f"CASE WHEN {_is_crowded(most)} AND place = 0 THEN {draw.write_key()} ELSE 0 END"
         hashed = f"SELECT {columns}, place, many, {hashed} AS hashed FROM ({ranked}) AS ranked"
-        ranked = f"SELECT {columns}, place, many, max(hashed) OVER ({whose}) AS key FROM ({hashed}) AS hashed"
+        ranked = (
+            f"SELECT {columns}, place, many, max(hashed) OVER ({whose}) AS key FROM ({hashed}) AS "
+            "hashed"
+        )
     elif not draw.sorts_at_once:
-        # Not before: other engines send their rows to each other first, and would send the keys with them.
-        ranked = f"SELECT {columns}, place, many, {draw.write_key()} AS key FROM ({ranked}) AS ranked"
+        # Not before: other engines send their rows to each other first, and would send the keys
+        # with them.
+        ranked = (
+            f"SELECT {columns}, place, many, {draw.write_key()} AS key FROM ({ranked}) AS ranked"
+        )
     counts = _write_bound(most, draw, grouped="grp" in owner)
     return f"SELECT {', '.join(taken)} FROM ({ranked}) AS ranked WHERE {counts}"
 
@@ -362,11 +391,13 @@ def _choose_in_windows(
 def _write_keyed(kept: str, columns: Iterable[str], draw: Draw) -> str:
     """Return rows with the keys of units that are whole numbers, in a column that takes little room in each.
 
-    They are made before the windows, because an engine writes what a filter asks for out as often as it
-    stands there.
+    They are made before the windows, because an engine writes what a filter asks for out as often
+    as it stands there.
     """
     taken = ", ".join(name for name in columns if name != "unit")
-    return f"(SELECT unit, {taken}, CAST({draw.write_key()} AS INTEGER) AS key FROM {kept} AS given)"
+    return (
+        f"(SELECT unit, {taken}, CAST({draw.write_key()} AS INTEGER) AS key FROM {kept} AS given)"
+    )
 
 
 def _write_order(columns: Sequence[str]) -> str:
@@ -378,7 +409,9 @@ def _is_crowded(most: int, many: str = "many") -> str:
     return f"{many} > {min(most, _UNBOUNDED)}"
 
 
-def _write_bound(most: int, draw: Draw, *, grouped: bool, place: str = "place", many: str = "many") -> str:
+def _write_bound(
+    most: int, draw: Draw, *, grouped: bool, place: str = "place", many: str = "many"
+) -> str:
     """Return whether a rank counts; the key of its unit is in a column."""
     # Not reduced first: what is below the prime adds nothing that 64 bits do not hold.
     shift = draw.write_offset("CAST(key AS BIGINT)", grouped=grouped)
@@ -387,9 +420,17 @@ def _write_bound(most: int, draw: Draw, *, grouped: bool, place: str = "place", 
 
 
 def write_choice(
-    most: int, words: SqlTemplates, *, place: str = "place", many: str = "many", shift: str = "shift"
+    most: int,
+    words: SqlTemplates,
+    *,
+    place: str = "place",
+    many: str = "many",
+    shift: str = "shift",
 ) -> str:
-    """Return whether a rank counts of an owner that has more than `most`; `place` is the rank, of 64 bits."""
+    """Return whether a rank counts of an owner that has more than `most`.
+
+    `place` is the rank, of 64 bits.
+    """
     most = min(most, _UNBOUNDED)
     place = place if most <= _NARROW else words.wide.format(place)
     return f"({place} * {most} + {shift}) % {many} < {most}"

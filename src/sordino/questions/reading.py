@@ -1,8 +1,8 @@
 """How a source reads whose a row is, as one public text: an account adds up what is read alike.
 
-By one reading `7` and `007` are two people, and by another one they are one. Releases of one account add up
-for a person only if all of them mean the same rows by it. So an account keeps this text with its first
-charge, and takes no charge with another one (docs/proofs/counts.md).
+By one reading `7` and `007` are two people, and by another one they are one. Releases of one
+account add up for a person only if all of them mean the same rows by it. So an account keeps this
+text with its first charge, and takes no charge with another one (docs/proofs/counts.md).
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _ABOUT_NUMBERS = frozenset({"decimal", "thousands"})
 
 
 def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) -> str:
-    """Return how a source reads whose a row is: equal texts, equal units. Empty if nothing can differ.
+    """Return how a source reads whose a row is: equal texts, equal units.
+
+    Empty if nothing can differ.
 
     It follows from what is declared, and from no row.
 
@@ -47,9 +49,9 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
         # Nothing is read: a stream of answers that the caller computes.
         return ""
     if source.identity is None or source.identity.startswith("name:"):
-        # Rows may decide the type of a column in memory, as pandas, a reader of CSV that guesses, or the plan
-        # of a relation does, and values have the same texts whatever type they have (`frames`). So the type
-        # must not decide whether a charge is refused.
+        # Rows may decide the type of a column in memory, as pandas, a reader of CSV that guesses,
+        # or the plan of a relation does, and values have the same texts whatever type they have
+        # (`frames`). So the type must not decide whether a charge is refused.
         return "values in memory"
     kind = _name_reading(declared)
     return _describe_texts(f"{source.kind} {kind}", unit.column, form) if source.texts else kind
@@ -65,7 +67,8 @@ def describe_piped_reading(unit: PrivacyUnit, form: CsvFormat) -> str:
 
 
 def _describe_rows(kind: str, form: CsvFormat) -> str:
-    # A row is a unit. All encodings of one byte a character end it alike, but it is simpler to say which.
+    # A row is a unit. All encodings of one byte a character end it alike, but it is simpler to say
+    # which.
     return f"rows of {kind}, encoding {form.encoding}"
 
 
@@ -78,14 +81,19 @@ def _describe_texts(kind: str, column: str, form: CsvFormat) -> str:
     }
     said = {name: value for name, value in said.items() if value != getattr(_PLAIN, name)}
     if "columns" in said:
-        # Without a header a column is a place in the line; what the others are called decides nothing.
+        # Without a header a column is a place in the line; what the others are called decides
+        # nothing.
         said["columns"] = f"column {form.columns.index(column) + 1}"
     return ", ".join((kind, *(f"{name} {json.dumps(said[name])}" for name in sorted(said))))
 
 
 def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:
-    """Return the options that say nothing of the column of the unit; all others, also later ones, count."""
-    # The type of the column itself is said beside them, and ragged lines are read alike where they are kept.
+    """Return the options that say nothing of the column of the unit.
+
+    All others, also later ones, count.
+    """
+    # The type of the column itself is said beside them, and ragged lines are read alike where they
+    # are kept.
     idle = {"types", "ragged"}
     engine = declared_types(form)[column].engine if column in form.types else "VARCHAR"
     if engine == "VARCHAR":
@@ -100,7 +108,8 @@ def _name_reading(declared: str) -> str:
         if types.fullmatch(declared):
             return name
     decimal = _DECIMAL_TYPE.fullmatch(declared)
-    # All digits behind the point are written, so their number decides; how many stand before it does not.
+    # All digits behind the point are written, so their number decides; how many stand before it
+    # does not.
     return declared.lower() if decimal is None else f"decimal of {decimal[1]} digits"
 
 

@@ -1,13 +1,14 @@
 """Reads a column of numbers record by record and in order, for a local release.
 
-Public are the number of records, their order, and which of them belong to one unit (docs/proofs/reports.md).
+Public are the number of records, their order, and which of them belong to one unit
+(docs/proofs/reports.md).
 
 Reads files of scores, or of counts, that somebody else computed.
 
-Every line of such a CSV file is a candidate (an empty one only where all columns are private), and only some
-of its fields are private. A private field is a decimal number, quoted or not; anything else counts as no
-number, in silence. A line with fewer delimiters than its public fields need is refused by its line number.
-What else stands in it is private.
+Every line of such a CSV file is a candidate (an empty one only where all columns are private), and
+only some of its fields are private. A private field is a decimal number, quoted or not; anything
+else counts as no number, in silence. A line with fewer delimiters than its public fields need is
+refused by its line number. What else stands in it is private.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from sordino.sources.memory import NO_LIMITS
 from sordino.sources.source import ReaderBackend, Source
 from sordino.sources.sql.dialect import EMBEDDED
 
-# ---- scores ------------------------------------------------------------------------------------------------
+# ---- scores --------------------------------------------------------------------------------------
 
 
 @final
@@ -108,11 +109,14 @@ class MarkerFile:
     def of_plink(self) -> bool:
         """Whether the header line is that of a report of PLINK."""
         return (
-            isinstance(self.fields, PlinkLines) or self.fields.columns[: len(PLINK_COLUMNS)] == PLINK_COLUMNS
+            isinstance(self.fields, PlinkLines)
+            or self.fields.columns[: len(PLINK_COLUMNS)] == PLINK_COLUMNS
         )
 
     def candidates(self) -> int:
-        """Return how many markers there are, by what is public about the lines. Call it before the charge.
+        """Return how many markers there are, by what is public about the lines.
+
+        Call it before the charge.
 
         Raises
         ------
@@ -131,7 +135,8 @@ class MarkerFile:
             If a line breaks a rule about public things, or there is no marker.
         """
         labels, [first, second] = _read_labels_and_columns(self.fields)
-        # The file has its columns in one order, and `b` and `c` may have been named in the other one.
+        # The file has its columns in one order, and `b` and `c` may have been named in the other
+        # one.
         return MarkerCounts(*((second, first) if self.swapped else (first, second)), labels)
 
 
@@ -156,7 +161,9 @@ def _read_labels_and_columns(
 def _check_some(candidates: int, fields: PrivateFields | PlinkLines) -> int:
     # How many candidates there are is public, so it may be said that there are none.
     if not candidates:
-        raise DataSourceError(f"A file of scores must have one candidate or more; {fields.path} has none.")
+        raise DataSourceError(
+            f"A file of scores must have one candidate or more; {fields.path} has none."
+        )
     return candidates
 
 
@@ -170,10 +177,14 @@ def open_scores(path: Path, *, score: str, label: str | None = None, form: CsvFo
     InvalidParameter
         If there is no such column, both are one, or the delimiter could stand in a score.
     """
-    return ScoreFile(open_private(path, private={"--score": score}, label=("--label", label), form=form))
+    return ScoreFile(
+        open_private(path, private={"--score": score}, label=("--label", label), form=form)
+    )
 
 
-def open_markers(path: Path, *, b: str, c: str, label: str | None = None, form: CsvFormat) -> MarkerFile:
+def open_markers(
+    path: Path, *, b: str, c: str, label: str | None = None, form: CsvFormat
+) -> MarkerFile:
     """Read the header line, and nothing else, of a CSV file of markers with the counts of their two alleles.
 
     Raises
@@ -181,10 +192,11 @@ def open_markers(path: Path, *, b: str, c: str, label: str | None = None, form: 
     DataSourceError
         If the file or its header cannot be read.
     InvalidParameter
-        If there is no such column, two are one, `b` and `c` do not stand side by side, or the delimiter could
-        stand in a number.
+        If there is no such column, two are one, `b` and `c` do not stand side by side, or the
+        delimiter could stand in a number.
     """
-    # One column cannot be both counts: each marker would have as many of the one allele as of the other.
+    # One column cannot be both counts: each marker would have as many of the one allele as of the
+    # other.
     if b == c:
         raise InvalidParameter(f"--c must be another column than --b; got {shown(c)} for both.")
     fields = open_private(path, private={"--b": b, "--c": c}, label=("--snp", label), form=form)
@@ -192,7 +204,9 @@ def open_markers(path: Path, *, b: str, c: str, label: str | None = None, form: 
 
 
 def open_plink(path: Path, *, label: str = "SNP", encoding: Encoding = "utf-8") -> MarkerFile:
-    """Read the header line, and nothing else, of a file that `plink --tdt` wrote; T and U are the counts.
+    """Read the header line, and nothing else, of a file that `plink --tdt` wrote.
+
+    T and U are the counts.
 
     Raises
     ------
@@ -247,7 +261,8 @@ class RecordQuestion:
         DataSourceError
             If anything fails, always with the same message.
         """
-        # Only a unit column has a bound (`check_unit`). Without one each record is a unit, and all count.
+        # Only a unit column has a bound (`check_unit`). Without one each record is a unit, and all
+        # count.
         rows = None if self.unit.max_rows is None else UnitRows(self.unit.max_rows)
         reader = _find_ordered_reader(self.source)
         yield from (
@@ -276,7 +291,8 @@ class RecordQuestion:
                 opened.begin(self.sql)
                 return opened
 
-            # Each step on private rows goes through `after_charge`, so that no error can tell about them.
+            # Each step on private rows goes through `after_charge`, so that no error can tell about
+            # them.
             opened = after_charge(begin)
 
             def more(announce: Any) -> list[tuple[Any, ...]]:
@@ -292,9 +308,16 @@ class RecordQuestion:
 
 
 def _find_ordered_reader(source: Source) -> Any:
-    """Return the reader of a source whose rows have an order of their own; None if they have none."""
+    """Return the reader of a source whose rows have an order of their own.
+
+    None if they have none.
+    """
     # Relations and servers promise no order of rows (docs/proofs/reports.md).
-    return source.backend.reader if source.ordered and isinstance(source.backend, ReaderBackend) else None
+    return (
+        source.backend.reader
+        if source.ordered and isinstance(source.backend, ReaderBackend)
+        else None
+    )
 
 
 def _read_record_files(
@@ -329,10 +352,11 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     source : Source
         A table whose rows have an order: files, or a frame.
     unit : PrivacyUnit
-        Who is protected, under replace-one; with a unit column, `max_rows` bounds how many records of a unit
-        count.
+        Who is protected, under replace-one; with a unit column, `max_rows` bounds how many records
+        of a unit count.
     column : str
-        A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers.
+        A column of whole numbers, decimals or floats; of a CSV source the texts are read as
+        numbers.
 
     Returns
     -------
@@ -348,14 +372,17 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     # Where one row decides whether there is another, neighbors differ in the number of records.
     if source.computed:
         raise InvalidParameter(
-            "randomize needs a source whose number of rows is public: stored rows; got a view, a relation or "
-            "a lazy frame, where one row may decide whether there is another one. Store the rows first."
+            "randomize needs a source whose number of rows is public: stored rows; got a view, a "
+            "relation or "
+            "a lazy frame, where one row may decide whether there is another one. Store the rows "
+            "first."
         )
     reader = _find_ordered_reader(source)
     # Which of these lines are rows depends on what stands in them.
     if isinstance(reader, JsonReader | ExcelReader):
         raise InvalidParameter(
-            "randomize needs a source in which every line is a row; got JSON lines or a sheet of Excel, of "
+            "randomize needs a source in which every line is a row; got JSON lines or a sheet of "
+            "Excel, of "
             "which those that say nothing are dropped. Write them to CSV or Parquet first."
         )
     if reader is None:
@@ -367,8 +394,11 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     owner = None if unit.column is None else source.label_index(unit.column, "PrivacyUnit.column")
     # Which records are of one unit is public, and numbers are private: one column cannot be both.
     if owner == place:
-        raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
-    # Lines of CSV are read by `record_lines`: the usual reader drops some, but here every line is a record.
+        raise InvalidParameter(
+            f"column must be another one than that of the unit; got {column!r} for both."
+        )
+    # Lines of CSV are read by `record_lines`: the usual reader drops some, but here every line is a
+    # record.
     fields = None
     if isinstance(reader, CsvReader):
         check_record_types(reader.rows.format, column, unit.column)
@@ -391,7 +421,8 @@ def _columns_of_lines(reader: CsvReader, column: str, unit: PrivacyUnit) -> tupl
     for role, name in (("column", column), ("PrivacyUnit.column", unit.column)):
         if name in keys:
             raise InvalidParameter(
-                f"{role} must stand in the lines of CSV that is randomized; got {name!r}, by which its "
+                f"{role} must stand in the lines of CSV that is randomized; got {name!r}, by which "
+                "its "
                 "folders are named."
             )
     return reader.names
@@ -401,18 +432,23 @@ def check_unit(unit: PrivacyUnit) -> None:
     """Refuse a unit whose notion of neighbors does not fit a release of every record in its place."""
     if unit.adjacency != "replace-one":
         raise InvalidParameter(
-            "randomize needs a unit with adjacency 'replace-one', because the number of records and their "
+            "randomize needs a unit with adjacency 'replace-one', because the number of records "
+            "and their "
             f"order are public; got {unit.adjacency!r}."
         )
-    # A unit pays for at most M records (docs/proofs/reports.md): without M there is nothing to charge.
+    # A unit pays for at most M records (docs/proofs/reports.md): without M there is nothing to
+    # charge.
     if unit.column is not None and unit.max_rows is None:
         raise UnboundedContribution(
-            "randomize must have a bound on the records of one unit; got a unit column without one. "
+            "randomize must have a bound on the records of one unit; got a unit column without "
+            "one. "
             "Give PrivacyUnit.max_rows (--max-rows)."
         )
 
 
-def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, column: str) -> Iterator[Values]:
+def open_record_lines(
+    file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, column: str
+) -> Iterator[Values]:
     """Read the header line, and nothing else, of CSV that comes through a pipe.
 
     Return an iterator over its records, which reads them after the charge.
@@ -435,7 +471,9 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
     for role, name in (("column", column), *owner):
         check_column(text(name, role), role, names, form)
     if unit.column == column:
-        raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
+        raise InvalidParameter(
+            f"column must be another one than that of the unit; got {column!r} for both."
+        )
     check_record_types(form, column, unit.column)
     fields = fields_of(names, column, unit.column, ragged=form.ragged)
     rows = None if unit.max_rows is None else UnitRows(unit.max_rows)
@@ -445,7 +483,11 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
 
 
 def _skip_before(file: BinaryIO, skip: int, blocks: Iterator[Values]) -> Iterator[Values]:
-    """Yield blocks behind lines that are skipped when the first one is asked for: after the charge."""
-    # Without a header the first line that is not skipped is a row, and how long it takes to come is private.
+    """Yield blocks behind lines that are skipped when the first one is asked for.
+
+    After the charge.
+    """
+    # Without a header the first line that is not skipped is a row, and how long it takes to come is
+    # private.
     skip_lines(file, skip)
     yield from blocks

@@ -1,8 +1,10 @@
-"""Questions about a column of numbers: counts of rows in buckets, and sums of clipped rows in whole steps.
+"""Questions about a column of numbers.
 
-Floats are never added up or averaged. What leaves the engine are counts of rows and sums of whole numbers,
-and what a row contributes is a function of that row alone (docs/proofs/numbers.md). Rows without a unit, and
-rows whose group is not in the domain, are dropped.
+Counts of rows in buckets, and sums of clipped rows in whole steps.
+
+Floats are never added up or averaged. What leaves the engine are counts of rows and sums of whole
+numbers, and what a row contributes is a function of that row alone (docs/proofs/numbers.md). Rows
+without a unit, and rows whose group is not in the domain, are dropped.
 """
 
 from __future__ import annotations
@@ -34,11 +36,15 @@ from sordino.sources.sql.plain_sums import find_plain_sums
 from sordino.sources.sql.step_query import DIGITS
 
 _BYTES_OF_CELL = 80
-"""As much as a row of an answer takes on its way: up to six numbers, and a total as a text of 40 digits."""
+"""As much as a row of an answer takes on its way: up to six numbers, and a total as a text of 40
+digits."""
 
 
 class ColumnCounts(NamedTuple):
-    """A column, counted: the buckets of each group, and all rows with a number and without. Private."""
+    """A column, counted: the buckets of each group, and all rows with a number and without.
+
+    Private.
+    """
 
     buckets: tuple[BucketCounts, ...]
     known: int
@@ -108,8 +114,8 @@ class NumberQuestion:
     def among(self, found: Iterable[str]) -> NumberQuestion:
         """Return this question about groups that a release found: their labels are public now.
 
-        Everything else of it is as it was prepared. A unit takes part in groups that were found alone, and
-        so what it has in others takes none of its places.
+        Everything else of it is as it was prepared. A unit takes part in groups that were found
+        alone, and so what it has in others takes none of its places.
 
         Parameters
         ----------
@@ -124,7 +130,8 @@ class NumberQuestion:
         labels = tuple(found)
         if self.domain is None or self.most_groups is None or len(labels) > self.most_groups:
             raise InvalidParameter(
-                f"among.found must be at most {self.most_groups or 0} labels of groups that nobody listed; "
+                f"among.found must be at most {self.most_groups or 0} labels of groups that nobody "
+                "listed; "
                 f"got {len(labels)}."
             )
         return replace(self, domain=self.domain.found(labels))
@@ -170,7 +177,9 @@ class NumberQuestion:
         """
         return after_charge(self._sum, progress)
 
-    def totals(self, ranges: Sequence[StepRange], *, progress: Progress | None = None) -> tuple[Total, ...]:
+    def totals(
+        self, ranges: Sequence[StepRange], *, progress: Progress | None = None
+    ) -> tuple[Total, ...]:
         """Read the rows, once, and add up their steps, clipped to the range of their group.
 
         Call it after the charge.
@@ -207,14 +216,16 @@ class NumberQuestion:
     ) -> tuple[SquareTotal, ...]:
         wanted = max(1, len(self.groups))
         if len(ranges) != wanted:
-            raise InvalidParameter(f"totals.ranges must be {wanted}, one for each group; got {len(ranges)}.")
+            raise InvalidParameter(
+                f"totals.ranges must be {wanted}, one for each group; got {len(ranges)}."
+            )
         return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
 
     def _keep(self, first: int, *, by_ladder: bool) -> Kept:
         """Return the part of a query that chooses the numbers; other queries may choose the same.
 
-        `by_ladder` tells whether the query adds up steps of the ladder: then numbers beyond its ends are the
-        same to it.
+        `by_ladder` tells whether the query adds up steps of the ladder: then numbers beyond its
+        ends are the same to it.
         """
         grouped = self.domain is not None
         sent = self._sent if grouped else None
@@ -232,7 +243,9 @@ class NumberQuestion:
 
     def _sum(self, announce: Callable[[Scan], None]) -> BucketSums:
         if self.ladder is None:
-            raise InvalidParameter("NumberQuestion.sums must be asked of a question with a ladder; got none.")
+            raise InvalidParameter(
+                "NumberQuestion.sums must be asked of a question with a ladder; got none."
+            )
         for query, answer in self._ask_buckets(announce, self.ladder):
             found = query.summed(answer, self.ladder, max(1, len(self.groups)))
             if found is not None:
@@ -242,12 +255,17 @@ class NumberQuestion:
     def _ask_buckets(
         self, announce: Callable[[Scan], None], ladder: SumSteps | None
     ) -> Iterator[tuple[BucketQuery, Answer]]:
-        """Yield the queries about buckets with their answers: each is asked if the one before did not do."""
+        """Yield the queries about buckets with their answers.
+
+        Each is asked if the one before did not do.
+        """
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            # A later query is asked only if the one before found that it put a number into a wrong bucket.
+            # A later query is asked only if the one before found that it put a number into a wrong
+            # bucket.
             for query in self.dialect.buckets(self.kind, self.grid, ladder):
-                # Cuts and labels travel as one list of texts: the cuts first, then the labels of the groups.
+                # Cuts and labels travel as one list of texts: the cuts first, then the labels of
+                # the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
                 kept = self._keep(len(query.cuts), by_ladder=ladder is not None)
                 yield query, scan.ask(sql, [*query.cuts, *self._sent], kept=kept)
@@ -258,13 +276,15 @@ class NumberQuestion:
         grouped = self.domain is not None
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            # Many groups have few ranges. Which one each has is sent before the labels, if there are several.
+            # Many groups have few ranges. Which one each has is sent before the labels, if there
+            # are several.
             places = {one: place for place, one in enumerate(dict.fromkeys(ranges))}
             own = [str(places[one]) for one in ranges] if len(places) > 1 else []
             sql = self.dialect.steps(self.kind, list(places), self.rows(len(own)), grouped, squares)
             sent = [*own, *self._sent] if grouped else None
             answer = scan.ask(sql, sent, kept=self._keep(len(own), by_ladder=False))
-        # Groups without rows are not in the answer: their total is 0, and they are released like all others.
+        # Groups without rows are not in the answer: their total is 0, and they are released like
+        # all others.
         found = [SquareTotal(0, 0, 0, 0)] * len(ranges)
         groups = answer["grp"].tolist() if grouped else [0]
         names = ("total", "known", "missing", *(["squares"] if squares else []))
@@ -297,28 +317,30 @@ def prepare_numbers(
     unit : PrivacyUnit
         Who is protected; with a unit column, `max_rows` bounds how many rows of a unit count.
     column : str
-        A column of whole numbers, decimals or floats. The texts of a CSV source are read as floats; those
-        that are none are missing.
+        A column of whole numbers, decimals or floats. The texts of a CSV source are read as floats;
+        those that are none are missing.
     grid : BucketGrid
         The buckets.
     where : str, optional
         A row predicate.
     salt : bytes
-        At least 16 secret random bytes, needed with a unit column: it decides which rows of a unit count.
+        At least 16 secret random bytes, needed with a unit column: it decides which rows of a unit
+        count.
     by : str, optional
         A column of labels: each label of the domain is a group of its own.
     domain : Domain or list of labels, optional
-        The groups, with `by`; rows with other labels are dropped. With `Domain.unlisted` a release finds them
-        first (`prepare_groups`), and `NumberQuestion.among` takes what it found.
+        The groups, with `by`; rows with other labels are dropped. With `Domain.unlisted` a release
+        finds them first (`prepare_groups`), and `NumberQuestion.among` takes what it found.
     groups_per_unit : int, optional
-        With `by` and a unit column: a unit counts in at most so many groups, of which the salt decides, and
-        `max_rows` is about each of them. None: it is about all groups together.
+        With `by` and a unit column: a unit counts in at most so many groups, of which the salt
+        decides, and `max_rows` is about each of them. None: it is about all groups together.
     most_groups : int, optional
         With `Domain.unlisted`: that release finds at most so many.
     squares : bool
         Whether `square_totals` will be asked, too.
     ladder : SumSteps, optional
-        The steps of the buckets of the grid, if `sums` will be asked, and neither `run` nor `totals`.
+        The steps of the buckets of the grid, if `sums` will be asked, and neither `run` nor
+        `totals`.
 
     Returns
     -------
@@ -356,18 +378,22 @@ def prepare_numbers(
     index, kind = source.number_column(column, "column")
     if (kind.scale or 0) > DIGITS:
         raise InvalidParameter(
-            f"column must have at most {DIGITS} digits after the point; got {column!r} with {kind.scale}."
+            f"column must have at most {DIGITS} digits after the point; got {column!r} with "
+            f"{kind.scale}."
         )
     columns = {}
     if unit.column is not None:
         if unit.max_rows is None:
             raise UnboundedContribution(
-                "A question about numbers must have a bound on the rows of one unit; got a unit column "
+                "A question about numbers must have a bound on the rows of one unit; got a unit "
+                "column "
                 "without one. Give PrivacyUnit.max_rows (--max-rows)."
             )
         # The message does not show the salt, which is secret.
         if not (isinstance(salt, bytes) and len(salt) >= SALT):
-            raise InvalidParameter(f"salt must be at least {SALT} secret random bytes with a unit column.")
+            raise InvalidParameter(
+                f"salt must be at least {SALT} secret random bytes with a unit column."
+            )
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
     known, groups = grouping(
         source,
@@ -384,7 +410,9 @@ def prepare_numbers(
     # At most so many groups, also where a release finds them: that is public, as the domain is.
     listed = most_groups if known is None or known.hidden else known.size
     predicate = None if where is None else source.predicate(where)
-    indices = {index, *columns.values()} | (predicate.indices if predicate is not None else frozenset())
+    indices = {index, *columns.values()} | (
+        predicate.indices if predicate is not None else frozenset()
+    )
     dialect = source.backend.dialect
     kinds = list(source.columns.values())
     number = dialect.number(index, kind)
@@ -399,8 +427,14 @@ def prepare_numbers(
         if by is None:
             return kept
         # The join drops rows with other labels first, so that they use up no group of their unit.
-        labels = f"(SELECT position - {first} AS grp, label AS item FROM labels WHERE position >= {first})"
-        return f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON kept.item = listed.item)"
+        labels = (
+            f"(SELECT position - {first} AS grp, label AS item FROM labels WHERE position >= "
+            f"{first})"
+        )
+        return (
+            f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON kept.item = "
+            "listed.item)"
+        )
 
     bounds = Bounds(
         rows=unit.max_rows if unit.column is not None else None,
@@ -441,7 +475,10 @@ def prepare_numbers(
 
 
 def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
-    """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
+    """Ask the question of an empty table of the declared types.
+
+    What fails here would fail on any rows.
+    """
     # All queries are asked, also those that are seldom needed:
     # after the charge none of them may fail for its plan.
     grouped = question.domain is not None
@@ -476,9 +513,9 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
 def _mark_together(number: str, whose: str, most: int, draw: Draw) -> Marking | None:
     """Return how the numbers of a unit are chosen beside those of other columns of the same rows.
 
-    `whose` is what stands behind the numbers in the SELECT of `bounded`. The choice is that of `bounded`: who
-    has how many rows, and what shifts their ranks, is the same for every column, and each has ranks of its
-    own.
+    `whose` is what stands behind the numbers in the SELECT of `bounded`. The choice is that of
+    `bounded`: who has how many rows, and what shifts their ranks, is the same for every column, and
+    each has ranks of its own.
     """
     if not draw.words.materialized:
         return None

@@ -1,23 +1,25 @@
 """The unit of privacy: who is protected, and how many rows or items of one unit may count.
 
-The sensitivity of the counts of this package, with the reason for each. Proof: docs/proofs/counts.md.
+The sensitivity of the counts of this package, with the reason for each. Proof:
+docs/proofs/counts.md.
 
-A unit contributes to the answers only through its own rows: the line and type rules, the predicate, and the
-choice of at most M items are functions of one unit's own rows, public values and a salt. So between neighbors
-only one unit's contribution changes.
+A unit contributes to the answers only through its own rows: the line and type rules, the predicate,
+and the choice of at most M items are functions of one unit's own rows, public values and a salt. So
+between neighbors only one unit's contribution changes.
 
-- Items, unit column, no cap: an item counts a unit once, so each count moves by at most 1. The unit may touch
-  every item: k counts released together move by at most k in L1.
-- Items, at most M items a unit: each count still moves by at most 1. If the unit is added or removed, at most
-  M counts move. If it is replaced, it leaves at most M items and joins at most M others: 2M. In any case at
-  most k. Counts of which m move by at most 1 move by at most m in L1, and by the root of m in L2.
+- Items, unit column, no cap: an item counts a unit once, so each count moves by at most 1. The unit
+  may touch every item: k counts released together move by at most k in L1.
+- Items, at most M items a unit: each count still moves by at most 1. If the unit is added or
+  removed, at most M counts move. If it is replaced, it leaves at most M items and joins at most M
+  others: 2M. In any case at most k. Counts of which m move by at most 1 move by at most m in L1,
+  and by the root of m in L2.
 - Items, one row one unit: as with M = 1.
-- Rows: min(rows of the unit, M) lies in 0..M. So the sum over units moves by at most M, whether the unit is
-  added, removed or replaced. One row one unit: M = 1.
+- Rows: min(rows of the unit, M) lies in 0..M. So the sum over units moves by at most M, whether the
+  unit is added, removed or replaced. One row one unit: M = 1.
 - Units: a unit counts once or not at all: 1.
 
-Adding a unit lowers no count, and removing it raises none: all counts are monotone under add-remove. A
-replaced unit can lower one count and raise another.
+Adding a unit lowers no count, and removing it raises none: all counts are monotone under
+add-remove. A replaced unit can lower one count and raise another.
 """
 
 from __future__ import annotations
@@ -40,11 +42,11 @@ class PrivacyUnit:
     Parameters
     ----------
     column : str or None
-        The column that names the unit (a customer, a device). Rows without a value there count for nobody and
-        are dropped. None: one row is one unit; `PrivacyUnit.row()` says it more clearly.
+        The column that names the unit (a customer, a device). Rows without a value there count for
+        nobody and are dropped. None: one row is one unit; `PrivacyUnit.row()` says it more clearly.
     adjacency : {"add-remove", "replace-one"}
-        Neighboring data sets differ by all rows of one unit. These are added or removed, or replaced by other
-        rows.
+        Neighboring data sets differ by all rows of one unit. These are added or removed, or
+        replaced by other rows.
     max_rows : int, optional
         Each unit contributes at most this many rows, or distinct items where items are counted.
 
@@ -74,7 +76,8 @@ class PrivacyUnit:
             # No table has more rows, and engines count in as many bits.
             if COUNT("PrivacyUnit.max_rows", self.max_rows) > _MOST_ROWS:
                 raise InvalidParameter(
-                    f"PrivacyUnit.max_rows must be at most {_MOST_ROWS}; got {shown(self.max_rows)}. Leave "
+                    f"PrivacyUnit.max_rows must be at most {_MOST_ROWS}; got "
+                    f"{shown(self.max_rows)}. Leave "
                     "it out where nothing shall bound the rows of a unit."
                 )
             if self.column is None:
@@ -105,7 +108,7 @@ class PrivacyUnit:
         return {"unit": self.identity, "adjacency": self.adjacency, "max_rows": self.max_rows}
 
 
-# ---- sensitivity -------------------------------------------------------------------------------------------
+# ---- sensitivity ---------------------------------------------------------------------------------
 
 
 Kind = Literal["items", "rows", "units"]
@@ -125,7 +128,8 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
     if kind == "rows" and unit.column is not None:
         if unit.max_rows is None:
             raise UnboundedContribution(
-                "A count of rows must have a bound on the rows of one unit; got a unit column without one. "
+                "A count of rows must have a bound on the rows of one unit; got a unit column "
+                "without one. "
                 "Give PrivacyUnit.max_rows (--max-rows), or count distinct units instead."
             )
         bound = unit.max_rows
@@ -140,12 +144,16 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
 
 def all_answers(kind: Kind, unit: PrivacyUnit, k: int, norm: VectorNorm = "l1") -> Sensitivity:
     """Return how far `k` counts released together move between neighbors, in one of two norms."""
-    # A unit may have some items only. But a count of rows or of units it moves each time that it is asked.
+    # A unit may have some items only. But a count of rows or of units it moves each time that it is
+    # asked.
     return each_answer(kind, unit).over(k, norm)
 
 
 def _moving_items(unit: PrivacyUnit) -> int | None:
-    """Return how many counts of items can move between neighbors, by 1 each; None if any number can."""
+    """Return how many counts of items can move between neighbors, by 1 each.
+
+    None if any number can.
+    """
     cap = 1 if unit.column is None else unit.max_rows
     if cap is None:
         return None

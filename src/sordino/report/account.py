@@ -1,7 +1,9 @@
-"""The part of a report about an account: what it may spend, what it spent and when, how long it will last.
+"""The part of a report about an account.
 
-Days and no seconds: how long releases took depends on rows, and seconds of charges would tell it. How far a
-charge came is not said either: whether an engine failed may depend on rows.
+What it may spend, what it spent and when, how long it will last.
+
+Days and no seconds: how long releases took depends on rows, and seconds of charges would tell it.
+How far a charge came is not said either: whether an engine failed may depend on rows.
 """
 
 from __future__ import annotations
@@ -41,13 +43,16 @@ def check_shown_account(account: Any) -> None:
     """Refuse what is no statement of an account."""
     if not isinstance(account, Mapping) or not isinstance(account.get("account"), str):
         raise InvalidParameter(
-            "make_report.account must be what `ledger.statement().to_dict()` returns; got something else."
+            "make_report.account must be what `ledger.statement().to_dict()` returns; got "
+            "something else."
         )
     for name in ("limit", "spent", "remaining"):
         if as_number(account.get(name)) is None:
             raise InvalidParameter(f"make_report.account must have a number `{name}`; it has none.")
     if not isinstance(account.get("charges", []), list):
-        raise InvalidParameter("make_report.account must have a list of charges; it has something else.")
+        raise InvalidParameter(
+            "make_report.account must have a list of charges; it has something else."
+        )
 
 
 def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
@@ -66,7 +71,9 @@ def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
         ("Given to other accounts", _say_granted(granted)),
         (
             "Whom it protects",
-            join(quote(str(account.get("unit", ""))), ", ", quote(str(account.get("adjacency", "")))),
+            join(
+                quote(str(account.get("unit", ""))), ", ", quote(str(account.get("adjacency", "")))
+            ),
         ),
         ("What all of it may tell", say_promise(account)),
         ("Last entry of its history", element("code", str(account.get("head", ""))[:64])),
@@ -76,11 +83,14 @@ def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
             "p",
             "Account ",
             quote(account["account"]),
-            f" has {say_number(left)} of {say_number(limit)} left. Every release is charged to it before a "
+            f" has {say_number(left)} of {say_number(limit)} left. Every release is charged to it "
+            "before a "
             "row is read, and what does not fit is refused.",
         ),
         *_write_other_sums(account),
-        *_draw_spending(spending, limit, spent, _bound(sum(map(_number, granted.values()))), measure),
+        *_draw_spending(
+            spending, limit, spent, _bound(sum(map(_number, granted.values()))), measure
+        ),
         make_list(pairs),
         _write_charges(spending, measure),
     ]
@@ -181,7 +191,8 @@ def _write_other_sums(account: Mapping[str, Any]) -> list[Markup]:
     said = [f"It adds Rényi divergences at order {say_number(sums.get('order'))}."]
     if limit is not None and spent is not None:
         said.append(
-            f"Beside them it adds epsilons, {say_number(spent)} of {say_number(limit)} so far: it is enough "
+            f"Beside them it adds epsilons, {say_number(spent)} of {say_number(limit)} so far: it "
+            "is enough "
             "if one of the two sums stays within its limit."
         )
     if told is not None:
@@ -254,10 +265,14 @@ def _write_charges(spending: Sequence[Spending], measure: str) -> Markup | None:
         element(
             "caption",
             "What it was spent on",
-            f": the newest {len(newest)} of {len(spending):,}" if len(newest) < len(spending) else None,
+            f": the newest {len(newest)} of {len(spending):,}"
+            if len(newest) < len(spending)
+            else None,
         ),
         element("thead", element("tr", *(element("th", head, scope="col") for head in heads))),
         element("tbody", *body),
     )
-    wide = element("div", table, class_="wide", tabindex="0", role="group", aria_label="Table of charges")
+    wide = element(
+        "div", table, class_="wide", tabindex="0", role="group", aria_label="Table of charges"
+    )
     return element("details", element("summary", f"All charges: {len(spending):,}"), wide)

@@ -1,7 +1,7 @@
 """Writes HTML in which every text is escaped: only what was made here counts as markup.
 
-A label may hold anything: brackets, quotes, control characters, signs that turn the direction of a line. So
-markup is a type of its own, and a plain text that is put into an element becomes text.
+A label may hold anything: brackets, quotes, control characters, signs that turn the direction of a
+line. So markup is a type of its own, and a plain text that is put into an element becomes text.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def element(name: str, /, *children: str | None, **attributes: str | bool | None
     *children : str or None
         What is in it, in order.
     **attributes : str, bool or None
-        `class_` stands for class, and an underscore within a name for a hyphen. True is an attribute without
-        a value; False and None are left out.
+        `class_` stands for class, and an underscore within a name for a hyphen. True is an
+        attribute without a value; False and None are left out.
 
     Examples
     --------

@@ -46,27 +46,28 @@ def make_report(
 ) -> str:
     """Return a page in HTML that shows what was released: one file, which loads nothing and runs nothing.
 
-    Everything in it was released before, or is public. The same input makes the same page to the last letter.
+    Everything in it was released before, or is public. The same input makes the same page to the
+    last letter.
 
     Parameters
     ----------
     releases : sequence
-        Releases, or what `--format json` printed of them, or their `to_dict()`; at most 200. With `account`
-        it may be empty.
+        Releases, or what `--format json` printed of them, or their `to_dict()`; at most 200. With
+        `account` it may be empty.
     account : mapping, optional
-        What `ledger.statement().to_dict()` returns. Days are told of it, no seconds, and neither its source
-        nor how far a charge came.
+        What `ledger.statement().to_dict()` returns. Days are told of it, no seconds, and neither
+        its source nor how far a charge came.
     title : str, optional
         At most 200 characters.
     about : str, optional
-        What the table is and why the figures were made, for a reader who has never heard of it. An empty line
-        begins a paragraph.
+        What the table is and why the figures were made, for a reader who has never heard of it. An
+        empty line begins a paragraph.
     statement : PublicStatement or mapping, optional
         What `ledger.publish` returns, or its `to_dict()`.
     docs : str, optional
-        Where the documentation of sordino is published, for links to the pages of proofs: an address that
-        begins with https://, or a relative path. By default what the package says; without any, pages are
-        named.
+        Where the documentation of sordino is published, for links to the pages of proofs: an
+        address that begins with https://, or a relative path. By default what the package says;
+        without any, pages are named.
 
     Returns
     -------
@@ -103,9 +104,14 @@ def make_report(
     theorems = list_theorems(told)
     sections = [
         element(
-            "header", element("h1", quote(heading)), *_write_about(paragraphs), *_write_summary(told, account)
+            "header",
+            element("h1", quote(heading)),
+            *_write_about(paragraphs),
+            *_write_summary(told, account),
         ),
-        _write_page_section("Results", [write_result(one, number) for number, one in enumerate(told, 1)]),
+        _write_page_section(
+            "Results", [write_result(one, number) for number, one in enumerate(told, 1)]
+        ),
         _write_page_section("The account", [] if account is None else write_account(account)),
         _write_page_section("Why it is so", write_theorems(theorems, place)),
         _write_page_section("What is promised", [] if said is None else write_statement(said)),
@@ -136,7 +142,9 @@ def _check_text(name: str, text: str | None, most: int) -> str:
     given: Any = text
     if not isinstance(given, str) or len(given) > most:
         got = f"{len(given)} characters" if isinstance(given, str) else shown(given)
-        raise InvalidParameter(f"make_report.{name} must be a text of at most {most} characters; got {got}.")
+        raise InvalidParameter(
+            f"make_report.{name} must be a text of at most {most} characters; got {got}."
+        )
     return text.strip()
 
 
@@ -159,18 +167,29 @@ def _write_about(text: str) -> list[Markup]:
     return [element("p", element("bdi", part), class_="about") for part in parts if part]
 
 
-def _write_summary(told: Sequence[ReportedRelease], account: Mapping[str, Any] | None) -> list[Markup | None]:
-    """Return the first screen: what this is, what came out, how sure it is, what it may tell of somebody."""
+def _write_summary(
+    told: Sequence[ReportedRelease], account: Mapping[str, Any] | None
+) -> list[Markup | None]:
+    """Return the first screen.
+
+    What this is, what came out, how sure it is, what it may tell of somebody.
+    """
     if not told:
         return []
     whom = name_whom(told)
     one = len(told) == 1
     warning = (
-        "Simulated: the noise of these figures is predictable. They show what a report looks like, and "
+        "Simulated: the noise of these figures is predictable. They show what a report looks like, "
+        "and "
         "protect nobody."
     )
     listed = [
-        element("li", element("a", name_release(each), href=f"#result-{number}"), ": ", say_headline(each))
+        element(
+            "li",
+            element("a", name_release(each), href=f"#result-{number}"),
+            ": ",
+            say_headline(each),
+        )
         for number, each in enumerate(told, 1)
     ]
     return [
@@ -179,7 +198,8 @@ def _write_summary(told: Sequence[ReportedRelease], account: Mapping[str, Any] |
         else None,
         element(
             "p",
-            "Every result here was made a little wrong, on purpose. Chance has a part in it, and hides what "
+            "Every result here was made a little wrong, on purpose. Chance has a part in it, and "
+            "hides what "
             "the table says of any one ",
             whom,
             ". So read ranges, not digits.",
@@ -207,11 +227,15 @@ def _say_ranges(told: Sequence[ReportedRelease]) -> str:
     if not all(each.knows_rows for each in drawn):
         said = said.replace("the true number", "the number of the rows that count")
     if any(map(is_clipped, told)):
-        # Of sums and means that found their ends, the line says less than a reader would take it for.
+        # Of sums and means that found their ends, the line says less than a reader would take it
+        # for.
         said += ", but where a result below says that numbers were moved between two ends first"
     if not shares:
         return "How sure each of them is, is told beside it."
-    return f"In the pictures a dot or a bar is the released number, and within the line around it {said}."
+    return (
+        "In the pictures a dot or a bar is the released number, and within the line around it "
+        f"{said}."
+    )
 
 
 def _say_hidden(
@@ -233,18 +257,22 @@ def _write_words() -> Markup:
         [
             (
                 "epsilon",
-                "How much a reader may learn about one of those who are protected: the smaller, the less. "
+                "How much a reader may learn about one of those who are protected: the smaller, "
+                "the less. "
                 "It bounds by how much any suspicion can grow, whatever else the reader knows.",
             ),
             (
                 "delta",
-                "A small chance beside epsilon. Where there is one, a sentence about suspicions says how "
+                "A small chance beside epsilon. Where there is one, a sentence about suspicions "
+                "says how "
                 "seldom it does not hold.",
             ),
             (
                 "interval",
-                "Where the number lies that would come out without noise, with the probability that is told. "
-                "It says nothing of errors that the table had before, nor of rows that do not count.",
+                "Where the number lies that would come out without noise, with the probability "
+                "that is told. "
+                "It says nothing of errors that the table had before, nor of rows that do not "
+                "count.",
             ),
             (
                 "released number",
@@ -253,7 +281,8 @@ def _write_words() -> Markup:
             ("account", "Remembers what was spent, and refuses what does not fit any more."),
             (
                 "proof",
-                "A page that proves the guarantee for the code as it is written, signed with a digest of it.",
+                "A page that proves the guarantee for the code as it is written, signed with a "
+                "digest of it.",
             ),
         ]
     )
@@ -264,6 +293,9 @@ def _write_footer(told: Sequence[ReportedRelease]) -> Markup:
     when = join()
     if days:
         when = join(
-            " Released on ", quote(days[0]), *((" to ", quote(days[-1])) if len(days) > 1 else ()), "."
+            " Released on ",
+            quote(days[0]),
+            *((" to ", quote(days[-1])) if len(days) > 1 else ()),
+            ".",
         )
     return join(f"Made by sordino {__version__}, from what was released and nothing else.", when)

@@ -22,7 +22,8 @@ def read_statement(statement: Any) -> Mapping[str, Any]:
         isinstance(said.get(name), Mapping) for name in ("record", "promise")
     ):
         raise InvalidParameter(
-            "make_report.statement must be what `ledger.publish` returns, or its `to_dict()`; got something "
+            "make_report.statement must be what `ledger.publish` returns, or its `to_dict()`; got "
+            "something "
             "else."
         )
     return said
@@ -34,7 +35,9 @@ def write_theorems(theorems: Sequence[Theorem], docs: str | None) -> list[Markup
     for name in dict.fromkeys(theorem.mechanism for theorem in theorems):
         own = [theorem for theorem in theorems if theorem.mechanism == name]
         parts.append(element("h3", name, id=f"proof-{name}"))
-        parts.append(element("ul", *(element("li", *_write_theorem(theorem, docs)) for theorem in own)))
+        parts.append(
+            element("ul", *(element("li", *_write_theorem(theorem, docs)) for theorem in own))
+        )
     return parts
 
 
@@ -63,12 +66,15 @@ def write_statement(said: Mapping[str, Any]) -> list[Markup | None]:
     parts: list[Markup | None] = [
         element(
             "p",
-            "This is what is promised, in the fields of the public registry of deployments of differential "
+            "This is what is promised, in the fields of the public registry of deployments of "
+            "differential "
             "privacy. Whether it stands in the history of the account word by word, the command ",
             element("code", "sordino verify"),
             " tells.",
         ),
-        element("p", "Its digest: ", element("code", digest[:64])) if isinstance(digest, str) else None,
+        element("p", "Its digest: ", element("code", digest[:64]))
+        if isinstance(digest, str)
+        else None,
     ]
     for group, fields in groups.items():
         parts.append(element("h3", quote(_say_field(group))))
@@ -79,10 +85,15 @@ def write_statement(said: Mapping[str, Any]) -> list[Markup | None]:
 def _write_fields(value: Any, levels: int) -> Markup:
     if isinstance(value, Mapping) and levels:
         return make_list(
-            [(quote(_say_field(name)), _write_fields(one, levels - 1)) for name, one in value.items()]
+            [
+                (quote(_say_field(name)), _write_fields(one, levels - 1))
+                for name, one in value.items()
+            ]
         )
     if isinstance(value, list) and levels:
-        return join(*[piece for one in value for piece in (join("; "), _write_fields(one, levels - 1))][1:])
+        return join(
+            *[piece for one in value for piece in (join("; "), _write_fields(one, levels - 1))][1:]
+        )
     text = str(value)
     return element("bdi", text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}…")
 

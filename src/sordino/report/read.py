@@ -1,7 +1,7 @@
 """Reads what a report is about: releases, as objects or as the JSON that was written of them.
 
-Anybody may have written the JSON. What is no release is refused in words; what is one is taken as text and
-numbers, and never as anything else.
+Anybody may have written the JSON. What is no release is refused in words; what is one is taken as
+text and numbers, and never as anything else.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class ReportedRelease:
     Attributes
     ----------
     kind : str
-        "top", "set", "above", "histogram", "count", "quantile", "sum", "mean", "variance", "select", or the
-        name of its class.
+        "top", "set", "above", "histogram", "count", "quantile", "sum", "mean", "variance",
+        "select", or the name of its class.
     rows : tuple of mapping
         As JSON has them.
     facts : mapping
@@ -86,11 +86,18 @@ class ReportedRelease:
     def texts(self, name: str) -> list[str]:
         """Return a fact that is a list of texts."""
         value = self.facts.get(name)
-        return [one for one in value if isinstance(one, str)] if isinstance(value, list | tuple) else []
+        return (
+            [one for one in value if isinstance(one, str)]
+            if isinstance(value, list | tuple)
+            else []
+        )
 
     @property
     def knows_rows(self) -> bool:
-        """Whether it says which rows count: an older file may not, and then a filter may have chosen them."""
+        """Whether it says which rows count.
+
+        An older file may not, and then a filter may have chosen them.
+        """
         return "left_out" in self.facts or "asked" in self.facts
 
     @property
@@ -110,13 +117,15 @@ def read_releases(releases: Sequence[Any]) -> list[ReportedRelease]:
     given: Any = releases
     if not isinstance(given, list | tuple):
         raise InvalidParameter(
-            f"make_report.releases must be a list of releases; got {shown(given)}. Put a single one into "
+            f"make_report.releases must be a list of releases; got {shown(given)}. Put a single "
+            "one into "
             "a list."
         )
     listed = list(releases)
     if len(listed) > MOST_RELEASES:
         raise InvalidParameter(
-            f"A report must have at most {MOST_RELEASES} releases; got {len(listed)}. Make several reports."
+            f"A report must have at most {MOST_RELEASES} releases; got {len(listed)}. Make several "
+            "reports."
         )
     found: list[ReportedRelease] = []
     for place, one in enumerate(listed, 1):
@@ -130,7 +139,8 @@ def read_releases(releases: Sequence[Any]) -> list[ReportedRelease]:
 def _read_reported(release: Any, name: str) -> ReportedRelease:
     if isinstance(release, Tabular) and not hasattr(release, "cost"):
         raise InvalidParameter(
-            f"{name} must be a release; got {shown(type(release).__name__)}, which was made of releases. "
+            f"{name} must be a release; got {shown(type(release).__name__)}, which was made of "
+            "releases. "
             "Report these."
         )
     if isinstance(release, Tabular):
@@ -140,7 +150,8 @@ def _read_reported(release: Any, name: str) -> ReportedRelease:
         return _make_reported(record.rows, record.facts)
     if not isinstance(release, Mapping):
         raise InvalidParameter(
-            f"{name} must be a release, or the JSON that a command has printed of one; got {shown(release)}."
+            f"{name} must be a release, or the JSON that a command has printed of one; got "
+            f"{shown(release)}."
         )
     if isinstance(release.get("release"), str):
         rows = _check_rows(release.get("rows"), name)
@@ -150,7 +161,8 @@ def _read_reported(release: Any, name: str) -> ReportedRelease:
         facts = _list_facts(release)
     else:
         raise InvalidParameter(
-            f"{name} must be a release, or the JSON that a command has printed of one; it has neither "
+            f"{name} must be a release, or the JSON that a command has printed of one; it has "
+            "neither "
             "`release` nor `type`."
         )
     return _make_reported(rows, facts)
@@ -213,7 +225,8 @@ def _check_rows(rows: Any, name: str) -> list[Mapping[str, Any]]:
     )
     if not plain_rows or len(rows) > MOST_ROWS:
         raise InvalidParameter(
-            f"{name} must have `rows`, at most {MOST_ROWS} objects with names; it has something else there."
+            f"{name} must have `rows`, at most {MOST_ROWS} objects with names; it has something "
+            "else there."
         )
     return list(rows)
 
@@ -245,7 +258,9 @@ def _add_epsilons(cost: Any) -> float | None:
     ):
         return None
     amounts = [(as_number(part.get("epsilon")), as_number(part.get("count", 1))) for part in parts]
-    known = [epsilon * count for epsilon, count in amounts if epsilon is not None and count is not None]
+    known = [
+        epsilon * count for epsilon, count in amounts if epsilon is not None and count is not None
+    ]
     return sum(known) if len(known) == len(amounts) else None
 
 
@@ -257,7 +272,9 @@ def _list_rows(said: Mapping[str, Any]) -> Any:
     if isinstance(listed, list) and listed and all(isinstance(one, Mapping) for one in listed):
         return _name_each(listed, _find_shares(said))
     arrays = {
-        name: value for name, value in said.items() if isinstance(value, list) and _is_array(name, value)
+        name: value
+        for name, value in said.items()
+        if isinstance(value, list) and _is_array(name, value)
     }
     if arrays:
         longest = max(map(len, arrays.values()))
@@ -278,7 +295,9 @@ def _name_each(listed: list[Any], shares: list[Any]) -> list[dict[str, Any]]:
 
 def _is_array(name: str, value: list[Any]) -> bool:
     ranges = {"clip", "interval", "bounds", "output_range", "mechanism"}
-    return name not in ranges and all(one is None or isinstance(one, str | int | float) for one in value)
+    return name not in ranges and all(
+        one is None or isinstance(one, str | int | float) for one in value
+    )
 
 
 def _list_group(row: Any) -> list[Any]:

@@ -1,4 +1,7 @@
-"""The part of a report that shows releases: for each a picture, the same as a table, and how it was asked."""
+"""The part of a report that shows releases.
+
+For each a picture, the same as a table, and how it was asked.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,12 @@ from sordino.charts.figure import MOST_MARKS, as_number, find_drawn_ends
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.report.spent import say_spent
-from sordino.report.theorems import Theorem, find_group_theorem, find_interval_theorem, find_theorems
+from sordino.report.theorems import (
+    Theorem,
+    find_group_theorem,
+    find_interval_theorem,
+    find_theorems,
+)
 from sordino.report.words import (
     counts_some,
     is_about_all,
@@ -44,9 +52,17 @@ _MORE = {
     "too_few": "too few to tell",
     "p_value": "p-value",
 }
-_OF_ROWS = frozenset({"top", "set", "above", "histogram", "count", "quantile", "sum", "mean", "variance"})
+_OF_ROWS = frozenset(
+    {"top", "set", "above", "histogram", "count", "quantile", "sum", "mean", "variance"}
+)
 _NAMES = ("rank", "row", "item", "label", "figure", "count", "q")
-_HEADINGS = {"q": "share below", "figure": "figure", "count": "what", "row": "row", "label": "label"}
+_HEADINGS = {
+    "q": "share below",
+    "figure": "figure",
+    "count": "what",
+    "row": "row",
+    "label": "label",
+}
 
 
 def write_result(told: ReportedRelease, number: int) -> Markup:
@@ -88,7 +104,8 @@ def _name_values(told: ReportedRelease) -> str:
 def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | None]:
     drawn = [find_drawn_ends(row) for row in list_drawn(told)]
     unknown = [
-        say_interval(row) != "" and ends == (None, None) for row, ends in zip(told.rows, drawn, strict=True)
+        say_interval(row) != "" and ends == (None, None)
+        for row, ends in zip(told.rows, drawn, strict=True)
     ]
     # Where the interval is about something else, the line is not that of the table.
     whole = is_about_all(told) and not is_clipped(told)
@@ -106,7 +123,11 @@ def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | N
     elif len(told.rows) == 1 and form == "whiskers":
         shapes["whiskers"] = f"The dot is the released number, the line around it {lies}."
     if not any(low is not None or high is not None for low, high in drawn):
-        dots = "The dot is the released number." if len(told.rows) == 1 else "Each dot is a released number."
+        dots = (
+            "The dot is the released number."
+            if len(told.rows) == 1
+            else "Each dot is a released number."
+        )
         bare = {
             "whiskers": dots,
             "curve": "Each dot is a released quantile.",
@@ -120,8 +141,12 @@ def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | N
         name_release(told),
         ". ",
         shapes.get(form, ""),
-        " An arrow: nothing is known of that end." if arrows and form in {"whiskers", "bars"} else None,
-        " Where no line is drawn, nothing is known of how far the true number is." if any(unknown) else None,
+        " An arrow: nothing is known of that end."
+        if arrows and form in {"whiskers", "bars"}
+        else None,
+        " Where no line is drawn, nothing is known of how far the true number is."
+        if any(unknown)
+        else None,
         " The dashed line is the threshold." if dashed else None,
         f" The first {MOST_MARKS} of {total:,} are drawn."
         if total > MOST_MARKS and form != "spread"
@@ -130,7 +155,7 @@ def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | N
     ]
 
 
-# ---- the table ---------------------------------------------------------------------------------------------
+# ---- the table -----------------------------------------------------------------------------------
 
 
 def _write_table(told: ReportedRelease) -> Markup | None:
@@ -142,14 +167,20 @@ def _write_table(told: ReportedRelease) -> Markup | None:
     names = [name for name in names if name != "figure" or len(names) == 1]
     # The figure of a mechanism alone has a name of its own.
     known = {*names, *_MORE, "estimate", "low", "high"}
-    other = [] if any("estimate" in row for row in rows) else [name for name in rows[0] if name not in known]
+    other = (
+        []
+        if any("estimate" in row for row in rows)
+        else [name for name in rows[0] if name not in known]
+    )
     # A column of which every row says no is none.
     more = [name for name in _MORE if any(_says_more(row, name) for row in rows)]
     interval = any(say_interval(row) for row in rows)
     figure = ["estimate"] if any(row.get("estimate") is not None for row in rows) else []
     heads = [join(_head(name, told)) for name in names]
     heads += [join("released number")] * len(figure) + [quote(name) for name in other]
-    heads += [join(_name_interval(told))] * interval + [join(_name_more(name, told)) for name in more]
+    heads += [join(_name_interval(told))] * interval + [
+        join(_name_more(name, told)) for name in more
+    ]
     columns = [*names, *figure, *other, *(["interval"] if interval else []), *more]
     body = [
         element("tr", *(_write_cell(row, name, place == 0) for place, name in enumerate(columns)))
@@ -164,14 +195,21 @@ def _write_table(told: ReportedRelease) -> Markup | None:
     left = len(told.rows) - len(rows)
     note = element("p", f"{left:,} more rows are in the file of the release.") if left else None
     # Wider than a phone, it can be moved by keys as well.
-    whole = join(element("div", table, class_="wide", tabindex="0", role="group", aria_label="Table"), note)
+    whole = join(
+        element("div", table, class_="wide", tabindex="0", role="group", aria_label="Table"), note
+    )
     if len(rows) <= _OPEN_ROWS:
         return whole
-    return element("details", element("summary", f"All numbers: a table of {len(rows):,} rows"), whole)
+    return element(
+        "details", element("summary", f"All numbers: a table of {len(rows):,} rows"), whole
+    )
 
 
 def _name_interval(told: ReportedRelease) -> str:
-    """Return the head of the intervals: what they are about, where that is not the figure of all rows."""
+    """Return the head of the intervals.
+
+    What they are about, where that is not the figure of all rows.
+    """
     if is_clipped(told):
         return "interval of the numbers that were moved"
     return "interval of what counts" if counts_some(told) else "interval"
@@ -186,7 +224,11 @@ def _says_more(row: Mapping[str, Any], name: str) -> bool:
     """Tell whether a row says something under a name that is not seen beside it."""
     # Where nothing is left out, the interval is that of the true number.
     if name == "true_low":
-        return row.get(name) is not None and row.get("true_high") is None and row.get("low") is not None
+        return (
+            row.get(name) is not None
+            and row.get("true_high") is None
+            and row.get("low") is not None
+        )
     return row.get(name) is not None and row.get(name) is not False
 
 
@@ -210,10 +252,12 @@ def _write_cell(row: Mapping[str, Any], name: str, first: bool) -> Markup:
     else:
         said = "" if value is None else quote(value if isinstance(value, str) else "something else")
     kind = "number" if number is not None else "label" if isinstance(value, str) else None
-    return element("th", said, scope="row", class_=kind) if first else element("td", said, class_=kind)
+    return (
+        element("th", said, scope="row", class_=kind) if first else element("td", said, class_=kind)
+    )
 
 
-# ---- beside it ---------------------------------------------------------------------------------------------
+# ---- beside it -----------------------------------------------------------------------------------
 
 
 def _write_notes(told: ReportedRelease) -> Markup | None:
@@ -231,11 +275,18 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
     counts = told.kind in {"top", "set", "above", "histogram", "count"}
     if counts and told.number("max_rows") is not None and any(map(_has_open_end, told.rows)):
         notes.append("The numbers count a part of what each unit has; true counts may be higher.")
-    return element("ul", *(element("li", quote(note)) for note in notes), class_="notes") if notes else None
+    return (
+        element("ul", *(element("li", quote(note)) for note in notes), class_="notes")
+        if notes
+        else None
+    )
 
 
 def _has_open_end(row: Mapping[str, Any]) -> bool:
-    """Tell whether nothing is known of how large the true count is: a number of units is never too low."""
+    """Tell whether nothing is known of how large the true count is.
+
+    A number of units is never too low.
+    """
     return row.get("true_low") is not None and as_number(row.get("true_high")) is None
 
 
@@ -244,7 +295,8 @@ def _write_details(told: ReportedRelease) -> list[Markup]:
     bounds = _say_bounds(told)
     threshold = told.number("label_threshold")
     unlisted = (
-        f"Nobody listed the labels. One is found if about {say_number(threshold)} units have it; of one that "
+        f"Nobody listed the labels. One is found if about {say_number(threshold)} units have it; "
+        "of one that "
         "is missing nothing follows."
         if threshold is not None
         else None
@@ -302,9 +354,15 @@ def _list_result_parts(parts: Sequence[str]) -> list[str]:
 def _say_bounds(told: ReportedRelease) -> str | None:
     bounds = told.facts.get("bounds")
     if isinstance(bounds, list) and len(bounds) == 2:
-        return f"Published within a range around {say_number(bounds[0])} to {say_number(bounds[1])}."
+        return (
+            f"Published within a range around {say_number(bounds[0])} to {say_number(bounds[1])}."
+        )
     lower = told.number("lower")
-    return None if lower is None else f"Numbers below {say_number(lower)} count as {say_number(lower)}."
+    return (
+        None
+        if lower is None
+        else f"Numbers below {say_number(lower)} count as {say_number(lower)}."
+    )
 
 
 def list_theorems(releases: Sequence[ReportedRelease]) -> list[Theorem]:
@@ -320,18 +378,28 @@ def list_theorems(releases: Sequence[ReportedRelease]) -> list[Theorem]:
 
 
 def _link_theorems(told: ReportedRelease) -> Markup | None:
-    """Return links to what is proved, further down on the page; None if the release names no mechanism."""
+    """Return links to what is proved, further down on the page.
+
+    None if the release names no mechanism.
+    """
     found = dict.fromkeys(theorem.mechanism for theorem in list_theorems([told]))
     if not found:
         return None
-    links = [piece for name in found for piece in (", ", element("a", name, href=f"#proof-{name}"))][1:]
+    links = [
+        piece for name in found for piece in (", ", element("a", name, href=f"#proof-{name}"))
+    ][1:]
     return join("What is proved of ", *links)
 
 
 def name_whom(told: Sequence[ReportedRelease]) -> Markup:
-    """Return whom releases protect, as one word of a sentence: theirs if they agree, else anybody."""
+    """Return whom releases protect, as one word of a sentence.
+
+    Theirs if they agree, else anybody.
+    """
     units = {one.text("unit") for one in told}
     unit = units.pop() if len(units) == 1 else None
     if unit is None or not told:
         return join("person")
-    return quote(unit.removeprefix("column ")) if unit.startswith("column ") else name_people(told[0])
+    return (
+        quote(unit.removeprefix("column ")) if unit.startswith("column ") else name_people(told[0])
+    )

@@ -42,7 +42,10 @@ def _read_spent(told: ReportedRelease, name: str) -> float | None:
 
 
 def read_fraction(value: Any) -> Fraction | None:
-    """Return a number above 0 that was written down, as "1/3" or as a float; None for anything else."""
+    """Return a number above 0 that was written down, as "1/3" or as a float.
+
+    None for anything else.
+    """
     # Anybody may have written it: a power of ten beyond all reason would take for ever.
     written = _FRACTION.fullmatch(value) if isinstance(value, str) else None
     found = Fraction(int(written[1]), int(written[2] or 1)) if written is not None else exact(value)
@@ -83,12 +86,17 @@ def add_epsilons(releases: Sequence[ReportedRelease]) -> Fraction | None:
     known = [epsilon for epsilon in found if epsilon is not None]
     pure = all(not _read_spent(told, "delta") and not told.simulated for told in releases)
     return (
-        sum(known, Fraction(0)) if known and len(known) == len(found) and len(about) == 1 and pure else None
+        sum(known, Fraction(0))
+        if known and len(known) == len(found) and len(about) == 1 and pure
+        else None
     )
 
 
 def say_promise(account: Mapping[str, Any]) -> str:
-    """Return what an account may lose in its whole life, in words; empty where it does not say it."""
+    """Return what an account may lose in its whole life, in words.
+
+    Empty where it does not say it.
+    """
     meter, sums = account.get("meter"), _find_sums(account)
     epsilon, delta = read_fraction(account.get("epsilon")), _read_chance(account.get("delta"))
     # A share has deltas and rhos of its own; epsilon and delta are those of the whole account.

@@ -1,6 +1,9 @@
-"""What is proved of the mechanisms behind a figure: guarantee, theorem, and the page that proves it.
+"""What is proved of the mechanisms behind a figure.
 
-All of it is in a file that `docs/claims_table.py` writes: to ask every mechanism would load them all.
+Guarantee, theorem, and the page that proves it.
+
+All of it is in a file that `docs/claims_table.py` writes: to ask every mechanism would load them
+all.
 """
 
 from __future__ import annotations
@@ -43,7 +46,8 @@ class Theorem(NamedTuple):
     references: tuple[str, ...]
     page: str
     digest: str | None
-    """Of the code that the proof was read against; None for a page that this version does not have."""
+    """Of the code that the proof was read against; None for a page that this version does not
+    have."""
 
 
 @cache
@@ -55,14 +59,19 @@ def _read_file() -> dict[str, list[dict[str, str | list[str]]]]:
 
 
 def find_theorems(names: Iterable[str]) -> list[Theorem]:
-    """Return what is proved of mechanisms, in their order; nothing of a name that is none of ours."""
+    """Return what is proved of mechanisms, in their order.
+
+    Nothing of a name that is none of ours.
+    """
     digests = read_digests()
     found: list[Theorem] = []
     for name in dict.fromkeys(names):
         for claim in _read_file().get(name, ()):
             page = str(claim["proof"])
             references = tuple(map(str, claim["references"]))
-            found.append(Theorem(name, str(claim["statement"]), references, page, digests.get(page)))
+            found.append(
+                Theorem(name, str(claim["statement"]), references, page, digests.get(page))
+            )
         found += [Theorem(name, "", (), page, digests.get(page)) for page in COMPOSED.get(name, ())]
     return found
 
@@ -70,12 +79,16 @@ def find_theorems(names: Iterable[str]) -> list[Theorem]:
 def find_group_theorem() -> Theorem:
     """Return what proves that figures of several groups cost together what is told."""
     page = "groups.md"
-    said = "Figures of all groups together cost what is told, whichever of them rows of a unit are in."
+    said = (
+        "Figures of all groups together cost what is told, whichever of them rows of a unit are in."
+    )
     return Theorem(GROUPS, said, (), page, read_digests().get(page))
 
 
 def find_interval_theorem(kind: str, method: str | None) -> Theorem | None:
-    """Return what proves the intervals of a kind of release; None where its mechanism has them itself.
+    """Return what proves the intervals of a kind of release.
+
+    None where its mechanism has them itself.
 
     Parameters
     ----------
@@ -84,13 +97,19 @@ def find_interval_theorem(kind: str, method: str | None) -> Theorem | None:
     method : str or None
         How a list was selected: "gaps", or "histogram".
     """
-    page = "histogram-top-k.md" if method == "histogram" and kind in {"top", "above"} else _PAGES.get(kind)
+    page = (
+        "histogram-top-k.md"
+        if method == "histogram" and kind in {"top", "above"}
+        else _PAGES.get(kind)
+    )
     said = "Intervals are worth what is told beside them, also of rows that were selected."
     return None if page is None else Theorem(INTERVALS, said, (), page, read_digests().get(page))
 
 
 def find_docs(place: str | None) -> str | None:
-    """Return where the documentation is published: what the caller says, else what the package says.
+    """Return where the documentation is published.
+
+    What the caller says, else what the package says.
 
     Raises
     ------
@@ -101,7 +120,8 @@ def find_docs(place: str | None) -> str | None:
         given: Any = place
         if not isinstance(given, str) or not _PLACE.fullmatch(place):
             raise InvalidParameter(
-                "The place of the documentation must be an address that begins with https://, or a relative "
+                "The place of the documentation must be an address that begins with https://, or a "
+                "relative "
                 f"path; got {shown(place)}."
             )
         return place.rstrip("/") + "/"

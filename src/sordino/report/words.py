@@ -142,7 +142,9 @@ def say_question(told: ReportedRelease) -> Markup:
     things = _name_things(item, "values")
     many = f"{len(told.rows):,}"
     if told.kind == "top":
-        said = join(f"The {many} ", things, " that the most ", units, " have, the most common first.")
+        said = join(
+            f"The {many} ", things, " that the most ", units, " have, the most common first."
+        )
     elif told.kind == "set":
         said = join(
             f"The {many} ",
@@ -155,7 +157,11 @@ def say_question(told: ReportedRelease) -> Markup:
         threshold = told.number("threshold")
         limit = "the threshold" if threshold is None else f"about {say_number(threshold)}"
         said = join(
-            _name_things(item, "Values"), f" that more than {limit} ", units, " have: ", f"{many} were found."
+            _name_things(item, "Values"),
+            f" that more than {limit} ",
+            units,
+            " have: ",
+            f"{many} were found.",
         )
     elif told.kind == "histogram":
         said = join("For each of ", f"{many} ", things, ": how many ", units, " have it.")
@@ -166,7 +172,9 @@ def say_question(told: ReportedRelease) -> Markup:
             else join()
         )
     elif told.kind == "quantile":
-        said = join("Below which number a given share of the values of ", _name_column(column), " lies.")
+        said = join(
+            "Below which number a given share of the values of ", _name_column(column), " lies."
+        )
     elif told.kind in {"sum", "mean", "variance"}:
         what = {"sum": "The sum", "mean": "The average", "variance": "How far apart lie"}[told.kind]
         of = " " if told.kind == "variance" else " of "
@@ -192,7 +200,10 @@ def _say_where(told: ReportedRelease) -> Markup | None:
 
 
 def _say_bound(told: ReportedRelease) -> Markup | None:
-    """Return how much of each unit counts; None where all of it does, or nothing is said of that."""
+    """Return how much of each unit counts.
+
+    None where all of it does, or nothing is said of that.
+    """
     most = told.number("max_rows")
     if most is None or not counts_some(told):
         return None
@@ -246,7 +257,8 @@ def say_headline(told: ReportedRelease) -> Markup:
         parts = [_say_named(row) for row in named]
     elif told.kind == "quantile" and _list_shares(told):
         parts = [
-            join(f"{say_number(100 * q)} % lie below ", say_roughly(row)) for row, q in _list_shares(told)
+            join(f"{say_number(100 * q)} % lie below ", say_roughly(row))
+            for row, q in _list_shares(told)
         ]
     else:
         parts = [join(say_roughly(row)) for row in told.rows if row.get("estimate") is not None]
@@ -259,7 +271,9 @@ def say_headline(told: ReportedRelease) -> Markup:
 def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
     """Yield what a reader of the first screen must know beside the figures."""
     if is_clipped(told):
-        ends = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}
+        ends = {
+            (as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows
+        }
         [(low, high), *others] = ends
         known = not others and low is not None and high is not None
         which = f"{say_number(low)} and {say_number(high)}" if known else "two ends"
@@ -291,7 +305,9 @@ def _say_named(row: Mapping[str, Any]) -> Markup:
     if share is None:
         # With its range: a figure that is nothing but noise looks like any other.
         return join(quote(_find_label(row)), " ", say_roughly(row))
-    return join(quote(_find_label(row)), f" ({say_number(100 * share)} % below {say_number(estimate)})")
+    return join(
+        quote(_find_label(row)), f" ({say_number(100 * share)} % below {say_number(estimate)})"
+    )
 
 
 def _list_shares(told: ReportedRelease) -> list[tuple[Mapping[str, Any], float]]:
@@ -314,7 +330,8 @@ def say_certainty(told: ReportedRelease) -> str:
         # Of quantiles it is the rank that is bounded.
         ranked = any(row.get("rank_error_high") is not None for row in told.rows)
         said = (
-            "Its rank among the rows that count is wrong by no more than the table says, with a probability"
+            "Its rank among the rows that count is wrong by no more than the table says, with a "
+            "probability"
         )
         return f"{said} of {say_share(each)}." if ranked else ""
     figure = "true figure" if is_about_all(told) else "figure of the rows that count"
@@ -328,7 +345,9 @@ def say_certainty(told: ReportedRelease) -> str:
         said = f"On average {say_share(each)} of the intervals contain their {figure}"
     if together is None or not together:
         return f"{said}; nothing is promised of all together.{other}"
-    return f"{said}; all {len(told.rows):,} hold together with at least {say_share(together)}.{other}"
+    return (
+        f"{said}; all {len(told.rows):,} hold together with at least {say_share(together)}.{other}"
+    )
 
 
 def _say_others(told: ReportedRelease) -> str:
@@ -336,18 +355,25 @@ def _say_others(told: ReportedRelease) -> str:
     if not counts_some(told):
         return "Which rows count, and how many of each unit, the file does not say."
     if any(as_number(row.get("true_low")) is not None for row in told.rows):
-        return 'A true figure may be higher: it is at least that of the column "true number at least".'
+        return (
+            'A true figure may be higher: it is at least that of the column "true number at least".'
+        )
     return "The figure of all rows may differ: how far is not known."
 
 
 def is_on_average(told: ReportedRelease) -> bool:
-    """Tell whether the promised share of intervals holds on average: of the best of a noisy histogram."""
+    """Tell whether the promised share of intervals holds on average.
+
+    Of the best of a noisy histogram.
+    """
     said = told.facts.get("on_average")
     if isinstance(said, bool):
         return said
     # Older files do not say it.
     found = told.kind == "top" and told.text("method") == "histogram"
-    return found and told.facts.get("crossed") is not True and told.number("label_threshold") is None
+    return (
+        found and told.facts.get("crossed") is not True and told.number("label_threshold") is None
+    )
 
 
 def _say_clipped(told: ReportedRelease, each: float | None) -> str:
@@ -387,7 +413,11 @@ def say_neighbors(told: ReportedRelease) -> Markup | None:
             "; how many there are is not.",
         )
     )
-    capped = f" Of each, at most {say_number(most)} count{_say_in_groups(told)}." if most is not None else ""
+    capped = (
+        f" Of each, at most {say_number(most)} count{_say_in_groups(told)}."
+        if most is not None
+        else ""
+    )
     return join(hidden, capped)
 
 

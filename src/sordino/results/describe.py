@@ -1,7 +1,7 @@
 """Describes a release of a session: one record, of which every form is made that somebody reads.
 
-The command, the ledger, studies and reports all take this record. So none of them can forget a filter, or
-take an interval for one of something else. All that it says was released, or is public.
+The command, the ledger, studies and reports all take this record. So none of them can forget a
+filter, or take an interval for one of something else. All that it says was released, or is public.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _COUNT = ("estimate", "low", "high")
 _TRUE = ("true_low", "true_high")
 _QUANTILE = ("q", "estimate", "rank_error_low", "rank_error_high", "capped")
 _TOTAL = ("figure", *_COUNT, "standard_error", "clip_low", "clip_high", "capped", *_TRUE)
-# Within a declared range no clip is searched for, so nothing can be capped; and its ends say nothing of rows
-# beyond them.
+# Within a declared range no clip is searched for, so nothing can be capped; and its ends say
+# nothing of rows beyond them.
 _OF_CLIPS = ("capped", *_TRUE, "too_few")
 
 Facts = dict[str, Any]
@@ -92,12 +92,17 @@ def describe(release: Any) -> Record:
     some: Population = release.population
     # Another look says of itself how it was put together, whatever it is a look at.
     again = hasattr(release, "planned")
-    facts, notes = _describe_common("remeasure" if again else _KINDS.get(some.figure, some.figure), release)
+    facts, notes = _describe_common(
+        "remeasure" if again else _KINDS.get(some.figure, some.figure), release
+    )
     return (_describe_again if again else _FIGURES[some.figure])(release, some, facts, notes)
 
 
 def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
-    """Return what every release of a session says of itself: facts for programs and notes for people."""
+    """Return what every release of a session says of itself.
+
+    Facts for programs and notes for people.
+    """
     some: Population = release.population
     facts = list_facts(
         kind,
@@ -120,7 +125,9 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
         notes.append(f"Labels: {some.domain}.")
     if some.domain == "assumed public" and not release.cost.pure():
         # Only where nothing was drawn: those of a table without any label.
-        facts["warning"] = f"{some.by or some.item} has no label in any row, so there is nothing to release."
+        facts["warning"] = (
+            f"{some.by or some.item} has no label in any row, so there is nothing to release."
+        )
         notes.insert(0, f"{facts['warning']} Nothing was spent.")
     return facts, [*notes, *list_warnings(release)]
 
@@ -131,8 +138,14 @@ def _say_noise(facts: Mapping[str, Any]) -> Notes:
     if not {selected, measured} & {"gumbel", "gaussian"}:
         return []
     # One kind of noise, or one to select and one to measure.
-    both = f"{selected} to select, {measured} to measure" if selected and measured else selected or measured
-    return [f"Noise: {both}; chosen for what the account gets from it unless it was asked for by name."]
+    both = (
+        f"{selected} to select, {measured} to measure"
+        if selected and measured
+        else selected or measured
+    )
+    return [
+        f"Noise: {both}; chosen for what the account gets from it unless it was asked for by name."
+    ]
 
 
 def _pick(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
@@ -140,9 +153,15 @@ def _pick(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[dic
 
 
 def describe_alone(
-    release: Any, *, unit: str | None = None, adjacency: str | None = None, max_rows: int | None = None
+    release: Any,
+    *,
+    unit: str | None = None,
+    adjacency: str | None = None,
+    max_rows: int | None = None,
 ) -> Record:
-    """Return what a release of a mechanism alone says of itself: it knows of no rows, and of no table.
+    """Return what a release of a mechanism alone says of itself.
+
+    It knows of no rows, and of no table.
 
     Parameters
     ----------
@@ -155,17 +174,21 @@ def describe_alone(
     rows = [plain(record) for record in release.list_rows()]
     # What stands beside the rows of a release is about all of them.
     shared = {name: value for name, value in said.items() if name not in rows[0]} if rows else said
-    own = {name: value for name, value in shared.items() if isinstance(value, str | bool | int | float)}
+    own = {
+        name: value for name, value in shared.items() if isinstance(value, str | bool | int | float)
+    }
     facts = list_facts(
         said["type"], release, release.receipt, unit=unit, adjacency=adjacency, max_rows=max_rows
     )
-    facts |= {name: value for name, value in own.items() if name != "type"} | list_noises(release.mechanism)
+    facts |= {name: value for name, value in own.items() if name != "type"} | list_noises(
+        release.mechanism
+    )
     notes = [*describe_receipt(release.receipt), *list_warnings(release)]
     columns = tuple(rows[0]) if rows else ()
     return Record(facts=facts, columns=columns, rows=rows, notes=notes, counts=False)
 
 
-# ---- counts ------------------------------------------------------------------------------------------------
+# ---- counts --------------------------------------------------------------------------------------
 
 
 def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
@@ -176,8 +199,16 @@ def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) 
     return Record(
         columns=tuple(row),
         rows=[row],
-        facts=facts | {"confidence": release.confidence, "standard_error": release.standard_error} | ranged,
-        notes=[INTERVAL, f"It holds with {format_share(release.confidence)}.", *capped, *told, *notes],
+        facts=facts
+        | {"confidence": release.confidence, "standard_error": release.standard_error}
+        | ranged,
+        notes=[
+            INTERVAL,
+            f"It holds with {format_share(release.confidence)}.",
+            *capped,
+            *told,
+            *notes,
+        ],
     )
 
 
@@ -222,7 +253,8 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
     measured = any(row.measured is not None for row in release)
     sure, worth = _describe_intervals(release, on_average=release.on_average)
     rows = _pick(release.list_rows(), columns)
-    # People are not shown columns that say nothing where nothing was measured; programs get all of them.
+    # People are not shown columns that say nothing where nothing was measured; programs get all of
+    # them.
     empty = [name for name in columns if not measured and all(row[name] is None for row in rows)]
     return Record(
         columns=columns,
@@ -253,7 +285,9 @@ def _describe_set(release: Any, some: Population, facts: Facts, notes: Notes) ->
     facts = facts | {"set": True}
     if release.confidence is None:
         rows = _pick(release.list_rows(), ("item",))
-        return Record(columns=("item",), rows=rows, facts=facts, notes=[A_SET, *some.say_bound(), *notes])
+        return Record(
+            columns=("item",), rows=rows, facts=facts, notes=[A_SET, *some.say_bound(), *notes]
+        )
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some)
     columns = ("item", *_COUNT, *true_columns, "measured")
@@ -277,7 +311,9 @@ def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) 
         further = "enough was found; items further back were not asked"
         ended = "all items were asked" if release.complete else further
         notes.append(f"{at} Asked: {release.asked}; {ended}.")
-    measured = facts.get("measure_noise") is not None or any(row.high is not None for row in release)
+    measured = facts.get("measure_noise") is not None or any(
+        row.high is not None for row in release
+    )
     low = ABOVE_MEASURED if measured else ABOVE_LOW
     if release.method == "histogram":
         low = INTERVAL_OF_SELECTED
@@ -308,7 +344,8 @@ def _describe_found(release: Any, most: int | None = None) -> tuple[Facts, Notes
     needed = f"about {threshold} units" if threshold else "many units"
     facts = {} if threshold is None else {"label_threshold": threshold}
     notes = [
-        f"Found {found}{among}: nobody listed the labels, and one needs {needed}. Of a label that is missing "
+        f"Found {found}{among}: nobody listed the labels, and one needs {needed}. Of a label that "
+        "is missing "
         "nothing follows: it may have fewer, or not exist."
     ]
     # Only a top has several ways to find labels.
@@ -342,7 +379,8 @@ def _describe_cap(
 ) -> tuple[tuple[str, ...], Notes]:
     """Return the columns and notes about true counts, where the interval is about something else.
 
-    It is where a unit counts for some of its rows or items only, or a count was moved into a declared range.
+    It is where a unit counts for some of its rows or items only, or a count was moved into a
+    declared range.
 
     Parameters
     ----------
@@ -357,7 +395,8 @@ def _describe_cap(
         return (), []
     if not some.is_bounded:
         return _TRUE, [
-            "low and high are about counts moved into the range. true_low and true_high: about the true "
+            "low and high are about counts moved into the range. true_low and true_high: about the "
+            "true "
             "count; empty: no end is known."
         ]
     # An item of units that touch few others may lead here, and lie behind in true counts.
@@ -381,7 +420,7 @@ def _describe_range(release: Any, some: Population) -> tuple[Facts, Notes]:
     return {"range_low": least, "range_high": most}, [told]
 
 
-# ---- figures of a column -----------------------------------------------------------------------------------
+# ---- figures of a column -------------------------------------------------------------------------
 
 
 def _describe_figure(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
@@ -413,7 +452,10 @@ def _describe_figure(release: Any, some: Population, facts: Facts, notes: Notes)
 
 
 def _list_figures(release: Any, some: Population) -> list[dict[str, Any]]:
-    """Return one row for each figure that was released together: of several quantiles each is one."""
+    """Return one row for each figure that was released together.
+
+    Of several quantiles each is one.
+    """
     # Several quantiles say themselves which they are; a single one does not.
     alone = some.figure == "quantile" and not _is_list(release)
     q = float(_find_first(release.mechanism).q) if alone else None
@@ -473,7 +515,9 @@ def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
     notes: Notes = []
     if release.label_threshold is not None:
         facts, notes = _describe_found(release, some.most_groups)
-        notes.append(f"They were looked for with {describe_spent(list_spent(release.mechanism[0].cost))}.")
+        notes.append(
+            f"They were looked for with {describe_spent(list_spent(release.mechanism[0].cost))}."
+        )
     if release.rows:
         each = list_spent(release.rows[0].release.cost)
         one_row = ", for one row of a unit" if some.groups_per_unit is None else ""
@@ -482,10 +526,15 @@ def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
 
 
 def _say_lower(some: Population) -> Notes:
-    """Return what becomes of numbers below the public end of a column; nothing where there is none."""
+    """Return what becomes of numbers below the public end of a column.
+
+    Nothing where there is none.
+    """
     if some.lower is None:
         return []
-    return [f"By --lower, numbers below {format_cell(some.lower)} count as {format_cell(some.lower)}."]
+    return [
+        f"By --lower, numbers below {format_cell(some.lower)} count as {format_cell(some.lower)}."
+    ]
 
 
 def _say_size(release: Any, some: Population) -> Notes:
@@ -518,14 +567,15 @@ def _describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
     notes = [f"Rows that count and held a number: {told}."]
     if share.is_low:
         notes.append(
-            "WARNING: the figure may be about few of the rows. If numbers are written in another way, "
+            "WARNING: the figure may be about few of the rows. If numbers are written in another "
+            "way, "
             "declare it (--type, --decimal, --thousands)."
         )
         facts["warning"] = notes[-1].removeprefix("WARNING: ")
     return facts, notes
 
 
-# ---- another look ------------------------------------------------------------------------------------------
+# ---- another look --------------------------------------------------------------------------------
 
 
 def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:

@@ -1,16 +1,23 @@
-"""The sentences that stand below a table of figures: what each column is, and what an interval is about."""
+"""The sentences that stand below a table of figures.
+
+What each column is, and what an interval is about.
+"""
 
 from __future__ import annotations
 
 INTERVAL = "low and high: interval of each count, from the fresh measurement alone."
-BEFORE_SELECTION = "estimate: from gaps and measurement, inside the interval; unbiased before selection."
+BEFORE_SELECTION = (
+    "estimate: from gaps and measurement, inside the interval; unbiased before selection."
+)
 ONLY_MEASURED = "estimate: the fresh measurement, unbiased; Gumbel noise selects without gaps."
 FROM_GAPS = (
-    "estimate: down to the threshold where that ended the list, too high after selection; else nothing."
+    "estimate: down to the threshold where that ended the list, too high after selection; else "
+    "nothing."
 )
 FROM_HISTOGRAM = "estimate: the best of a noisy histogram; too high on average for the last rows."
 INTERVAL_OF_SELECTED = (
-    "low and high: interval of each count; allows for the selection, so that the low end of a row that was "
+    "low and high: interval of each count; allows for the selection, so that the low end of a row "
+    "that was "
     "barely selected lies far down."
 )
 MEASURED_SET = "estimate: the fresh measurement as a whole number inside the interval."
@@ -18,12 +25,14 @@ A_SET = "A set: the rows stand in the order of the domain; nothing says which co
 UNCLEAR = "order_unclear: yes where the item may be no larger than the next one."
 ABOVE_ESTIMATE = "estimate: unbiased before selection, too high after it."
 ABOVE_LOW = (
-    "low: 95 % lower bound of each count, valid after selection; 0 where the gap bounds nothing, empty with "
+    "low: 95 % lower bound of each count, valid after selection; 0 where the gap bounds nothing, "
+    "empty with "
     "--adaptive."
 )
 ABOVE_MEASURED = "low and high: 95 % interval of each count, from the fresh measurement alone."
 RANK = (
-    "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
+    "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; "
+    "rows in a "
     "bucket with it count as at it."
 )
 VALUES = (
@@ -31,27 +40,35 @@ VALUES = (
     "empty: no end is known."
 )
 VALUES_OF_SOME = (
-    "low and high: 95% interval of each quantile of the rows that count, from a share of epsilon of its own; "
+    "low and high: 95% interval of each quantile of the rows that count, from a share of epsilon "
+    "of its own; "
     "true_low and true_high: of all rows. Empty: no end is known."
 )
 TOO_FEW = "too_few: yes where the interval leaves nothing out: too few rows to tell the figure."
 TOO_FEW_OF_SUM = "too_few: yes where the sum cannot be told from 0, that of no rows."
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (
-    "true_low and true_high: 95 % interval of the figure of all rows as they are, if none lies below "
+    "true_low and true_high: 95 % interval of the figure of all rows as they are, if none lies "
+    "below "
     "--lower; empty: no end is known."
 )
 CLIPPED = (
-    "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is "
+    "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies "
+    "beyond is "
     "not known."
 )
 MOVED = (
-    "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it "
+    "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved "
+    "there, if it "
     "lies in the declared range."
 )
 AGAIN = "estimate: all looks together, each weighted by its precision, moved into the interval."
 ALONE = "low and high: interval of the new look alone, which holds whatever was seen before."
-ALL = "low and high: interval of all looks together; it holds if they were settled before the first was seen."
+ALL = (
+    "low and high: interval of all looks together; it holds if they were settled before the first "
+    "was seen."
+)
 CLIPPED_AGAIN = (
-    "They are about rows clipped as the first look clipped them; true_low and true_high about all rows."
+    "They are about rows clipped as the first look clipped them; true_low and true_high about all "
+    "rows."
 )

@@ -1,4 +1,7 @@
-"""The items of a domain above a threshold: a sparse vector over their counts, then a measurement."""
+"""The items of a domain above a threshold.
+
+A sparse vector over their counts, then a measurement.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,14 @@ from sordino.mechanisms import AdaptiveSparseVector, GumbelSparseVector, SparseV
 from sordino.questions import CountQuestion, Domain, PrivacyUnit
 from sordino.releases import Positives
 from sordino.sensitivity import Sensitivity
-from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, Terms, choose_rho, find_terms, measure
+from sordino.session.noise_choice import (
+    NOISE_MEANS,
+    MeasureNoise,
+    Terms,
+    choose_rho,
+    find_terms,
+    measure,
+)
 from sordino.session.noisy_histogram import (
     build_listed,
     build_unlisted,
@@ -90,7 +100,9 @@ def build_watch(
             "watch.sensitivity must be for the adjacency of the session's unit, "
             f"{unit.adjacency!r}; got {sensitivity.adjacency!r}."
         )
-    return build_finder(sensitivity=sensitivity, adaptive=TRUTH("watch.adaptive", adaptive), **options)
+    return build_finder(
+        sensitivity=sensitivity, adaptive=TRUTH("watch.adaptive", adaptive), **options
+    )
 
 
 def expected_run(domain: Domain | None, positives: int) -> int | None:
@@ -103,28 +115,30 @@ def expected_run(domain: Domain | None, positives: int) -> int | None:
 class AboveRequest(Request[AboveItems]):
     """Release which items of a public domain more than `threshold` units touch.
 
-    Where a unit has few items all of them are counted with noise, and those that reach the threshold are
-    released with these counts; that costs epsilon, whatever is found. Else they are asked one after the
-    other, in the order of the domain.
+    Where a unit has few items all of them are counted with noise, and those that reach the
+    threshold are released with these counts; that costs epsilon, whatever is found. Else they are
+    asked one after the other, in the order of the domain.
 
-    Then an item that is not found costs nothing, and what was not found returns to a pure ledger. It ends
-    when enough was found: items further back in the domain are then not asked (`asked`, `complete`). If the
-    largest ones matter most, use `top_k`.
+    Then an item that is not found costs nothing, and what was not found returns to a pure ledger.
+    It ends when enough was found: items further back in the domain are then not asked (`asked`,
+    `complete`). If the largest ones matter most, use `top_k`.
 
     Returns
     -------
     AboveItems
-        Rows with item, gap, branch, estimate, low, high, true_low, true_high, in the order of the domain.
+        Rows with item, gap, branch, estimate, low, high, true_low, true_high, in the order of the
+        domain.
 
     Raises
     ------
-    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict,
+    DataSourceError
         As for `top_k`.
 
     Notes
     -----
-    What is measured, and so with how much noise, is chosen by what was found; the measurement stays within
-    its share.
+    What is measured, and so with how much noise, is chosen by what was found; the measurement stays
+    within its share.
 
     Examples
     --------
@@ -145,19 +159,23 @@ class AboveRequest(Request[AboveItems]):
     positives: int = parameter(
         COUNT,
         "Stop after so many were found.",
-        more="In a range at most 2^20. With `adaptive` it finds at least so many before it stops, if they "
+        more="In a range at most 2^20. With `adaptive` it finds at least so many before it stops, "
+        "if they "
         "are there.",
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     domain: Any = parameter(checked_later, "Which labels can be released.", more="As for `top_k`.")
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     adaptive: bool = parameter(
-        TRUTH, "Find what lies far above with a cheaper test, and so more: C at least.", default=False
+        TRUTH,
+        "Find what lies far above with a cheaper test, and so more: C at least.",
+        default=False,
     )
     measure_share: Number | None = parameter(
         OrNone(SHARE),
         "Share of epsilon for a fresh measurement of what was found.",
-        more="It gives intervals, and is unspent if nothing was found. Without it the gaps alone give "
+        more="It gives intervals, and is unspent if nothing was found. Without it the gaps alone "
+        "give "
         "estimates and lower bounds, at no extra cost.",
         default=None,
     )
@@ -165,7 +183,8 @@ class AboveRequest(Request[AboveItems]):
     # The sparse vector checks its own parameters; those that are not given keep its defaults.
     noise: Literal["exponential", "laplace", "gumbel"] | None = parameter(
         OrNone(one_of("exponential", "laplace", "gumbel")),
-        "Of the answers: exponential or laplace, both pure, with gaps; or gumbel, without, which needs a "
+        "Of the answers: exponential or laplace, both pure, with gaps; or gumbel, without, which "
+        "needs a "
         "measurement. If nothing is said, what the account gets more from.",
         default=None,
     )
@@ -180,7 +199,9 @@ class AboveRequest(Request[AboveItems]):
     correction: Number | Literal["optimal"] | None = parameter(
         checked_later,
         'Public number added to the threshold, or "optimal" for many items of which few lie above.',
-        more="Without one each item below the threshold has its own chance of being found by noise.",
+        more=(
+            "Without one each item below the threshold has its own chance of being found by noise."
+        ),
         default=None,
     )
     correction_run: int | None = parameter(
@@ -195,7 +216,8 @@ class AboveRequest(Request[AboveItems]):
 
     method: Literal["gaps", "histogram"] | None = parameter(
         OrNone(one_of("gaps", "histogram")),
-        "gaps: a sparse vector, which stops after C; histogram: count all with noise, then take all above, "
+        "gaps: a sparse vector, which stops after C; histogram: count all with noise, then take "
+        "all above, "
         "for units with few items. If nothing is said, what has less noise.",
         default=None,
     )
@@ -237,8 +259,8 @@ class AboveRequest(Request[AboveItems]):
             paid = ZCDP(rho=rho)
 
         charged = yield Reservation(
-            # How many items are measured is known only after they are found: a cost is reserved that covers
-            # any number of them.
+            # How many items are measured is known only after they are found: a cost is reserved
+            # that covers any number of them.
             (chosen,) if self.measure_share is None else (chosen, paid),
             self.detail(),
             question.domain,
@@ -265,7 +287,8 @@ class AboveRequest(Request[AboveItems]):
         high: list[float | None] = [None] * found.indices.size
         true_high, estimates = high, found.estimates
         if self.measure_share is not None and found.indices.size:
-            # Chosen by what was released before, at the same cost each time: docs/explanation/refunds.md.
+            # Chosen by what was released before, at the same cost each time:
+            # docs/explanation/refunds.md.
             measured = measure(question, rest, rho, found.indices.size)
             fresh = charged.release(measured, counts.at(found.indices))
             said = estimate_rows(
@@ -278,8 +301,8 @@ class AboveRequest(Request[AboveItems]):
             low, high = said.low.tolist(), said.high.tolist()
             true_low, true_high = said.true_low.tolist(), said.true_high.tolist()
             estimates, each, together = said.estimate, said.confidence, said.together
-            # What a transcript spent is an epsilon of that transcript, and no rho: beside Gaussian noise what
-            # the mechanism costs is said.
+            # What a transcript spent is an epsilon of that transcript, and no rho: beside Gaussian
+            # noise what the mechanism costs is said.
             mechanisms = (chosen, measured)
             spent = compose(spent if rho is None else chosen.cost, fresh.cost)
         rows = tuple(
@@ -311,7 +334,8 @@ class AboveRequest(Request[AboveItems]):
         self, question: CountQuestion, terms: Terms | None, find: Finder, rest: Fraction, most: int
     ) -> tuple[Finder | GumbelSparseVector, Fraction | None]:
         """Return what finds, and the rho of Gaussian noise that measures; None with pure noise."""
-        # What is special about pure noise was asked for by name, or the rows of a range are not listed.
+        # What is special about pure noise was asked for by name, or the rows of a range are not
+        # listed.
         shaped = self.adaptive or any(
             given is not None
             for given in (self.split, self.correction, self.correction_run, self.correction_margin)
@@ -319,7 +343,8 @@ class AboveRequest(Request[AboveItems]):
         alone = self.measure_share is None or shaped or not_listed(question.domain) is not None
         if alone and self.noise == "gumbel":
             raise InvalidParameter(
-                "above.noise must be exponential or laplace without measure_share, with adaptive, split or a "
+                "above.noise must be exponential or laplace without measure_share, with adaptive, "
+                "split or a "
                 "correction, and for the labels of a range; got 'gumbel'."
             )
         if self.measure_share is None:
@@ -348,7 +373,8 @@ class AboveRequest(Request[AboveItems]):
 
     def _share_confidence(self) -> tuple[Number, float]:
         """Return the confidence of each bound that a gap gives, and that of all together."""
-        # At most so many are found, and the chances to be wrong add up: nothing is known of how they depend.
+        # At most so many are found, and the chances to be wrong add up: nothing is known of how
+        # they depend.
         wrong = 1 - to_fraction(CONFIDENCE)
         if self.simultaneous:
             return 1 - wrong / self.positives, CONFIDENCE
@@ -388,8 +414,8 @@ def _gap_lower_bounds(found: Positives, confidence: Number) -> list[float | None
         return [None] * found.indices.size
     # Selective: the bound must hold for what was found. See docs/explanation/after-selection.md.
     bounds = lower_bound(found, confidence=confidence, selective=True).tolist()
-    # No count lies below 0, so 0 is said where the gap bounds nothing. Were nothing said there, what is said
-    # would be bounds of large gaps alone, and wrong far more often than promised.
+    # No count lies below 0, so 0 is said where the gap bounds nothing. Were nothing said there,
+    # what is said would be bounds of large gaps alone, and wrong far more often than promised.
     return [max(0.0, bound) for bound in bounds]
 
 
@@ -421,8 +447,16 @@ def is_above_by_histogram(request: AboveRequest, table: Table, question: CountQu
     most = count_items_of_a_unit(table, question)
     if most is None:
         return False
-    share = 1 - (Fraction(0) if request.measure_share is None else to_fraction(request.measure_share))
-    asked = ("above.measure_noise", request.measure_noise, to_fraction(request.epsilon), table, question)
+    share = 1 - (
+        Fraction(0) if request.measure_share is None else to_fraction(request.measure_share)
+    )
+    asked = (
+        "above.measure_noise",
+        request.measure_noise,
+        to_fraction(request.epsilon),
+        table,
+        question,
+    )
     try:
         terms, rho = find_histogram_terms(*asked), find_histogram_rho(*asked)
     except InvalidParameter:
@@ -466,15 +500,18 @@ def prefer_histogram_above(
     replaced : bool
         Whether neighbors differ by a unit that is replaced.
     rho : Fraction or None
-        Of Gaussian noise on the histogram, over the square of epsilon; None where its noise is pure.
+        Of Gaussian noise on the histogram, over the square of epsilon; None where its noise is
+        pure.
     found : Fraction or None
         Of Gumbel noise that finds them, likewise; None where that noise is pure.
     """
     moves = 2 if replaced else 1
-    # Two draws of noise decide a test: the threshold's and the answer's, with the best split between them.
+    # Two draws of noise decide a test: the threshold's and the answer's, with the best split
+    # between them.
     test = (1 + math.pow(moves * positives, 2 / 3)) ** 3 / float(share) ** 2
     if found is not None:
-        # Two Gumbel draws of one scale: docs/proofs/gumbel-stage.md has the rho of one that is found.
+        # Two Gumbel draws of one scale: docs/proofs/gumbel-stage.md has the rho of one that is
+        # found.
         stage = 0.514 if replaced else 0.228
         test = min(test, math.pi**2 / 3 * stage * positives / float(found))
     # So far all counts move together: in L1, or squared in L2.
@@ -492,11 +529,13 @@ def _check_counting(question: CountQuestion, special: list[str]) -> None:
     """Refuse a histogram with parameters that it cannot have."""
     if special:
         raise InvalidParameter(
-            f"above.{special[0]} must not be given with method 'histogram': it is about a sparse vector."
+            f"above.{special[0]} must not be given with method 'histogram': it is about a sparse "
+            "vector."
         )
     if not_listed(question.domain) is not None:
         raise InvalidParameter(
-            "above.method must be 'gaps' for the labels of a range, all of which a histogram would count; "
+            "above.method must be 'gaps' for the labels of a range, all of which a histogram would "
+            "count; "
             "got 'histogram'."
         )
     check_bounded("above", question)
@@ -523,7 +562,8 @@ def release_above_unlisted(request: AboveRequest, table: Table) -> Steps[AboveIt
     check_account("above", table)
     if given := [*_list_special(request), *(["method"] if request.method == "gaps" else [])]:
         raise InvalidParameter(
-            f"above.{given[0]} must not be given where nobody listed the labels: it is about a list, asked "
+            f"above.{given[0]} must not be given where nobody listed the labels: it is about a "
+            "list, asked "
             "item by item."
         )
     question = find_items(table, request.item, request.domain, request.where)

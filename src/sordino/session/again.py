@@ -1,7 +1,9 @@
-"""What is known of an earlier release, so that the same can be measured once more; nothing of it is private.
+"""What is known of an earlier release, so that the same can be measured once more.
 
-A count, a histogram and a measured top k are asked again as they were. The figures of a clipped column keep
-the clip that was found: it is public, so all of the new budget goes to their totals.
+Nothing of it is private.
+
+A count, a histogram and a measured top k are asked again as they were. The figures of a clipped
+column keep the clip that was found: it is public, so all of the new budget goes to their totals.
 """
 
 from __future__ import annotations
@@ -30,16 +32,24 @@ from sordino.session.numbers import (
     VarianceRequest,
 )
 from sordino.session.request import Request, Reservation, Steps, Table, is_unlisted
-from sordino.session.table_numbers import Groups, TableNumbers, choose_totals_rho, refuse_gaussian_together
+from sordino.session.table_numbers import (
+    Groups,
+    TableNumbers,
+    choose_totals_rho,
+    refuse_gaussian_together,
+)
 from sordino.session.top_k import SelectionRequest
 
 UNKNOWN = (
-    "remeasure.release must be a count, a histogram, a measured top k, a sum, a mean or a variance of this "
-    "session, or the id of one that its ledger has kept, with noise that has not selected, and not within "
+    "remeasure.release must be a count, a histogram, a measured top k, a sum, a mean or a variance "
+    "of this "
+    "session, or the id of one that its ledger has kept, with noise that has not selected, and not "
+    "within "
     "bounds. Ask for the same again."
 )
 UNFIT = (
-    "remeasure.release must have the rows that another look will have, each with the numbers behind it; this "
+    "remeasure.release must have the rows that another look will have, each with the numbers "
+    "behind it; this "
     "one has others. Ask for the same again."
 )
 Counted = CountRequest | CountUnitsRequest | HistogramRequest
@@ -113,7 +123,8 @@ class Known:
         Raises
         ------
         InvalidParameter
-            If they do not fit. Those of a session always do; what a ledger has kept others may have written.
+            If they do not fit. Those of a session always do; what a ledger has kept others may have
+            written.
         """
         names = set(self.rows[0])
         listed = None if domain is None else domain.known
@@ -140,7 +151,9 @@ class Known:
         return (3 if isinstance(figure, ClippedVariance) else 2) - sized, sized
 
 
-def find_known(release: Any, asked: Request[Any] | None, looks: Sequence[Any], base: Base | None) -> Known:
+def find_known(
+    release: Any, asked: Request[Any] | None, looks: Sequence[Any], base: Base | None
+) -> Known:
     """Return what is known of a release of this session.
 
     Parameters
@@ -234,18 +247,26 @@ def _find_clips(first: Any) -> Clips:
         releases = [row.release for row in first.rows]
         if not releases:
             raise InvalidParameter(
-                "remeasure.release must have a group at least; in this one none was found. Ask for the same "
+                "remeasure.release must have a group at least; in this one none was found. Ask for "
+                "the same "
                 "again."
             )
     else:
         labels, releases = None, [first]
     if not all(isinstance(one, ClippedValue | VarianceValue) for one in releases):
         raise InvalidParameter(UNKNOWN)
-    return Clips(figure=releases[0].mechanism, labels=labels, found=tuple(one.found for one in releases))
+    return Clips(
+        figure=releases[0].mechanism, labels=labels, found=tuple(one.found for one in releases)
+    )
 
 
-def measure_totals(request: Column, clips: Clips, noise: MeasureNoise | None, table: Table) -> Steps[Any]:
-    """Add up rows within clips that are public, and release their figures: all of the budget is theirs."""
+def measure_totals(
+    request: Column, clips: Clips, noise: MeasureNoise | None, table: Table
+) -> Steps[Any]:
+    """Add up rows within clips that are public, and release their figures.
+
+    All of the budget is theirs.
+    """
     if noise == "gaussian" and isinstance(clips.figure, ClippedVariance):
         raise InvalidParameter("remeasure.noise must be laplace for a variance; got 'gaussian'.")
     # Nothing is counted in buckets here; a question needs a grid all the same.
@@ -253,7 +274,9 @@ def measure_totals(request: Column, clips: Clips, noise: MeasureNoise | None, ta
     labels = None if question.domain is None else tuple(question.groups)
     epsilon, _ = request.share_of_group(table)
     _check_figure(request, clips.figure, table)
-    pure = ClippedAgain(figure=clips.figure, clips=_order(clips, labels), budget=Pure(epsilon=epsilon))
+    pure = ClippedAgain(
+        figure=clips.figure, clips=_order(clips, labels), budget=Pure(epsilon=epsilon)
+    )
     whole = _build_again(request, table, pure, labels)
     rho = None
     if request.counts_together(table):
@@ -261,7 +284,9 @@ def measure_totals(request: Column, clips: Clips, noise: MeasureNoise | None, ta
     elif not isinstance(request, VarianceRequest):
         rho = choose_totals_rho("remeasure", noise, table, whole, Pure(epsilon=0))
     mechanism = (
-        whole if rho is None else _build_again(request, table, replace(pure, budget=ZCDP(rho=rho)), labels)
+        whole
+        if rho is None
+        else _build_again(request, table, replace(pure, budget=ZCDP(rho=rho)), labels)
     )
 
     charged = yield Reservation((mechanism,), request.detail(), question.domain)
@@ -272,17 +297,22 @@ def measure_totals(request: Column, clips: Clips, noise: MeasureNoise | None, ta
 def _check_figure(request: Column, figure: Clipped, table: Table) -> None:
     """Refuse a figure whose noise was made for other neighbors than those of this session.
 
-    How far totals move follows from these parameters: what somebody else says of them is not believed.
+    How far totals move follows from these parameters: what somebody else says of them is not
+    believed.
     """
     _, adjacency = request.share_of_group(table)
-    needed: dict[str, Any] = {"adjacency": adjacency, "rows_per_unit": request.count_rows_of_part(table)}
+    needed: dict[str, Any] = {
+        "adjacency": adjacency,
+        "rows_per_unit": request.count_rows_of_part(table),
+    }
     if not isinstance(request, SumRequest):
         needed["size_is_public"] = request.has_public_size(table)
     for name, value in needed.items():
         given = getattr(figure, name)
         if given != value:
             raise InvalidParameter(
-                f"remeasure.release must be a release with the neighbors of this session: its {name} is "
+                "remeasure.release must be a release with the neighbors of this session: its "
+                f"{name} is "
                 f"{shown(given)}, and here it is {shown(value)}. Ask for the same again."
             )
 
@@ -294,7 +324,8 @@ def _order(clips: Clips, labels: tuple[str, ...] | None) -> tuple[Clip, ...]:
     of = dict(zip(clips.labels, clips.found, strict=True))
     if set(of) != set(labels):
         raise InvalidParameter(
-            f"remeasure.release must have the groups of its domain, {len(labels)}; it has {len(of)}, such as "
+            f"remeasure.release must have the groups of its domain, {len(labels)}; it has "
+            f"{len(of)}, such as "
             f"{shown(next(iter(of), None))}."
         )
     return tuple(of[label] for label in labels)

@@ -45,12 +45,14 @@ class Pending(Derivable):
         """The release; raises `InvalidParameter` while the batch is open or if it ended by an error."""
         if not self._held:
             raise InvalidParameter(
-                "A release of a batch can be used after its `with` block has ended without an error."
+                "A release of a batch can be used after its `with` block has ended without an "
+                "error."
             )
         return self._held[0]
 
     def __getattr__(self, name: str) -> Any:
-        # Python asks for such names by itself, to copy or to pickle: they are not those of the release.
+        # Python asks for such names by itself, to copy or to pickle: they are not those of the
+        # release.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.result, name)

@@ -2,11 +2,11 @@
 
 No private clip is looked for.
 
-Claim: the sum of clipped records moves between neighbors by what `apart` says, a mean by that over the number
-of records; the mean of a release is that figure, exactly, wherever the figure lies in the declared range.
-Proof: docs/proofs/bounded-figures.md.
-Noise: folded discrete Laplace, from `FoldedMechanism`; one uniform number rounds the figure to its grid.
-Floats: none before the release.
+Claim: the sum of clipped records moves between neighbors by what `apart` says, a mean by that over
+the number of records; the mean of a release is that figure, exactly, wherever the figure lies in
+the declared range. Proof: docs/proofs/bounded-figures.md. Noise: folded discrete Laplace, from
+`FoldedMechanism`; one uniform number rounds the figure to its grid. Floats: none before the
+release.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from sordino.releases import HasInterval, Value, parameters, short_repr
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency, Sensitivity
 
-_BOUNDED_RECORD_BITS = 51  # of the larger end of a record: whole numbers up to there are counted as they are
+_BOUNDED_RECORD_BITS = (
+    51  # of the larger end of a record: whole numbers up to there are counted as they are
+)
 _BOUNDED_SCALE_BITS = 20  # of the scale of the noise, or more
 # Of what one unit moves, or more. Rounding it up to whole steps then costs less than a thousandth.
 _BOUND_BITS = 10
@@ -62,14 +64,14 @@ class BoundedValue(Derivable, HasInterval, ColumnRelease):
     Attributes
     ----------
     value : float
-        The noisy sum or mean of the clipped records, in the unit of the values; on average it is that figure.
-        `estimate` is the same.
+        The noisy sum or mean of the clipped records, in the unit of the values; on average it is
+        that figure. `estimate` is the same.
     standard_error : float
-        The largest standard deviation of a release over the range: the one at the figure would tell where it
-        lies.
+        The largest standard deviation of a release over the range: the one at the figure would tell
+        where it lies.
     interval : tuple of float
-        Covers the figure with a probability of at least 95 %, if it lies in the range; from the exact law of
-        the noise. Its ends are `low` and `high` as well.
+        Covers the figure with a probability of at least 95 %, if it lies in the range; from the
+        exact law of the noise. Its ends are `low` and `high` as well.
     clip : tuple of float
         The public ends that each record was moved into.
     bounds : tuple of float
@@ -125,14 +127,15 @@ class BoundedTotal:
     Parameters
     ----------
     kind : {"sum", "mean"}
-        A mean is over all records, and how many they are is public: each has a number. Should one have none
-        all the same, 0, moved into the clip, keeps its place.
+        A mean is over all records, and how many they are is public: each has a number. Should one
+        have none all the same, 0, moved into the clip, keeps its place.
     epsilon : number
         Budget of the whole release.
     adjacency : {"add-remove", "replace-one"}
         What neighbors are; of a mean "replace-one".
     lower, cap : number
-        Ends that each record is moved into, public. Of a sum `lower` is at most 0 and `cap` above 0.
+        Ends that each record is moved into, public. Of a sum `lower` is at most 0 and `cap` above
+        0.
     bounds : tuple of number
         The declared range of the figure, public.
     rows_per_unit : int
@@ -151,23 +154,28 @@ class BoundedTotal:
         BUDGET(f"{self.kind}.epsilon with bounds", self.epsilon)
         lower, cap = FINITE(f"{self.kind}.lower", self.lower), FINITE(f"{self.kind}.cap", self.cap)
         if cap <= lower:
-            raise InvalidParameter(f"{self.kind}.cap must be above lower, {shown(lower)}; got {shown(cap)}.")
+            raise InvalidParameter(
+                f"{self.kind}.cap must be above lower, {shown(lower)}; got {shown(cap)}."
+            )
         if self.kind == "sum":
             POSITIVE("sum.cap", cap)
             if lower > 0:
                 raise InvalidParameter(
-                    f"sum.lower must be at most 0, because a sum gains nothing from more; got {shown(lower)}."
+                    "sum.lower must be at most 0, because a sum gains nothing from more; got "
+                    f"{shown(lower)}."
                 )
         low, high = (FINITE(f"{self.kind}.bounds", end) for end in self.bounds)
         if high - low < max(abs(low), abs(high)) * _LEAST_RELATIVE_WIDTH:
             raise InvalidParameter(
-                f"{self.kind}.bounds must be apart by 2^-30 of the larger one, at least; got {shown(low)} "
+                f"{self.kind}.bounds must be apart by 2^-30 of the larger one, at least; got "
+                f"{shown(low)} "
                 f"and {shown(high)}."
             )
         if self.kind == "sum" and self.apart > high - low:
             raise InvalidParameter(
                 "sum.bounds must be at least as far apart as one unit can move the sum, "
-                f"{shown(self.apart)}; got {shown(low)} and {shown(high)}. Widen them, or lower the cap or "
+                f"{shown(self.apart)}; got {shown(low)} and {shown(high)}. Widen them, or lower "
+                "the cap or "
                 "max_rows."
             )
         _ = self.records  # what is too fine or too coarse is refused now
@@ -180,11 +188,13 @@ class BoundedTotal:
     def records(self) -> StepRange:
         """Where each record is moved to, and in which steps it is counted."""
         lower, cap = FINITE("lower", self.lower), FINITE("cap", self.cap)
-        # The larger end has fewer than 2^51 steps, so that whole numbers up to there are counted as they are.
+        # The larger end has fewer than 2^51 steps, so that whole numbers up to there are counted as
+        # they are.
         step = _power_of_two_below(max(abs(lower), abs(cap)) / (1 << (_BOUNDED_RECORD_BITS - 1)))
         if not Fraction(1, 1 << 800) <= step <= 1 << 800:
             raise InvalidParameter(
-                f"{self.kind}.cap and lower must lie within 2^800, and not within 2^-700. Change the unit."
+                f"{self.kind}.cap and lower must lie within 2^800, and not within 2^-700. Change "
+                "the unit."
             )
         return StepRange(low=math.floor(lower / step), high=math.floor(cap / step), step=step)
 
@@ -204,8 +214,13 @@ class BoundedTotal:
     @property
     def cost(self) -> Cost:
         """What a release spends: of a mean at most that."""
-        # The number of records is not known before the charge, so a mean reserves the whole epsilon.
-        return self.noise(1).cost if self.kind == "sum" else Pure(epsilon=BUDGET("epsilon", self.epsilon))
+        # The number of records is not known before the charge, so a mean reserves the whole
+        # epsilon.
+        return (
+            self.noise(1).cost
+            if self.kind == "sum"
+            else Pure(epsilon=BUDGET("epsilon", self.epsilon))
+        )
 
     @property
     def exact(self) -> bool:
@@ -221,14 +236,19 @@ class BoundedTotal:
 
     @scrubbed
     def release(self, figure: BoundedFigure, *, entropy: Entropy) -> BoundedValue:
-        """Release the private figure, with fresh noise. It never fails, whatever the number of records is."""
+        """Release the private figure, with fresh noise.
+
+        It never fails, whatever the number of records is.
+        """
         fresh_entropy(entropy, "BoundedTotal.release")
-        # The noise exists for every number of records, 0 counting as 1: nothing is refused after the charge.
+        # The noise exists for every number of records, 0 counting as 1: nothing is refused after
+        # the charge.
         records = 1 if figure.records is None else max(1, figure.records)
         ends, mechanism = self.records, self.noise(records)
         steps = figure.total.steps
         if figure.records is not None:
-            # It was declared that every record has a number. 0 keeps the place of one that has none.
+            # It was declared that every record has a number. 0 keeps the place of one that has
+            # none.
             steps += figure.total.missing * max(ends.low, min(ends.high, 0))
         low, high = mechanism.ends
         # An exact fraction, however large the sum is.

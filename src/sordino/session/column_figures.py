@@ -1,6 +1,7 @@
 """How each figure of a column reads its rows, and what it makes of them.
 
-All of them hand private numbers over in one shape. A question is one of `data`, or stands for made-up rows.
+All of them hand private numbers over in one shape. A question is one of `data`, or stands for
+made-up rows.
 """
 
 from __future__ import annotations
@@ -51,12 +52,18 @@ class ColumnFigures(Protocol):
 
     @property
     def ladder(self) -> SumSteps | None:
-        """Steps in which buckets are added up while they are counted; None where only counts are needed."""
+        """Steps in which buckets are added up while they are counted.
+
+        None where only counts are needed.
+        """
         ...
 
     @property
     def clip(self) -> StepRange | None:
-        """The public ends that rows are moved into; None where ends are searched for, or differ by group."""
+        """The public ends that rows are moved into.
+
+        None where ends are searched for, or differ by group.
+        """
         ...
 
     def read(self, question: NumberQuestion, progress: Progress | None) -> PrivateNumbers:
@@ -160,8 +167,9 @@ class _BoundedFigures:
     def read(self, question: NumberQuestion, progress: Progress | None) -> PrivateNumbers:
         totals = question.totals([self.clip] * max(1, len(question.groups)), progress=progress)
         known, missing = _count_rows(totals)
-        # The number of records decides how much noise there is, which is allowed: no neighbor of a mean has
-        # another one. 0 keeps the place of one that was declared to have a number and has none.
+        # The number of records decides how much noise there is, which is allowed: no neighbor of a
+        # mean has another one. 0 keeps the place of one that was declared to have a number and has
+        # none.
         records = known + missing if self.estimator.kind == "mean" else None
         return PrivateNumbers([BoundedFigure(total, records) for total in totals], known, missing)
 
@@ -189,7 +197,9 @@ class _AgainFigures:
         return [
             self.estimator.release_one(
                 # What a figure adds noise to.
-                _find_moments(total.missing, clip, total) if isinstance(total, SquareTotal) else total.steps,
+                _find_moments(total.missing, clip, total)
+                if isinstance(total, SquareTotal)
+                else total.steps,
                 total.known,
                 total.missing,
                 group=group,

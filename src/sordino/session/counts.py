@@ -44,13 +44,17 @@ if TYPE_CHECKING:
     from sordino.questions import CountQuestion
 
 Bounds = tuple[Fraction, Fraction]
-_BOUNDS_MEAN = "Public range of the figure: it is published within a slightly wider one, without bias."
+_BOUNDS_MEAN = (
+    "Public range of the figure: it is published within a slightly wider one, without bias."
+)
 _BOUNDS_MORE = (
-    "Two numbers (low, high). The range of the release is `output_range`. It is unbiased wherever the figure "
+    "Two numbers (low, high). The range of the release is `output_range`. It is unbiased wherever "
+    "the figure "
     "lies in the declared range; one beyond is moved to its nearer end by rule (`FoldedMechanism`)."
 )
 _NOISE_MORE = (
-    "On an account with a delta, and on a zCDP account, Gaussian noise costs as much as Laplace noise of "
+    "On an account with a delta, and on a zCDP account, Gaussian noise costs as much as Laplace "
+    "noise of "
     "this epsilon is worth there; it is taken where its interval is shorter."
 )
 
@@ -59,8 +63,8 @@ _NOISE_MORE = (
 class HistogramRequest(Request[Histogram]):
     """Release the count of distinct units of every item of a public domain.
 
-    One unit can touch every item of the domain, so the noise grows with its size, unless the unit is a row or
-    `max_rows` bounds how many items a unit counts for.
+    One unit can touch every item of the domain, so the noise grows with its size, unless the unit
+    is a row or `max_rows` bounds how many items a unit counts for.
 
     Returns
     -------
@@ -69,7 +73,8 @@ class HistogramRequest(Request[Histogram]):
 
     Raises
     ------
-    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict,
+    DataSourceError
         As for `top_k`.
 
     Examples
@@ -115,8 +120,8 @@ class HistogramRequest(Request[Histogram]):
                 f"histogram.domain must have at most {LISTED} items, all of which it measures; got "
                 f"{unlisted}."
             )
-        # Bounds that are too close for a single count are refused here, before the charge, also where the
-        # size is not known yet.
+        # Bounds that are too close for a single count are refused here, before the charge, also
+        # where the size is not known yet.
         noise = _CountNoise(self, table, question, size)
         planned = None if size is None else noise.build(size)
 
@@ -128,7 +133,8 @@ class HistogramRequest(Request[Histogram]):
         )
         counts = charged.read(question)
         values = counts.at(np.arange(len(counts.labels)))
-        # A domain that was assumed public has a size only now; the noise grows with it, the cost does not.
+        # A domain that was assumed public has a size only now; the noise grows with it, the cost
+        # does not.
         mechanism = planned or noise.build(values.size or 1)
         if not values.size:
             return Histogram(
@@ -149,7 +155,9 @@ class HistogramRequest(Request[Histogram]):
         )
 
 
-def _build_histogram(fresh: Values, labels: Sequence[str], *, simultaneous: bool, capped: bool) -> Histogram:
+def _build_histogram(
+    fresh: Values, labels: Sequence[str], *, simultaneous: bool, capped: bool
+) -> Histogram:
     """Return the histogram of a measurement, a row for each label."""
     each, together = share_confidence(CONFIDENCE, fresh.values.size, simultaneous=simultaneous)
     # Not cut at 0, as the counts are not: so they can be added up without bias.
@@ -192,7 +200,8 @@ def _release_unlisted(request: HistogramRequest, table: Table) -> Steps[Histogra
     check_account("histogram", table)
     if request.bounds is not None:
         raise InvalidParameter(
-            "histogram.bounds must not be given where nobody listed the labels: a count within bounds could "
+            "histogram.bounds must not be given where nobody listed the labels: a count within "
+            "bounds could "
             "not be compared with a threshold."
         )
     question = find_items(table, request.item, request.domain, request.where)
@@ -239,7 +248,9 @@ class _NumberRequest(Request[Count]):
         # A question without items has a single count.
         fresh = charged.release(mechanism, int(counts.values[0]))
         # A unit counts once, however many rows it has; only of its rows some may be left out.
-        return _build_count(fresh, capped=self.counted == "rows" and table.unit.max_rows is not None)
+        return _build_count(
+            fresh, capped=self.counted == "rows" and table.unit.max_rows is not None
+        )
 
 
 def _build_count(fresh: Value, *, capped: bool) -> Count:
@@ -328,7 +339,9 @@ class CountUnitsRequest(_NumberRequest):
 
 @final
 class _CountNoise:
-    """What releases counts: within the declared range if there is one, else with pure or Gaussian noise.
+    """What releases counts.
+
+    Within the declared range if there is one, else with pure or Gaussian noise.
 
     Parameters
     ----------
@@ -353,8 +366,8 @@ class _CountNoise:
         self._epsilon = to_fraction(request.epsilon)
         self._rho: Fraction | None = None
         self.most: Cost = Pure(epsilon=self._epsilon)
-        # Where the number is not known yet, a single count decides: if Gaussian noise is smaller on it than
-        # pure noise of the same price, it is so on several counts even more.
+        # Where the number is not known yet, a single count decides: if Gaussian noise is smaller on
+        # it than pure noise of the same price, it is so on several counts even more.
         pure = self._build_pure(size or 1)
         if isinstance(pure, LaplaceMechanism):
             if size is not None:
@@ -400,10 +413,13 @@ class _CountNoise:
         bound = POSITIVE("bound", sensitivity.bound)
         if bound > (high - low) * (sensitivity.size or 1):
             raise InvalidParameter(
-                f"{request.name}.bounds must be at least as far apart as one unit can move a count, "
+                f"{request.name}.bounds must be at least as far apart as one unit can move a "
+                "count, "
                 f"{shown(bound)}; got {shown(low)} and {shown(high)}."
             )
-        return FoldedMechanism(lower=low, upper=high, epsilon=self._epsilon, sensitivity=sensitivity)
+        return FoldedMechanism(
+            lower=low, upper=high, epsilon=self._epsilon, sensitivity=sensitivity
+        )
 
 
 def _output_range_of(mechanism: Any) -> tuple[float, float] | None:

@@ -43,7 +43,9 @@ from sordino.sources.open import share_readings
 @final
 @dataclass(frozen=True)
 class Started(Generic[R]):
-    """A release up to its charge: its parameters and the schema are looked at, and nothing is charged.
+    """A release up to its charge.
+
+    Its parameters and the schema are looked at, and nothing is charged.
 
     Attributes
     ----------
@@ -135,11 +137,13 @@ class ReleaseExecutor:
 
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
-        # Releases of one batch choose the same rows of a unit, so that these are chosen once. For each salt
-        # every one of them is private, and so all of them together are (docs/proofs/numbers.md).
+        # Releases of one batch choose the same rows of a unit, so that these are chosen once. For
+        # each salt every one of them is private, and so all of them together are
+        # (docs/proofs/numbers.md).
         if self._salt is not None:
             return self._salt
-        # A copy of this memory that was made before must not know the secret: docs/decisions/0002-entropy.md.
+        # A copy of this memory that was made before must not know the secret:
+        # docs/decisions/0002-entropy.md.
         renew(self.entropy)
         return self.entropy.words(4).tobytes()
 
@@ -197,7 +201,8 @@ class ReleaseExecutor:
         made = release.result if isinstance(release, Pending) else release
         if isinstance(made, Reported | Values):
             raise InvalidParameter(
-                "Session.keep does not take what randomize released: it is as long as the table. Write it to "
+                "Session.keep does not take what randomize released: it is as long as the table. "
+                "Write it to "
                 "a file."
             )
         payer = self.payments.payer_of(made)
@@ -212,7 +217,10 @@ class ReleaseExecutor:
             payer.keep(plain)
 
     def _describe_kept(self, release: Any) -> Record:
-        """Return what a release says of itself; of a mechanism alone only the session knows the unit."""
+        """Return what a release says of itself.
+
+        Of a mechanism alone only the session knows the unit.
+        """
         unit = self.unit
         if release.population is not None:
             record = describe(release)
@@ -249,14 +257,16 @@ class ReleaseExecutor:
 
         if self.ledger is None:
             raise InvalidParameter(
-                "remeasure.release must be a release of this session: without a ledger none is kept. Give "
+                "remeasure.release must be a release of this session: without a ledger none is "
+                "kept. Give "
                 "Session a ledger, or the release itself."
             )
         record = self.ledger.read_release(key, part=part)
         # What was kept would be believed: so all of the history is looked at first.
         if not self.ledger.verify().sound:
             raise LedgerError(
-                f"The history of account {self.ledger.account!r} does not hold, so what it has kept is not "
+                f"The history of account {self.ledger.account!r} does not hold, so what it has "
+                "kept is not "
                 "believed; `sordino ledger verify` says where. Nothing was read or charged."
             )
         return read_again(record, self.source, self.unit, self.form, key)
@@ -264,8 +274,8 @@ class ReleaseExecutor:
     def _finish(self, started: Started[R], payer: Payer, receipt: Receipt) -> R:
         """Let a release that is charged read and release.
 
-        The text of an error that is neither ours nor the caller's may hold what was read. A constant one is
-        raised instead.
+        The text of an error that is neither ours nor the caller's may hold what was read. A
+        constant one is raised instead.
 
         Raises
         ------
@@ -284,8 +294,8 @@ class ReleaseExecutor:
             result.take_population(self._find_population(result, started))
             return result
         except Exception as error:
-            # Private rows never raise, and what went wrong with them is said to nobody. A parameter that is
-            # refused only now was made by what was found.
+            # Private rows never raise, and what went wrong with them is said to nobody. A parameter
+            # that is refused only now was made by what was found.
             ours = isinstance(error, SordinoError) and not isinstance(error, InvalidParameter)
             if ours or charged.is_callers(error):
                 raise
@@ -342,15 +352,24 @@ class ReleaseExecutor:
             "reading": self.reading,
         }
 
-    def _describe(self, asked: Sequence[Started[Any]]) -> tuple[tuple[Any, ...], str, dict[str, Any]]:
-        """Return what a charge is made of: what may be spent, its label, and what the ledger keeps."""
+    def _describe(
+        self, asked: Sequence[Started[Any]]
+    ) -> tuple[tuple[Any, ...], str, dict[str, Any]]:
+        """Return what a charge is made of.
+
+        What may be spent, its label, and what the ledger keeps.
+        """
         details = [self._detail(started.reservation) for started in asked]
         names = [started.name for started in asked]
         detail = (
             # One release keeps its own detail, a batch that of each with its name.
             details[0]
             if len(asked) == 1
-            else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
+            else {
+                "batch": [
+                    {"release": name, **detail} for name, detail in zip(names, details, strict=True)
+                ]
+            }
         )
         return _list_parts(asked), " + ".join(names), detail
 
@@ -371,7 +390,9 @@ def _list_parts(started: Iterable[Started[Any]]) -> tuple[Any, ...]:
 def add_costs(started: Iterable[Started[Any]]) -> Cost:
     """Return what releases may spend together; their list is fixed."""
     # Mechanisms are reserved, or a cost where the mechanism is known only after the charge.
-    return compose(*(part if isinstance(part, Cost) else part.cost for part in _list_parts(started)))
+    return compose(
+        *(part if isinstance(part, Cost) else part.cost for part in _list_parts(started))
+    )
 
 
 @final
@@ -410,7 +431,7 @@ def _drop_none(public: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in public.items() if value is not None}
 
 
-# ---- batch -------------------------------------------------------------------------------------------------
+# ---- batch ---------------------------------------------------------------------------------------
 
 
 @final
@@ -420,7 +441,8 @@ class Batch:
     Attributes
     ----------
     cost : Cost
-        What all of it costs together. Its list is fixed, so the tight views hold: `batch.cost.epsilon(1e-6)`.
+        What all of it costs together. Its list is fixed, so the tight views hold:
+        `batch.cost.epsilon(1e-6)`.
     """
 
     __slots__ = ("asked", "executor")

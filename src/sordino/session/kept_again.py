@@ -1,8 +1,9 @@
 """What a kept release says beside its record, so that another process can measure the same again.
 
-It is in no format that is printed: numbers as exact texts, the request, the clips and the laws of the noise.
-All of it was released, or is public. Others may have written it, so everything is checked before it is used,
-and nothing in it decides what a look costs, or how far answers move: the session says that.
+It is in no format that is printed: numbers as exact texts, the request, the clips and the laws of
+the noise. All of it was released, or is public. Others may have written it, so everything is
+checked before it is used, and nothing in it decides what a look costs, or how far answers move: the
+session says that.
 """
 
 from __future__ import annotations
@@ -31,28 +32,35 @@ from sordino.session.releases import RELEASES
 from sordino.sources import CsvFormat, Source
 
 FORM = 1
-"""The number of the form of what is said here; one of a higher number is refused, not guessed at."""
+"""The number of the form of what is said here; one of a higher number is refused, not guessed
+at."""
 _FIGURES: dict[str, Any] = {one.__name__: one for one in (ClippedSum, ClippedMean, ClippedVariance)}
 _LAWS: dict[str, Any] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
 _FRACTION = re.compile(r"-?[0-9]{1,700}(/[0-9]{1,700})?", re.ASCII)
-# Noise of other laws is released by nothing here; beyond these numbers floats have no digits for it.
+# Noise of other laws is released by nothing here; beyond these numbers floats have no digits for
+# it.
 _LEAST_RATE, _LEAST_STEP = Fraction(1, 1 << 90), Fraction(1, 1 << 900)
 _OF_FIGURE = ("cap", "lower", "growth", "unit")
 NOT_KEPT = (
-    "remeasure.release must be the id of a release that was kept with what measures it again: a count, a "
-    "histogram, a measured top k, a sum, a mean or a variance, kept by this version or a later one. Ask for "
+    "remeasure.release must be the id of a release that was kept with what measures it again: a "
+    "count, a "
+    "histogram, a measured top k, a sum, a mean or a variance, kept by this version or a later "
+    "one. Ask for "
     "the same again."
 )
 _UNREADABLE = (
-    "What the ledger has kept to measure this release again is nothing that sordino has written. `sordino "
+    "What the ledger has kept to measure this release again is nothing that sordino has written. "
+    "`sordino "
     "ledger verify` tells whether it was changed. Nothing was read or charged."
 )
 
 
-# ---- writing -----------------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 
 
-def add_again(record: Record, known: Known, source: Source, unit: PrivacyUnit, form: CsvFormat) -> Record:
+def add_again(
+    record: Record, known: Known, source: Source, unit: PrivacyUnit, form: CsvFormat
+) -> Record:
     """Return the record with what measures its release again.
 
     Where labels stand for numbers that a function of the caller's names, it stays as it is.
@@ -101,7 +109,11 @@ def _write_clips(clips: Clips | None, names: list[Any]) -> dict[str, Any] | None
         name: str(exact(value)) if isinstance(value, float | Fraction | Decimal) else value
         for name, value in parameters(clips.figure).items()
     }
-    found = {0: clips.found[0]} if clips.labels is None else dict(zip(clips.labels, clips.found, strict=True))
+    found = (
+        {0: clips.found[0]}
+        if clips.labels is None
+        else dict(zip(clips.labels, clips.found, strict=True))
+    )
     return {
         "figure": type(clips.figure).__name__,
         "parameters": said,
@@ -140,16 +152,19 @@ def _write_total(total: Cost | None) -> dict[str, str] | None:
     return None
 
 
-# ---- reading -----------------------------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------------------
 
 
-def read_again(record: Record, source: Source, unit: PrivacyUnit, form: CsvFormat, charge: str) -> Known:
+def read_again(
+    record: Record, source: Source, unit: PrivacyUnit, form: CsvFormat, charge: str
+) -> Known:
     """Return what is known of a kept release, for a session about the same.
 
     Raises
     ------
     InvalidParameter
-        If it was kept without, or the session differs in its unit, its types or how its texts are written.
+        If it was kept without, or the session differs in its unit, its types or how its texts are
+        written.
     LedgerError
         If somebody else has written it.
     """
@@ -158,13 +173,17 @@ def read_again(record: Record, source: Source, unit: PrivacyUnit, form: CsvForma
     if own != unit:
         raise InvalidParameter(
             "remeasure.release must be a release with the unit of this session; it has "
-            f"{own.identity}, {own.adjacency}, max_rows {own.max_rows}, and the session {unit.identity}, "
+            f"{own.identity}, {own.adjacency}, max_rows {own.max_rows}, and the session "
+            f"{unit.identity}, "
             f"{unit.adjacency}, max_rows {unit.max_rows}."
         )
     base, labels = _guarded(lambda: _read_base(said))
-    if said["types"] != _list_types(source, base.request, unit) or said["text"] != _write_form(form):
+    if said["types"] != _list_types(source, base.request, unit) or said["text"] != _write_form(
+        form
+    ):
         raise InvalidParameter(
-            "remeasure.release must be a release of columns with the types that they have now, in files that "
+            "remeasure.release must be a release of columns with the types that they have now, in "
+            "files that "
             "are written as they were (CsvFormat); they differ. Ask for the same again."
         )
     rows = _guarded(lambda: [_read_look(look, labels) for look in said["looks"]])
@@ -184,12 +203,20 @@ def check_again(record: Record) -> dict[str, Any]:
     form = said.get("form")
     if isinstance(form, int) and form > FORM:
         raise LedgerError(
-            f"The release is kept to be measured again in form {form}, and this version of sordino knows "
+            f"The release is kept to be measured again in form {form}, and this version of sordino "
+            "knows "
             f"forms up to {FORM}; use a newer sordino."
         )
-    if form != FORM or not {"unit", "text", "types", "request", "labels", "clips", "looks", "total"} <= set(
-        said
-    ):
+    if form != FORM or not {
+        "unit",
+        "text",
+        "types",
+        "request",
+        "labels",
+        "clips",
+        "looks",
+        "total",
+    } <= set(said):
         _refuse_kept()
     return said
 
@@ -223,7 +250,9 @@ def _guarded(read: Callable[[], Any]) -> Any:
 
 
 def _read_form(said: Mapping[str, Any]) -> CsvFormat:
-    tuples: dict[str, Any] = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+    tuples: dict[str, Any] = {
+        name: tuple(value) for name, value in said.items() if isinstance(value, list)
+    }
     return CsvFormat(**{**said, **tuples})
 
 
@@ -274,7 +303,9 @@ def _read_clips(said: Any, labels: list[str] | None) -> tuple[Clips | None, dict
         found.append(figure.search.clip(tuple(tests), simulated=False))
     if len(found) != (1 if labels is None else len(labels)):
         _refuse_kept()
-    clips = Clips(figure=figure, labels=None if labels is None else tuple(labels), found=tuple(found))
+    clips = Clips(
+        figure=figure, labels=None if labels is None else tuple(labels), found=tuple(found)
+    )
     return clips, {name: given[name] for name in _OF_FIGURE}
 
 
@@ -312,7 +343,10 @@ def _read_noise_law(
 
 
 def _read_kept_number(text: Any) -> Fraction:
-    """Return a number that is written as a fraction: short enough that it cannot fill the memory."""
+    """Return a number that is written as a fraction.
+
+    Short enough that it cannot fill the memory.
+    """
     return Fraction(text) if isinstance(text, str) and _FRACTION.fullmatch(text) else _refuse_kept()
 
 

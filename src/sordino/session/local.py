@@ -1,7 +1,7 @@
 """Local privacy: one report for every record, each with its own noise, in blocks and charged as a whole.
 
-Claim: replacing the numbers of one unit, M of whose records count, changes the law of M reports by a factor
-of at most e^epsilon each, and nothing else. Proof: docs/proofs/reports.md.
+Claim: replacing the numbers of one unit, M of whose records count, changes the law of M reports by
+a factor of at most e^epsilon each, and nothing else. Proof: docs/proofs/reports.md.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class LocalReports:
     @property
     def cost(self) -> Pure:
         """What all reports together cost one unit."""
-        # At most that many reports can change, each by a factor of e^epsilon: docs/proofs/reports.md.
+        # At most that many reports can change, each by a factor of e^epsilon:
+        # docs/proofs/reports.md.
         return Pure(epsilon=self.rows_per_unit * Fraction(self.mechanism.cost.pure()))
 
     @property
@@ -108,10 +109,12 @@ class LocalReports:
         for block in _regroup_blocks(blocks):
             count += block.size
             reports = self._reports(block, entropy)
-            # `write` or a signal handler may have forked: a record has one report, and not one in each.
+            # `write` or a signal handler may have forked: a record has one report, and not one in
+            # each.
             if not home.is_here():
                 raise StreamClosed(
-                    "This process was forked in the middle of a release, which belongs to the other one. "
+                    "This process was forked in the middle of a release, which belongs to the "
+                    "other one. "
                     "Nothing more is reported here."
                 )
             use(reports)
@@ -137,8 +140,8 @@ class LocalReports:
 def _regroup_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the same records in blocks of one size.
 
-    With seeded noise a report depends on its record and on how many records come before it, not on the blocks
-    in which they were read.
+    With seeded noise a report depends on its record and on how many records come before it, not on
+    the blocks in which they were read.
     """
     held: list[Block] = []
     missing = TOGETHER
@@ -155,7 +158,13 @@ def _regroup_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def build_reports(
-    unit: PrivacyUnit, *, lower: Number, upper: Number, epsilon: Number, activation: Any, tuned_for: Any
+    unit: PrivacyUnit,
+    *,
+    lower: Number,
+    upper: Number,
+    epsilon: Number,
+    activation: Any,
+    tuned_for: Any,
 ) -> LocalReports:
     """Return what reports the records of these units."""
     shape: dict[str, Any] = {"activation": activation, "tuned_for": tuned_for}
@@ -168,10 +177,11 @@ def build_reports(
 class RandomizeRequest(Request[Values | Reported]):
     """Release one report for every record of a column, each with noise of its own: local privacy.
 
-    The number of records and their order are public, and with a unit column which of them are of one unit;
-    the unit's adjacency must be "replace-one". No record is dropped. One without a number counts as the
-    middle of the range, and so do those of a unit after its first `max_rows`, and those without a unit.
-    Numbers beyond the range count as its nearer end. `mean_of_reports` averages reports.
+    The number of records and their order are public, and with a unit column which of them are of
+    one unit; the unit's adjacency must be "replace-one". No record is dropped. One without a number
+    counts as the middle of the range, and so do those of a unit after its first `max_rows`, and
+    those without a unit. Numbers beyond the range count as its nearer end. `mean_of_reports`
+    averages reports.
 
     Returns
     -------
@@ -197,7 +207,9 @@ class RandomizeRequest(Request[Values | Reported]):
     """
 
     name: ClassVar[str] = "randomize"
-    not_in_studies: ClassVar[str] = "is as long as the table and cannot be kept: use `sordino randomize`"
+    not_in_studies: ClassVar[str] = (
+        "is as long as the table and cannot be kept: use `sordino randomize`"
+    )
 
     # `CompositeMechanism` checks these, as it does for everybody.
     column: str = parameter(
@@ -219,7 +231,9 @@ class RandomizeRequest(Request[Values | Reported]):
         more='As for `CompositeMechanism`; "mixture" has the least variance at the worst value.',
         default="mixture",
     )
-    tuned_for: str | Number = parameter(checked_later, "What the noise is best for.", default="worst")
+    tuned_for: str | Number = parameter(
+        checked_later, "What the noise is best for.", default="worst"
+    )
     write: Write | None = parameter(
         checked_later,
         "Handed the reports of each block, which are not kept then.",

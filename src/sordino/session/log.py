@@ -1,4 +1,7 @@
-"""What a session remembers of its releases: which request made each, and which charge has paid for it."""
+"""What a session remembers of its releases.
+
+Which request made each, and which charge has paid for it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from sordino.releases import Release
 from sordino.session.request import Payer, Request
 
 _NOT_OURS = (
-    "Session.keep takes a release that this session has made and charged to its ledger, not one of another "
+    "Session.keep takes a release that this session has made and charged to its ledger, not one of "
+    "another "
     "session, of a stream, of a mechanism alone, or of a session without a ledger."
 )
 
@@ -29,7 +33,8 @@ class RequestLog:
         """Remember what made a release; what repeats another one has the request of that one."""
         if not isinstance(release, Release):
             return
-        # A release of a batch is held by what stands for it. What comes from a ledger was asked elsewhere.
+        # A release of a batch is held by what stands for it. What comes from a ledger was asked
+        # elsewhere.
         before = getattr(request, "release", None)
         first = None if before is None else self.find(getattr(before, "result", before))
         self._known[release] = first or request
@@ -43,8 +48,8 @@ class RequestLog:
 class ChargeRegistry:
     """Which charge paid for a release, as long as somebody holds the release.
 
-    Only the process that made a charge can keep something with it. So the charge is remembered here, by the
-    receipt that its releases share, and forgotten with the last of them.
+    Only the process that made a charge can keep something with it. So the charge is remembered
+    here, by the receipt that its releases share, and forgotten with the last of them.
     """
 
     __slots__ = ("_payers",)

@@ -1,7 +1,9 @@
-"""What one look says: the released numbers behind each of its rows, each an answer plus noise of a known law.
+"""What one look says.
 
-A sum and a count are one number. A mean over a private number of records is two, a variance two or three: the
-totals that met the noise.
+The released numbers behind each of its rows, each an answer plus noise of a known law.
+
+A sum and a count are one number. A mean over a private number of records is two, a variance two or
+three: the totals that met the noise.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ class KeptNumber:
     number : int
         Which of the numbers behind the figure it is, from 0.
     measured : float
-        What was released: an answer plus noise. Of a mean over records whose number is public it is divided
-        by that number.
+        What was released: an answer plus noise. Of a mean over records whose number is public it is
+        divided by that number.
     standard_error : float
         Standard deviation of that noise.
     """
@@ -112,7 +114,8 @@ class KeptLook(Tabular):
 
     def list_terms(self, origin: Origin) -> dict[Any, Term]:
         """Return the figures that are one number each, for figures that are made of them."""
-        # Whoever asks names the release, which is one origin. In it each row is a number of its own.
+        # Whoever asks names the release, which is one origin. In it each row is a number of its
+        # own.
         return {
             name: replace(row.terms[0], origin=origin, row=name)
             for name, row in self.known.items()
@@ -230,7 +233,8 @@ class Joined:
         Parameters
         ----------
         figure : pair of ClippedAgain and int, or None
-            What has measured again, and which of its groups this is; None where each total is a figure.
+            What has measured again, and which of its groups this is; None where each total is a
+            figure.
         """
         sums, last = self.sums, self.rows[-1]
         if figure is None:
@@ -241,7 +245,9 @@ class Joined:
         alone = math.sqrt(last.terms[0].law.variance) * float(last.terms[0].step)
         share = self.deviation / alone if alone else 1.0
         totals = [one.value * each for one in sums]
-        found: tuple[float | Fraction, float] = again.combine(totals, last.records, share, group=group)
+        found: tuple[float | Fraction, float] = again.combine(
+            totals, last.records, share, group=group
+        )
         return found
 
     def bound(self, figure: Any, wrong: Fraction) -> tuple[float, float]:
@@ -267,8 +273,8 @@ class Joined:
 def find_true_ends(kind: str, release: Any, *, capped: bool) -> tuple[float, float]:
     """Return the ends for the figure of the records themselves, of a sum, a mean or a variance.
 
-    With `capped` a unit counts for some of its rows only. They make no sum smaller where no number lies below
-    0; of anything else nothing is known then.
+    With `capped` a unit counts for some of its rows only. They make no sum smaller where no number
+    lies below 0; of anything else nothing is known then.
     """
     low, high = release.true_interval()
     return (low, high) if not capped else (low if kind == "sum" else -math.inf, math.inf)

@@ -1,11 +1,11 @@
 """Which noise a release of a session gets: pure, or one with a smaller error for the same price.
 
-`epsilon` says what is paid: as much as pure noise of that epsilon costs on the account. On an account with a
-delta, discrete Gaussian noise of that price may be smaller, and Gumbel noise selects better. It is chosen
-where that is so.
+`epsilon` says what is paid: as much as pure noise of that epsilon costs on the account. On an
+account with a delta, discrete Gaussian noise of that price may be smaller, and Gumbel noise selects
+better. It is chosen where that is so.
 
-The rule knows the numbers of the account and the parameters of the release, all public, and never a row.
-Proof: docs/proofs/noise-choice.md.
+The rule knows the numbers of the account and the parameters of the release, all public, and never a
+row. Proof: docs/proofs/noise-choice.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from sordino.sensitivity import Sensitivity
 
 Additive = LaplaceMechanism | GaussianMechanism
 MeasureNoise = Literal["laplace", "gaussian"]
-NOISE_MEANS = "Pure (laplace) or not (gaussian); if nothing is said, what the account gets more from."
+NOISE_MEANS = (
+    "Pure (laplace) or not (gaussian); if nothing is said, what the account gets more from."
+)
 # Digits that a matched rho or budget keeps.
 _DIGITS = 6
 # Beyond these a price is no float, or nothing.
@@ -45,7 +47,8 @@ class Terms:
     price : Price
         How the account counts costs.
     open : bool
-        Whether the account takes on no more epsilons once it does: then it is for shorter intervals alone.
+        Whether the account takes on no more epsilons once it does: then it is for shorter intervals
+        alone.
     """
 
     price: Price
@@ -60,14 +63,20 @@ class Terms:
         return worth if beside is None else max(Fraction(0), worth - self.price.find(beside))
 
     def find_rho(self, paid: Cost) -> Fraction | None:
-        """Return the rho that other noise may have in place of a pure cost; None where there is none."""
+        """Return the rho that other noise may have in place of a pure cost.
+
+        None where there is none.
+        """
         try:
             return match_rho(self.price, self.find_worth(paid))
         except InvalidParameter:
             return None
 
     def keeps(self, paid: Cost) -> bool:
-        """Tell whether pure noise may stay: where it costs no more than noise of another kind would."""
+        """Tell whether pure noise may stay.
+
+        Where it costs no more than noise of another kind would.
+        """
         return self.open or self.price.find(paid) <= self.price.find_worth(paid)
 
 
@@ -93,8 +102,10 @@ def find_terms(name: str, price: Price | None, whole: Cost, *, forced: bool) -> 
     if forced:
         if price is not None and price.is_pure:
             raise InvalidParameter(
-                f"{name} must be noise with a pure epsilon, because the account adds up pure epsilons; an "
-                "account with a delta takes Gaussian and Gumbel noise as well (sordino ledger create "
+                f"{name} must be noise with a pure epsilon, because the account adds up pure "
+                "epsilons; an "
+                "account with a delta takes Gaussian and Gumbel noise as well (sordino ledger "
+                "create "
                 "--epsilon E --delta D)."
             )
         return Terms(price or RHO)
@@ -104,7 +115,7 @@ def find_terms(name: str, price: Price | None, whole: Cost, *, forced: bool) -> 
     return None if stance == "pure" else Terms(price, open=stance == "open")
 
 
-# ---- measurements ------------------------------------------------------------------------------------------
+# ---- measurements --------------------------------------------------------------------------------
 
 
 def match_rho(price: Price, worth: Fraction) -> Fraction:
@@ -165,7 +176,9 @@ def choose_rho(
     return rho if shorter or not terms.keeps(paid) else None
 
 
-def measure(question: CountQuestion, epsilon: Fraction, rho: Fraction | None, size: int) -> Additive:
+def measure(
+    question: CountQuestion, epsilon: Fraction, rho: Fraction | None, size: int
+) -> Additive:
     """Return what measures so many counts of a question: with pure noise, or Gaussian noise of a rho."""
     if rho is None:
         return LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(size))
@@ -173,12 +186,18 @@ def measure(question: CountQuestion, epsilon: Fraction, rho: Fraction | None, si
 
 
 def shorten_down(number: Fraction) -> Fraction:
-    """Return a decimal of a few digits at or just below a positive number; refuse a price of nothing."""
+    """Return a decimal of a few digits at or just below a positive number.
+
+    Refuse a price of nothing.
+    """
     if not _LEAST <= number <= 1 / _LEAST:
         raise InvalidParameter(
-            "epsilon must be worth something on the account, for noise of another kind than pure noise: "
-            "more than 1e-300 and less than 1e300 of what it adds up. Change epsilon, or ask for pure noise."
+            "epsilon must be worth something on the account, for noise of another kind than pure "
+            "noise: "
+            "more than 1e-300 and less than 1e300 of what it adds up. Change epsilon, or ask for "
+            "pure noise."
         )
-    # Short numbers keep the fractions of costs and rates short; what is lost is a millionth of the price.
+    # Short numbers keep the fractions of costs and rates short; what is lost is a millionth of the
+    # price.
     scale = Fraction(10) ** (_DIGITS - math.floor(math.log10(number)))
     return math.floor(number * scale) / scale

@@ -1,9 +1,11 @@
-"""A noisy histogram: all items are counted with noise, and what is best, or large enough, is released.
+"""A noisy histogram.
 
-One thread for `top_k`, `above` and, of labels that nobody listed, `histogram`; each makes its own rows of it.
-The guarantee is that of `HistogramTopK` (docs/proofs/histogram-top-k.md), or of `UnlistedHistogram` where
-nobody listed the labels (docs/proofs/unlisted.md). The noise that counts has selected as well: intervals are
-those of rows that selected themselves.
+All items are counted with noise, and what is best, or large enough, is released.
+
+One thread for `top_k`, `above` and, of labels that nobody listed, `histogram`; each makes its own
+rows of it. The guarantee is that of `HistogramTopK` (docs/proofs/histogram-top-k.md), or of
+`UnlistedHistogram` where nobody listed the labels (docs/proofs/unlisted.md). The noise that counts
+has selected as well: intervals are those of rows that selected themselves.
 """
 
 from __future__ import annotations
@@ -67,12 +69,13 @@ def check_bounded(name: str, question: CountQuestion) -> None:
     """Refuse a histogram that was asked for where nothing bounds how far all counts move together."""
     if question.sensitivity.l1 is None and size_of(question.domain) is None:
         raise InvalidParameter(
-            f"{name}.method must be 'gaps' where neither the size of the domain is known nor how many items "
+            f"{name}.method must be 'gaps' where neither the size of the domain is known nor how "
+            "many items "
             "a unit counts for; got 'histogram'. Give max_rows, or list the labels."
         )
 
 
-# ---- the mechanism -----------------------------------------------------------------------------------------
+# ---- the mechanism -------------------------------------------------------------------------------
 
 
 def find_histogram_terms(
@@ -108,7 +111,10 @@ def find_histogram_terms(
 def find_histogram_rho(
     name: str, noise: MeasureNoise | None, epsilon: Fraction, table: Table, question: CountQuestion
 ) -> Fraction | None:
-    """Return the rho of Gaussian noise on all counts, parameters as above; None where noise stays pure."""
+    """Return the rho of Gaussian noise on all counts, parameters as above.
+
+    None where noise stays pure.
+    """
     size = _size_for_noise(question)
     pure = measure(question, epsilon, None, size)
     return choose_rho(
@@ -128,7 +134,12 @@ def _size_for_noise(question: CountQuestion) -> int:
 
 
 def build_listed(
-    question: CountQuestion, epsilon: Fraction, rho: Fraction | None, *, k: int, threshold: Number | None
+    question: CountQuestion,
+    epsilon: Fraction,
+    rho: Fraction | None,
+    *,
+    k: int,
+    threshold: Number | None,
 ) -> HistogramTopK:
     """Return what counts the labels of a domain with noise, pure or of a rho."""
     return HistogramTopK(
@@ -142,7 +153,11 @@ def build_listed(
 
 
 def build_unlisted(
-    question: CountQuestion, epsilon: Fraction, rho: Fraction | None, *, threshold: Number | None = None
+    question: CountQuestion,
+    epsilon: Fraction,
+    rho: Fraction | None,
+    *,
+    threshold: Number | None = None,
 ) -> UnlistedHistogram:
     """Return what counts all labels that nobody listed with noise, pure or of a rho."""
     domain = cast("Domain", question.domain)
@@ -156,7 +171,7 @@ def build_unlisted(
     )
 
 
-# ---- the thread --------------------------------------------------------------------------------------------
+# ---- the thread ----------------------------------------------------------------------------------
 
 
 @final
@@ -207,7 +222,10 @@ def count_with_noise(
     *,
     k: int | None,
 ) -> Steps[NoisyCounts]:
-    """Count all items with noise, and release the `k` best of them; None: all that reach the threshold."""
+    """Count all items with noise, and release the `k` best of them.
+
+    None: all that reach the threshold.
+    """
     charged = yield Reservation((mechanism,), request.detail(), question.domain)
     counts: Counts = charged.read(question)
     top: HistogramTop
@@ -217,7 +235,8 @@ def count_with_noise(
         top, labels = pick_best(found, k)
     else:
         size = len(counts.labels)
-        # Labels that were assumed public are counted only now, and may be fewer: then all of them are listed.
+        # Labels that were assumed public are counted only now, and may be fewer: then all of them
+        # are listed.
         top = (
             charged.release(select_fewer(mechanism, size), counts.values, **places(counts))
             if size
@@ -226,8 +245,9 @@ def count_with_noise(
         labels = tuple(counts.labels[index] for index in top.indices.tolist())
     said = estimate_histogram_rows(
         top,
-        # The labels of a list are public, and so is their number. But if whoever reaches a threshold is
-        # released, how many are is no public number, and nothing follows from the number of all.
+        # The labels of a list are public, and so is their number. But if whoever reaches a
+        # threshold is released, how many are is no public number, and nothing follows from the
+        # number of all.
         size=None if k is None else size or None,
         confidence=CONFIDENCE,
         simultaneous=request.simultaneous,
@@ -254,12 +274,16 @@ def pick_best(found: UnlistedCounts, k: int | None) -> tuple[HistogramTop, tuple
     labels = found.labels if k is None else found.labels[:k]
     entries = np.full(len(labels), float(found.mechanism.threshold))
     if k is not None and len(found.labels) > k:
-        # The best one that is left out, which wins ties against whatever comes behind it in the alphabet.
+        # The best one that is left out, which wins ties against whatever comes behind it in the
+        # alphabet.
         behind = np.array([found.labels[k] < label for label in labels])
         entries = np.maximum(entries, found.values[k] + behind)
     top = HistogramTop(
-        # Where each stands among these in the order of code points: there are no other public places.
-        indices=np.argsort(np.argsort(np.array(labels, dtype=object), kind="stable"), kind="stable"),
+        # Where each stands among these in the order of code points: there are no other public
+        # places.
+        indices=np.argsort(
+            np.argsort(np.array(labels, dtype=object), kind="stable"), kind="stable"
+        ),
         values=found.values[: len(labels)],
         entries=entries,
         crossed=k is None or len(labels) < k,
@@ -270,7 +294,7 @@ def pick_best(found: UnlistedCounts, k: int | None) -> tuple[HistogramTop, tuple
     return top, labels
 
 
-# ---- rows --------------------------------------------------------------------------------------------------
+# ---- rows ----------------------------------------------------------------------------------------
 
 
 def release_best(
@@ -282,7 +306,10 @@ def release_best(
     *,
     k: int,
 ) -> Steps[TopItems]:
-    """Release the best of a noisy histogram with what was counted; `why` says why not another way."""
+    """Release the best of a noisy histogram with what was counted.
+
+    `why` says why not another way.
+    """
     counted = yield from count_with_noise(mechanism, request, table, question, k=k)
     return TopItems(
         rows=_make_rows(counted),
@@ -327,7 +354,8 @@ def _make_rows(counted: NoisyCounts) -> tuple[TopItem, ...]:
     """Return the rows of the best of a histogram."""
     top, said = counted.top, counted.said
     values = top.values.tolist()
-    # Below the last row stands the value that it had to reach: nothing, where every item is released.
+    # Below the last row stands the value that it had to reach: nothing, where every item is
+    # released.
     beneath: list[float] = [*values[1:], *top.entries[-1:].tolist()]
     rows = []
     for place, label in enumerate(counted.labels):

@@ -1,6 +1,7 @@
 """Quantiles, sums, means and variances of a column: of all rows, or of each group.
 
-Sums and means within a declared range have steps of their own, which refuse what could not be unbiased.
+Sums and means within a declared range have steps of their own, which refuse what could not be
+unbiased.
 """
 
 from __future__ import annotations
@@ -61,14 +62,20 @@ from sordino.session.request import (
     checked_later,
     is_unlisted,
 )
-from sordino.session.table_numbers import Groups, TableNumbers, choose_totals_rho, refuse_gaussian_together
+from sordino.session.table_numbers import (
+    Groups,
+    TableNumbers,
+    choose_totals_rho,
+    refuse_gaussian_together,
+)
 
 _LOWER_MEANS = "Public bound, or none: both signs."
 _GROWTH_MEANS = "Factor between edges of the grid."
 SEARCH_SHARE = Fraction(1, 4)
 """Share of epsilon that finds groups that nobody listed, where nothing is said."""
 NUMBERS_SHARE = Fraction(1, 20)
-"""Share of epsilon for how many rows held a number, where texts are read as numbers and nothing is said."""
+"""Share of epsilon for how many rows held a number, where texts are read as numbers and nothing is
+said."""
 
 
 def _accept_share_or_none_of_it(name: str, value: Any) -> Any:
@@ -89,7 +96,9 @@ class ColumnRequest(Request[R]):
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     # The estimator checks these, as it does for everybody.
-    cap: Number = parameter(checked_later, "Public: as far up as anything goes; it can be generous.")
+    cap: Number = parameter(
+        checked_later, "Public: as far up as anything goes; it can be generous."
+    )
     lower: Number | None = parameter(checked_later, _LOWER_MEANS)
     growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.05)
     unit: Number = parameter(checked_later, "Below it edges are evenly spaced.", default=1.0)
@@ -105,30 +114,43 @@ class ColumnRequest(Request[R]):
     )
     groups_per_unit: int | None = parameter(
         checked_later,
-        "Let a unit count in at most so many groups, with max_rows rows in each; unless said, it may be in "
+        "Let a unit count in at most so many groups, with max_rows rows in each; unless said, it "
+        "may be in "
         "any, and max_rows is about all of them together.",
-        more="With `by` and a unit column. The groups G of a unit are chosen by a secret salt, and each "
-        "group has epsilon / G of the budget. Not given, each group has the noise of one in which all rows "
-        "of a unit are, and none is divided by the number of groups. That is better wherever rows of a unit "
-        "lie in several groups. Under replace-one both take half of epsilon. Labels that nobody listed need "
+        more="With `by` and a unit column. The groups G of a unit are chosen by a secret salt, "
+        "and each "
+        "group has epsilon / G of the budget. Not given, each group has the noise of one in which "
+        "all rows "
+        "of a unit are, and none is divided by the number of groups. That is better wherever rows "
+        "of a unit "
+        "lie in several groups. Under replace-one both take half of epsilon. Labels that nobody "
+        "listed need "
         "a number here.",
         default=None,
     )
     most_groups: int | None = parameter(
         OrNone(COUNT),
         "Where nobody listed the groups: find at most so many.",
-        more="With `Domain.unlisted`, on an account with a delta: those with the most units by noisy counts.",
+        more=(
+            "With `Domain.unlisted`, on an account with a delta: those with the most units by "
+            "noisy counts."
+        ),
         default=None,
     )
     search_share: Number | None = parameter(
-        OrNone(SHARE), "Share of epsilon that finds groups that nobody listed; 1/4 unless said.", default=None
+        OrNone(SHARE),
+        "Share of epsilon that finds groups that nobody listed; 1/4 unless said.",
+        default=None,
     )
     numbers_share: Number | None = parameter(
         _accept_share_or_none_of_it,
-        "Share of epsilon for how many rows held a number; where texts are read as numbers it is 1/20 unless "
+        "Share of epsilon for how many rows held a number; where texts are read as numbers it is "
+        "1/20 unless "
         "said, else 0.",
-        more="In [0, 1); `numbers_share` of the release. Texts are those of a CSV column without a declared "
-        "type, and of every column of a pandas frame, in which one more row may turn numbers into texts.",
+        more="In [0, 1); `numbers_share` of the release. Texts are those of a CSV column without "
+        "a declared "
+        "type, and of every column of a pandas frame, in which one more row may turn numbers into "
+        "texts.",
         default=None,
     )
     strict_types: bool = parameter(
@@ -184,10 +206,15 @@ class ColumnRequest(Request[R]):
 
     def counts_together(self, table: Table) -> bool:
         """Tell whether the bound on rows of a unit is about all groups together, and not about each."""
-        return self.by is not None and self.groups_per_unit is None and table.unit.column is not None
+        return (
+            self.by is not None and self.groups_per_unit is None and table.unit.column is not None
+        )
 
     def count_parts(self, table: Table) -> int:
-        """Return among how many parts of groups the budget is divided: those that one unit has at most."""
+        """Return among how many parts of groups the budget is divided.
+
+        Those that one unit has at most.
+        """
         # Each row is a part of its own: they may all be in one group, or each in another one.
         if self.counts_together(table):
             return table.unit.max_rows or 1
@@ -207,10 +234,11 @@ class ColumnRequest(Request[R]):
         epsilon = self.epsilon_of_figures * (1 - self.share_for_numbers(table))
         if self.by is None:
             return epsilon, adjacency
-        # Under replace-one the unit that leaves and the one that joins may have a part in different groups.
+        # Under replace-one the unit that leaves and the one that joins may have a part in different
+        # groups.
         parts = self.count_parts(table) * (1 if adjacency == "add-remove" else 2)
-        # A unit that moves from one group to another leaves the one and joins the other: within a group
-        # nobody is replaced.
+        # A unit that moves from one group to another leaves the one and joins the other: within a
+        # group nobody is replaced.
         return epsilon / parts, "add-remove"
 
     def share_for_numbers(self, table: Table) -> Fraction:
@@ -220,7 +248,10 @@ class ColumnRequest(Request[R]):
         return NUMBERS_SHARE if _reads_texts(table, self.column) else Fraction(0)
 
     def build_count(self, table: Table) -> LaplaceMechanism | None:
-        """Return what counts rows with a number and rows without; None where nothing is spent on that."""
+        """Return what counts rows with a number and rows without.
+
+        None where nothing is spent on that.
+        """
         share = self.share_for_numbers(table)
         if not share:
             return None
@@ -233,8 +264,8 @@ class ColumnRequest(Request[R]):
     def has_public_size(self, table: Table) -> bool:
         """Tell whether neighbors have equally many rows with a number.
 
-        They do if nothing filters, groups or computes them, no rule of the format drops any, and no row can
-        be without a number.
+        They do if nothing filters, groups or computes them, no rule of the format drops any, and no
+        row can be without a number.
         """
         return not self.list_private_sizes(table)
 
@@ -247,7 +278,9 @@ class ColumnRequest(Request[R]):
             "a predicate drops rows": self.where is not None,
             "rows are grouped": self.by is not None,
             # Lines of text that do not parse are dropped, and so may be rows of a view.
-            "rows of CSV, JSON lines or Excel are dropped if they do not parse": bool(source.dropped),
+            "rows of CSV, JSON lines or Excel are dropped if they do not parse": bool(
+                source.dropped
+            ),
             "a view, a relation or a lazy frame may drop rows": source.computed,
             f"a row may be without a number in {shown(self.column)}": not source.always_has_number(
                 self.column
@@ -260,8 +293,10 @@ class ColumnRequest(Request[R]):
         self._check_search()
         if self.strict_types and _reads_texts(table, self.column):
             raise InvalidParameter(
-                f"{self.name}.column must have a type of numbers, by strict_types; got {shown(self.column)}, "
-                "whose values are texts or may be. Declare its type (--type, CsvFormat.types), or make it "
+                f"{self.name}.column must have a type of numbers, by strict_types; got "
+                f"{shown(self.column)}, "
+                "whose values are texts or may be. Declare its type (--type, CsvFormat.types), or "
+                "make it "
                 "numbers at its source (of a pandas frame: an Arrow table with a schema)."
             )
         return prepare_numbers(
@@ -288,7 +323,9 @@ class ColumnRequest(Request[R]):
                 f"{shown(self.search_share)} with groups that are listed, or none."
             )
 
-    def build_mechanism(self, table: Table, question: NumberQuestion, estimator: Estimator) -> TableNumbers:
+    def build_mechanism(
+        self, table: Table, question: NumberQuestion, estimator: Estimator
+    ) -> TableNumbers:
         """Return what releases the figures of all groups."""
         labels = None if question.domain is None else tuple(question.groups)
         return TableNumbers(
@@ -313,8 +350,8 @@ class ColumnRequest(Request[R]):
 
 def _reads_texts(table: Table, column: str) -> bool:
     """Tell whether values of a column are texts, or may be: by what is public about the source."""
-    # In a frame whose types were found out from values any column may turn into texts by one more value. So
-    # there it is said of all columns alike, whatever type this one has.
+    # In a frame whose types were found out from values any column may turn into texts by one more
+    # value. So there it is said of all columns alike, whatever type this one has.
     return table.source.inferred or table.source.number_column(column, "column")[1].text
 
 
@@ -328,11 +365,11 @@ def _list_several(_name: str, q: Any) -> Any:
 class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     """Release a quantile of a column of numbers, or several, without a range to guess.
 
-    With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (see
-    `groups_per_unit`), chosen by their ranks and a secret salt.
+    With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count
+    (see `groups_per_unit`), chosen by their ranks and a secret salt.
 
-    Rows without a number (NULL and NaN alike) do not count, and how many do is private. With `max_rows` they
-    are chosen like any other: one without a number takes a place of its unit.
+    Rows without a number (NULL and NaN alike) do not count, and how many do is private. With
+    `max_rows` they are chosen like any other: one without a number takes a place of its unit.
 
     Returns
     -------
@@ -343,7 +380,8 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     ------
     UnboundedContribution
         Before the charge, if nothing bounds the rows of one unit, or its groups.
-    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict,
+    DataSourceError
         As for `top_k`.
 
     Examples
@@ -373,7 +411,8 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     interval_share: Number | None = parameter(
         OrNone(SHARE),
         "Share of epsilon for an interval of each quantile, in the unit of the column.",
-        more="In (0, 1): `low` and `high` contain it with 95%. None: all of epsilon goes to the value, and "
+        more="In (0, 1): `low` and `high` contain it with 95%. None: all of epsilon goes to the "
+        "value, and "
         "only its rank error is known.",
         default=0.5,
     )
@@ -411,9 +450,12 @@ class BoundedFigureRequest(ColumnRequest[R]):
     bounds: tuple[Number, Number] | None = parameter(
         checked_bounds,
         "Public range of the figure: it is published within a slightly wider one, without bias.",
-        more="Two numbers (low, high). No clip is looked for then: each row is moved into `lower` and `cap`, "
-        "which had better be close to the values, and rows are read once. The range of the release is "
-        "`output_range`; a figure beyond the declared one is moved to its nearer end by rule. Of a mean the "
+        more="Two numbers (low, high). No clip is looked for then: each row is moved into `lower` "
+        "and `cap`, "
+        "which had better be close to the values, and rows are read once. The range of the release "
+        "is "
+        "`output_range`; a figure beyond the declared one is moved to its nearer end by rule. Of a "
+        "mean the "
         "number of rows with a number must be public, and the output range tells it.",
         default=None,
     )
@@ -446,7 +488,10 @@ class BoundedFigureRequest(ColumnRequest[R]):
         """Return the estimator of the figure."""
 
     def _choose_rho(self, table: Table, pure: ClippedSum | ClippedMean) -> Fraction | None:
-        """Return the rho of Gaussian noise for the totals of each group; None where noise stays pure."""
+        """Return the rho of Gaussian noise for the totals of each group.
+
+        None where noise stays pure.
+        """
         if self.counts_together(table):
             refuse_gaussian_together(self.name, self.noise)
             return None
@@ -457,18 +502,20 @@ class BoundedFigureRequest(ColumnRequest[R]):
             groups_per_unit=self.count_parts(table),
             shared=self.build_count(table),
         )
-        # What finds groups has no other noise, and is part of what the release costs. Where they are listed
-        # it costs nothing.
-        return choose_totals_rho(self.name, self.noise, table, whole, Pure(epsilon=self.epsilon_to_find))
+        # What finds groups has no other noise, and is part of what the release costs. Where they
+        # are listed it costs nothing.
+        return choose_totals_rho(
+            self.name, self.noise, table, whole, Pure(epsilon=self.epsilon_to_find)
+        )
 
 
 @final
 class SumRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
     """Release the sum of a column of numbers without a bound to guess.
 
-    Where to clip is found privately, then the clipped rows are added. The rows are read once. Rows without
-    a number do not count. Which rows of a unit count is as for `quantile`. `lower` is at most 0: smaller
-    numbers count as this.
+    Where to clip is found privately, then the clipped rows are added. The rows are read once. Rows
+    without a number do not count. Which rows of a unit count is as for `quantile`. `lower` is at
+    most 0: smaller numbers count as this.
 
     Returns
     -------
@@ -479,7 +526,8 @@ class SumRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
     ------
     UnboundedContribution
         Before the charge, if nothing bounds the rows of one unit, or its groups.
-    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict,
+    DataSourceError
         As for `top_k`.
 
     Examples
@@ -505,10 +553,11 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
     It is found as for `sum`, together with the number of rows with a number where that is private.
 
-    Rows without a number do not count, and how many do is private, under replace-one as well. Only where no
-    row can be without one it is public, and there is less noise: replace-one, each row a unit, no `where`, no
-    `by`, and a column of whole numbers that a table of PostgreSQL or DuckDB declares NOT NULL. `lower` may be
-    any number below the cap: the closer to the values, the less noise.
+    Rows without a number do not count, and how many do is private, under replace-one as well. Only
+    where no row can be without one it is public, and there is less noise: replace-one, each row a
+    unit, no `where`, no `by`, and a column of whole numbers that a table of PostgreSQL or DuckDB
+    declares NOT NULL. `lower` may be any number below the cap: the closer to the values, the less
+    noise.
 
     Returns
     -------
@@ -519,7 +568,8 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
     ------
     UnboundedContribution
         Before the charge, if nothing bounds the rows of one unit, or its groups.
-    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict,
+    DataSourceError
         As for `top_k`.
 
     Examples
@@ -536,14 +586,17 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
     def build_totals(self, table: Table, **more: Any) -> ClippedMean:
         """Return the estimator of a mean."""
-        return ClippedMean(size_is_public=self.has_public_size(table), **self.options(table), **more)
+        return ClippedMean(
+            size_is_public=self.has_public_size(table), **self.options(table), **more
+        )
 
 
 @final
 class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
     """Release the variance and the standard deviation of a column without a bound to guess.
 
-    It is found as for `mean`, from totals of squares under one charge. Rows without a number do not count.
+    It is found as for `mean`, from totals of squares under one charge. Rows without a number do not
+    count.
 
     Returns
     -------
@@ -554,7 +607,8 @@ class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
     ------
     UnboundedContribution
         Before the charge, if nothing bounds the rows of one unit, or its groups.
-    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict,
+    DataSourceError
         As for `top_k`.
 
     Examples
@@ -586,7 +640,8 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
     # Other numbers than the defaults were asked for.
     if {"growth": exact(request.growth), "unit": exact(request.unit)} != _CLIP_DEFAULTS:
         raise InvalidParameter(
-            f"{request.name}.growth and unit must not be given with bounds: no clip is looked for, `lower` "
+            f"{request.name}.growth and unit must not be given with bounds: no clip is looked for, "
+            "`lower` "
             "and `cap` are it."
         )
     if request.name == "mean":
@@ -597,7 +652,9 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
         epsilon=epsilon,
         adjacency=adjacency,
         # Without a lower end there are numbers of both signs: the clip is symmetric.
-        lower=-POSITIVE(f"{request.name}.cap", request.cap) if request.lower is None else request.lower,
+        lower=-POSITIVE(f"{request.name}.cap", request.cap)
+        if request.lower is None
+        else request.lower,
         cap=request.cap,
         bounds=cast("Any", request.bounds),
         rows_per_unit=request.count_rows_of_part(table),
@@ -620,8 +677,10 @@ def _check_records(request: BoundedFigureRequest[Any], table: Table) -> None:
     """
     for reason in request.list_private_sizes(table):
         raise InvalidParameter(
-            "mean.bounds must go with a public number of rows (replace-one, each row a unit, nothing that "
-            "drops or groups rows, a column of whole numbers that a table of PostgreSQL or DuckDB declares "
+            "mean.bounds must go with a public number of rows (replace-one, each row a unit, "
+            "nothing that "
+            "drops or groups rows, a column of whole numbers that a table of PostgreSQL or DuckDB "
+            "declares "
             f"NOT NULL), but {reason}. Ask for the sum with bounds, or for the mean without."
         )
 
@@ -686,7 +745,8 @@ def find_and_release(
     charged = yield Reservation((finder, figures), detail, domain)
     counts: Counts = charged.read(units)
     found: UnlistedCounts = charged.release(finder, counts.values, labels=counts.labels)
-    # Nothing is asked about no groups, so the rest of epsilon returns: what was found is public by now.
+    # Nothing is asked about no groups, so the rest of epsilon returns: what was found is public by
+    # now.
     if not found.labels:
         return Groups(
             rows=(),

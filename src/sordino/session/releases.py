@@ -1,4 +1,7 @@
-"""What a session can release: each method is made from its request, and this list of them is the only one."""
+"""What a session can release.
+
+Each method is made from its request, and this list of them is the only one.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ P = ParamSpec("P")
 class releases(Generic[P, R]):  # noqa: N801 - it stands where `property` would
     """A method that makes a request of what it is given, and lets its session do it.
 
-    Its signature and its documentation are those of the request. Type checkers know its parameters and what
-    it returns.
+    Its signature and its documentation are those of the request. Type checkers know its parameters
+    and what it returns.
 
     Parameters
     ----------
     find : callable
-        Returns the class of the request; called when the method is first used, so that a session loads what
-        it releases and nothing else.
+        Returns the class of the request; called when the method is first used, so that a session
+        loads what it releases and nothing else.
     """
 
     def __init__(self, find: Callable[[], Callable[P, Request[R]]]) -> None:

@@ -1,8 +1,8 @@
 """Another, independent measurement of what an earlier release has measured, put together with it.
 
-Claim: it costs what a release of its own costs. The interval of a row contains its answer with at least
-`confidence` whatever was seen before; with `planned` if nothing was chosen by what was seen. Proof:
-docs/proofs/derived-figures.md, "Measured again".
+Claim: it costs what a release of its own costs. The interval of a row contains its answer with at
+least `confidence` whatever was seen before; with `planned` if nothing was chosen by what was seen.
+Proof: docs/proofs/derived-figures.md, "Measured again".
 """
 
 from __future__ import annotations
@@ -39,23 +39,24 @@ class RemeasuredRow:
     item : str or None
         The label; None of a figure alone.
     estimate : float
-        All looks together, each weighted by one over its variance, and moved into the interval. Of a mean and
-        a variance it is the figure of such totals.
+        All looks together, each weighted by one over its variance, and moved into the interval. Of
+        a mean and a variance it is the figure of such totals.
     low, high : float
-        The interval: of the last look alone, or with `planned` of all together. Of a column it is about
-        clipped records.
+        The interval: of the last look alone, or with `planned` of all together. Of a column it is
+        about clipped records.
     true_low, true_high : float
-        The same for the true count, as every count of a session has it; of a column for the records as they
-        are.
+        The same for the true count, as every count of a session has it; of a column for the records
+        as they are.
     measured : float
         The last look alone.
     standard_error : float
-        Standard deviation of the estimate, before it is moved into its interval; of a mean and a variance to
-        first order.
+        Standard deviation of the estimate, before it is moved into its interval; of a mean and a
+        variance to first order.
     clip : tuple of float, or None
         Of a column the ends that records were moved into, which the first look has found.
     too_few : bool or None
-        Of a column whether the interval leaves nothing out, or of a sum whether it cannot be told from 0.
+        Of a column whether the interval leaves nothing out, or of a sum whether it cannot be told
+        from 0.
     """
 
     item: str | None
@@ -84,10 +85,11 @@ class Remeasured(Release):
     together : float
         Least probability with which the intervals of all rows hold.
     planned : bool
-        Whether intervals rest on your word that all looks were settled before the first one was seen.
+        Whether intervals rest on your word that all looks were settled before the first one was
+        seen.
     looks : tuple of Release
-        The releases that it is made of, each with the noise of its own; the last one is new. Figures are made
-        of these (`derive`). What comes from a ledger is a `KeptLook` there.
+        The releases that it is made of, each with the noise of its own; the last one is new.
+        Figures are made of these (`derive`). What comes from a ledger is a `KeptLook` there.
     base : object
         What asks the same once more.
     """
@@ -127,27 +129,27 @@ class Remeasured(Release):
 class RemeasureRequest(Request[Remeasured]):
     """Measure the answers of an earlier release once more, and put both measurements together.
 
-    The same question is asked again: rows are read again, and the noise is new. It costs what a release
-    of its own costs. Of a sum, a mean or a variance the clip stays as it was found, and all of epsilon
-    goes to the figure.
+    The same question is asked again: rows are read again, and the noise is new. It costs what a
+    release of its own costs. Of a sum, a mean or a variance the clip stays as it was found, and all
+    of epsilon goes to the figure.
 
-    Each estimate is the mean of all looks, weighted by one over their variances. Whoever looks again
-    because of what the first look said has chosen by its noise, and no interval around that mean holds:
-    so the interval is that of the new look alone, and the estimate is moved into it. If it was settled
-    before the first look that there would be both, and what is spent on each, say `planned=True`: then it
-    is that of all looks together, from the exact law of their noise.
+    Each estimate is the mean of all looks, weighted by one over their variances. Whoever looks
+    again because of what the first look said has chosen by its noise, and no interval around that
+    mean holds: so the interval is that of the new look alone, and the estimate is moved into it. If
+    it was settled before the first look that there would be both, and what is spent on each, say
+    `planned=True`: then it is that of all looks together, from the exact law of their noise.
 
     Returns
     -------
     Remeasured
-        Its `cost` is that of this look, `total` that of all. The ledger has, with the charge, the id of
-        the charge of the earlier release (`remeasures`).
+        Its `cost` is that of this look, `total` that of all. The ledger has, with the charge, the
+        id of the charge of the earlier release (`remeasures`).
 
     Raises
     ------
     InvalidParameter
-        If the release is not such a release of this session, or was kept without what measures it again.
-        Before the charge.
+        If the release is not such a release of this session, or was kept without what measures it
+        again. Before the charge.
     LedgerError
         If the ledger has no such release, or its history does not hold. Before the charge.
     BudgetExceeded, LedgerConflict
@@ -174,20 +176,28 @@ class RemeasureRequest(Request[Remeasured]):
     """
 
     name: ClassVar[str] = "remeasure"
-    not_in_studies: ClassVar[str] = "looks again at a release that was made: use `sordino remeasure`"
+    not_in_studies: ClassVar[str] = (
+        "looks again at a release that was made: use `sordino remeasure`"
+    )
 
     release: Any = parameter(
         checked_later,
         "A release of this session, or the id of one that is kept.",
-        more="With Laplace or Gaussian noise that has not selected, and not within bounds: a `Count`, "
-        "`Histogram`, `TopItems`, `ClippedValue`, `VarianceValue`, `Groups` or `Remeasured`. Of a top k the "
-        "items that were selected are measured. A text is the id of a charge whose release the ledger has "
-        "kept (`keep`), also by another process: then this session must be about the same unit, and columns "
+        more="With Laplace or Gaussian noise that has not selected, and not within bounds: a "
+        "`Count`, "
+        "`Histogram`, `TopItems`, `ClippedValue`, `VarianceValue`, `Groups` or `Remeasured`. Of a "
+        "top k the "
+        "items that were selected are measured. A text is the id of a charge whose release the "
+        "ledger has "
+        "kept (`keep`), also by another process: then this session must be about the same unit, "
+        "and columns "
         "of the same types.",
         kw_only=False,
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this look.")
-    noise: MeasureNoise | None = parameter(OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, default=None)
+    noise: MeasureNoise | None = parameter(
+        OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, default=None
+    )
     planned: bool = parameter(
         TRUTH,
         "Whether all looks were settled before the first one.",
@@ -207,7 +217,8 @@ class RemeasureRequest(Request[Remeasured]):
         asked = known.base.request
         if self.planned and asked.name == "variance":
             raise InvalidParameter(
-                "remeasure.planned must be False for a variance: the law of several looks together is known "
+                "remeasure.planned must be False for a variance: the law of several looks together "
+                "is known "
                 "of sums, means and counts alone."
             )
         inner = known.base.steps(table, self.epsilon, self.noise)
@@ -222,7 +233,9 @@ class RemeasureRequest(Request[Remeasured]):
         except StopIteration as end:
             # How a generator returns.
             fresh = end.value
-        return join_looks(known, fresh, planned=self.planned, capped=table.unit.max_rows is not None)
+        return join_looks(
+            known, fresh, planned=self.planned, capped=table.unit.max_rows is not None
+        )
 
     @property
     def of_column(self) -> bool:
@@ -270,13 +283,19 @@ def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Reme
         value, error = joined.estimate(figure)
         low, high = said.low, said.high
         true_low, true_high = (
-            (said.true_low, said.true_high) if figure is None else find_true_ends(kind, said, capped=capped)
+            (said.true_low, said.true_high)
+            if figure is None
+            else find_true_ends(kind, said, capped=capped)
         )
         if planned:
             low, high = joined.bound(figure, wrong)
-            # What is bounded for each unit has no upper end, and neither have records that were clipped.
+            # What is bounded for each unit has no upper end, and neither have records that were
+            # clipped.
             if figure is None:
-                true_low, true_high = max(low, 0.0), true_high if math.isinf(true_high) else max(high, 0.0)
+                true_low, true_high = (
+                    max(low, 0.0),
+                    true_high if math.isinf(true_high) else max(high, 0.0),
+                )
             else:
                 true_low = true_low if math.isinf(true_low) else low
         rows.append(
@@ -325,7 +344,10 @@ def _list_measured_rows(fresh: Any) -> dict[Any, Any]:
 
 
 def _list_column_figures(fresh: Any) -> dict[Any, tuple[ClippedAgain, int]]:
-    """Return what has measured a column again, and which of its groups each row is; nothing of counts."""
+    """Return what has measured a column again, and which of its groups each row is.
+
+    Nothing of counts.
+    """
     again = fresh.mechanism
     if not isinstance(again, ClippedAgain):
         return {}

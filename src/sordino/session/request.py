@@ -1,8 +1,10 @@
-"""A release of a session as a request: its public parameters, and its steps from there to the result.
+"""A release of a session as a request.
 
-Each kind of release is one class in a file of its own. `steps` is read from top to bottom: what is asked,
-what may be spent, then the rows and the noise. It stops once, at the reservation: until there it sees what
-is public alone, and whatever stands below it has been charged.
+Its public parameters, and its steps from there to the result.
+
+Each kind of release is one class in a file of its own. `steps` is read from top to bottom: what is
+asked, what may be spent, then the rows and the noise. It stops once, at the reservation: until
+there it sees what is public alone, and whatever stands below it has been charged.
 """
 
 from __future__ import annotations
@@ -215,11 +217,17 @@ class Charged:
 
     @property
     def nothing(self) -> dict[str, Any]:
-        """What a release says that had no label to release: nothing was drawn, so nothing is spent."""
+        """What a release says that had no label to release.
+
+        Nothing was drawn, so nothing is spent.
+        """
         return {"cost": Pure(epsilon=0), "simulated": self._entropy.simulated}
 
     def watch(self, function: Callable[..., object]) -> Callback:
-        """Return a function of the caller's that may be called meanwhile: its errors are the caller's."""
+        """Return a function of the caller's that may be called meanwhile.
+
+        Its errors are the caller's.
+        """
         callback = Callback(function)
         self._callbacks.append(callback)
         return callback
@@ -230,7 +238,8 @@ class Charged:
 
 
 _LARGEST = 10**300
-"""No number that is asked with is larger, so that what is computed with it stays within the floats."""
+"""No number that is asked with is larger, so that what is computed with it stays within the
+floats."""
 T = TypeVar("T")
 Steps = Generator[Reservation, Charged, T]
 """A thread that yields a reservation, goes on once that is charged, and returns something."""
@@ -258,7 +267,8 @@ class Request(Declared, Generic[R]):
     not_in_studies: ClassVar[str] = ""
     """Why no study can make it; empty where one can."""
     kept: ClassVar[tuple[str, ...]] = ()
-    """Parameters that are kept with a release so that it can be measured again; none where it cannot."""
+    """Parameters that are kept with a release so that it can be measured again; none where it
+    cannot."""
 
     progress: Progress | None = parameter(
         _checked_callback,
@@ -273,13 +283,15 @@ class Request(Declared, Generic[R]):
         cls.__init__.__qualname__ = f"Session.{getattr(cls, 'name', cls.__name__)}"
 
     def __post_init__(self) -> None:
-        # Before anything is made of them: what a figure is computed with are floats, sooner or later.
+        # Before anything is made of them: what a figure is computed with are floats, sooner or
+        # later.
         for name, given in parameters(self).items():
             for one in given if isinstance(given, tuple | list) else (given,):
                 number = exact(one)
                 if number and (abs(number) > _LARGEST or not float(number)):
                     raise InvalidParameter(
-                        f"{self.name}.{name} must be a number that floats can hold, up to 1e300; got "
+                        f"{self.name}.{name} must be a number that floats can hold, up to 1e300; "
+                        "got "
                         f"{shown(one)}."
                     )
         super().__post_init__()
@@ -312,7 +324,7 @@ class Request(Declared, Generic[R]):
         """
 
 
-# ---- rules of parameters ----------------------------------------------------------------------------------
+# ---- rules of parameters -------------------------------------------------------------------------
 
 
 def checked_bounds(name: str, bounds: Any) -> Any:
@@ -324,12 +336,13 @@ def checked_bounds(name: str, bounds: Any) -> Any:
     low, high = (FINITE(name, end) for end in bounds)
     if high <= low:
         raise InvalidParameter(
-            f"{name} must be two numbers, the second one larger; got {shown(low)} and {shown(high)}."
+            f"{name} must be two numbers, the second one larger; got {shown(low)} and "
+            f"{shown(high)}."
         )
     return low, high
 
 
-# ---- questions about labels -------------------------------------------------------------------------------
+# ---- questions about labels ----------------------------------------------------------------------
 
 
 def refuse_unlisted(name: str, domain: Any) -> None:
@@ -342,8 +355,10 @@ def refuse_unlisted(name: str, domain: Any) -> None:
     """
     if is_unlisted(domain):
         raise UnknownDomain(
-            f"{name}.domain must list its labels, because this release cannot find labels that nobody listed "
-            f"(--unlisted); got Domain.unlisted. Give a list of labels, Domain.from_file or Domain.from_sql "
+            f"{name}.domain must list its labels, because this release cannot find labels that "
+            "nobody listed "
+            "(--unlisted); got Domain.unlisted. Give a list of labels, Domain.from_file or "
+            "Domain.from_sql "
             "(--domain, --domain-sql)."
         )
 
@@ -357,10 +372,14 @@ def check_account(name: str, table: Table) -> None:
         If it is one.
     """
     if table.price is not None and table.price.meter.order is None:
-        what, meter = ("pure epsilons", "") if table.price.is_pure else ("rhos alone", " --meter zcdp")
+        what, meter = (
+            ("pure epsilons", "") if table.price.is_pure else ("rhos alone", " --meter zcdp")
+        )
         raise InvalidParameter(
-            f"{name}.domain must list its labels on an account of {what}, because labels that nobody listed "
-            "take a part of a delta; an account with a delta has one (sordino ledger create --epsilon E "
+            f"{name}.domain must list its labels on an account of {what}, because labels that "
+            "nobody listed "
+            "take a part of a delta; an account with a delta has one (sordino ledger create "
+            "--epsilon E "
             f"--delta D --failures F{meter})."
         )
 
@@ -391,13 +410,21 @@ def ask_items(table: Table, name: str, item: str, domain: Any, where: str | None
     refuse_unlisted(name, domain)
     # A fresh salt for each release: which rows of a unit count follows from it.
     return prepare_counts(
-        table.source, table.unit, kind="items", item=item, domain=domain, where=where, salt=table.salt()
+        table.source,
+        table.unit,
+        kind="items",
+        item=item,
+        domain=domain,
+        where=where,
+        salt=table.salt(),
     )
 
 
 def size_of(domain: Domain | None) -> int | None:
     """Return the size of a domain, or None where none is public: of assumed labels, and of hidden ones."""
-    return None if domain is None or domain.hidden or domain.kind == "assumed public" else domain.size
+    return (
+        None if domain is None or domain.hidden or domain.kind == "assumed public" else domain.size
+    )
 
 
 def not_listed(domain: Domain | None) -> int | None:
@@ -409,9 +436,14 @@ def not_listed(domain: Domain | None) -> int | None:
 
 
 def check_listable(name: str, most: int, domain: Domain | None) -> None:
-    """Refuse a release of more rows than memory may hold; a domain that is listed is held there anyway."""
+    """Refuse a release of more rows than memory may hold.
+
+    A domain that is listed is held there anyway.
+    """
     if not_listed(domain) is not None and most > LISTED:
-        raise InvalidParameter(f"{name} must be at most {LISTED} where the domain is a range; got {most}.")
+        raise InvalidParameter(
+            f"{name} must be at most {LISTED} where the domain is a range; got {most}."
+        )
 
 
 def check_measurable(name: str, question: CountQuestion, epsilon: Fraction, most: int) -> None:

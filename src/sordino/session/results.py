@@ -1,4 +1,7 @@
-"""What is released about a table: rows with labels, and each release with its mechanisms and its cost."""
+"""What is released about a table.
+
+Rows with labels, and each release with its mechanisms and its cost.
+"""
 
 from __future__ import annotations
 
@@ -29,28 +32,31 @@ class TopItem:
     item : str
         The label.
     estimate : float or None
-        One number for the count, inside the interval: from gaps and measurement where that is better, else
-        the measurement. Unbiased before selection, not after it. Where nothing was measured: from the gaps
-        down to the threshold that ended the list, else None.
+        One number for the count, inside the interval: from gaps and measurement where that is
+        better, else the measurement. Unbiased before selection, not after it. Where nothing was
+        measured: from the gaps down to the threshold that ended the list, else None.
     low, high : float or None
-        95 % interval of the count from the measurement alone; valid after selection. With `max_rows` it
-        is about the count of units that count for so many items at most.
+        95 % interval of the count from the measurement alone; valid after selection. With
+        `max_rows` it is about the count of units that count for so many items at most.
     true_low, true_high : float or None
-        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
-        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items
+        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        `true_high` is infinite.
     measured : float or None
         The fresh measurement: unbiased, also after selection.
     combined : float or None
-        Gaps and measurement combined, before it was moved into the interval; None where gaps are not used.
+        Gaps and measurement combined, before it was moved into the interval; None where gaps are
+        not used.
     order_unclear : bool or None
-        Whether this item may be no larger than the next one (in the last row: than the best one left out, or
-        than the threshold that ended the list). Where it is not larger, it is called clear with a probability
-        of at most 5 %. None: nothing is known. With `max_rows` it is about the counts of units that count for
-        so many items at most, as `low` and `high` are: true counts may stand in another order.
+        Whether this item may be no larger than the next one (in the last row: than the best one
+        left out, or than the threshold that ended the list). Where it is not larger, it is called
+        clear with a probability of at most 5 %. None: nothing is known. With `max_rows` it is about
+        the counts of units that count for so many items at most, as `low` and `high` are: true
+        counts may stand in another order.
     gap : float or None
-        Lead over the next row, noise of the selection included; in the last row the margin over the best item
-        left out (None if none is), or the lead over the threshold if that ended the list. None with Gumbel
-        noise.
+        Lead over the next row, noise of the selection included; in the last row the margin over the
+        best item left out (None if none is), or the lead over the threshold if that ended the list.
+        None with Gumbel noise.
     """
 
     rank: int
@@ -78,11 +84,12 @@ class CountedItem:
     estimate : float
         Its unbiased noisy count.
     low, high : float
-        95 % interval of the count; with `max_rows` it is about the units that count for so many items at
-        most.
+        95 % interval of the count; with `max_rows` it is about the units that count for so many
+        items at most.
     true_low, true_high : float
-        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
-        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items
+        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        `true_high` is infinite.
     """
 
     item: str
@@ -104,15 +111,16 @@ class TopItems(Release):
     crossed : bool or None
         Whether the threshold ended the list; None if there was none.
     method : {"gaps", "histogram"}
-        Whether items were selected with gaps and then measured, or are the best of a noisy histogram.
+        Whether items were selected with gaps and then measured, or are the best of a noisy
+        histogram.
     label_threshold : int or None
-        Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a label
-        that is missing nothing follows: it may have fewer, or not exist.
+        Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a
+        label that is missing nothing follows: it may have fewer, or not exist.
     why : str or None
         Where nobody listed the labels: why they were found in this way and no other; public.
     confidence : float
-        Of the interval of each row: 95 % unless all hold together. With method "histogram" the expected share
-        of rows whose interval holds is at least that.
+        Of the interval of each row: 95 % unless all hold together. With method "histogram" the
+        expected share of rows whose interval holds is at least that.
     together : float
         Least probability with which the intervals of all rows hold.
     """
@@ -129,8 +137,8 @@ class TopItems(Release):
     def on_average(self) -> bool:
         """Whether that share of the intervals holds on average, and not each with that probability.
 
-        So it is with method "histogram" of listed labels where the list is full: the noise that has selected
-        is that of the intervals.
+        So it is with method "histogram" of listed labels where the list is full: the noise that has
+        selected is that of the intervals.
         """
         listed = self.method == "histogram" and self.label_threshold is None
         return listed and self.crossed is not True and len(self.rows) > 1
@@ -154,14 +162,15 @@ class TopSetItem:
     item : str
         The label.
     estimate : float or None
-        The fresh measurement as a whole number inside the interval; this and all below is None where nothing
-        was measured.
+        The fresh measurement as a whole number inside the interval; this and all below is None
+        where nothing was measured.
     low, high : float or None
-        95 % interval of the count; valid after selection. With `max_rows` it is about the count of units that
-        count for so many items at most.
+        95 % interval of the count; valid after selection. With `max_rows` it is about the count of
+        units that count for so many items at most.
     true_low, true_high : float or None
-        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
-        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items
+        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        `true_high` is infinite.
     measured : float or None
         The fresh measurement: unbiased, also after selection.
     """
@@ -178,7 +187,9 @@ class TopSetItem:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TopSetItems(Release):
-    """A private set of the k largest of a table, in the order of the domain: it says nothing of the counts.
+    """A private set of the k largest of a table, in the order of the domain.
+
+    It says nothing of the counts.
 
     Attributes
     ----------
@@ -212,21 +223,23 @@ class AboveItem:
     item : str
         The label.
     gap : float or None
-        How far its noisy count lay above the noisy threshold: raw, noise included. None with Gumbel noise.
+        How far its noisy count lay above the noisy threshold: raw, noise included. None with Gumbel
+        noise.
     branch : int
-        Which test found it, counted from 0: with `adaptive`, test 0 is the cheapest and finds what lies far
-        above.
+        Which test found it, counted from 0: with `adaptive`, test 0 is the cheapest and finds what
+        lies far above.
     estimate : float
         Point estimate of the count; unbiased before selection, too high after it.
     low : float or None
-        95 % lower bound of the count that is valid after selection: from the fresh measurement, or from the
-        gap if nothing was measured; 0 where the gap bounds nothing. None with `adaptive` if nothing was
-        measured: no bound from a gap is proved there.
+        95 % lower bound of the count that is valid after selection: from the fresh measurement, or
+        from the gap if nothing was measured; 0 where the gap bounds nothing. None with `adaptive`
+        if nothing was measured: no bound from a gap is proved there.
     high : float or None
         With `low` a 95 % interval from the fresh measurement; None if nothing was measured.
     true_low, true_high : float or None
-        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
-        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items
+        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        `true_high` is infinite.
     """
 
     item: str
@@ -248,14 +261,15 @@ class AboveItems(Release):
     ----------
     rows : tuple of AboveItem
     asked : int or None
-        How many items were asked, from the start of the domain; None where nobody listed the labels.
+        How many items were asked, from the start of the domain; None where nobody listed the
+        labels.
     complete : bool
         Whether that is all of them; if not, enough was found before.
     method : {"gaps", "histogram"}
         Whether a sparse vector found the items, or a noisy histogram.
     label_threshold : int or None
-        Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a label
-        that is missing nothing follows.
+        Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a
+        label that is missing nothing follows.
     confidence : float
         Of the interval, or of the lower bound, of each row.
     together : float
@@ -290,10 +304,11 @@ class Histogram(Release):
     standard_error : float
         Standard deviation of the noise of each count; within `bounds` the largest over the range.
     output_range : tuple of float, or None
-        With `bounds`, the smallest and the largest count that could have been released: a little wider.
+        With `bounds`, the smallest and the largest count that could have been released: a little
+        wider.
     label_threshold : int or None
-        Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a label
-        that is missing nothing follows.
+        Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a
+        label that is missing nothing follows.
     confidence : float
         Of the interval of each row: 95 % unless all hold together.
     together : float
@@ -325,15 +340,17 @@ class Count(Derivable, Release):
     ----------
     estimate : float
     low, high : float
-        A 95 % interval of the count; with `bounds`, of the count moved into them; with `max_rows`, of the
-        rows that count.
+        A 95 % interval of the count; with `bounds`, of the count moved into them; with `max_rows`,
+        of the rows that count.
     true_low, true_high : float
-        The same for the true count. With `max_rows` a unit counts for some of its rows or items only, and the
-        true count may be higher: then `true_low` is a lower bound of 95 %, and `true_high` is infinite.
+        The same for the true count. With `max_rows` a unit counts for some of its rows or items
+        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        `true_high` is infinite.
     standard_error : float
         Standard deviation of the noise; within `bounds` the largest over the range.
     output_range : tuple of float, or None
-        With `bounds`, the smallest and the largest count that could have been released: a little wider.
+        With `bounds`, the smallest and the largest count that could have been released: a little
+        wider.
     confidence : float
         Of the interval.
     """
@@ -356,7 +373,8 @@ class Count(Derivable, Release):
             If the confidence is not in (0, 1).
         """
         low, high = interval(
-            _as_value(self, self.estimate), confidence=SHARE("Count.interval_at.confidence", confidence)
+            _as_value(self, self.estimate),
+            confidence=SHARE("Count.interval_at.confidence", confidence),
         )
         return float(low), float(high)
 
@@ -379,9 +397,12 @@ def build_top(
     why: str | None = None,
 ) -> TopItems:
     """Return the top k of what was selected and a measurement of it."""
-    said = estimate_rows(top, fresh, confidence=CONFIDENCE, simultaneous=simultaneous, capped=capped)
+    said = estimate_rows(
+        top, fresh, confidence=CONFIDENCE, simultaneous=simultaneous, capped=capped
+    )
     unclear = find_unclear(top, fresh, confidence=CONFIDENCE)
-    # Where every item of the domain is selected, the last one leads over none. Gumbel noise has no gaps.
+    # Where every item of the domain is selected, the last one leads over none. Gumbel noise has no
+    # gaps.
     gaps = [*top.gaps.tolist(), *[None] * (len(labels) - top.gaps.size)]
     rows = tuple(
         TopItem(
@@ -395,8 +416,8 @@ def build_top(
         )
         for rank, label in enumerate(labels)
     )
-    # What a transcript spent is an epsilon of that transcript, and no rho: beside Gaussian noise what the
-    # mechanism costs is said.
+    # What a transcript spent is an epsilon of that transcript, and no rho: beside Gaussian noise
+    # what the mechanism costs is said.
     paid = top.mechanism.cost if isinstance(fresh.mechanism, GaussianMechanism) else top.cost
     return TopItems(
         rows=rows,

@@ -109,7 +109,10 @@ def _choose(terms: Terms | None, noise: str | None, pure: S, match: Callable[[Pr
 
 
 def select_fewer(choose: K, size: int) -> K:
-    """Return the same selection from so few items that all of them are selected; it costs no more."""
+    """Return the same selection from so few items that all of them are selected.
+
+    It costs no more.
+    """
     if size >= choose.k:
         return choose
     fewer: dict[str, Any] = {"k": size}
@@ -172,8 +175,8 @@ def _match_budget(
         found = price.find(find_cost(epsilon))
         if worth * _NEAR <= found <= worth:
             return epsilon
-        # A price grows about as the square of epsilon, so that few steps come near. Aimed a little below, so
-        # that it is met from below.
+        # A price grows about as the square of epsilon, so that few steps come near. Aimed a little
+        # below, so that it is met from below.
         epsilon = shorten_down(epsilon * to_fraction(math.sqrt(worth * (1 + _NEAR) / 2 / found)))
     while price.find(find_cost(epsilon)) > worth:
         epsilon = shorten_down(epsilon * _NEAR)

@@ -1,7 +1,7 @@
 """Sessions: the only place where data, entropy and budget meet.
 
-Order of work of every release: public parameters, then the public schema, then the charge, then the rows
-(docs/explanation/reserve-and-settle.md).
+Order of work of every release: public parameters, then the public schema, then the charge, then the
+rows (docs/explanation/reserve-and-settle.md).
 """
 
 from __future__ import annotations
@@ -50,31 +50,33 @@ class Session(Releases):
     Parameters
     ----------
     source : str, path, DuckDB relation or frame
-        A path, a glob or a folder of CSV, JSON lines or Parquet, a folder of Delta, "duckdb:FILE#TABLE",
-        "excel:FILE#SHEET", "postgresql://USER@HOST/DATABASE#TABLE", "sc://HOST:PORT#CATALOG.SCHEMA.TABLE", a
-        DuckDB relation, or a pandas, Polars, Spark or Arrow frame.
+        A path, a glob or a folder of CSV, JSON lines or Parquet, a folder of Delta,
+        "duckdb:FILE#TABLE", "excel:FILE#SHEET", "postgresql://USER@HOST/DATABASE#TABLE",
+        "sc://HOST:PORT#CATALOG.SCHEMA.TABLE", a DuckDB relation, or a pandas, Polars, Spark or
+        Arrow frame.
     unit : PrivacyUnit
         Whom the guarantee protects.
     ledger : Ledger or None
-        The account to charge; its unit, source and adjacency must be those of the session. None, if that is
-        written: nothing is remembered. It must be given unless the entropy is simulated, when nothing real is
-        released.
+        The account to charge; its unit, source and adjacency must be those of the session. None, if
+        that is written: nothing is remembered. It must be given unless the entropy is simulated,
+        when nothing real is released.
     entropy : Entropy
-        `SYSTEM`, or `Seeded(n)` for synthetic sources: such results say `simulated=True` and no ledger takes
-        them.
+        `SYSTEM`, or `Seeded(n)` for synthetic sources: such results say `simulated=True` and no
+        ledger takes them.
     csv : CsvFormat, optional
-        How a CSV source is written, and which columns JSON lines have; nothing is ever guessed from rows.
+        How a CSV source is written, and which columns JSON lines have; nothing is ever guessed from
+        rows.
     name : str, optional
-        What the ledger calls a source that has no path (frames and relations); its account is made with
-        source="name:NAME".
+        What the ledger calls a source that has no path (frames and relations); its account is made
+        with source="name:NAME".
     memory_limit : int or str, optional
-        How many bytes of memory the engine may use, at least 512 MiB, such as "2GB"; what is beyond goes to a
-        private folder of the system's temporary folder. 4 GiB for each of two engines unless said. Not for
-        servers.
+        How many bytes of memory the engine may use, at least 512 MiB, such as "2GB"; what is beyond
+        goes to a private folder of the system's temporary folder. 4 GiB for each of two engines
+        unless said. Not for servers.
     temp_limit : int or str, optional
-        How many bytes it may write there, at least 512 MiB, such as "50GB". What is not free there is refused
-        before each charge; a release that needs more than it was given ends after its charge. Not for
-        servers.
+        How many bytes it may write there, at least 512 MiB, such as "50GB". What is not free there
+        is refused before each charge; a release that needs more than it was given ends after its
+        charge. Not for servers.
 
     Raises
     ------
@@ -83,8 +85,8 @@ class Session(Releases):
     SimulatedRelease
         If seeded entropy is combined with a ledger.
     InvalidParameter
-        If the unit, the ledger or the entropy is none, nothing is said about the ledger and noise is real, or
-        a table in memory that is charged has no name.
+        If the unit, the ledger or the entropy is none, nothing is said about the ledger and noise
+        is real, or a table in memory that is charged has no name.
 
     Examples
     --------
@@ -113,7 +115,8 @@ class Session(Releases):
         # What can be seen from the arguments alone is said before the source is opened.
         if not isinstance(unit, PrivacyUnit):
             raise InvalidParameter(
-                "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row()."
+                "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or "
+                "PrivacyUnit.row()."
             )
         # Looked at and not renewed: each release renews it when it begins.
         payer = _choose_ledger(ledger, checked_entropy(entropy, "Session"))
@@ -126,13 +129,15 @@ class Session(Releases):
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._executor.source.identity is None:
             raise InvalidParameter(
-                "Session.name must say what the ledger calls this source, which has no path; got None."
+                "Session.name must say what the ledger calls this source, which has no path; got "
+                "None."
             )
 
     def __reduce__(self) -> NoReturn:
         # It holds an open source.
         raise TypeError(
-            f"A {type(self).__name__} belongs to the process that opened it and cannot be copied or pickled. "
+            f"A {type(self).__name__} belongs to the process that opened it and cannot be copied "
+            "or pickled. "
             "Open one in each process; a Ledger may be handed over."
         )
 
@@ -156,8 +161,8 @@ class Session(Releases):
     def read_labels(self, domain: Domain) -> Domain:
         """Return a domain with its public labels read, as a release does before its charge.
 
-        So they can be looked at first: `origin` says how many a file lists, and which line of it was taken
-        for the header. Labels that only a charge pays for stay unknown.
+        So they can be looked at first: `origin` says how many a file lists, and which line of it
+        was taken for the header. Labels that only a charge pays for stay unknown.
 
         Raises
         ------
@@ -177,7 +182,9 @@ class Session(Releases):
 
     @property
     def unit_reading(self) -> str:
-        """How the source reads whose a row is, as an account keeps it: by what is declared, and by no row.
+        """How the source reads whose a row is, as an account keeps it.
+
+        By what is declared, and by no row.
 
         Empty where nothing about it can be declared otherwise.
 
@@ -195,11 +202,12 @@ class Session(Releases):
     def plan(self) -> Plans:
         """What a release would cost and give, without a row and without a charge.
 
-        It has a method for each release, `plan.top_k`, `plan.quantile` and so on: with the parameters of the
-        release, and three more. `like` says what is assumed of data that nobody looks at: "zipf:1.1",
-        "geometric:0.9", "flat", "steps:10x500,90x20", of a column "lognormal:30000,0.6" and "normal:40,15" as
-        well; or public or synthetic data, as a path or a frame. `rows` says how many rows made-up data have,
-        and `runs` how many dry runs are made. What the release would refuse is refused in the same words.
+        It has a method for each release, `plan.top_k`, `plan.quantile` and so on: with the
+        parameters of the release, and three more. `like` says what is assumed of data that nobody
+        looks at: "zipf:1.1", "geometric:0.9", "flat", "steps:10x500,90x20", of a column
+        "lognormal:30000,0.6" and "normal:40,15" as well; or public or synthetic data, as a path or
+        a frame. `rows` says how many rows made-up data have, and `runs` how many dry runs are made.
+        What the release would refuse is refused in the same words.
 
         Examples
         --------
@@ -211,19 +219,26 @@ class Session(Releases):
         >>> plan.rows[0].widest, plan.cost
         (12.0, Pure(epsilon=0.5))
         """
-        from sordino.session.plans.releases import Plans  # noqa: PLC0415 - a release need not load it
+        # A release need not load it.
+        from sordino.session.plans.releases import Plans  # noqa: PLC0415
 
         before = [] if self._batch is None else [started for started, _ in self._batch.asked]
         return Plans(self._executor, self._form, before)
 
     def __repr__(self) -> str:
-        return f"Session({self._executor.source.identity or 'a frame'!r}, unit={self._executor.unit!r})"
+        return (
+            f"Session({self._executor.source.identity or 'a frame'!r}, "
+            f"unit={self._executor.unit!r})"
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Leave the session; between releases it holds nothing open."""
 
@@ -231,10 +246,11 @@ class Session(Releases):
     def batch(self) -> Iterator[Batch]:
         """Collect the releases of the block, charge them together, and read rows only then.
 
-        Inside the block each release is a `Pending`; after it, it is the release. All of the batch is charged
-        in one reservation, or `BudgetExceeded` is raised and nothing was read. An error inside the block
-        charges nothing; one after the charge keeps it all. Since the list is fixed before anything is read,
-        the joint cost may be stated by its tightest view: `batch.cost.epsilon(1e-6)`.
+        Inside the block each release is a `Pending`; after it, it is the release. All of the batch
+        is charged in one reservation, or `BudgetExceeded` is raised and nothing was read. An error
+        inside the block charges nothing; one after the charge keeps it all. Since the list is fixed
+        before anything is read, the joint cost may be stated by its tightest view:
+        `batch.cost.epsilon(1e-6)`.
 
         Yields
         ------
@@ -247,7 +263,9 @@ class Session(Releases):
             If a batch is open already.
         """
         if self._batch is not None:
-            raise InvalidParameter("A batch cannot be opened inside a batch; leave the first one before.")
+            raise InvalidParameter(
+                "A batch cannot be opened inside a batch; leave the first one before."
+            )
         with self._executor.open_batch() as executor:
             self._batch = batch = Batch(executor)
             try:
@@ -264,23 +282,24 @@ class Session(Releases):
     def keep(self, release: Any, record: Record | None = None) -> None:
         """Keep a release in the ledger, so that it can be printed again if what was made of it is lost.
 
-        It is kept under the id of its charge (`release.receipt.id`) and stays there: whoever may read the
-        ledger may read it then. `Ledger.read_release` returns it, and ``sordino ledger release`` prints it.
-        The releases of a batch have one id: they are numbered in the order in which they are kept.
+        It is kept under the id of its charge (`release.receipt.id`) and stays there: whoever may
+        read the ledger may read it then. `Ledger.read_release` returns it, and ``sordino ledger
+        release`` prints it. The releases of a batch have one id: they are numbered in the order in
+        which they are kept.
 
         Parameters
         ----------
         release : object
             A release that this session has made, after the end of its batch, if it was made in one.
         record : Record, optional
-            How it is printed; nothing but what was released may stand there. Without it all that the release
-            says of itself is.
+            How it is printed; nothing but what was released may stand there. Without it all that
+            the release says of itself is.
 
         Raises
         ------
         InvalidParameter
-            If the release is not one of this session, or its session has no ledger; for what `randomize`
-            released, which is as long as the table.
+            If the release is not one of this session, or its session has no ledger; for what
+            `randomize` released, which is as long as the table.
         LedgerConflict
             If its charge could not be settled.
         LedgerError
@@ -320,17 +339,18 @@ class Session(Releases):
 
         It is charged to the account of the session before the first answer.
 
-        To be used in a `with` block. Leaving it returns what was not spent to a pure ledger; an error in it
-        leaves the full charge, and so does the end of the process. No row is read: that the answers are about
-        this source and its units, and that they move as the sensitivity says, is up to you.
+        To be used in a `with` block. Leaving it returns what was not spent to a pure ledger; an
+        error in it leaves the full charge, and so does the end of the process. No row is read: that
+        the answers are about this source and its units, and that they move as the sensitivity says,
+        is up to you.
 
         Parameters
         ----------
         threshold : number
             Public threshold, in the unit of the answers.
         positives : int
-            After so many answers above it closes; with `adaptive`, it finds at least so many if they are
-            there.
+            After so many answers above it closes; with `adaptive`, it finds at least so many if
+            they are there.
         epsilon : number
             Budget of the whole stream.
         sensitivity : Sensitivity
@@ -348,8 +368,8 @@ class Session(Releases):
         Raises
         ------
         InvalidParameter
-            If a parameter does not satisfy its constraint, or a batch is open: a stream cannot wait for its
-            end.
+            If a parameter does not satisfy its constraint, or a batch is open: a stream cannot wait
+            for its end.
         BudgetExceeded, LedgerConflict
             When the block is entered; nothing is answered.
 
@@ -365,26 +385,36 @@ class Session(Releases):
         """
         if self._batch is not None:
             raise InvalidParameter(
-                "Session.watch must be called outside a batch, which is charged only when it has ended."
+                "Session.watch must be called outside a batch, which is charged only when it has "
+                "ended."
             )
-        asked: dict[str, Any] = {"threshold": threshold, "positives": positives, "adaptive": adaptive}
+        asked: dict[str, Any] = {
+            "threshold": threshold,
+            "positives": positives,
+            "adaptive": adaptive,
+        }
         from sordino.session.above import build_watch  # noqa: PLC0415 - counts need not load it
 
         mechanism = build_watch(
             self._executor.unit, epsilon=epsilon, sensitivity=sensitivity, **asked, **options
         )
         # The ledger keeps the exact threshold.
-        return self._executor.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
+        return self._executor.stream(
+            mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)}
+        )
 
     def _do(self, request: Request[R]) -> R:
         """Release now, or with the batch that is open."""
-        # The parameters were checked when the request was made. This looks at the schema; nothing is charged.
+        # The parameters were checked when the request was made. This looks at the schema; nothing
+        # is charged.
         before = [] if self._batch is None else [started for started, _ in self._batch.asked]
         executor = self._executor if self._batch is None else self._batch.executor
         started = executor.start(request, before)
         # In a batch the caller gets a `Pending`, which stands for the release: hence the cast.
         done: R = (
-            self._executor.run([started])[0] if self._batch is None else cast("Any", self._batch.add(started))
+            self._executor.run([started])[0]
+            if self._batch is None
+            else cast("Any", self._batch.add(started))
         )
         return done
 
@@ -403,12 +433,14 @@ def _choose_ledger(ledger: Ledger | Unsaid | None, entropy: Entropy) -> Ledger |
         if entropy.simulated:
             return None
         raise InvalidParameter(
-            "Session.ledger must be given: the account to charge (Ledger.open or Ledger.create), or "
+            "Session.ledger must be given: the account to charge (Ledger.open or Ledger.create), "
+            "or "
             "ledger=None to release without one, so that nothing remembers what is spent."
         )
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidParameter(
-            f"Session.ledger must be what Ledger.open or Ledger.create returns; got {shown(ledger)}."
+            "Session.ledger must be what Ledger.open or Ledger.create returns; got "
+            f"{shown(ledger)}."
         )
     if ledger is not None and entropy.simulated:
         raise SimulatedRelease(

@@ -1,8 +1,8 @@
 """Runs an estimator of numbers over a table: for all rows, or for each group with noise of its own.
 
-Claim: with every unit in at most G groups the releases of all groups together, each of an estimator for
-add-remove, cost what G of them do under add-remove, and under replace-one G times twice the pure epsilon of
-one and four times the rho of its Gaussian totals. Proof: docs/proofs/groups.md.
+Claim: with every unit in at most G groups the releases of all groups together, each of an estimator
+for add-remove, cost what G of them do under add-remove, and under replace-one G times twice the
+pure epsilon of one and four times the rho of its Gaussian totals. Proof: docs/proofs/groups.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ from sordino.receipt import Receipt
 from sordino.releases import Values, short_repr
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency, Sensitivity
-from sordino.session.column_figures import ColumnFigures, ColumnReading, Estimator, PrivateNumbers, adapt
+from sordino.session.column_figures import (
+    ColumnFigures,
+    ColumnReading,
+    Estimator,
+    PrivateNumbers,
+    adapt,
+)
 from sordino.session.noise_choice import MeasureNoise, choose_rho, find_terms
 from sordino.session.request import CONFIDENCE, Table
 from sordino.tabular import Kind, Row
@@ -45,8 +51,9 @@ class GroupRow:
     release : object
         Its release, as without groups: a `QuantileValue`, `QuantileValues`, a `ClippedValue`, a
         `VarianceValue` or a `BoundedValue`. Its cost is that of one step of a unit in this group
-        alone: of what a unit may have in it, added or removed, or of one row, where rows are bounded in all
-        groups together. All of a unit, or a unit that is replaced, may be several such steps (`budgets`).
+        alone: of what a unit may have in it, added or removed, or of one row, where rows are
+        bounded in all groups together. All of a unit, or a unit that is replaced, may be several
+        such steps (`budgets`).
     """
 
     item: str
@@ -61,16 +68,18 @@ class Groups(ColumnRelease):
     Attributes
     ----------
     rows : tuple of GroupRow, one for each label
-        Groups that the data lack are there, too; where nobody listed the groups, those that were found.
+        Groups that the data lack are there, too; where nobody listed the groups, those that were
+        found.
     budgets : int
-        How many times the pure epsilon of a single group the whole release costs at most, however many groups
-        there are: G, or 2 G under replace-one, where a unit is in at most G of them. Gaussian totals cost G
-        times the rho of a single group, or 4 G times. Where M rows of a unit are bounded in all groups
-        together: M, or 2 M, which may all be in one group. What finds groups comes on top.
+        How many times the pure epsilon of a single group the whole release costs at most, however
+        many groups there are: G, or 2 G under replace-one, where a unit is in at most G of them.
+        Gaussian totals cost G times the rho of a single group, or 4 G times. Where M rows of a unit
+        are bounded in all groups together: M, or 2 M, which may all be in one group. What finds
+        groups comes on top.
     label_threshold : int or None
-        Where nobody listed the groups: how many units a group needs, noise aside, to be found. Of a group
-        that is missing nothing follows: it may have fewer, or not exist. What found the groups stands first
-        in `mechanism`, and alone where nothing was found.
+        Where nobody listed the groups: how many units a group needs, noise aside, to be found. Of a
+        group that is missing nothing follows: it may have fewer, or not exist. What found the
+        groups stands first in `mechanism`, and alone where nothing was found.
     """
 
     rows: tuple[GroupRow, ...]
@@ -86,8 +95,13 @@ class Groups(ColumnRelease):
         return len(self.rows)
 
     def list_rows(self) -> list[Row]:
-        """Return the figures of each group, with its label; several quantiles of a group are one row each."""
-        return [{"item": row.item} | record for row in self.rows for record in row.release.list_rows()]
+        """Return the figures of each group, with its label.
+
+        Several quantiles of a group are one row each.
+        """
+        return [
+            {"item": row.item} | record for row in self.rows for record in row.release.list_rows()
+        ]
 
     def _list_columns(self) -> dict[str, Kind]:
         # What is said of a group depends on its figure; without a group only labels are known.
@@ -122,7 +136,8 @@ class TableNumbers:
     groups_per_unit : int
         In how many groups one unit has a part.
     together : bool
-        Whether one unit has so many rows instead, each in any group: all of them may be in the same one.
+        Whether one unit has so many rows instead, each in any group: all of them may be in the same
+        one.
     shared : LaplaceMechanism, optional
         What counts rows with a number and rows without, of all groups together.
     """
@@ -162,8 +177,8 @@ class TableNumbers:
         if self.labels is None:
             return cost
         if self.together:
-            # So many steps of one row, one after the other: in one group they are not releases of their own,
-            # and only the pure bound is known to add up.
+            # So many steps of one row, one after the other: in one group they are not releases of
+            # their own, and only the pure bound is known to add up.
             return Pure(epsilon=self.budgets * Fraction(cost.pure()))
         if self.adjacency == "add-remove":
             # In all other groups neighbors have the same rows that count.
@@ -199,15 +214,21 @@ class TableNumbers:
         counts = self.shared.release([numbers.known, numbers.missing], entropy=entropy)
         share = estimate_share(cast("Values", counts))
         if isinstance(figures, QuantileValues):
-            return QuantileValues(replace(one, numbers_share=share, cost=self.cost) for one in figures)
+            return QuantileValues(
+                replace(one, numbers_share=share, cost=self.cost) for one in figures
+            )
         return replace(figures, numbers_share=share, cost=compose(figures.cost, share.cost))
 
     def _release_figures(self, numbers: PrivateNumbers, entropy: Entropy) -> Any:
         estimator, found = self.estimator, self._figures.release(numbers.answers, entropy)
         if self.labels is None:
             return found[0]
-        rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))
-        mechanism = estimator.mechanisms if isinstance(estimator, QuantilesWithIntervals) else estimator
+        rows = tuple(
+            GroupRow(label, release) for label, release in zip(self.labels, found, strict=True)
+        )
+        mechanism = (
+            estimator.mechanisms if isinstance(estimator, QuantilesWithIntervals) else estimator
+        )
         return Groups(
             rows=rows,
             budgets=self.budgets,
@@ -219,17 +240,18 @@ class TableNumbers:
 
 def _cost_of_two_steps(cost: Cost) -> Cost:
     """Return what a release costs if a unit leaves and another one joins in the same group."""
-    # These are two steps in a row, of which mostly only the pure bound is known. Gaussian totals move twice
-    # as far, which counts four times.
+    # These are two steps in a row, of which mostly only the pure bound is known. Gaussian totals
+    # move twice as far, which counts four times.
     parts = cost.parts if isinstance(cost, Composition) else frozenset({(cost, 1)})
     rho = sum((part.rho * count for part, count in parts if isinstance(part, ZCDP)), Fraction(0))
     epsilon = sum(
-        (Fraction(part.pure()) * count for part, count in parts if not isinstance(part, ZCDP)), Fraction(0)
+        (Fraction(part.pure()) * count for part, count in parts if not isinstance(part, ZCDP)),
+        Fraction(0),
     )
     return compose(Pure(epsilon=2 * epsilon), ZCDP(rho=4 * rho))
 
 
-# ---- the noise of totals ---------------------------------------------------------------------------
+# ---- the noise of totals -------------------------------------------------------------------------
 
 _FINE_STEP = Fraction(1, 1 << 20)
 """Intervals are compared in steps of this share of what one unit moves."""
@@ -238,13 +260,15 @@ _FINE_STEP = Fraction(1, 1 << 20)
 def refuse_gaussian_together(name: str, noise: MeasureNoise | None) -> None:
     """Refuse Gaussian noise where the bound on rows is about all groups together.
 
-    All rows of a unit may be in one group: then its total moves by the sum of what they move, and that counts
-    squared. Laplace noise pays for each row alone.
+    All rows of a unit may be in one group: then its total moves by the sum of what they move, and
+    that counts squared. Laplace noise pays for each row alone.
     """
     if noise == "gaussian":
         raise InvalidParameter(
-            f"{name}.noise must be laplace where max_rows bounds the rows of a unit in all groups together; "
-            "got 'gaussian'. Give groups_per_unit (--groups-per-unit): then it bounds them in each group."
+            f"{name}.noise must be laplace where max_rows bounds the rows of a unit in all groups "
+            "together; "
+            "got 'gaussian'. Give groups_per_unit (--groups-per-unit): then it bounds them in each "
+            "group."
         )
 
 

@@ -32,7 +32,14 @@ from sordino.plan import choose_unlisted
 from sordino.plan.unlisted import Way
 from sordino.questions import CountQuestion, Counts, Domain
 from sordino.releases import UnlistedTop
-from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise, Terms, choose_rho, find_terms, measure
+from sordino.session.noise_choice import (
+    NOISE_MEANS,
+    MeasureNoise,
+    Terms,
+    choose_rho,
+    find_terms,
+    measure,
+)
 from sordino.session.noisy_histogram import (
     build_listed,
     build_unlisted,
@@ -73,7 +80,9 @@ class SelectionRequest(Request[R]):
 
     item: str = parameter(checked_later, "Column of labels.", kw_only=False)
     k: int = parameter(
-        COUNT, "How many items.", more="At most the size of the domain, and of a range at most 2^20."
+        COUNT,
+        "How many items.",
+        more="At most the size of the domain, and of a range at most 2^20.",
     )
     epsilon: Number = parameter(
         POSITIVE,
@@ -83,11 +92,15 @@ class SelectionRequest(Request[R]):
     domain: Any = parameter(
         checked_later,
         "Which labels can be released.",
-        more="A `Domain` or a list of labels. Items of the domain that the data lack take part with count 0; "
+        more="A `Domain` or a list of labels. Items of the domain that the data lack take part "
+        "with count 0; "
         "other labels are dropped.",
     )
     where: str | None = parameter(
-        checked_later, "A row predicate.", more="See docs/decisions/0005-predicates.md.", default=None
+        checked_later,
+        "A row predicate.",
+        more="See docs/decisions/0005-predicates.md.",
+        default=None,
     )
     measure_noise: MeasureNoise | None = parameter(
         OrNone(one_of("laplace", "gaussian")), f"Of the measurement. {NOISE_MEANS}", default=None
@@ -110,8 +123,9 @@ class SelectionRequest(Request[R]):
 class TopKRequest(SelectionRequest[TopItems]):
     """Release the `k` items of a public domain that the most units touch, with estimates and intervals.
 
-    With a threshold only items that lie above it are released, at most `k`; of what selects them the unspent
-    part returns to a pure ledger. If there is none, nothing is measured, and that part returns as well.
+    With a threshold only items that lie above it are released, at most `k`; of what selects them
+    the unspent part returns to a pure ledger. If there is none, nothing is measured, and that part
+    returns as well.
 
     Returns
     -------
@@ -130,10 +144,10 @@ class TopKRequest(SelectionRequest[TopItems]):
 
     Notes
     -----
-    Where a unit has few items the best of a noisy histogram are released. Else they are selected with gaps,
-    and then measured. With a threshold the selection says how many there are. The measurement is chosen after
-    that, for so many items, and stays within what was reserved for it: an adaptive choice between mechanisms
-    of the same epsilon, made by what was released before.
+    Where a unit has few items the best of a noisy histogram are released. Else they are selected
+    with gaps, and then measured. With a threshold the selection says how many there are. The
+    measurement is chosen after that, for so many items, and stays within what was reserved for it:
+    an adaptive choice between mechanisms of the same epsilon, made by what was released before.
 
     Examples
     --------
@@ -154,33 +168,42 @@ class TopKRequest(SelectionRequest[TopItems]):
     selection_share: Number | None = parameter(
         # What it may be depends on what is asked for: see `derive`.
         checked_later,
-        "Share of epsilon that chooses; the rest measures. Half of it if nothing is said, .7 where nobody "
+        "Share of epsilon that chooses; the rest measures. Half of it if nothing is said, .7 where "
+        "nobody "
         "listed the labels. There, and of a set, it may be 1: nothing is measured then.",
         default=None,
     )
     noise: Literal["exponential", "laplace", "gumbel"] | None = parameter(
         OrNone(one_of("exponential", "laplace", "gumbel")),
-        "Of the selection: exponential (one-sided) or laplace, both pure, with gaps; or gumbel, without. If "
+        "Of the selection: exponential (one-sided) or laplace, both pure, with gaps; or gumbel, "
+        "without. If "
         "nothing is said, what the account gets more from.",
-        more="Gumbel noise selects better for what is paid on an account with a delta, and on a zCDP "
+        more="Gumbel noise selects better for what is paid on an account with a delta, and on a "
+        "zCDP "
         "account.",
         default=None,
     )
     method: Literal["gaps", "histogram"] | None = parameter(
         OrNone(one_of("gaps", "histogram")),
-        "gaps: select, then measure; histogram: count all with noise, then take the best, for units with few "
+        "gaps: select, then measure; histogram: count all with noise, then take the best, for "
+        "units with few "
         "items. If nothing is said, what confuses items less.",
-        more="The noise of a selection grows with k, that of a histogram with how many items a unit counts "
-        "for; all of epsilon does both there. The rule goes by k, `max_rows` (1 where each row is a unit), "
+        more="The noise of a selection grows with k, that of a histogram with how many items a "
+        "unit counts "
+        "for; all of epsilon does both there. The rule goes by k, `max_rows` (1 where each row is "
+        "a unit), "
         "the size of the domain and the selection share.",
         default=None,
     )
     kth_count: Number | None = parameter(
         OrNone(NOT_NEGATIVE),
-        "Where nobody listed the labels: about how large the K-th count is, a public guess, by which the way "
+        "Where nobody listed the labels: about how large the K-th count is, a public guess, by "
+        "which the way "
         "to find them is chosen.",
-        more="Such as that of last year's release. Of the ways that would find it the one with the least "
-        "noise is taken; without a guess, the one with the least threshold and noise together. `why` of the "
+        more="Such as that of last year's release. Of the ways that would find it the one with "
+        "the least "
+        "noise is taken; without a guess, the one with the least threshold and noise together. "
+        "`why` of the "
         "release tells.",
         default=None,
     )
@@ -192,12 +215,14 @@ class TopKRequest(SelectionRequest[TopItems]):
             (WHOLE_SHARE if whole else SHARE)("top_k.selection_share", self.selection_share)
         if self.kth_count is not None and not is_unlisted(self.domain):
             raise InvalidParameter(
-                f"top_k.kth_count belongs to Domain.unlisted (--unlisted); got {shown(self.kth_count)} with "
+                "top_k.kth_count belongs to Domain.unlisted (--unlisted); got "
+                f"{shown(self.kth_count)} with "
                 "labels that are listed."
             )
         if self.share == 1 and (self.measure_noise or self.simultaneous):
             raise InvalidParameter(
-                "top_k.selection_share must be below 1 with measure_noise or simultaneous, which are about a "
+                "top_k.selection_share must be below 1 with measure_noise or simultaneous, which "
+                "are about a "
                 "measurement; got 1."
             )
 
@@ -206,7 +231,8 @@ class TopKRequest(SelectionRequest[TopItems]):
         """The share of epsilon that chooses."""
         if self.selection_share is not None:
             return to_fraction(self.selection_share)
-        # Unlisted labels must reach a threshold, which lies the higher the less there is for the choice.
+        # Unlisted labels must reach a threshold, which lies the higher the less there is for the
+        # choice.
         return Fraction(7, 10) if is_unlisted(self.domain) else Fraction(1, 2)
 
     def detail(self) -> dict[str, Any]:
@@ -265,13 +291,15 @@ class TopKRequest(SelectionRequest[TopItems]):
             choose = choose_selection(terms, self.noise, cast("NoisyTopK", choose), build)
         elif self.noise == "gumbel":
             raise InvalidParameter(
-                "top_k.noise must be exponential or laplace with a threshold, and for the labels of a range; "
+                "top_k.noise must be exponential or laplace with a threshold, and for the labels "
+                "of a range; "
                 "got 'gumbel'."
             )
         if rho is not None:
             paid = ZCDP(rho=rho)
         if size is None:
-            # Fewer items have a larger rate of the noise: what none can have is refused before the charge.
+            # Fewer items have a larger rate of the noise: what none can have is refused before the
+            # charge.
             _ = select_fewer(choose, 1)
         measure_all = measure(question, rest, rho, k)
 
@@ -281,7 +309,8 @@ class TopKRequest(SelectionRequest[TopItems]):
             question.domain,
         )
         counts = charged.read(question)
-        # Labels that were assumed public are counted only now, and may be fewer: then all of them are listed.
+        # Labels that were assumed public are counted only now, and may be fewer: then all of them
+        # are listed.
         if not len(counts.labels):
             return TopItems(
                 rows=(),
@@ -294,7 +323,8 @@ class TopKRequest(SelectionRequest[TopItems]):
         choose = select_fewer(choose, len(counts.labels))
         top = charged.release(choose, counts.values, **places(counts))
         found, crossed = top.indices.size, None if threshold is None else top.crossed
-        # Nothing is measured, so the share for it is never drawn, and returns: docs/explanation/refunds.md.
+        # Nothing is measured, so the share for it is never drawn, and returns:
+        # docs/explanation/refunds.md.
         if not found:
             return TopItems(
                 rows=(),
@@ -339,7 +369,8 @@ class TopKRequest(SelectionRequest[TopItems]):
         }
         if threshold is None:
             return NoisyTopK(**chosen)
-        # A list of k items leaves nobody but the threshold: less noise, where counts move both ways.
+        # A list of k items leaves nobody but the threshold: less noise, where counts move both
+        # ways.
         alone = size if size == self.k and unlisted is None else None
         return HybridTopK(threshold=threshold, candidates=alone, **chosen)
 
@@ -355,7 +386,9 @@ _ROUNDS = 20
 
 
 def is_by_histogram(request: TopKRequest, table: Table, question: CountQuestion) -> bool:
-    """Tell whether a top-k is the best of a noisy histogram: because it was asked for, or by the rule.
+    """Tell whether a top-k is the best of a noisy histogram.
+
+    Because it was asked for, or by the rule.
 
     Raises
     ------
@@ -390,7 +423,9 @@ def is_by_histogram(request: TopKRequest, table: Table, question: CountQuestion)
 
 
 def find_share_of_rho(terms: Terms, epsilon: Fraction, share: Fraction) -> float | None:
-    """Return which share of the rho a selection has that has a share of the epsilon; None without a rho.
+    """Return which share of the rho a selection has that has a share of the epsilon.
+
+    None without a rho.
 
     A rho grows with the square of epsilon, so half of the epsilon is a fourth of the rho.
     """
@@ -418,11 +453,13 @@ def prefer_histogram(
     of_rho : float or None
         Where the account pays for Gaussian and Gumbel noise: the selection's share of the rho.
     """
-    # How rare an error is that matters, in nats: of that order is the share of items that can be confused.
+    # How rare an error is that matters, in nats: of that order is the share of items that can be
+    # confused.
     depth = max(1.0, math.log(size / k)) if size is not None else 1.0
     if of_rho is not None:
         return most <= depth * k / ((8 if replaced else 16) * of_rho)
-    # Two-sided noise on both of two items has a heavier difference than one-sided noise of the same rate.
+    # Two-sided noise on both of two items has a heavier difference than one-sided noise of the same
+    # rate.
     factor = 1.0
     for _ in range(_ROUNDS):
         factor = 1 + math.log1p(factor * depth / 2) / depth
@@ -433,13 +470,16 @@ def _check_histogram(request: TopKRequest, question: CountQuestion) -> None:
     """Refuse a histogram with parameters that it cannot have."""
     if request.noise is not None:
         raise InvalidParameter(
-            f"top_k.noise must not be given with method 'histogram'; got {request.noise!r}. Its noise is "
+            f"top_k.noise must not be given with method 'histogram'; got {request.noise!r}. Its "
+            "noise is "
             "that of the measurement: give measure_noise."
         )
     check_bounded("top_k", question)
 
 
-def release_by_histogram(request: TopKRequest, table: Table, question: CountQuestion) -> Steps[TopItems]:
+def release_by_histogram(
+    request: TopKRequest, table: Table, question: CountQuestion
+) -> Steps[TopItems]:
     """Count all items with noise, and release the best of them with what was counted."""
     epsilon = to_fraction(request.epsilon)
     rho = find_histogram_rho("top_k.measure_noise", request.measure_noise, epsilon, table, question)
@@ -487,7 +527,9 @@ def release_unlisted(request: TopKRequest, table: Table) -> Steps[TopItems]:
     ways, why = _list_ways(request)
     _check_ways(request, ways)
     if ways != ("one-sided",):
-        rho = find_histogram_rho("top_k.measure_noise", request.measure_noise, epsilon, table, question)
+        rho = find_histogram_rho(
+            "top_k.measure_noise", request.measure_noise, epsilon, table, question
+        )
         found = choose_unlisted(
             k=request.k,
             labels=cast("int", count_items_of_a_unit(table, question)),
@@ -538,8 +580,10 @@ def _check_ways(request: TopKRequest, ways: tuple[Way, ...]) -> None:
     """Refuse a guess of the counts where there is one way alone, and Gaussian noise in the way without it."""
     if ways == ("one-sided",) and request.measure_noise == "gaussian":
         raise InvalidParameter(
-            "top_k.measure_noise must be laplace where nobody listed the labels and they are selected with "
-            "gaps; got 'gaussian'. Leave out method and noise, and give max_rows: Gaussian noise counts all."
+            "top_k.measure_noise must be laplace where nobody listed the labels and they are "
+            "selected with "
+            "gaps; got 'gaussian'. Leave out method and noise, and give max_rows: Gaussian noise "
+            "counts all."
         )
     if request.kth_count is not None and len(ways) == 1:
         raise InvalidParameter(
@@ -551,7 +595,11 @@ def _check_ways(request: TopKRequest, ways: tuple[Way, ...]) -> None:
 def _check_request(request: TopKRequest) -> None:
     """Refuse what a search for labels has not."""
     for name, given, why in (
-        ("noise", "gumbel" if request.noise == "gumbel" else None, "a threshold is part of the search"),
+        (
+            "noise",
+            "gumbel" if request.noise == "gumbel" else None,
+            "a threshold is part of the search",
+        ),
         (
             "noise",
             request.noise if request.method == "histogram" else None,
@@ -560,7 +608,8 @@ def _check_request(request: TopKRequest) -> None:
     ):
         if given is not None:
             raise InvalidParameter(
-                f"top_k.{name} must not be {given!r} where nobody listed the labels (Domain.unlisted, "
+                f"top_k.{name} must not be {given!r} where nobody listed the labels "
+                "(Domain.unlisted, "
                 f"--unlisted), because {why}."
             )
 
@@ -574,7 +623,8 @@ def _check_unbounded(request: TopKRequest) -> None:
     ):
         if given is not None:
             raise InvalidParameter(
-                f"top_k.{name} must not be given where nobody listed the labels and nothing bounds how many "
+                f"top_k.{name} must not be given where nobody listed the labels and nothing bounds "
+                "how many "
                 "a unit counts for. Give max_rows, which may be generous."
             )
 
@@ -592,7 +642,8 @@ def _select_and_measure(
             f"top_k.k must be at most {LISTED} where a selection finds the labels; got {request.k}."
         )
     rest = to_fraction(request.epsilon) * (1 - request.share)
-    # How many are found is known only after the charge; a measurement of any number of them must be possible.
+    # How many are found is known only after the charge; a measurement of any number of them must be
+    # possible.
     if rest:
         check_measurable("top_k", question, rest, request.k)
 
@@ -604,7 +655,8 @@ def _select_and_measure(
     found = len(top.labels)
     # Without a bound on units the threshold hangs on a count, and is no public number.
     threshold = select.threshold if isinstance(select, UnlistedTopK) else None
-    # Nothing is measured, so the share for it is never drawn, and returns: docs/explanation/refunds.md.
+    # Nothing is measured, so the share for it is never drawn, and returns:
+    # docs/explanation/refunds.md.
     if not found or not rest:
         return TopItems(
             rows=_name_rows(top),

@@ -1,6 +1,7 @@
 """The set of the items that the most units touch: chosen at once, without order and gaps, then measured.
 
-Claim: the items are chosen by `JointTopK` (docs/proofs/joint-top-k.md), and measured with noise of its own.
+Claim: the items are chosen by `JointTopK` (docs/proofs/joint-top-k.md), and measured with noise of
+its own.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ MOST_IN_A_SET = 1 << 12
 class TopSetRequest(SelectionRequest[TopSetItems]):
     """Release the set of the `k` items that the most units touch, without order and gaps.
 
-    All of it is chosen at once (`JointTopK`), and then measured. It finds more of the k largest than `top_k`
-    where the k-th is at least about 4k over the epsilon that chooses, and can be far worse below:
-    docs/how-to/choose-a-selection.md.
+    All of it is chosen at once (`JointTopK`), and then measured. It finds more of the k largest
+    than `top_k` where the k-th is at least about 4k over the epsilon that chooses, and can be far
+    worse below: docs/how-to/choose-a-selection.md.
 
     Returns
     -------
     TopSetItems
-        Rows with item, estimate, low, high, true_low, true_high, measured, in the order of the domain.
+        Rows with item, estimate, low, high, true_low, true_high, measured, in the order of the
+        domain.
 
     Raises
     ------
@@ -68,7 +70,8 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
 
     selection_share: Number | None = parameter(
         OrNone(WHOLE_SHARE),
-        "Share of epsilon that chooses; the rest measures. Half of it if nothing is said; at 1 nothing is "
+        "Share of epsilon that chooses; the rest measures. Half of it if nothing is said; at 1 "
+        "nothing is "
         "measured.",
         default=None,
     )
@@ -80,7 +83,8 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
         whole = self.selection_share is not None and to_fraction(self.selection_share) == 1
         if whole and (self.measure_noise or self.simultaneous):
             raise InvalidParameter(
-                "top_set.selection_share must be below 1 with measure_noise or simultaneous, which are about "
+                "top_set.selection_share must be below 1 with measure_noise or simultaneous, which "
+                "are about "
                 "a measurement; got 1."
             )
 
@@ -92,16 +96,21 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
         """Choose the set, then measure its items unless all of epsilon has chosen."""
         k, question = self.k, self.ask(table)
         epsilon = to_fraction(self.epsilon)
-        share = Fraction(1, 2) if self.selection_share is None else to_fraction(self.selection_share)
+        share = (
+            Fraction(1, 2) if self.selection_share is None else to_fraction(self.selection_share)
+        )
         rest = epsilon * (1 - share)
         unlisted = not_listed(question.domain)
 
         def build(epsilon: Fraction) -> JointTopK:
-            return JointTopK(k=k, epsilon=epsilon, sensitivity=question.sensitivity, domain_size=unlisted)
+            return JointTopK(
+                k=k, epsilon=epsilon, sensitivity=question.sensitivity, domain_size=unlisted
+            )
 
         choose = build(epsilon * share)
         pure = measure(question, rest, None, k) if rest else None
-        # What is paid is what pure noise of so much epsilon costs; a set costs less where ranges count.
+        # What is paid is what pure noise of so much epsilon costs; a set costs less where ranges
+        # count.
         said = Pure(epsilon=choose.cost.pure())
         terms = find_terms(
             "top_set.measure_noise",
@@ -113,7 +122,9 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
         rho = None
         if pure is not None:
             moved = question.joint(k, "l2")
-            rho = choose_rho(terms, self.measure_noise, pure, moved, paid=pure.cost, confidence=each)
+            rho = choose_rho(
+                terms, self.measure_noise, pure, moved, paid=pure.cost, confidence=each
+            )
         if terms is not None and terms.open and rho is None:
             # Nothing leaves the epsilons behind, so that the account keeps them.
             terms = None
@@ -121,10 +132,12 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
         mechanisms: tuple[Any, ...] = (choose,)
         if pure is not None:
             mechanisms = (choose, measure(question, rest, rho, k))
-        # Exactly k items are measured, unless labels are counted only later: a cost covers any number.
+        # Exactly k items are measured, unless labels are counted only later: a cost covers any
+        # number.
         parts = mechanisms
         if size_of(question.domain) is None:
-            # Fewer items have a larger rate of the noise: what none can have is refused before the charge.
+            # Fewer items have a larger rate of the noise: what none can have is refused before the
+            # charge.
             _ = select_fewer(choose, 1)
             if pure is not None:
                 check_measurable("top_set", question, rest, k)
@@ -132,7 +145,8 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
 
         charged = yield Reservation(parts, self.detail(), question.domain)
         counts = charged.read(question)
-        # Labels that were assumed public are counted only now, and may be fewer: then all are the set.
+        # Labels that were assumed public are counted only now, and may be fewer: then all are the
+        # set.
         size = len(counts.labels)
         if not size:
             sure = None if pure is None else CONFIDENCE
@@ -148,7 +162,9 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
         labels = [counts.labels[index] for index in top.indices.tolist()]
         if pure is None:
             rows = tuple(TopSetItem(item=label) for label in labels)
-            return TopSetItems(rows=rows, mechanism=mechanisms, cost=top.cost, simulated=top.simulated)
+            return TopSetItems(
+                rows=rows, mechanism=mechanisms, cost=top.cost, simulated=top.simulated
+            )
         fresh = charged.release(mechanisms[1], counts.at(top.indices))
         found = estimate_rows(
             top,
@@ -159,7 +175,9 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
         )
         return TopSetItems(
             rows=tuple(
-                TopSetItem(item=label, **found.describe(place), measured=float(found.measured[place]))
+                TopSetItem(
+                    item=label, **found.describe(place), measured=float(found.measured[place])
+                )
                 for place, label in enumerate(labels)
             ),
             confidence=found.confidence,

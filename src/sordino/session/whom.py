@@ -62,7 +62,10 @@ def name_unit(unit: PrivacyUnit) -> str:
 
 
 def _read_number(number: Any) -> float | None:
-    """Return a public number as JSON has it; None where no float is as large, for nothing raises here."""
+    """Return a public number as JSON has it.
+
+    None where no float is as large, for nothing raises here.
+    """
     try:
         return None if number is None else float(number)
     except OverflowError:

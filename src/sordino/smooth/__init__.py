@@ -1,9 +1,9 @@
 """Smooth upper bounds of how far one unit can move a statistic at the data at hand, to scale noise with.
 
-A bound S(x) is beta-smooth if it is at least the largest change of the statistic between x and a neighbor,
-and S(x) <= e^beta S(y) for neighbors x and y. It is private: `SmoothMechanism` and `SmoothSelection` take it
-as an argument, and nothing else may depend on it. All bounds here are for neighbors that differ in one
-replaced unit.
+A bound S(x) is beta-smooth if it is at least the largest change of the statistic between x and a
+neighbor, and S(x) <= e^beta S(y) for neighbors x and y. It is private: `SmoothMechanism` and
+`SmoothSelection` take it as an argument, and nothing else may depend on it. All bounds here are for
+neighbors that differ in one replaced unit.
 """
 
 from __future__ import annotations

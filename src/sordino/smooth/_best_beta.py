@@ -22,7 +22,10 @@ _GRID_ROUNDS = 3
 
 
 def best_beta(
-    bound_at: Callable[[float], Any], *, epsilon: Number, law: Literal["cauchy", "quartic"] = "cauchy"
+    bound_at: Callable[[float], Any],
+    *,
+    epsilon: Number,
+    law: Literal["cauchy", "quartic"] = "cauchy",
 ) -> float:
     """Return the beta for which `SmoothMechanism` adds the least noise to public data.
 
@@ -33,8 +36,8 @@ def best_beta(
     Parameters
     ----------
     bound_at : callable
-        Takes a beta, returns the smooth bound of *public* data: simulated ones, or those of an earlier study.
-        Read off the private data, beta would tell something about them.
+        Takes a beta, returns the smooth bound of *public* data: simulated ones, or those of an
+        earlier study. Read off the private data, beta would tell something about them.
     epsilon : number
         Budget of the release.
     law : {"cauchy", "quartic"}
@@ -70,7 +73,9 @@ def best_beta(
     def scale(beta: float) -> float:
         found, alpha = float(bound_at(beta)), largest_alpha(budget, beta, gamma)
         if not found > 0:
-            raise InvalidParameter("smooth.best_beta.bound_at must return a number above 0 for each beta.")
+            raise InvalidParameter(
+                "smooth.best_beta.bound_at must return a number above 0 for each beta."
+            )
         return found / alpha
 
     # The scale alone loses (gamma - 1) beta: at the upper end nothing of the budget is left.

@@ -1,9 +1,8 @@
 """A smooth bound of any statistic whose sensitivity at a distance is known.
 
-Claim: if U_0(x) is at least the local sensitivity at x, and U_t(x) <= U_(t+1)(y) for neighbors x and y, the
-largest e^(-beta t) U_t(x) is a beta-smooth bound.
-Proof: docs/proofs/smooth-bounds.md, "From an oracle".
-Floats: rounded outward, beta lowered by what rounding can do.
+Claim: if U_0(x) is at least the local sensitivity at x, and U_t(x) <= U_(t+1)(y) for neighbors x
+and y, the largest e^(-beta t) U_t(x) is a beta-smooth bound. Proof: docs/proofs/smooth-bounds.md,
+"From an oracle". Floats: rounded outward, beta lowered by what rounding can do.
 """
 
 from __future__ import annotations
@@ -20,34 +19,40 @@ from sordino.smooth.values import checked_beta, checked_ceiling, float_of, inner
 
 @scrubbed
 def bound(
-    sensitivity_at: Callable[[Any, int], float], x: Any, *, beta: Number, ceiling: Number, steps: int = 10_000
+    sensitivity_at: Callable[[Any, int], float],
+    x: Any,
+    *,
+    beta: Number,
+    ceiling: Number,
+    steps: int = 10_000,
 ) -> float:
     """Return a smooth bound of how far one unit can move a statistic at the data `x`.
 
     Parameters
     ----------
     sensitivity_at : callable
-        Takes `x` and a distance t = 0, 1, 2, ...; returns U_t(x). At distance 0 it is at least the largest
-        change of the statistic between x and a neighbor, and U_t(x) <= U_(t+1)(y) for all neighbors x, y,
-        which is so if U_t(x) is the largest U_0 within t units of x. On your word;
-        `sordino_audit.smooth_bound` tries it. It must not raise. What it returns is private, and is moved
-        into [0, ceiling]; NaN, or no number, counts as the ceiling.
+        Takes `x` and a distance t = 0, 1, 2, ...; returns U_t(x). At distance 0 it is at least the
+        largest change of the statistic between x and a neighbor, and U_t(x) <= U_(t+1)(y) for all
+        neighbors x, y, which is so if U_t(x) is the largest U_0 within t units of x. On your word;
+        `sordino_audit.smooth_bound` tries it. It must not raise. What it returns is private, and is
+        moved into [0, ceiling]; NaN, or no number, counts as the ceiling.
     x : object
         The private data: it is handed to `sensitivity_at` and not looked at.
     beta : number
         How fast the bound may change, in [0, inf), in nats a unit: public. 0 makes it the ceiling.
     ceiling : number
-        Public: at least every local sensitivity, the global sensitivity for example, in the unit of the
-        statistic.
+        Public: at least every local sensitivity, the global sensitivity for example, in the unit of
+        the statistic.
     steps : int
-        Public: from this distance on U_t counts as the ceiling, and is not asked for. The function is asked
-        fewer times where nothing farther away can matter.
+        Public: from this distance on U_t counts as the ceiling, and is not asked for. The function
+        is asked fewer times where nothing farther away can matter.
 
     Returns
     -------
     float
-        Private: it may scale noise, and must not be shown. Where U_t is the ceiling for all data at a small
-        t, as for sums, means and counts, it is close to the ceiling everywhere: nothing is gained.
+        Private: it may scale noise, and must not be shown. Where U_t is the ceiling for all data at
+        a small t, as for sums, means and counts, it is close to the ceiling everywhere: nothing is
+        gained.
 
     Raises
     ------
@@ -56,8 +61,8 @@ def bound(
 
     Examples
     --------
-    The largest of some numbers in [0, 100] moves by what lies above the second one, or as far as the top.
-    With t others replaced, the second one may be the (t + 2)-th:
+    The largest of some numbers in [0, 100] moves by what lies above the second one, or as far as
+    the top. With t others replaced, the second one may be the (t + 2)-th:
 
     >>> import sordino as sd
     >>> def largest_at(x, t):
@@ -76,7 +81,8 @@ def bound(
     found = top * math.exp(-decay * last)
     for t in range(last):
         weight = math.exp(-decay * t)
-        # No U_t is above the ceiling, and weights only fall: nothing farther away can raise the bound.
+        # No U_t is above the ceiling, and weights only fall: nothing farther away can raise the
+        # bound.
         if weight * top <= found:
             break
         # Whatever the function returns is moved into [0, ceiling], which keeps both conditions

@@ -1,10 +1,9 @@
 """Any statistic of a small contingency table, with its smallest smooth bounds, from a list of all tables.
 
-Claim: `Table.bound` is a beta-smooth upper bound of the local sensitivity of `Table.statistic` if one record
-is replaced: without rounding its smooth sensitivity, the smallest such bound.
-Proof: docs/proofs/smooth-bounds.md, "Any table".
-Floats: differences of the floats that the statistic returns, rounded outward; beta lowered by what rounding
-can do.
+Claim: `Table.bound` is a beta-smooth upper bound of the local sensitivity of `Table.statistic` if
+one record is replaced: without rounding its smooth sensitivity, the smallest such bound. Proof:
+docs/proofs/smooth-bounds.md, "Any table". Floats: differences of the floats that the statistic
+returns, rounded outward; beta lowered by what rounding can do.
 """
 
 from __future__ import annotations
@@ -77,9 +76,9 @@ class Table:
         Parameters
         ----------
         counts : array of int, shape `shape`
-            What is no table of so many records becomes one by rule, cell by cell in reading order: rounded
-            down, NaN and what is below 0 as 0, at most what is left of the records; the last cell gets what
-            is left.
+            What is no table of so many records becomes one by rule, cell by cell in reading order:
+            rounded down, NaN and what is below 0 as 0, at most what is left of the records; the
+            last cell gets what is left.
 
         Returns
         -------
@@ -119,15 +118,17 @@ class Table:
         )
         cells = [as_floats(row, "smooth.Table") for row in rows]
         if len(cells) != self.shape[0] or any(row.shape != (self.shape[1],) for row in cells):
-            raise InvalidParameter(f"smooth.Table needs counts of shape {self.shape}; got something else.")
+            raise InvalidParameter(
+                f"smooth.Table needs counts of shape {self.shape}; got something else."
+            )
         # A rule of its own for NaN and for both infinities, so that no count raises an error.
         given = np.nan_to_num(np.stack(cells), nan=0.0, posinf=2.0**53, neginf=0.0).reshape(
             len(self._tables.totals), -1
         )
         table = np.zeros(given.shape, dtype=np.int64)
         for group, total in enumerate(self._tables.totals):
-            # Each cell takes what it says, as far as records are left; the last one gets the rest. So this is
-            # one of the tables that were listed.
+            # Each cell takes what it says, as far as records are left; the last one gets the rest.
+            # So this is one of the tables that were listed.
             left = total
             for cell in range(self._tables.cells - 1):
                 table[group, cell] = min(left, max(0, math.floor(given[group, cell])))
@@ -137,12 +138,18 @@ class Table:
 
 
 def table(
-    statistic: Callable[[Floats], Any], *, shape: tuple[int, int], records: int | Sequence[int], beta: Number
+    statistic: Callable[[Floats], Any],
+    *,
+    shape: tuple[int, int],
+    records: int | Sequence[int],
+    beta: Number,
 ) -> Table:
-    """Return a statistic of contingency tables with its smallest smooth bounds: all tables are listed once.
+    """Return a statistic of contingency tables with its smallest smooth bounds.
 
-    Neighbors are as many records of which one is replaced by another: one unit moves from one cell to
-    another one.
+    All tables are listed once.
+
+    Neighbors are as many records of which one is replaced by another: one unit moves from one cell
+    to another one.
 
     Parameters
     ----------
@@ -152,10 +159,11 @@ def table(
     shape : tuple of int
         Rows and columns: public.
     records : int, or sequence of int
-        How many records there are: public. A list says how many there are in each row, as cases and controls
-        in a study: a record then stays in its row, and its row is public.
+        How many records there are: public. A list says how many there are in each row, as cases and
+        controls in a study: a record then stays in its row, and its row is public.
     beta : number
-        How fast the bound may change, in [0, inf), in nats a record: public. 0 makes it the ceiling.
+        How fast the bound may change, in [0, inf), in nats a record: public. 0 makes it the
+        ceiling.
 
     Returns
     -------
@@ -164,8 +172,8 @@ def table(
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, a statistic is not finite, or there are more than
-        524288 tables.
+        If a parameter does not satisfy its constraint, a statistic is not finite, or there are more
+        than 524288 tables.
 
     Examples
     --------
@@ -182,12 +190,14 @@ def table(
         raise InvalidParameter(
             f"{owner}.statistic must be a function of an array of tables; got {shown(statistic)}."
         )
-    # Everything from here on is about all tables: public. Private counts only choose a place in the list.
+    # Everything from here on is about all tables: public. Private counts only choose a place in the
+    # list.
     tables = listed.listed()
     found = _read_table_statistics(statistic(tables.reshape(-1, *shape).astype(np.float64)))
     if found.shape != (listed.size,) or not np.isfinite(found).all():
         raise InvalidParameter(
-            f"{owner}.statistic must return one finite number for each of {listed.size} tables; got "
+            f"{owner}.statistic must return one finite number for each of {listed.size} tables; "
+            "got "
             "something else."
         )
     moves = list(listed.moves(tables))
@@ -209,7 +219,10 @@ def table(
 
 
 def _read_table_statistics(values: Any) -> Floats:
-    """Return what a statistic returned as floats of its shape; none at all if it is no array of numbers."""
+    """Return what a statistic returned as floats of its shape.
+
+    None at all if it is no array of numbers.
+    """
     array = np.asarray(values)
     return array.astype(np.float64) if array.dtype.kind in "buif" else np.zeros(0)
 
@@ -225,15 +238,18 @@ def _make_tables(shape: Any, records: Any) -> Tables:
         totals = tuple(COUNT("smooth.table.records", total) for total in records)
         if len(totals) != rows:
             raise InvalidParameter(
-                f"smooth.table.records must be one number, or one for each of {rows} rows; got {len(totals)}."
+                f"smooth.table.records must be one number, or one for each of {rows} rows; got "
+                f"{len(totals)}."
             )
         found = Tables(totals=totals, cells=columns)
     else:
         found = Tables(totals=(COUNT("smooth.table.records", records),), cells=rows * columns)
     if found.size > LARGEST:
         raise InvalidParameter(
-            f"smooth.table lists every table, at most {LARGEST} of them; got a shape and records with "
-            f"{shown(found.size)}. Give a bound for all distances to smooth.bound instead, or a distance to "
+            f"smooth.table lists every table, at most {LARGEST} of them; got a shape and records "
+            "with "
+            f"{shown(found.size)}. Give a bound for all distances to smooth.bound instead, or a "
+            "distance to "
             "smooth.from_distance."
         )
     return found
@@ -262,8 +278,8 @@ def chi_square(tables: Any) -> Floats:
     Returns
     -------
     array of float, shape (m,)
-        The sum of (observed - expected)^2 / expected over all cells, without a correction; 0 where nothing is
-        expected.
+        The sum of (observed - expected)^2 / expected over all cells, without a correction; 0 where
+        nothing is expected.
 
     Examples
     --------
@@ -276,18 +292,18 @@ def chi_square(tables: Any) -> Floats:
     total = np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1.0)
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=2, keepdims=True) / total
     # NumPy computes both branches, so the divisor is mended where nothing is expected.
-    parts = np.where(expected > 0, (counts - expected) ** 2 / np.where(expected > 0, expected, 1.0), 0.0)
+    parts = np.where(
+        expected > 0, (counts - expected) ** 2 / np.where(expected > 0, expected, 1.0), 0.0
+    )
     found: Floats = parts.sum(axis=(1, 2))
     return found
 
 
-# ---- all tables of a size ----------------------------------------------------------------------------------
+# ---- all tables of a size ------------------------------------------------------------------------
 # All contingency tables of so many records, and which one record leads from one to another.
 #
-# Claim: `Tables` lists every table once, `place` finds it again, and `moves` holds all pairs of tables that
-# differ in one record.
-# Proof: docs/proofs/smooth-bounds.md, "Any table".
-# Floats: none.
+# Claim: `Tables` lists every table once, `place` finds it again, and `moves` holds all pairs of
+# tables that differ in one record. Proof: docs/proofs/smooth-bounds.md, "Any table". Floats: none.
 
 
 Counts = NDArray[np.int64]
@@ -296,7 +312,9 @@ Counts = NDArray[np.int64]
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables:
-    """All ways to put records into cells: `totals` records into each of the groups, of `cells` cells each.
+    """All ways to put records into cells.
+
+    `totals` records into each of the groups, of `cells` cells each.
 
     A record stays in its group. One group: records may be anywhere.
     """
@@ -327,7 +345,9 @@ class Tables:
 
     def place(self, tables: Counts) -> Counts:
         """Return the position of each table, shape (m, groups, cells), in the list."""
-        places = tuple(_composition_ranks(tables[:, group], total) for group, total in enumerate(self.totals))
+        places = tuple(
+            _composition_ranks(tables[:, group], total) for group, total in enumerate(self.totals)
+        )
         found: Counts = np.ravel_multi_index(places, self._sizes).astype(np.int64)
         return found
 
@@ -367,7 +387,8 @@ def _composition_ranks(counts: Counts, total: int) -> Counts:
         # less those that put `left - number` there.
         others = cells - cell
         ways = np.array(
-            [math.comb(records + others - 1, records) for records in range(total + 1)], dtype=np.int64
+            [math.comb(records + others - 1, records) for records in range(total + 1)],
+            dtype=np.int64,
         )
         found += ways[left] - ways[left - counts[:, cell]]
         left = left - counts[:, cell]

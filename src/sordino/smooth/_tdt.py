@@ -1,9 +1,8 @@
 """The statistic of transmission disequilibrium tests, and smooth bounds of how far one family moves it.
 
-Claim: `tdt` is a beta-smooth upper bound of the local sensitivity of `tdt_statistic` if one family is
-replaced, at most `tdt_ceiling`.
-Proof: docs/proofs/smooth-bounds.md, "Transmission disequilibrium tests".
-Floats: rounded outward, beta lowered by what rounding can do.
+Claim: `tdt` is a beta-smooth upper bound of the local sensitivity of `tdt_statistic` if one family
+is replaced, at most `tdt_ceiling`. Proof: docs/proofs/smooth-bounds.md, "Transmission
+disequilibrium tests". Floats: rounded outward, beta lowered by what rounding can do.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ As a share of the largest statistic.
 """
 
 _ROOT_ERROR = 2.0**-47
-"""The relative error of the formula on the scale "sqrt", where exponents beyond 18 do not matter."""
+"""The relative error of the formula on the scale "sqrt", where exponents beyond 18 do not
+matter."""
 
 _TDT_SCALE = one_of("sqrt", "raw")
 _TDT_METHOD = one_of("exact", "distance")
@@ -43,16 +43,16 @@ def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"
     Parameters
     ----------
     b, c : array of int, shape (m,), or a number
-        Private: how often heterozygous parents transmitted the one and the other allele. A family has two
-        parents, so b + c is at most twice the number of families; what is no such count becomes one by rule:
-        NaN and what is below 0 become 0, b at most 2 * families, c at most what b leaves of that; fractions
-        are rounded down.
+        Private: how often heterozygous parents transmitted the one and the other allele. A family
+        has two parents, so b + c is at most twice the number of families; what is no such count
+        becomes one by rule: NaN and what is below 0 become 0, b at most 2 * families, c at most
+        what b leaves of that; fractions are rounded down.
     families : int
         How many families there are: public.
     scale : {"sqrt", "raw"}
-        "sqrt" is abs(b - c) / sqrt(b + c), "raw" its square, which is what is published as the statistic.
-        Both order markers alike; the square root moves by at most 2 with one family, and by at most 4 /
-        sqrt(b + c).
+        "sqrt" is abs(b - c) / sqrt(b + c), "raw" its square, which is what is published as the
+        statistic. Both order markers alike; the square root moves by at most 2 with one family, and
+        by at most 4 / sqrt(b + c).
 
     Returns
     -------
@@ -73,7 +73,10 @@ def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"
     first, second = tables(
         b, c, DOMAIN_SIZE("smooth.tdt_statistic.families", families), "smooth.tdt_statistic"
     )
-    apart, total = np.abs(first - second).astype(np.float64), np.maximum(first + second, 1).astype(np.float64)
+    apart, total = (
+        np.abs(first - second).astype(np.float64),
+        np.maximum(first + second, 1).astype(np.float64),
+    )
     if _TDT_SCALE("smooth.tdt_statistic.scale", scale) == "raw":
         return _unwrap_single_marker(apart * apart / total)
     return _unwrap_single_marker(apart / np.sqrt(total))
@@ -125,25 +128,27 @@ def tdt(
 ) -> Any:
     """Return a smooth bound of how far one family can move the statistic of each marker.
 
-    Neighbors are data sets of the same families but for one, which may be replaced by any other. The largest
-    bound of all markers is smooth as well.
+    Neighbors are data sets of the same families but for one, which may be replaced by any other.
+    The largest bound of all markers is smooth as well.
 
     Parameters
     ----------
     b, c : array of int, shape (m,), or a number
         Private counts, as for `tdt_statistic`.
     families : int
-        How many families there are: public. At most 2000 for scale "raw", where all tables are enumerated
-        once.
+        How many families there are: public. At most 2000 for scale "raw", where all tables are
+        enumerated once.
     beta : number
-        How fast the bound may change, in [0, inf), in nats a family: public. 0 makes it the ceiling.
+        How fast the bound may change, in [0, inf), in nats a family: public. 0 makes it the
+        ceiling.
     scale : {"sqrt", "raw"}
-        The statistic that is bounded. On the scale "sqrt" the bound is a formula in b + c, for any number of
-        families and any beta.
+        The statistic that is bounded. On the scale "sqrt" the bound is a formula in b + c, for any
+        number of families and any beta.
     method : {"exact", "distance"}
-        For scale "raw": "exact" is the smallest of all smooth bounds, for any beta, from a table of all
-        tables that is kept. "distance" is ceiling * e^(-beta d), where d is the distance to the tables with a
-        local sensitivity above 6 [yamamoto2024, Thm 5]: a smooth bound for small beta only, and a larger one.
+        For scale "raw": "exact" is the smallest of all smooth bounds, for any beta, from a table of
+        all tables that is kept. "distance" is ceiling * e^(-beta d), where d is the distance to the
+        tables with a local sensitivity above 6 [yamamoto2024, Thm 5]: a smooth bound for small beta
+        only, and a larger one.
 
     Returns
     -------
@@ -153,8 +158,8 @@ def tdt(
     Raises
     ------
     InvalidParameter
-        If a public parameter, or the shape of the counts, is not as it must be; if beta is too large for the
-        method "distance".
+        If a public parameter, or the shape of the counts, is not as it must be; if beta is too
+        large for the method "distance".
 
     Examples
     --------
@@ -169,14 +174,18 @@ def tdt(
     by_distance = _TDT_METHOD("smooth.tdt.method", method) == "distance"
     if roots and by_distance:
         raise InvalidParameter(
-            "smooth.tdt.method must be 'exact' on the scale 'sqrt', whose bound is a formula; got 'distance'."
+            "smooth.tdt.method must be 'exact' on the scale 'sqrt', whose bound is a formula; got "
+            "'distance'."
         )
     if not roots and n > LARGEST:
         raise InvalidParameter(
-            f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables are "
-            f"enumerated; got {shown(families)}. The scale 'sqrt' has no limit, and orders markers alike."
+            f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables "
+            "are "
+            f"enumerated; got {shown(families)}. The scale 'sqrt' has no limit, and orders markers "
+            "alike."
         )
-    # By a rule each pair of counts becomes a table of so many families, and every such table has a bound.
+    # By a rule each pair of counts becomes a table of so many families, and every such table has a
+    # bound.
     first, second = tables(b, c, n, "smooth.tdt")
     if roots:
         found = _root_bounds(first + second, inner(rate, _ROOT_ERROR))
@@ -192,8 +201,8 @@ def tdt(
 def _root_bounds(total: Counts, decay: float) -> Floats:
     """Return max over t of e^(-decay t) 4 / sqrt(max(total - 2 t, 4)).
 
-    The logarithm is convex in t up to where the maximum sets in, so an end of that stretch is the best t, or
-    the first one after it.
+    The logarithm is convex in t up to where the maximum sets in, so an end of that stretch is the
+    best t, or the first one after it.
     """
     # The maximum in the formula sets in at 4 transmissions.
     size = np.maximum(total, 4)
@@ -211,8 +220,10 @@ def _distance_bounds(first: Counts, second: Counts, families: int, rate: Fractio
     limit = admissible(families, ceiling)
     if rate > limit:
         raise InvalidParameter(
-            f"smooth.tdt.beta must be at most {math.floor(limit * 1e9) / 1e9:.9f} for the method 'distance' "
-            f"and {families} families: above it the formula is no upper bound; got {shown(rate)}. The "
+            f"smooth.tdt.beta must be at most {math.floor(limit * 1e9) / 1e9:.9f} for the method "
+            "'distance' "
+            f"and {families} families: above it the formula is no upper bound; got {shown(rate)}. "
+            "The "
             "method 'exact' takes any beta."
         )
     bounds: Floats = ceiling * np.exp(-inner(rate) * distance(first, second)) * OUTWARD
@@ -224,14 +235,13 @@ def _unwrap_single_marker(values: Any) -> Any:
     return values if np.ndim(values) else float(values)
 
 
-# ---- by distance -------------------------------------------------------------------------------------------
-# How many families away the nearest table is at which the statistic of a transmission disequilibrium test
-# moves by more than 6.
+# ---- by distance ---------------------------------------------------------------------------------
+# How many families away the nearest table is at which the statistic of a transmission
+# disequilibrium test moves by more than 6.
 #
-# Claim: one family changes `distance` by at most 1, and `admissible` is a beta for which ceiling * e^(-beta
-# distance) is at least the local sensitivity of every table: both are checked on all tables.
-# Proof: docs/proofs/smooth-bounds.md, "Distances".
-# Floats: `admissible` is rounded down.
+# Claim: one family changes `distance` by at most 1, and `admissible` is a beta for which ceiling *
+# e^(-beta distance) is at least the local sensitivity of every table: both are checked on all
+# tables. Proof: docs/proofs/smooth-bounds.md, "Distances". Floats: `admissible` is rounded down.
 
 
 FEWEST = 5
@@ -243,8 +253,8 @@ _INFINITE_DISTANCE = np.iinfo(np.int64).max
 def distance(b: Counts, c: Counts) -> Counts:
     """Return how many families to replace until a table is reached where one moves the statistic by over 6.
 
-    These tables have none, one or two transmissions of the rarer allele, or few of both; each kind has its
-    nearest one.
+    These tables have none, one or two transmissions of the rarer allele, or few of both; each kind
+    has its nearest one.
     """
     more, less = np.maximum(b, c), np.minimum(b, c)
     none = np.maximum(np.maximum(_halve_rounding_up(less), _halve_rounding_up(9 - more)), 0)
@@ -263,14 +273,17 @@ def _halve_rounding_up(counts: Counts) -> Counts:
 
 @lru_cache(maxsize=64)
 def admissible(families: int, ceiling: float) -> float:
-    """Return the largest beta for which the distance makes a smooth bound, rounded down; 0 if no beta does.
+    """Return the largest beta for which the distance makes a smooth bound, rounded down.
+
+    0 if no beta does.
 
     Every table is looked at, and every move between tables.
     """
     size = 2 * families + 1
     local = local_table(families)
     counts = np.arange(size, dtype=np.int64)
-    # The guarantee rests on this check of all tables and moves, not on the closed form of the distance.
+    # The guarantee rests on this check of all tables and moves, not on the closed form of the
+    # distance.
     away = np.full((size, size), -1, dtype=np.int64)
     for b in range(size):
         away[b, : size - b] = distance(np.full(size - b, b), counts[: size - b])
@@ -291,14 +304,14 @@ def _select_movable_cells(table: Counts, i: int, j: int) -> Counts:
     return table[max(0, -i) : size - max(0, i), max(0, -j) : size - max(0, j)]
 
 
-# ---- by table ----------------------------------------------------------------------------------------------
+# ---- by table ------------------------------------------------------------------------------------
 # The smallest smooth bound of a transmission disequilibrium test, for all its tables at once.
 #
-# Claim: `smallest_bounds` is at least the local sensitivity, and moves by a factor of at most e^beta with one
-# family; without rounding it is the smooth sensitivity, the smallest such bound.
-# Proof: docs/proofs/smooth-bounds.md, "The smallest bound by two sweeps".
-# Floats: in logarithms; whether the result is smooth is checked on every move, and beta is lowered by what
-# the check lets pass.
+# Claim: `smallest_bounds` is at least the local sensitivity, and moves by a factor of at most
+# e^beta with one family; without rounding it is the smooth sensitivity, the smallest such bound.
+# Proof: docs/proofs/smooth-bounds.md, "The smallest bound by two sweeps". Floats: in logarithms;
+# whether the result is smooth is checked on every move, and beta is lowered by what the check lets
+# pass.
 
 
 _PAD = 2  # no move goes farther
@@ -343,7 +356,9 @@ def _sweep(logs: Floats, decay: float, families: int, *, reverse: bool) -> None:
     costs: Floats = decay * np.arange(size // 2 + 1, dtype=np.float64)[:, None]
     for row in range(size):
         # The cells of the row that are tables, in padded columns.
-        cells = slice(_PAD + size - 1 - row, _PAD + size) if reverse else slice(_PAD, _PAD + size - row)
+        cells = (
+            slice(_PAD + size - 1 - row, _PAD + size) if reverse else slice(_PAD, _PAD + size - row)
+        )
         own, one, two = (logs[row + _PAD - back] for back in range(3))
         lent = np.maximum(one[cells], two[cells])
         for shift, source in ((-1, one), (1, one), (2, one), (1, two), (2, two)):
@@ -382,18 +397,19 @@ def _is_closed(logs: Floats, decay: float, families: int) -> bool:
     return True
 
 
-# ---- moves -------------------------------------------------------------------------------------------------
-# Tables (b, c) of a transmission disequilibrium test: how a family moves them, and how far the statistic
-# moves then.
+# ---- moves ---------------------------------------------------------------------------------------
+# Tables (b, c) of a transmission disequilibrium test: how a family moves them, and how far the
+# statistic moves then.
 #
-# Claim: the tables of two data sets that differ in one family differ by one of 18 moves, or not at all;
-# `local_table` is the largest change of the statistic over the moves that lead to a table of as many
-# families.
-# Proof: docs/proofs/smooth-bounds.md, "Tables of families".
-# Floats: differences are whole numbers over whole numbers, one division.
+# Claim: the tables of two data sets that differ in one family differ by one of 18 moves, or not at
+# all; `local_table` is the largest change of the statistic over the moves that lead to a table of
+# as many families. Proof: docs/proofs/smooth-bounds.md, "Tables of families". Floats: differences
+# are whole numbers over whole numbers, one division.
 
 
-MOVES = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < max(abs(i), abs(j), abs(i + j)) <= 2)
+MOVES = tuple(
+    (i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < max(abs(i), abs(j), abs(i + j)) <= 2
+)
 """What one family in place of another adds to (b, c).
 
 Each of its two parents transmits the one allele, or the other one, or says nothing.
@@ -422,14 +438,18 @@ def local_table(families: int) -> Floats:
             if b + i >= size or here.start >= here.stop:
                 continue
             there = slice(here.start + j, here.stop + j)
-            change = _statistic_change(*(part[here] for part in rows[0]), *(part[there] for part in rows[i]))
+            change = _statistic_change(
+                *(part[here] for part in rows[0]), *(part[there] for part in rows[i])
+            )
             np.maximum(found[b, here], change, out=found[b, here])
             np.maximum(found[b + i, there], change, out=found[b + i, there])
         rows = [*rows[1:], row(b + 3)]
     return found
 
 
-def _statistic_change(square: Floats, total: Floats, square_moved: Floats, total_moved: Floats) -> Floats:
+def _statistic_change(
+    square: Floats, total: Floats, square_moved: Floats, total_moved: Floats
+) -> Floats:
     """Return how far square/total moves; numerators are exact."""
     change: Floats = np.abs(square_moved * total - square * total_moved) / (total * total_moved)
     return change

@@ -1,10 +1,9 @@
 """The population variance of numbers within public limits, with smooth bounds of how far one record moves it.
 
-Claim: `variance` is a beta-smooth upper bound of the local sensitivity of `variance_statistic` if one record
-is replaced, at most `variance_ceiling`.
-Proof: docs/proofs/smooth-bounds.md, "Variances".
-Floats: rounded outward, beta lowered by what rounding can do; sums are rounded once, and do not depend on the
-order of the records.
+Claim: `variance` is a beta-smooth upper bound of the local sensitivity of `variance_statistic` if
+one record is replaced, at most `variance_ceiling`. Proof: docs/proofs/smooth-bounds.md,
+"Variances". Floats: rounded outward, beta lowered by what rounding can do; sums are rounded once,
+and do not depend on the order of the records.
 """
 
 from __future__ import annotations
@@ -17,7 +16,15 @@ import numpy as np
 
 from sordino.constraints import COUNT, FINITE, Number
 from sordino.scrubbing import scrubbed
-from sordino.smooth.values import Floats, checked_beta, clip_values, inner, limits, outward, rounded_up
+from sordino.smooth.values import (
+    Floats,
+    checked_beta,
+    clip_values,
+    inner,
+    limits,
+    outward,
+    rounded_up,
+)
 
 _WIDEST_RANGE = 2.0**500  # squares are floats
 _VARIANCE_STATISTIC_ERROR = 2.0**-48
@@ -31,18 +38,19 @@ As a share of the squared width.
 def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> float:
     """Return a smooth bound of how far one record can move the population variance of `values`.
 
-    Neighbors are lists of as many records that differ in one of them. At best, where the mean lies in the
-    middle, the bound is a quarter of the ceiling: do not expect more from it.
+    Neighbors are lists of as many records that differ in one of them. At best, where the mean lies
+    in the middle, the bound is a quarter of the ceiling: do not expect more from it.
 
     Parameters
     ----------
     values : array of float, shape (n,)
-        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number,
-        becomes `lower`.
+        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no
+        number, becomes `lower`.
     lower, upper : number
         Public limits.
     beta : number
-        How fast the bound may change, in [0, inf), in nats a record: public. 0 makes it the ceiling.
+        How fast the bound may change, in [0, inf), in nats a record: public. 0 makes it the
+        ceiling.
 
     Returns
     -------
@@ -70,7 +78,8 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     n, width = records.size, rounded_up(high - low)
     # A single record has no variance, and nothing moves it.
     top = rounded_up(variance_ceiling(records=n, lower=lower, upper=upper)) if n > 1 else 0.0
-    # Counted from the lower limit: the shift to [0, B] of docs/proofs/smooth-bounds.md, "Variances".
+    # Counted from the lower limit: the shift to [0, B] of docs/proofs/smooth-bounds.md,
+    # "Variances".
     mean = _mean_above(records, low)
     # From t = n/2 on the reach is the whole width, and the terms only fall.
     away = np.arange(n // 2 + 2)
@@ -82,7 +91,9 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
 
 @scrubbed
 def variance_statistic(values: Any, *, lower: Number, upper: Number) -> float:
-    """Return the population variance that `variance` bounds: the mean squared distance from the mean.
+    """Return the population variance that `variance` bounds.
+
+    The mean squared distance from the mean.
 
     Parameters
     ----------

@@ -20,9 +20,9 @@ def mean(*_values: Any, **_parameters: Any) -> NoReturn:
     Raises
     ------
     InvalidParameter
-        Always: one record moves the mean of values in [lower, upper] by up to (upper - lower) / n within a
-        step of *any* data, so that no smooth bound is much below that. `ClippedMean`, and `LaplaceMechanism`
-        where the limits are known, need no bound.
+        Always: one record moves the mean of values in [lower, upper] by up to (upper - lower) / n
+        within a step of *any* data, so that no smooth bound is much below that. `ClippedMean`, and
+        `LaplaceMechanism` where the limits are known, need no bound.
 
     Examples
     --------
@@ -44,7 +44,8 @@ def sum(*_values: Any, **_parameters: Any) -> NoReturn:  # noqa: A001  (it is ca
     Raises
     ------
     InvalidParameter
-        Always, as `mean`: `ClippedSum`, and `LaplaceMechanism` where the limits are known, need no bound.
+        Always, as `mean`: `ClippedSum`, and `LaplaceMechanism` where the limits are known, need no
+        bound.
 
     Examples
     --------
@@ -54,7 +55,9 @@ def sum(*_values: Any, **_parameters: Any) -> NoReturn:  # noqa: A001  (it is ca
     ...
     sordino.errors.InvalidParameter: smooth.sum must not be used: ... Use ClippedSum, or LaplaceMechanism ...
     """
-    raise _refusal("sum", "upper - lower", "ClippedSum, or LaplaceMechanism where the limits are known")
+    raise _refusal(
+        "sum", "upper - lower", "ClippedSum, or LaplaceMechanism where the limits are known"
+    )
 
 
 @scrubbed
@@ -79,7 +82,9 @@ def count(*_values: Any, **_parameters: Any) -> NoReturn:
 
 def _refusal(name: str, sensitivity: str, instead: str) -> InvalidParameter:
     return InvalidParameter(
-        f"smooth.{name} must not be used: within a step of any data one record moves a {name} by as much as "
-        f"it ever does, {sensitivity}, so a smooth bound is hardly smaller and its noise is heavier. Use "
+        f"smooth.{name} must not be used: within a step of any data one record moves a {name} by "
+        "as much as "
+        f"it ever does, {sensitivity}, so a smooth bound is hardly smaller and its noise is "
+        "heavier. Use "
         f"{instead}."
     )

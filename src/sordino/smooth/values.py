@@ -1,11 +1,12 @@
 """What goes into a smooth bound and comes out of it: private numbers by a total rule, floats rounded outward.
 
-Claim: private numbers become floats within public limits, each by itself, and counts a table of families; no
-value raises an error. A bound that is beta-smooth for `inner(beta, error)` and off by a share of `error` at
-most is beta-smooth for `beta` after `outward`, which never lowers it. With a distance that changes by at most
-1 between neighbors and an admissible beta, ceiling * e^(-beta distance) is such a bound.
-Proof: docs/proofs/smooth-bounds.md, "Private numbers of any kind", "Floats", "From a distance".
-Floats: private numbers to the nearest, counts and `largest_beta` down, bounds outward.
+Claim: private numbers become floats within public limits, each by itself, and counts a table of
+families; no value raises an error. A bound that is beta-smooth for `inner(beta, error)` and off by
+a share of `error` at most is beta-smooth for `beta` after `outward`, which never lowers it. With a
+distance that changes by at most 1 between neighbors and an admissible beta, ceiling * e^(-beta
+distance) is such a bound. Proof: docs/proofs/smooth-bounds.md, "Private numbers of any kind",
+"Floats", "From a distance". Floats: private numbers to the nearest, counts and `largest_beta` down,
+bounds outward.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from sordino.errors import InvalidParameter
 from sordino.grid import convert_answers, to_steps
 from sordino.scrubbing import scrubbed
 
-# ---- counts ------------------------------------------------------------------------------------------------
+# ---- counts --------------------------------------------------------------------------------------
 
 
 Counts = NDArray[np.int64]
@@ -53,18 +54,19 @@ def tables(b: Any, c: Any, families: int, owner: str) -> tuple[Counts, Counts]:
 
 
 def _round_family_counts(counts: Any, owner: str) -> Counts:
-    # Counts are rounded down and limited one by one, and no count is refused: only the shape and the type
-    # are, which are public.
+    # Counts are rounded down and limited one by one, and no count is refused: only the shape and
+    # the type are, which are public.
     try:
         return to_steps(counts, Fraction(1), owner)
     except InvalidParameter:
         raise InvalidParameter(
-            f"{owner} needs counts b and c that are numbers, or one-dimensional lists or arrays of numbers; "
+            f"{owner} needs counts b and c that are numbers, or one-dimensional lists or arrays of "
+            "numbers; "
             "got something of another shape or type."
         ) from None
 
 
-# ---- floats ------------------------------------------------------------------------------------------------
+# ---- floats --------------------------------------------------------------------------------------
 
 
 OUTWARD = 1 + 2.0**-45
@@ -86,16 +88,22 @@ Floats = NDArray[np.float64]
 
 
 def inner(beta: Fraction, error: float = ERROR) -> float:
-    """Return a float below `beta`, at least 0: relative errors of `error` cannot break smoothness then."""
-    # The share pays for the rounding of beta, the rest for the errors of the bounds of two neighbors
-    # (docs/proofs/smooth-bounds.md, "Floats").
+    """Return a float below `beta`, at least 0.
+
+    Relative errors of `error` cannot break smoothness then.
+    """
+    # The share pays for the rounding of beta, the rest for the errors of the bounds of two
+    # neighbors (docs/proofs/smooth-bounds.md, "Floats").
     return max(0.0, float(beta) * (1 - 2.0**-48) - 4 * error)
 
 
 def outward(found: Any, ceiling: float) -> Any:
-    """Return computed bounds raised a little and kept in [ceiling * LEAST, ceiling]; a number or an array."""
-    # Raised to a floor, multiplied by a constant and kept below the ceiling: a smooth bound stays smooth
-    # under each of these.
+    """Return computed bounds raised a little and kept in [ceiling * LEAST, ceiling].
+
+    A number or an array.
+    """
+    # Raised to a floor, multiplied by a constant and kept below the ceiling: a smooth bound stays
+    # smooth under each of these.
     return np.minimum(np.maximum(found, ceiling * LEAST) * OUTWARD, ceiling)
 
 
@@ -120,13 +128,17 @@ def checked_ceiling(ceiling: Number, owner: str) -> float:
     number: Fraction = POSITIVE(f"{owner}.ceiling", ceiling)
     if number > _HIGHEST_CEILING:
         raise InvalidParameter(
-            f"{owner}.ceiling must be at most 2^1000; got {shown(number)}. Change the unit of the statistic."
+            f"{owner}.ceiling must be at most 2^1000; got {shown(number)}. Change the unit of the "
+            "statistic."
         )
     return rounded_up(number)
 
 
 def float_of(value: Any) -> float:
-    """Return one object as a float: NaN where it is no number, infinite where it is beyond the floats."""
+    """Return one object as a float.
+
+    NaN where it is no number, infinite where it is beyond the floats.
+    """
     if isinstance(value, np.timedelta64) or (isinstance(value, Decimal) and value.is_snan()):
         # NumPy counts a time difference as a whole number, and float() refuses a signaling NaN.
         return math.nan
@@ -154,7 +166,8 @@ def limits(
         high = math.nextafter(high, -math.inf)
     if not low < high or not high - low <= widest:
         raise InvalidParameter(
-            f"{owner}.upper must be above lower, {shown(low)}, by at most {widest:.3g}; got {shown(high)}. "
+            f"{owner}.upper must be above lower, {shown(low)}, by at most {widest:.3g}; got "
+            f"{shown(high)}. "
             "Change the unit of the values."
         )
     return low, high
@@ -166,21 +179,23 @@ def as_floats(values: Any, owner: str) -> Floats:
     Raises
     ------
     InvalidParameter
-        If they are not a number, or a list or one-dimensional array of at least one number (their shape and
-        type are public).
+        If they are not a number, or a list or one-dimensional array of at least one number (their
+        shape and type are public).
     """
     try:
         array = convert_answers(values, owner)
     except InvalidParameter:
         raise InvalidParameter(
-            f"{owner} needs numbers, or lists or one-dimensional arrays of at least one number; got "
+            f"{owner} needs numbers, or lists or one-dimensional arrays of at least one number; "
+            "got "
             "something else."
         ) from None
     # One by one, so that no value sways how another one is read.
     if array.dtype == object:
         found = [float_of(value) for value in array.ravel()]
         return np.array(found, dtype=np.float64).reshape(array.shape)
-    # A wider float may be beyond those of 64 bits. It becomes infinite, and is moved to a limit later.
+    # A wider float may be beyond those of 64 bits. It becomes infinite, and is moved to a limit
+    # later.
     with np.errstate(over="ignore"):
         return array.astype(np.float64)
 
@@ -191,20 +206,21 @@ def clip_values(values: Any, low: float, high: float, owner: str) -> Floats:
     Raises
     ------
     InvalidParameter
-        If they are not a list or one-dimensional array of at least one number (their shape and type are
-        public).
+        If they are not a list or one-dimensional array of at least one number (their shape and type
+        are public).
     """
     array = as_floats(values, owner)
     if array.ndim != 1:
         raise InvalidParameter(
-            f"{owner} needs a list or a one-dimensional array of at least one number; got a single one."
+            f"{owner} needs a list or a one-dimensional array of at least one number; got a single "
+            "one."
         )
     # NaN is replaced first, because np.clip would keep it.
     inside: Floats = np.clip(np.nan_to_num(array, nan=low, posinf=high, neginf=low), low, high)
     return inside
 
 
-# ---- distance ----------------------------------------------------------------------------------------------
+# ---- distance ------------------------------------------------------------------------------------
 
 
 @scrubbed
@@ -214,17 +230,18 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
     Parameters
     ----------
     distance : number, or array of float, shape (m,)
-        Private: how many units must be replaced, at least, to come from the data into a set that holds all
-        data with a large local sensitivity; any lower bound of it will do that changes by at most 1 between
-        neighbors. Below 0 counts as 0; what is not finite, as where that set is empty, as 0 too: the bound
-        is the ceiling.
+        Private: how many units must be replaced, at least, to come from the data into a set that
+        holds all data with a large local sensitivity; any lower bound of it will do that changes by
+        at most 1 between neighbors. Below 0 counts as 0; what is not finite, as where that set is
+        empty, as 0 too: the bound is the ceiling.
     beta : number
         How fast the bound may change, in [0, inf), in nats a unit: public.
     ceiling : number
         Public: at least every local sensitivity.
     largest : number
-        Public: what `largest_beta` returns for this statistic and this distance, from *all* possible data.
-        Read off the data at hand it would neither be public nor an upper bound for their neighbors.
+        Public: what `largest_beta` returns for this statistic and this distance, from *all*
+        possible data. Read off the data at hand it would neither be public nor an upper bound for
+        their neighbors.
 
     Returns
     -------
@@ -252,7 +269,8 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
     # Both numbers are public, so the refusal says nothing of the data.
     if rate > limit:
         raise InvalidParameter(
-            f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it the formula "
+            f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it "
+            "the formula "
             f"is no upper bound; got {shown(rate)}."
         )
     away = as_floats(distance, owner)
@@ -268,8 +286,8 @@ def largest_beta(local: Any, distance: Any, *, ceiling: Number) -> float:
     Parameters
     ----------
     local : array of float, shape (n,)
-        The local sensitivity of *all* possible data sets, or of all tables that they lead to: public, not
-        those of the data at hand.
+        The local sensitivity of *all* possible data sets, or of all tables that they lead to:
+        public, not those of the data at hand.
     distance : array of float, shape (n,)
         Their distances. All infinite: nothing is that sensitive, and the bound is constant.
     ceiling : number
@@ -278,13 +296,14 @@ def largest_beta(local: Any, distance: Any, *, ceiling: Number) -> float:
     Returns
     -------
     float
-        The smallest ln(ceiling / local) / distance over all with a distance above 0; inf if there are none.
+        The smallest ln(ceiling / local) / distance over all with a distance above 0; inf if there
+        are none.
 
     Raises
     ------
     InvalidParameter
-        If shapes differ, a number is negative or NaN, a local sensitivity is above the ceiling, or some
-        distances are infinite and others not.
+        If shapes differ, a number is negative or NaN, a local sensitivity is above the ceiling, or
+        some distances are infinite and others not.
 
     Examples
     --------
@@ -308,7 +327,8 @@ def largest_beta(local: Any, distance: Any, *, ceiling: Number) -> float:
         raise InvalidParameter(
             f"{owner}.distance must be numbers in [0, inf), or all of them inf; got something else."
         )
-    # At a distance of 0 the bound is the ceiling for every beta, and what nothing moves needs no bound.
+    # At a distance of 0 the bound is the ceiling for every beta, and what nothing moves needs no
+    # bound.
     far = (away > 0) & (moves > 0) & np.isfinite(away)
     slopes = np.log(top / moves[far]) / away[far]
     # Rounded down: a larger beta would not be admissible.

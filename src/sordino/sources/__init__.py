@@ -1,9 +1,9 @@
 """Where rows come from: a reader for each kind of source, the engine, and the SQL of each engine.
 
-The law of this package and of `questions`: private rows never raise an error and are never printed. They
-never decide a message, a type, a default, or which rows of somebody else are kept. Public things (paths,
-headers, declared types, predicates, domains) are checked before the charge, and errors about them may be
-explained. After the charge every failure is one constant sentence.
+The law of this package and of `questions`: private rows never raise an error and are never printed.
+They never decide a message, a type, a default, or which rows of somebody else are kept. Public
+things (paths, headers, declared types, predicates, domains) are checked before the charge, and
+errors about them may be explained. After the charge every failure is one constant sentence.
 """
 
 from __future__ import annotations

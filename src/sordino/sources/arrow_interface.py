@@ -1,8 +1,8 @@
 """The Arrow C stream interface: a few structs and function pointers of `ctypes`, and no Arrow library.
 
-A stream lends the engine the memory of bytes and arrays that Python made. They stay in `_LENT_OBJECTS` until
-the engine calls `release`, or until nobody has the table of the stream any more: the engine asks for streams
-that it never reads.
+A stream lends the engine the memory of bytes and arrays that Python made. They stay in
+`_LENT_OBJECTS` until the engine calls `release`, or until nobody has the table of the stream any
+more: the engine asks for streams that it never reads.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ class ArrowStream(ctypes.Structure):
 _ReleaseSchema = ctypes.CFUNCTYPE(None, ctypes.POINTER(ArrowSchema))
 _ReleaseArray = ctypes.CFUNCTYPE(None, ctypes.POINTER(ArrowArray))
 _ReleaseStream = ctypes.CFUNCTYPE(None, ctypes.POINTER(ArrowStream))
-_GetSchema = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ArrowStream), ctypes.POINTER(ArrowSchema))
+_GetSchema = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(ArrowStream), ctypes.POINTER(ArrowSchema)
+)
 _GetNext = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ArrowStream), ctypes.POINTER(ArrowArray))
 _GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(ArrowStream))
 
-# The fields as the Arrow C interface lays them out, in its order. They are given after all three classes,
-# because the structs and the function pointers refer to each other.
+# The fields as the Arrow C interface lays them out, in its order. They are given after all three
+# classes, because the structs and the function pointers refer to each other.
 ArrowSchema._fields_ = [
     ("format", ctypes.c_char_p),
     ("name", ctypes.c_char_p),
@@ -66,7 +68,8 @@ ArrowStream._fields_ = [
     ("private_data", ctypes.c_void_p),
 ]
 
-# An error of the stream is a number and one constant text: what went wrong may depend on private rows.
+# An error of the stream is a number and one constant text: what went wrong may depend on private
+# rows.
 _EIO = 5
 _FAILURE_TEXT = ctypes.create_string_buffer(b"reading failed")
 _LENT_OBJECTS: dict[int, Any] = {}
@@ -85,8 +88,8 @@ def _let_go_of_keys(keys: list[int]) -> None:
         _LENT_OBJECTS.pop(key, None)
 
 
-# By the rules of the interface, a structure whose `release` is a null pointer counts as released. Structures
-# inside others have no key of their own, so releasing them lets go of nothing.
+# By the rules of the interface, a structure whose `release` is a null pointer counts as released.
+# Structures inside others have no key of their own, so releasing them lets go of nothing.
 @_ReleaseSchema  # type: ignore[untyped-decorator]
 def release_schema(schema: Any) -> None:
     """Let go of what a schema points to."""
@@ -113,7 +116,8 @@ def _get_schema(stream: Any, out: Any) -> int:
         # Private data of a stream is the number under which its schema and its arrays are kept.
         write_schema, _ = _LENT_OBJECTS[stream.contents.private_data]
         out[0] = write_schema()
-    # Whatever it is must not leave a callback: Python would print the error, and with it private values.
+    # Whatever it is must not leave a callback: Python would print the error, and with it private
+    # values.
     except BaseException:  # noqa: BLE001 - see above
         return _EIO
     return 0
@@ -151,7 +155,10 @@ def make_table_schema(children: Any, *kept: Any) -> ArrowSchema:
 
 
 def make_table(size: int, columns: Any, *kept: Any) -> ArrowArray:
-    """Return the array of a table; everything the engine may read is held until it releases the table."""
+    """Return the array of a table.
+
+    Everything the engine may read is held until it releases the table.
+    """
     rows = (ctypes.POINTER(ArrowArray) * len(columns))(*map(ctypes.pointer, columns))
     none = (ctypes.c_void_p * 1)(None)
     table = make_nested_array(size, none, rows)
@@ -161,14 +168,23 @@ def make_table(size: int, columns: Any, *kept: Any) -> ArrowArray:
 
 
 def make_nested_array(size: int, none: Any, children: Any) -> ArrowArray:
-    """Return an array of lists or structs. Its only buffer, the list of missing values, is absent."""
+    """Return an array of lists or structs.
+
+    Its only buffer, the list of missing values, is absent.
+    """
     return ArrowArray(
-        length=size, n_buffers=1, n_children=1, buffers=none, children=children, release=release_array
+        length=size,
+        n_buffers=1,
+        n_children=1,
+        buffers=none,
+        children=children,
+        release=release_array,
     )
 
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
-# Without these, `ctypes` would take results and arguments for numbers of 32 bits, and cut off pointers.
+# Without these, `ctypes` would take results and arguments for numbers of 32 bits, and cut off
+# pointers.
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -195,7 +211,8 @@ class LentStream:
         # A capsule points into these structs, so they have to live as long as this object.
         self._streams: list[ArrowStream] = []
         self._keys: list[int] = []
-        # A stream that the engine did not release has a reader of rows, which must not outlive the table.
+        # A stream that the engine did not release has a reader of rows, which must not outlive the
+        # table.
         weakref.finalize(self, _let_go_of_keys, self._keys)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -211,12 +228,16 @@ class LentStream:
             private_data=key,
         )
         self._streams.append(stream)
-        # No function that frees the struct: it belongs to this object, and the engine calls its `release`.
+        # No function that frees the struct: it belongs to this object, and the engine calls its
+        # `release`.
         return _new_capsule(ctypes.addressof(stream), _CAPSULE, None)
 
 
 class _Held:
-    """An array that an engine has lent us; it is given back when nobody has any of its memory any more."""
+    """An array that an engine has lent us.
+
+    It is given back when nobody has any of its memory any more.
+    """
 
     def __init__(self) -> None:
         self.array = ArrowArray()

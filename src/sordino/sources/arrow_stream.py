@@ -20,15 +20,17 @@ from sordino.sources.csv.lines import TextBatch
 
 
 def _write_stream_schema(name: bytes, width: int, number: bytes | None) -> ArrowSchema:
-    # In the interface "u" means texts with 32-bit offsets, "i" whole numbers of 32 bits, "+w:N" arrays of N
-    # values, and "+s" a table.
+    # In the interface "u" means texts with 32-bit offsets, "i" whole numbers of 32 bits, "+w:N"
+    # arrays of N values, and "+s" a table.
     text = ArrowSchema(format=b"u", name=name, release=release_schema)
     texts = (ctypes.POINTER(ArrowSchema) * 1)(ctypes.pointer(text))
     form = f"+w:{width}".encode()
     row = (
         text
         if width == 1
-        else ArrowSchema(format=form, name=name, n_children=1, children=texts, release=release_schema)
+        else ArrowSchema(
+            format=form, name=name, n_children=1, children=texts, release=release_schema
+        )
     )
     columns = [row]
     if number is not None:
@@ -38,16 +40,22 @@ def _write_stream_schema(name: bytes, width: int, number: bytes | None) -> Arrow
 
 def _lend_array(batch: TextBatch, width: int) -> ArrowArray:
     buffers = (ctypes.c_void_p * 3)(
-        None, batch.offsets.ctypes.data, ctypes.cast(ctypes.c_char_p(batch.data), ctypes.c_void_p).value
+        None,
+        batch.offsets.ctypes.data,
+        ctypes.cast(ctypes.c_char_p(batch.data), ctypes.c_void_p).value,
     )
     # A null pointer where the list of missing values would be: no text and no row is NULL.
     none = (ctypes.c_void_p * 1)(None)
-    text = ArrowArray(length=batch.size * width, n_buffers=3, buffers=buffers, release=release_array)
+    text = ArrowArray(
+        length=batch.size * width, n_buffers=3, buffers=buffers, release=release_array
+    )
     texts = (ctypes.POINTER(ArrowArray) * 1)(ctypes.pointer(text))
     columns, figures = [text if width == 1 else make_nested_array(batch.size, none, texts)], None
     if batch.numbers is not None:
         figures = (ctypes.c_void_p * 2)(None, batch.numbers.ctypes.data)
-        columns.append(ArrowArray(length=batch.size, n_buffers=2, buffers=figures, release=release_array))
+        columns.append(
+            ArrowArray(length=batch.size, n_buffers=2, buffers=figures, release=release_array)
+        )
     return make_table(batch.size, columns, batch, buffers, figures, none, text, texts)
 
 

@@ -1,13 +1,14 @@
 """Tables of Delta: which files of a folder count is said by a log, and by nothing else.
 
-The log is read once, when the source is opened, by the package `deltalake`. What is taken from it is public:
-names of files, values of the columns that folders are named by, the schema and the features of the table. Its
-statistics are those of rows, and decide nothing. The files are then read as any Parquet files are. They never
-change, and so the version that was opened is the one that is read, whatever is written meanwhile.
+The log is read once, when the source is opened, by the package `deltalake`. What is taken from it
+is public: names of files, values of the columns that folders are named by, the schema and the
+features of the table. Its statistics are those of rows, and decide nothing. The files are then read
+as any Parquet files are. They never change, and so the version that was opened is the one that is
+read, whatever is written meanwhile.
 
-What a file alone does not tell of its rows is refused: marks on single rows that were removed, columns with
-other names than those in the files. Refused is what the table allows, not what it makes use of: whether a
-row was removed is private.
+What a file alone does not tell of its rows is refused: marks on single rows that were removed,
+columns with other names than those in the files. Refused is what the table allows, not what it
+makes use of: whether a row was removed is private.
 """
 
 from __future__ import annotations
@@ -69,13 +70,15 @@ def find_delta_files(top: Path) -> DeltaFiles:
     entries = _list_entries(top, table, keys)
     found = {
         _locate(top, path): tuple(
-            None if value is None else write(value) for write, value in zip(writers, values, strict=True)
+            None if value is None else write(value)
+            for write, value in zip(writers, values, strict=True)
         )
         for path, values in entries
     }
     if not found:
         raise DataSourceError(
-            f"A table of Delta must have at least one file that counts; {top} has none. Which files there "
+            f"A table of Delta must have at least one file that counts; {top} has none. Which "
+            "files there "
             "are is public; add rows first."
         )
     files = tuple(sorted(found))
@@ -107,7 +110,8 @@ def _read_log(top: Path) -> Any:
     # The package has errors of several kinds, and theirs may quote the log.
     except Exception:  # noqa: BLE001 - see above
         refused = DataSourceError(
-            f"The log of a table of Delta must be readable, and of a version that the installed deltalake "
+            "The log of a table of Delta must be readable, and of a version that the installed "
+            "deltalake "
             f"knows; that of {top} is not. {_REMEDY}"
         )
     # Outside of the handler: nothing of the first error stays with the second one.
@@ -123,7 +127,8 @@ def _check_features(top: Path, table: Any) -> None:
     beyond = sorted(features - _HARMLESS)
     if beyond:
         raise DataSourceError(
-            f"A table of Delta must not use features beyond its log and plain Parquet files; {top} allows "
+            f"A table of Delta must not use features beyond its log and plain Parquet files; {top} "
+            "allows "
             f"{', '.join(map(shown, beyond))}. {_REMEDY}"
         )
 
@@ -149,7 +154,8 @@ def _find_writers(top: Path, table: Any, keys: Sequence[str]) -> list[Callable[[
     for key in keys:
         if types.get(key) not in _WRITERS:
             raise DataSourceError(
-                f"A partition column of a table of Delta must hold texts, whole numbers, dates or truth "
+                "A partition column of a table of Delta must hold texts, whole numbers, dates or "
+                "truth "
                 f"values; that of {top} has {shown(key)} of type {types.get(key)}. {_REMEDY}"
             )
     return [_WRITERS[types[key]] for key in keys]
@@ -180,12 +186,14 @@ def _locate(top: Path, address: str) -> Path:
     path = Path(unquote(address))
     if "://" in address or address.startswith("file:") or path.is_absolute() or ".." in path.parts:
         raise DataSourceError(
-            f"A table of Delta must be made of files of its own folder; the log of {top} names others, as "
+            f"A table of Delta must be made of files of its own folder; the log of {top} names "
+            "others, as "
             f"that of a clone does. {_REMEDY}"
         )
     file = top / path
     if not file.is_file():
         raise DataSourceError(
-            f"A table of Delta must have all files that its log names; {file} is not there. Restore it."
+            f"A table of Delta must have all files that its log names; {file} is not there. "
+            "Restore it."
         )
     return file

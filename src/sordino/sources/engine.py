@@ -31,9 +31,9 @@ POLL = 0.1
 JOINING = ("in_clause", "statistics_propagation", "join_filter_pushdown", "common_subexpressions")
 """Optimizers that make the evaluation of one row depend on others, and are switched off.
 
-In this order: lists become joins, which takes work out of TRY; statistics over all rows fold comparisons; the
-least and the largest key of one side of a join filter the other side; work that stands in two places is done
-once, before both, and outside of the TRY around each.
+In this order: lists become joins, which takes work out of TRY; statistics over all rows fold
+comparisons; the least and the largest key of one side of a join filter the other side; work that
+stands in two places is done once, before both, and outside of the TRY around each.
 """
 
 
@@ -45,17 +45,21 @@ class Reader(Protocol):
     """How the rows of one kind of source become a table of our engine."""
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
-        """Lend the columns at `indices` to the engine as a stream; return a SELECT with them as c<index>."""
+        """Lend the columns at `indices` to the engine as a stream.
+
+        Return a SELECT with them as c<index>.
+        """
 
 
 @final
 class _LentRows:
     """Rows on their way into the engine, which knows their names and types and nothing else.
 
-    An engine that opens a file knows what the file says of all rows together: the least and the largest
-    value, and how many are missing. It folds comparisons by that, and so one row can decide how another is
-    evaluated. Of a stream it knows nothing of the kind, and it cannot hand filters down to whoever makes the
-    rows. Hence the rows of every source reach the engine that evaluates as a stream (docs/decisions/0014).
+    An engine that opens a file knows what the file says of all rows together: the least and the
+    largest value, and how many are missing. It folds comparisons by that, and so one row can decide
+    how another is evaluated. Of a stream it knows nothing of the kind, and it cannot hand filters
+    down to whoever makes the rows. Hence the rows of every source reach the engine that evaluates
+    as a stream (docs/decisions/0014).
 
     Parameters
     ----------
@@ -73,7 +77,9 @@ class _LentRows:
 
 
 class Marking(NamedTuple):
-    """How columns of numbers are chosen together: whose rows they are is found once for all of them.
+    """How columns of numbers are chosen together.
+
+    Whose rows they are is found once for all of them.
 
     Attributes
     ----------
@@ -82,10 +88,11 @@ class Marking(NamedTuple):
     key : str
         Equal for all numbers of the same rows of the same units, of which as many may count.
     tables : callable
-        Returns, for several such numbers, tables with their queries over `rows` and the tables before them;
-        in the last one the numbers are called x0, x1 and so on.
+        Returns, for several such numbers, tables with their queries over `rows` and the tables
+        before them; in the last one the numbers are called x0, x1 and so on.
     pick : callable
-        Returns a SELECT from these tables: the numbers of one of these columns that count, under its name.
+        Returns a SELECT from these tables: the numbers of one of these columns that count, under
+        its name.
     """
 
     number: str
@@ -108,7 +115,10 @@ class Choice(Protocol):
         """Return how the same rows are chosen for questions that tell all numbers apart."""
 
     def choose(self, ask: Callable[[str], object]) -> Generator[list[Column]]:
-        """Yield the rows that count; `ask` returns the stream of a query over `rows` and `labels`."""
+        """Yield the rows that count.
+
+        `ask` returns the stream of a query over `rows` and `labels`.
+        """
 
 
 class Kept(NamedTuple):
@@ -135,7 +145,10 @@ class Kept(NamedTuple):
     choice: Choice | None = None
 
     def name_chosen(self, question: str) -> str:
-        """Return a question about numbers that were chosen already: they are `rows`, with c0 and c1."""
+        """Return a question about numbers that were chosen already.
+
+        They are `rows`, with c0 and c1.
+        """
         # As wide as the engine itself counts groups.
         group = "" if self.labels is None else ", CAST(c1 AS BIGINT) AS grp"
         return question.replace(self.part, f"(SELECT c0 AS x{group} FROM rows)")
@@ -144,7 +157,9 @@ class Kept(NamedTuple):
 class Scan(Protocol):
     """One open reading of a source."""
 
-    def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:
+    def ask(
+        self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None
+    ) -> Answer:
         """Run a query over the tables `rows` (columns c<index>) and `labels` (position, label)."""
 
     def progress(self) -> float:
@@ -162,12 +177,16 @@ def quoted(name: str) -> str:
 
 def literal(text: str) -> str:
     """Return a string literal for our own SQL."""
-    # Doubling is enough: a backslash means itself, on a server by the setting `standard_conforming_strings`.
+    # Doubling is enough: a backslash means itself, on a server by the setting
+    # `standard_conforming_strings`.
     return "'" + text.replace("'", "''") + "'"
 
 
 class Engine:
-    """An in-memory database with fixed settings; it sees the files it is told to see and nothing else."""
+    """An in-memory database with fixed settings.
+
+    It sees the files it is told to see and nothing else.
+    """
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, *, ordered: bool, limits: Limits = NO_LIMITS
@@ -186,7 +205,9 @@ class Engine:
         self._chosen: Engine | None = None
 
     def open_beside(self, paths: Sequence[Path], *, attach: str = "") -> Engine:
-        """Open an engine that reads files for this one and evaluates nothing; it is closed with this one.
+        """Open an engine that reads files for this one and evaluates nothing.
+
+        It is closed with this one.
 
         Parameters
         ----------
@@ -216,12 +237,16 @@ class Engine:
         self.lend(source.select(statement))
 
     def select(self, statement: str) -> Callable[[], Any]:
-        """Return a function that starts reading a SELECT of this engine; another engine is lent its rows."""
+        """Return a function that starts reading a SELECT of this engine.
+
+        Another engine is lent its rows.
+        """
         return lambda: self.connection.sql(statement)
 
     def close_doors(self, paths: Sequence[Path]) -> None:
         """Let the engine open these files only, and lock its settings."""
-        # The list of files comes before access is switched off, and the lock last: no query can undo either.
+        # The list of files comes before access is switched off, and the lock last: no query can
+        # undo either.
         allowed = ", ".join(literal(str(path)) for path in paths)
         self.connection.execute(f"SET allowed_paths = [{allowed}]")
         self.connection.execute("SET enable_external_access = false")
@@ -267,15 +292,21 @@ class Engine:
         begun: list[None] = []
 
         def pass_by() -> Iterator[list[Column]]:
-            # Asked for more often than it is read (`LentStream`), and rows that passed by do not come again.
+            # Asked for more often than it is read (`LentStream`), and rows that passed by do not
+            # come again.
             if begun:
                 raise AssertionError("a question names the rows that are chosen twice")
             begun.append(None)
             yield from first
             yield from ahead
 
-        with closing(pieces), closing(read_ahead(pieces)) as ahead, closing(self._open_cursor()) as chosen:
-            # Now, with all threads of the engine: of those one is left once the other connection waits.
+        with (
+            closing(pieces),
+            closing(read_ahead(pieces)) as ahead,
+            closing(self._open_cursor()) as chosen,
+        ):
+            # Now, with all threads of the engine: of those one is left once the other connection
+            # waits.
             first = list(islice(ahead, 1))
             chosen.connection.register("lent", NumberStream(choice.formats, pass_by))
             chosen.rows = f"SELECT {', '.join(choice.formats)} FROM lent"
@@ -299,7 +330,8 @@ class Engine:
         batch = _number_labels(labels)
         self.connection.register(_LABELS, TextStream("line", lambda: iter([batch])))
         return (
-            f"{tables}, labels AS (SELECT CAST(left(line, {_POSITION_DIGITS}) AS BIGINT) AS position,"
+            f"{tables}, labels AS (SELECT CAST(left(line, {_POSITION_DIGITS}) AS BIGINT) AS "
+            "position,"
             f" substr(line, {_POSITION_DIGITS + 1}) AS label FROM {_LABELS})"
         )
 
@@ -358,7 +390,8 @@ def _number_labels(labels: Sequence[str]) -> TextBatch:
     # Positions are written down, because the engine need not keep the order of rows.
     texts = [f"{position:0{_POSITION_DIGITS}d}{label}" for position, label in enumerate(labels)]
     data = "".join(texts).encode()
-    # Sizes are those of the bytes. If all texts are ASCII, the lengths of the texts will do, which is faster.
+    # Sizes are those of the bytes. If all texts are ASCII, the lengths of the texts will do, which
+    # is faster.
     sizes = map(len, texts if len(data) == sum(map(len, texts)) else map(str.encode, texts))
     offsets = np.zeros(len(texts) + 1, dtype=np.int32)
     np.cumsum(np.fromiter(sizes, dtype=np.int64, count=len(texts)), out=offsets[1:])
@@ -372,7 +405,11 @@ def make_folder() -> TemporaryDirectory[str]:
 
 @contextmanager
 def engine(
-    *, ordered: bool = False, limits: Limits = NO_LIMITS, evaluates: bool = True, spills: bool = True
+    *,
+    ordered: bool = False,
+    limits: Limits = NO_LIMITS,
+    evaluates: bool = True,
+    spills: bool = True,
 ) -> Iterator[Engine]:
     """Open an engine; its folder for what does not fit in memory is private and removed at the end.
 
@@ -404,7 +441,8 @@ def engine(
             _measure_progress(connection)
             connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
             if limits.temp is not None:
-                # As a setting of the connection: among those that it is opened with it bounds nothing.
+                # As a setting of the connection: among those that it is opened with it bounds
+                # nothing.
                 connection.execute(f"SET max_temp_directory_size = '{limits.temp}B'")
             # Otherwise a block of rows with 2 GiB of text could not be handed on.
             connection.execute("SET arrow_large_buffer_size = true")
@@ -420,8 +458,8 @@ def _measure_progress(connection: duckdb.DuckDBPyConnection) -> None:
     try:
         connection.execute("SET enable_progress_bar = true")
     except duckdb.InvalidInputException:
-        # In a notebook a bar needs a library for pictures of it. Without that nothing is measured, and
-        # nothing printed.
+        # In a notebook a bar needs a library for pictures of it. Without that nothing is measured,
+        # and nothing printed.
         return
     connection.execute("SET enable_progress_bar_print = false")
 
@@ -439,11 +477,13 @@ def scanning(
 
 
 @scrubbed
-def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress | None = None) -> T:
+def after_charge(
+    work: Callable[[Callable[[Scan], None]], T], progress: Progress | None = None
+) -> T:
     """Run work on private rows. Any failure becomes one constant sentence without a cause.
 
-    The work runs in a thread of its own, so that this one can report progress and hear an interrupt from the
-    keyboard.
+    The work runs in a thread of its own, so that this one can report progress and hear an interrupt
+    from the keyboard.
 
     Raises
     ------
@@ -469,11 +509,12 @@ def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress
     try:
         while not done.wait(POLL):
             if progress is not None and scans:
-                # The last scan is the one that is being read: work may need several, one after the other.
+                # The last scan is the one that is being read: work may need several, one after the
+                # other.
                 progress(scans[-1].progress())
     finally:
-        # If the work is still running, the wait was interrupted (keyboard), or `progress` failed. An
-        # interrupt can come before the query has begun, so it is repeated until the work ends.
+        # If the work is still running, the wait was interrupted (keyboard), or `progress` failed.
+        # An interrupt can come before the query has begun, so it is repeated until the work ends.
         while not done.is_set():
             if scans:
                 scans[-1].interrupt()

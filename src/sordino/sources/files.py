@@ -1,11 +1,13 @@
 """Finds the files of a path, a pattern or a folder, once, before the charge, and says how they are read.
 
-The names of files and folders are public. What stands in a file is never looked at to find out what it is.
+The names of files and folders are public. What stands in a file is never looked at to find out what
+it is.
 
-The rules of a folder: all files in it are read, but those whose names begin with `_` or `.`, which programs
-keep their notes in; so do folders with such names. All files are of one kind. Files that come later are not
-read. Of a table of Delta the files count that its log names; a table of Hudi is refused, because some of its
-files hold removed rows, and so is a pattern that reaches into one of the two, or a folder inside.
+The rules of a folder: all files in it are read, but those whose names begin with `_` or `.`, which
+programs keep their notes in; so do folders with such names. All files are of one kind. Files that
+come later are not read. Of a table of Delta the files count that its log names; a table of Hudi is
+refused, because some of its files hold removed rows, and so is a pattern that reaches into one of
+the two, or a folder inside.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ _UNREAD = {
         (".xls", ".xlsb", ".ods"),
         "This kind of spreadsheet is not read. Save it as .xlsx, or export it to CSV.",
     ),
-    ".json": "JSON is read with one object on each line (.jsonl). Write it so, for example with jq -c '.[]'.",
+    ".json": (
+        "JSON is read with one object on each line (.jsonl). Write it so, for example with jq -c "
+        "'.[]'."
+    ),
     **dict.fromkeys((".feather", ".arrow", ".ipc"), f"Arrow files are not read. {_AS_PARQUET}"),
     ".orc": f"ORC files are not read. {_AS_PARQUET}",
     ".avro": f"Avro files are not read. {_AS_PARQUET}",
@@ -51,12 +56,15 @@ _UNREAD = {
     **dict.fromkeys((".rds", ".rdata"), f"Files of R are not read. {_TO_CSV}"),
     **dict.fromkeys((".pkl", ".pickle"), f"A pickle is a program, and is not run. {_TO_CSV}"),
     **dict.fromkeys(
-        (".zip", ".bz2", ".xz", ".7z", ".tar", ".tgz", ".lz4"), f"This packing is not read. {_UNPACK}"
+        (".zip", ".bz2", ".xz", ".7z", ".tar", ".tgz", ".lz4"),
+        f"This packing is not read. {_UNPACK}",
     ),
     ".bgz": "It is a file of gzip: give it a name that ends in .gz, such as .csv.gz.",
     ".tab": "If fields are separated by tabs, give it a name that ends in .tsv.",
     **dict.fromkeys((".duckdb", ".ddb"), _OPEN_TABLE),
-    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), f"SQLite files are not read. {_TO_CSV} {_OPEN_TABLE}"),
+    **dict.fromkeys(
+        (".db", ".sqlite", ".sqlite3"), f"SQLite files are not read. {_TO_CSV} {_OPEN_TABLE}"
+    ),
 }
 """What to do with files that are not read, by the ends of their names."""
 
@@ -110,7 +118,8 @@ def find_files(path: str) -> FoundFiles:
         files = _keep_one_name(_walk_folder(top))
         if not files:
             raise DataSourceError(
-                "A folder of files must hold at least one whose name does not begin with _ or a point; "
+                "A folder of files must hold at least one whose name does not begin with _ or a "
+                "point; "
                 f"{shown(path)} holds none."
             )
         # A folder of a partition has no log of its own.
@@ -141,11 +150,14 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
     try:
         inside = sorted(folder.iterdir())
     except OSError as error:
-        raise DataSourceError(f"A folder must be readable; {folder} is not ({error.strerror}).") from None
+        raise DataSourceError(
+            f"A folder must be readable; {folder} is not ({error.strerror})."
+        ) from None
     for path in inside:
         if path.name in _LOGS and path.is_dir():
             raise DataSourceError(
-                f"A folder of files must not be a table of {_LOGS[path.name]}, some of whose files hold "
+                f"A folder of files must not be a table of {_LOGS[path.name]}, some of whose files "
+                "hold "
                 f"removed rows; {folder} has {path.name}. Write its rows to Parquet files first."
             )
         if path.name.startswith(("_", ".")):
@@ -157,7 +169,8 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
         # Passed over in silence, its rows would be missing from every figure.
         else:
             raise DataSourceError(
-                f"A folder must hold files and folders only, and links to files; {path} is none of these. "
+                f"A folder must hold files and folders only, and links to files; {path} is none of "
+                "these. "
                 "Move it away, or name the files with a pattern."
             )
 
@@ -170,14 +183,16 @@ def _refuse_tables(files: Sequence[Path]) -> None:
         for log, table in _LOGS.items():
             if (folder / log).is_dir():
                 raise DataSourceError(
-                    f"A folder or a pattern must not reach into a table of {table}, some of whose files hold "
+                    f"A folder or a pattern must not reach into a table of {table}, some of whose "
+                    "files hold "
                     f"removed rows; {folder} has {log}. {_NAME_TABLE[table]}"
                 )
 
 
 def _keep_one_name(paths: Iterable[Path]) -> tuple[Path, ...]:
     """Return the files sorted, each with the first of its names."""
-    # Of a file and its links (`latest.csv`) the first name counts. Otherwise its rows would count twice.
+    # Of a file and its links (`latest.csv`) the first name counts. Otherwise its rows would count
+    # twice.
     by_place: dict[tuple[int, int], Path] = {}
     for one in sorted(set(paths)):
         # A file that somebody removes meanwhile is none.
@@ -199,24 +214,30 @@ def _find_file_kind(files: Sequence[Path]) -> Kind:
         known = next(suffix for suffix in suffixes if suffix in _KINDS)
         raise UnsupportedBackend(
             "All files of a source must be of a kind that is read, by the ends of their names; "
-            f"{strays[0]} is not{more}. Move it away, or name files of one kind with a pattern, such as "
+            f"{strays[0]} is not{more}. Move it away, or name files of one kind with a pattern, "
+            "such as "
             f"FOLDER/*{known}."
         )
     if strays:
         ending = unpacked_suffix(strays[0])
-        advice = _UNREAD.get(ending, "If it is CSV, give it a name that ends in .csv, or a link to it.")
+        advice = _UNREAD.get(
+            ending, "If it is CSV, give it a name that ends in .csv, or a link to it."
+        )
         raise UnsupportedBackend(
-            "The files of a source must be of a kind that is read, by the ends of their names; got one that "
+            "The files of a source must be of a kind that is read, by the ends of their names; got "
+            "one that "
             f"{f'ends in {shown(ending)}' if ending else 'has no end such as .csv'}. {advice}"
         )
     # Parquet is compressed inside, where its columns can still be found.
     packed = sorted({file.suffix.lower() for file in files if file.suffix.lower() in PACKED})
     if kind is None or others or (kind == "parquet" and packed):
         raise UnsupportedBackend(
-            f"All files of a source must be of one kind, by the ends of their names: {_list_endings('csv')} "
+            "All files of a source must be of one kind, by the ends of their names: "
+            f"{_list_endings('csv')} "
             f"(CSV) or {_list_endings('jsonl')} (JSON lines), all of which may also end in "
             f"{' or '.join(sorted(PACKED))}, or {_list_endings('parquet')}; got "
-            f"{', '.join(map(shown, sorted({_ending(file) for file in files})[:12]))}. Name files of "
+            f"{', '.join(map(shown, sorted({_ending(file) for file in files})[:12]))}. Name files "
+            "of "
             "one kind with a pattern, such as FOLDER/*.csv."
         )
     return kind

@@ -1,12 +1,15 @@
-"""Columns that stand in the names of folders: `sales/year=2024/month=01/part-0.parquet`, as Hive writes it.
+"""Columns that stand in the names of folders.
 
-Such a column is one of texts, by what its folders are called: nothing is found out from the names. Names of
-folders and files are public, and so which values there are; which row stands in which folder is private.
+`sales/year=2024/month=01/part-0.parquet`, as Hive writes it.
+
+Such a column is one of texts, by what its folders are called: nothing is found out from the names.
+Names of folders and files are public, and so which values there are; which row stands in which
+folder is private.
 
 The rules:
 
-- The folders below the one that was named must all be KEY=VALUE, and every file must stand below the same
-  keys in the same order.
+- The folders below the one that was named must all be KEY=VALUE, and every file must stand below
+  the same keys in the same order.
 - KEY and VALUE are percent-decoded (`%2F` is a slash), and must be text in UTF-8 without NUL.
 - The value `__HIVE_DEFAULT_PARTITION__` is NULL, and so is an empty one.
 - A key must have another name than the columns of the files, in capitals or not.
@@ -68,18 +71,22 @@ def read_folder_names(top: Path, files: Sequence[Path]) -> Folders:
     DataSourceError
         If a folder is no KEY=VALUE, or files stand below different keys.
     """
-    named = [[_read_name(part, file) for part in file.relative_to(top).parts[:-1]] for file in files]
+    named = [
+        [_read_name(part, file) for part in file.relative_to(top).parts[:-1]] for file in files
+    ]
     keys = [tuple(one.key for one in of_file) for of_file in named]
     for file, found in zip(files, keys, strict=True):
         if found != keys[0]:
             raise DataSourceError(
-                f"All files of a folder must stand below the same KEY=VALUE folders; {file} does not stand "
+                f"All files of a folder must stand below the same KEY=VALUE folders; {file} does "
+                "not stand "
                 f"as {files[0]} does. Name fewer files with a pattern."
             )
     twice = [key for key in keys[0] if [one.lower() for one in keys[0]].count(key.lower()) > 1]
     if twice:
         raise DataSourceError(
-            f"The keys of KEY=VALUE folders must be different; {files[0]} has {twice[0]!r} more than once."
+            f"The keys of KEY=VALUE folders must be different; {files[0]} has {twice[0]!r} more "
+            "than once."
         )
     return Folders(keys[0], tuple(tuple(one.value for one in of_file) for of_file in named))
 
@@ -88,8 +95,10 @@ def _read_name(folder: str, file: Path) -> _Named:
     matched = _FOLDER.fullmatch(folder)
     if matched is None:
         raise DataSourceError(
-            f"The folders in a folder of files must be called KEY=VALUE; got {shown(folder)}, with {file}. "
-            "Name the files with a pattern, which reads no columns from the names of folders: FOLDER/**/*.csv"
+            f"The folders in a folder of files must be called KEY=VALUE; got {shown(folder)}, with "
+            f"{file}. "
+            "Name the files with a pattern, which reads no columns from the names of folders: "
+            "FOLDER/**/*.csv"
         )
     try:
         key, value = (unquote(text, errors="strict") for text in matched.groups())
@@ -97,7 +106,8 @@ def _read_name(folder: str, file: Path) -> _Named:
         key = value = "\0"
     if not (is_unicode(key) and is_unicode(value)) or "\0" in key + value:
         raise DataSourceError(
-            f"KEY=VALUE in the name of a folder must be text in UTF-8 without NUL; got {shown(folder)}. "
+            "KEY=VALUE in the name of a folder must be text in UTF-8 without NUL; got "
+            f"{shown(folder)}. "
             "Rename the folder."
         )
     return _Named(key, None if value in {"", NULL_FOLDER} else value)
@@ -115,8 +125,10 @@ def check_keys(folders: Folders, columns: Sequence[str], file: Path) -> None:
     both = [key for key in folders.keys if key.lower() in known]
     if both:
         raise DataSourceError(
-            f"A KEY=VALUE folder must not have the name of a column of its files; {both[0]!r} is both in "
-            f"{file}. Rename the folders, or name the files with a pattern, which leaves the folders out."
+            f"A KEY=VALUE folder must not have the name of a column of its files; {both[0]!r} is "
+            "both in "
+            f"{file}. Rename the folders, or name the files with a pattern, which leaves the "
+            "folders out."
         )
 
 

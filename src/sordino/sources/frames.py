@@ -2,18 +2,18 @@
 
 They travel to our engine as Arrow. Only the columns that a question needs are sent.
 
-Public about a frame are the names and the declared types (dtypes) of its columns. Values are never looked at
-to find out a type. But whoever made the frame may have done so: pandas turns whole numbers into floats, and
-truth values into objects, where one value is missing. So the same values are the same labels, units and
-numbers whichever of these types they have. And no type is refused that one more value could turn another type
-into (docs/explanation/frames.md).
+Public about a frame are the names and the declared types (dtypes) of its columns. Values are never
+looked at to find out a type. But whoever made the frame may have done so: pandas turns whole
+numbers into floats, and truth values into objects, where one value is missing. So the same values
+are the same labels, units and numbers whichever of these types they have. And no type is refused
+that one more value could turn another type into (docs/explanation/frames.md).
 
-A pandas column of type `object` can hold anything. Each of its values becomes text by one fixed rule: a text
-stays; bytes are texts in UTF-8; a number, a truth value, a date or a time becomes its text; everything else
-is NULL, which includes NaN, whole numbers of more than 640 digits and texts that are not valid Unicode. Dates
-with a time, and times of day, are such texts in pandas also where the column has a type of its own. Texts of
-every frame travel as bytes, and those that are not UTF-8 are NULL. So are decimals with more digits than
-their type.
+A pandas column of type `object` can hold anything. Each of its values becomes text by one fixed
+rule: a text stays; bytes are texts in UTF-8; a number, a truth value, a date or a time becomes its
+text; everything else is NULL, which includes NaN, whole numbers of more than 640 digits and texts
+that are not valid Unicode. Dates with a time, and times of day, are such texts in pandas also where
+the column has a type of its own. Texts of every frame travel as bytes, and those that are not UTF-8
+are NULL. So are decimals with more digits than their type.
 """
 
 from __future__ import annotations
@@ -61,10 +61,15 @@ _SIMPLE_TYPES: dict[Any, str] = {
     # Arrow makes bytes of all texts where one value is bytes.
     nw.Binary: "VARCHAR",
 }
-# The type of a column in which no row has a value: it can be a unit, a label and a number, as any can be into
-# which one value more would turn it.
+# The type of a column in which no row has a value: it can be a unit, a label and a number, as any
+# can be into which one value more would turn it.
 _TYPE_OF_NO_VALUES = "INTEGER"
-_TIMESTAMP_TYPES = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
+_TIMESTAMP_TYPES = {
+    "s": "TIMESTAMP_S",
+    "ms": "TIMESTAMP_MS",
+    "us": "TIMESTAMP",
+    "ns": "TIMESTAMP_NS",
+}
 
 
 @final
@@ -123,16 +128,25 @@ class FrameReader:
         if self.inferred:
             return "Convert the column in pandas: frame[NAME] = frame[NAME].astype(str)."
         if nw.dependencies.is_pyarrow_table(self.frame):
-            return "Convert the column in Arrow, for example with pyarrow.compute.cast(column, 'string')."
-        return "Convert the column in Polars: frame.with_columns(polars.col(NAME).cast(polars.String))."
+            return (
+                "Convert the column in Arrow, for example with pyarrow.compute.cast(column, "
+                "'string')."
+            )
+        return (
+            "Convert the column in Polars: "
+            "frame.with_columns(polars.col(NAME).cast(polars.String))."
+        )
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the used columns to the engine."""
-        import pyarrow as pa  # noqa: PLC0415 - an optional dependency, asked for when the frame was opened
+        # An optional dependency, asked for when the frame was opened.
+        import pyarrow as pa  # noqa: PLC0415
 
         # A table without columns has no height in Arrow, so only the number of rows is sent.
         if not indices:
-            height = len(self.frame) if _names_may_repeat(self.frame) else _count_frame_rows(self.frame)
+            height = (
+                len(self.frame) if _names_may_repeat(self.frame) else _count_frame_rows(self.frame)
+            )
             return f"SELECT 1 FROM range({height})"
         places = [self.places[index] for index in indices]
         # Columns are taken by their places: names may occur twice.
@@ -143,11 +157,14 @@ class FrameReader:
         else:
             arrays = _collect_columns(self.frame, places).columns
         sent = pa.table(
-            [_convert_for_engine(array, pa) for array in arrays], names=[f"c{index}" for index in indices]
+            [_convert_for_engine(array, pa) for array in arrays],
+            names=[f"c{index}" for index in indices],
         )
         engine.lend(lambda: sent)
         columns = [
-            _write_received_column(f"c{index}", self.types[index], sent.schema.field(f"c{index}").type, pa)
+            _write_received_column(
+                f"c{index}", self.types[index], sent.schema.field(f"c{index}").type, pa
+            )
             for index in indices
         ]
         return f"SELECT {', '.join(columns)} FROM lent"
@@ -187,11 +204,12 @@ def _is_text(kind: Any, pa: Any) -> bool:
 def _drop_beyond_precision(array: Any, pa: Any) -> Any:
     """Return decimals; those that have more digits than their type are missing.
 
-    Arrow lets such values be: a cast that is not safe leaves them, and so may whoever wrote a file. The
-    engine keeps narrow decimals in fewer bytes. Where a value does not fit into these, the engine leaves what
-    stood there before: the value of another row.
+    Arrow lets such values be: a cast that is not safe leaves them, and so may whoever wrote a file.
+    The engine keeps narrow decimals in fewer bytes. Where a value does not fit into these, the
+    engine leaves what stood there before: the value of another row.
     """
-    from pyarrow.compute import if_else  # noqa: PLC0415 - as `pa`: pyarrow does not load it by itself
+    # As `pa`: pyarrow does not load it by itself.
+    from pyarrow.compute import if_else  # noqa: PLC0415
 
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     limit = 10**array.type.precision
@@ -219,8 +237,8 @@ def _is_below(decimals: Any, limit: int) -> NDArray[np.bool_]:
         offset=decimals.offset * _HALVES_OF_128_BITS.itemsize,
     )
     low, high = halves["low"], halves["high"]
-    # NumPy has no whole numbers of 128 bits. So the limit and its negative are split into two halves as well:
-    # the upper one with a sign, the lower one without.
+    # NumPy has no whole numbers of 128 bits. So the limit and its negative are split into two
+    # halves as well: the upper one with a sign, the lower one without.
     (above, rest), (below, negative) = divmod(limit, 1 << 64), divmod(-limit, 1 << 64)
     is_large = (high > above) | ((high == above) & (low >= np.uint64(rest)))
     is_small = (high < below) | ((high == below) & (low <= np.uint64(negative)))
@@ -250,7 +268,9 @@ def _write_received_column(name: str, declared: str, sent: Any, pa: Any) -> str:
     if pa.types.is_large_binary(sent):
         text = f"TRY(decode({name}))"
         return (
-            f"{text} AS {name}" if declared == "VARCHAR" else f"TRY(TRY_CAST({text} AS {declared})) AS {name}"
+            f"{text} AS {name}"
+            if declared == "VARCHAR"
+            else f"TRY(TRY_CAST({text} AS {declared})) AS {name}"
         )
     received = f"TRY(TRY_CAST({name} AS {declared}))"
     if pa.types.is_timestamp(sent) and declared == "VARCHAR":
@@ -265,8 +285,8 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]
     Returns
     -------
     tuple of (FrameReader, dict, dict)
-        What reads its rows; names and declared types of its columns; names by which no column can be asked
-        for, and why.
+        What reads its rows; names and declared types of its columns; names by which no column can
+        be asked for, and why.
 
     Raises
     ------
@@ -276,11 +296,12 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]
     # Known by its name, so that nothing is imported for it.
     if type(value).__module__.partition(".")[0] == "datafusion":
         raise UnsupportedBackend(
-            "A frame of DataFusion must be handed over as an Arrow table, which is frame.to_arrow_table()."
+            "A frame of DataFusion must be handed over as an Arrow table, which is "
+            "frame.to_arrow_table()."
         )
     try:
-        # A frame that narwhals wraps, or that hands narwhals another frame, is that frame: it has its types,
-        # and its plan.
+        # A frame that narwhals wraps, or that hands narwhals another frame, is that frame: it has
+        # its types, and its plan.
         value = nw.to_native(value, pass_through=True)
         if not _names_may_repeat(value):
             value = nw.to_native(nw.from_native(value, pass_through=True), pass_through=True)
@@ -296,30 +317,43 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str], dict[str, str]]
         )
     if find_spec("pyarrow") is None:
         raise UnsupportedBackend(
-            "Tables in memory are handed over as Arrow; install pyarrow (pip install 'sordino[frames]')."
+            "Tables in memory are handed over as Arrow; install pyarrow (pip install "
+            "'sordino[frames]')."
         )
     names, types = _read_names_and_types(frame, value)
     refused = refuse_names(names)
     if _is_pandas(value):
         refused |= {
-            str(name): "stands in the index of the frame, which is no column. Hand over frame.reset_index()."
+            str(name): (
+                "stands in the index of the frame, which is no column. Hand over "
+                "frame.reset_index()."
+            )
             for name in value.index.names
             if name is not None and str(name) not in names
         }
     places = [place for place, name in enumerate(names) if name not in refused]
     columns = {names[place]: types[place] for place in places}
-    reader = FrameReader(value, tuple(columns.values()), tuple(places), isinstance(frame, nw.LazyFrame))
+    reader = FrameReader(
+        value, tuple(columns.values()), tuple(places), isinstance(frame, nw.LazyFrame)
+    )
     return reader, columns, refused
 
 
 def _read_names_and_types(frame: Any, value: Any) -> tuple[list[str], list[str]]:
-    """Return names and declared types of all columns, in their order; the same name may occur twice."""
+    """Return names and declared types of all columns, in their order.
+
+    The same name may occur twice.
+    """
     if _is_pandas(value):
         # What a name is, if it is no text, its text says: 0 is '0'.
-        return [str(name) for name in value.columns], [_read_pandas_type(kind) for kind in value.dtypes]
+        return [str(name) for name in value.columns], [
+            _read_pandas_type(kind) for kind in value.dtypes
+        ]
     if frame is None:
         return list(value.schema.names), [_read_arrow_type(kind) for kind in value.schema.types]
-    types = {name: _translate_frame_type(kind) for name, kind in _read_frame_schema(frame, value).items()}
+    types = {
+        name: _translate_frame_type(kind) for name, kind in _read_frame_schema(frame, value).items()
+    }
     empty = [name for name, kind in value.collect_schema().items() if str(kind) == "Null"]
     types |= dict.fromkeys(empty, _TYPE_OF_NO_VALUES)
     return list(types), list(types.values())
@@ -345,16 +379,19 @@ def _read_frame_schema(frame: Any, value: Any) -> Mapping[str, Any]:
             _check_folders(value)
     except UnsupportedBackend:
         raise
-    except Exception:  # noqa: BLE001 - Polars has errors of its own, whose words may quote names of folders
+    # Polars has errors of its own, whose words may quote names of folders.
+    except Exception:  # noqa: BLE001
         raise DataSourceError(
-            "The schema of a frame must be known; this one cannot tell its own. Ask it for collect_schema()."
+            "The schema of a frame must be known; this one cannot tell its own. Ask it for "
+            "collect_schema()."
         ) from None
     return dict(schema.items())
 
 
 def _read_arrow_type(kind: Any) -> str:
     """Return the declared type of an Arrow column; a dictionary has the type of what it holds."""
-    import pyarrow as pa  # noqa: PLC0415 - an optional dependency, asked for when the frame was opened
+    # An optional dependency, asked for when the frame was opened.
+    import pyarrow as pa  # noqa: PLC0415
 
     if pa.types.is_dictionary(kind):
         return _read_arrow_type(kind.value_type)
@@ -363,7 +400,8 @@ def _read_arrow_type(kind: Any) -> str:
     try:
         schema = nw.from_native(pa.table({"c": pa.array([], kind)})).collect_schema()
         return _translate_frame_type(schema["c"], str(kind))
-    except Exception:  # noqa: BLE001 - of types that it does not know narwhals says so in errors of many kinds
+    # Of types that it does not know narwhals says so in errors of many kinds.
+    except Exception:  # noqa: BLE001
         return unusable(str(kind))
 
 
@@ -372,7 +410,8 @@ def _read_arrow_type(kind: Any) -> str:
 _SCANNED_KIND = re.compile(r"^[\s\u2500-\u257f]*([A-Za-z]+) SCAN\b", re.MULTILINE)
 # Kinds of files that declare the types of their columns.
 _TYPED_KINDS = frozenset({"parquet", "ipc", "delta"})
-# The files that a plan scans, as its line lists them. Their names may hold brackets, commas and blanks.
+# The files that a plan scans, as its line lists them. Their names may hold brackets, commas and
+# blanks.
 _SCANNED_FILES = re.compile(r"^[\s\u2500-\u257f]*[A-Za-z]+ SCAN\b(.*)$", re.MULTILINE)
 _OTHER_FILES = re.compile(r", \.\.\. \d+ other sources?$")
 # A folder called NAME=VALUE: some file has a separator behind a sign of equality.
@@ -388,11 +427,15 @@ def _check_frame_plan(value: Any) -> None:
         If its plan scans anything but files that declare their types.
     """
     plan = value.explain(optimized=False)
-    guessing = sorted({word for word in _SCANNED_KIND.findall(plan) if word.lower() not in _TYPED_KINDS})
+    guessing = sorted(
+        {word for word in _SCANNED_KIND.findall(plan) if word.lower() not in _TYPED_KINDS}
+    )
     if guessing:
         raise UnsupportedBackend(
-            "A lazy frame must read files that declare the types of their columns, such as Parquet, because "
-            f"otherwise rows decide them; got a scan of {' and '.join(guessing)}. Open the file by its path, "
+            "A lazy frame must read files that declare the types of their columns, such as "
+            "Parquet, because "
+            f"otherwise rows decide them; got a scan of {' and '.join(guessing)}. Open the file by "
+            "its path, "
             "or collect the frame with a declared schema."
         )
 
@@ -400,8 +443,8 @@ def _check_frame_plan(value: Any) -> None:
 def _check_folders(value: Any) -> None:
     """Refuse a lazy frame whose columns may come from the names of folders.
 
-    The type of such a column is found out from all of these names together. Whether there is one cannot be
-    seen: it may have another name by now.
+    The type of such a column is found out from all of these names together. Whether there is one
+    cannot be seen: it may have another name by now.
 
     Raises
     ------
@@ -409,22 +452,32 @@ def _check_folders(value: Any) -> None:
         If a file that its plan scans lies in a folder `NAME=VALUE`.
     """
     listed = _SCANNED_FILES.findall(value.explain(optimized=False))
-    # A line that does not end with the list has a name with a line break in it: what follows cannot be read.
+    # A line that does not end with the list has a name with a line break in it: what follows cannot
+    # be read.
     if any(
         _NAME_VALUE_FOLDER.search(line) or not (line.startswith(" [") and line.endswith("]"))
         for line in listed
     ):
         raise UnsupportedBackend(
-            "A lazy frame must not scan folders called NAME=VALUE, such as year=2026, because all of these "
-            "names together decide what type the column NAME has. Open the files by a pattern of paths, for "
+            "A lazy frame must not scan folders called NAME=VALUE, such as year=2026, because all "
+            "of these "
+            "names together decide what type the column NAME has. Open the files by a pattern of "
+            "paths, for "
             "which the names of folders mean nothing, or collect the frame with a declared schema."
         )
 
 
 def _translate_frame_type(kind: Any, name: str = "") -> str:
-    """Return a type of narwhals in the words of the engine; `name` is its own name, where it has another."""
+    """Return a type of narwhals in the words of the engine.
+
+    `name` is its own name, where it has another.
+    """
     if isinstance(kind, nw.Datetime):
-        return _TIMESTAMP_TYPES[kind.time_unit] if kind.time_zone is None else "TIMESTAMP WITH TIME ZONE"
+        return (
+            _TIMESTAMP_TYPES[kind.time_unit]
+            if kind.time_zone is None
+            else "TIMESTAMP WITH TIME ZONE"
+        )
     if isinstance(kind, nw.Decimal):
         precision, scale = getattr(kind, "precision", None), getattr(kind, "scale", None)
         if precision is not None and scale is not None and 0 <= scale <= precision:
@@ -482,8 +535,8 @@ def _collect_columns(frame: Any, places: Sequence[int]) -> Any:
 def _pandas_column(series: Any, pa: Any) -> Any:
     if str(series.dtype).startswith("Sparse["):
         series = series.sparse.to_dense()
-    # Value by value: Arrow would fail on some Python objects, or choose the type of the column by them. Times
-    # of day have no text in Arrow.
+    # Value by value: Arrow would fail on some Python objects, or choose the type of the column by
+    # them. Times of day have no text in Arrow.
     objects = series.dtype == object or getattr(series.dtype, "storage", None) == "python"
     if objects or str(series.dtype).startswith(("time", "decimal")):
         return pa.array([as_text(value) for value in series.array], type=pa.large_string())
@@ -501,7 +554,8 @@ def _pandas_column(series: Any, pa: Any) -> Any:
     return pa.array(series, from_pandas=True)
 
 
-# Python writes numbers of up to 640 digits, whatever limit its settings have (`sys.set_int_max_str_digits`).
+# Python writes numbers of up to 640 digits, whatever limit its settings have
+# (`sys.set_int_max_str_digits`).
 _WHOLE_TEXT_LIMIT = 10**640
 
 
@@ -553,8 +607,8 @@ def _drop_zeros(text: str) -> str:
 
 def _text_of_number(value: object, *, foreign: bool) -> str | None:
     """Return the text of a number, None for everything else; `foreign`: NumPy made it."""
-    # The methods of Python's own types are asked: those of a subclass may do anything. So a member of an
-    # IntEnum is its number, as is the text that stands for it in a file.
+    # The methods of Python's own types are asked: those of a subclass may do anything. So a member
+    # of an IntEnum is its number, as is the text that stands for it in a file.
     if isinstance(value, int) or (foreign and isinstance(value, numbers.Integral)):
         number = int.__int__(value) if isinstance(value, int) else int(value)
         return str(number) if abs(number) < _WHOLE_TEXT_LIMIT else None

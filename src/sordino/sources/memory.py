@@ -13,10 +13,12 @@ from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 
 MEMORY = 4 << 30
-"""How many bytes each engine may use unless somebody says, or 60 % of the machine's if that is less."""
+"""How many bytes each engine may use unless somebody says, or 60 % of the machine's if that is
+less."""
 
 LEAST = 512 << 20
-"""The smallest limit: with less, whether an engine gets along would depend on how long texts are."""
+"""The smallest limit: with less, whether an engine gets along would depend on how long texts
+are."""
 
 
 @final
@@ -38,8 +40,8 @@ class Limits:
     def check_room(self) -> None:
         """Refuse, before anything is charged, what the disk has no room for.
 
-        Both numbers that are compared are public: the limit, and what anybody sees of the machine. How much
-        room a question takes follows from the rows, and is not looked at.
+        Both numbers that are compared are public: the limit, and what anybody sees of the machine.
+        How much room a question takes follows from the rows, and is not looked at.
 
         Raises
         ------
@@ -49,8 +51,10 @@ class Limits:
         folder = tempfile.gettempdir()
         if self.temp is not None and shutil.disk_usage(folder).free < self.temp:
             raise InvalidParameter(
-                f"temp_limit (--temp-limit) must be at most what is free in {folder}, where the engine "
-                "writes what is beyond its memory; less is free. Set TMPDIR to a folder with more room, "
+                f"temp_limit (--temp-limit) must be at most what is free in {folder}, where the "
+                "engine "
+                "writes what is beyond its memory; less is free. Set TMPDIR to a folder with more "
+                "room, "
                 "or give less."
             )
 
@@ -94,8 +98,8 @@ def read_limit(name: str, value: Any) -> int:
 def choose_memory(limit: int | None, *, evaluates: bool) -> int:
     """Return how many bytes an engine may use.
 
-    A limit is one of all engines together: one evaluates, and another one beside it reads files for it, which
-    takes a fifth.
+    A limit is one of all engines together: one evaluates, and another one beside it reads files for
+    it, which takes a fifth.
     """
     if limit is None:
         return min(MEMORY, _machine_memory() * 6 // 10)

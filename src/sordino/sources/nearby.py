@@ -1,22 +1,23 @@
 """Tells, by names alone, which files may have been made of the rows of a source.
 
-Whoever writes a table leaves more behind than its rows: statistics, checksums, logs, unfinished parts, copies
-of an editor, snapshots of a disk. A list of labels that is read from such a file says something of rows, and
-nobody pays. Names are public; what stands in a file is not looked at. So this is not what a file was made of,
-but what the names of files tell of it, and it refuses too much rather than too little.
+Whoever writes a table leaves more behind than its rows: statistics, checksums, logs, unfinished
+parts, copies of an editor, snapshots of a disk. A list of labels that is read from such a file says
+something of rows, and nobody pays. Names are public; what stands in a file is not looked at. So
+this is not what a file was made of, but what the names of files tell of it, and it refuses too much
+rather than too little.
 
 A file may hold something of the rows of a source if
 
 - it is one of its files, under whatever name, or matches its pattern by now;
 - it lies in a folder of the source: one that was named, or that of a table by KEY=VALUE folders;
-- it lies in the folder of one of its files, or below, and on the way there a name begins with what is no
-  letter and no digit (`_metadata`, `.orders.csv.crc`, `.snapshot/`), or has the name of that file as a word
-  (`orders.csv.bak`, `tmp_orders.parquet`);
-- it lies elsewhere, and where the two ways part its name begins so, or it turns into `metadata` where that of
-  the source turns into `data`, as in tables of Iceberg.
+- it lies in the folder of one of its files, or below, and on the way there a name begins with what
+  is no letter and no digit (`_metadata`, `.orders.csv.crc`, `.snapshot/`), or has the name of that
+  file as a word (`orders.csv.bak`, `tmp_orders.parquet`);
+- it lies elsewhere, and where the two ways part its name begins so, or it turns into `metadata`
+  where that of the source turns into `data`, as in tables of Iceberg.
 
-No list of labels is also what belongs to the machine or to a server, and what has several names: one of them
-might be one of these.
+No list of labels is also what belongs to the machine or to a server, and what has several names:
+one of them might be one of these.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ _WAREHOUSES = frozenset({"spark-warehouse", "metastore_db"})
 
 
 def find_origin(path: Path) -> str:
-    """Return why a file is no public list, whatever the source is, in words; empty: nothing tells so."""
+    """Return why a file is no public list, whatever the source is, in words.
+
+    Empty: nothing tells so.
+    """
     real = Path(os.path.realpath(path))
     try:
         about, same = path.stat(), real.stat()
@@ -69,8 +73,12 @@ def _find_owner(folder: Path) -> str:
     return "among the files of a server" if served or (folder / "PG_VERSION").exists() else ""
 
 
-def find_tie(path: Path, files: Sequence[Path], folders: Sequence[Path] = (), pattern: str = "") -> str:
-    """Return why a file may hold something of the rows of a source, in words; empty: nothing says so.
+def find_tie(
+    path: Path, files: Sequence[Path], folders: Sequence[Path] = (), pattern: str = ""
+) -> str:
+    """Return why a file may hold something of the rows of a source, in words.
+
+    Empty: nothing says so.
 
     Parameters
     ----------
@@ -90,7 +98,9 @@ def find_tie(path: Path, files: Sequence[Path], folders: Sequence[Path] = (), pa
     places = {folder / file.name for file in files for folder in parents[file.parent]}
     places |= {Path(os.path.realpath(file)) for file in files if file.is_symlink()}
     tops = {name for folder in folders for name in _list_names(folder)}
-    tops |= {top for place in {place.parent for place in places} if (top := _find_top(place)) != place}
+    tops |= {
+        top for place in {place.parent for place in places} if (top := _find_top(place)) != place
+    }
     for top in sorted(tops):
         if any(name.is_relative_to(top) for name in names):
             return f"lies in {top}, a folder of the source"
@@ -107,7 +117,10 @@ def find_tie(path: Path, files: Sequence[Path], folders: Sequence[Path] = (), pa
 
 
 def find_named_files(texts: Iterable[str]) -> tuple[Path, ...]:
-    """Return the files that some SQL could mean: what stands there in quotes or as a word, and exists."""
+    """Return the files that some SQL could mean.
+
+    What stands there in quotes or as a word, and exists.
+    """
     words = {next(filter(None, found), "") for text in texts for found in _WORD.findall(text)}
     # Paths hold no NUL, and are no longer than that. A pattern counts as all files that it matches.
     known = (word for word in words if word and "\0" not in word and len(word) < 4096)
@@ -125,7 +138,8 @@ def _expand(word: str) -> list[str]:
 
 def _list_names(path: Path) -> set[Path]:
     """Return a path as it is written, and where it leads to."""
-    return {Path(os.path.abspath(path)), Path(os.path.realpath(path))}  # noqa: PTH100 - `..` is to go
+    # `..` is to go.
+    return {Path(os.path.abspath(path)), Path(os.path.realpath(path))}  # noqa: PTH100
 
 
 def _is_one_of(path: Path, files: Iterable[Path]) -> bool:
@@ -144,7 +158,10 @@ def _is_one_of(path: Path, files: Iterable[Path]) -> bool:
 
 
 def _find_top(folder: Path) -> Path:
-    """Return the folder of the table that a folder KEY=VALUE belongs to; any other folder as it is."""
+    """Return the folder of the table that a folder KEY=VALUE belongs to.
+
+    Any other folder as it is.
+    """
     while "=" in folder.name.strip("="):
         folder = folder.parent
     return folder
@@ -156,7 +173,10 @@ def _find_stem(name: str) -> str:
 
 
 def _fold(name: str) -> str:
-    """Return a name as it reads: letters of both cases, and of all forms of Unicode, are the same."""
+    """Return a name as it reads.
+
+    Letters of both cases, and of all forms of Unicode, are the same.
+    """
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -176,11 +196,17 @@ def _find_trace(name: Path, folder: Path, stems: set[str]) -> str:
         other = folder.relative_to(common).parts[0]
         # Elsewhere only the first step counts: what follows belongs to whatever lies there.
         if _is_note(way[0]) or (way[0].casefold(), other.casefold()) == ("metadata", "data"):
-            return f"lies beside the source under {way[0]}, a name that programs give to what they make of it"
+            return (
+                f"lies beside the source under {way[0]}, a name that programs give to what they "
+                "make of it"
+            )
         return ""
     for part in way:
         if _is_note(part):
-            return f"is called {part}, a name that programs give to what they make of the files beside it"
+            return (
+                f"is called {part}, a name that programs give to what they make of the files "
+                "beside it"
+            )
         if stems & _list_words(part):
             return f"is called {part}, after a file of the source that lies beside it"
     return ""

@@ -27,7 +27,8 @@ from sordino.sources.arrow_interface import (
 T = TypeVar("T")
 
 _TOGETHER = 8
-"""So many pieces are made before they are handed on: threads wait for each other less often than for each."""
+"""So many pieces are made before they are handed on: threads wait for each other less often than
+for each."""
 
 
 _FORMATS = {
@@ -62,7 +63,10 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 
 def find_format(declared: str) -> str | None:
-    """Return how the interface writes a declared type; None if its values do not travel as numbers."""
+    """Return how the interface writes a declared type.
+
+    None if its values do not travel as numbers.
+    """
     if found := _DECIMAL.fullmatch(declared):
         return f"d:{found[1]},{found[2]},128"
     return _FORMATS.get(declared)
@@ -90,7 +94,9 @@ class Column(NamedTuple):
 
     def cut(self, start: int, stop: int) -> Column:
         """Return rows from `start` up to `stop`."""
-        return Column(self.values[start:stop], None if self.known is None else self.known[start:stop])
+        return Column(
+            self.values[start:stop], None if self.known is None else self.known[start:stop]
+        )
 
     def pick(self, chosen: NDArray[np.bool_]) -> Column:
         """Return the rows that are chosen."""
@@ -147,7 +153,10 @@ def read_ahead(pieces: Iterator[T]) -> Generator[T]:
 
 
 def _read_column(held: object, array: ArrowArray, form: str) -> Column:
-    """Return the memory of an array as one of ours; the engine gets it back when nobody has that any more."""
+    """Return the memory of an array as one of ours.
+
+    The engine gets it back when nobody has that any more.
+    """
     start, size = array.offset, array.length
     array_type = find_array(form)
     if array_type is None:
@@ -184,8 +193,12 @@ class NumberStream(LentStream):
         Returns a fresh iterator over the pieces of one scan.
     """
 
-    def __init__(self, formats: dict[str, str], start: Callable[[], Iterator[Sequence[Column]]]) -> None:
-        super().__init__(partial(_write_schema, formats), lambda: (_lend_columns(piece) for piece in start()))
+    def __init__(
+        self, formats: dict[str, str], start: Callable[[], Iterator[Sequence[Column]]]
+    ) -> None:
+        super().__init__(
+            partial(_write_schema, formats), lambda: (_lend_columns(piece) for piece in start())
+        )
 
 
 def _write_schema(formats: dict[str, str]) -> ArrowSchema:
@@ -203,7 +216,9 @@ def _lend_columns(piece: Sequence[Column]) -> ArrowArray:
     for given, known in piece:
         values = np.ascontiguousarray(given)
         bits = None if known is None else np.packbits(known, bitorder="little")
-        buffers = (ctypes.c_void_p * 2)(None if bits is None else bits.ctypes.data, values.ctypes.data)
+        buffers = (ctypes.c_void_p * 2)(
+            None if bits is None else bits.ctypes.data, values.ctypes.data
+        )
         kept.append((values, bits, buffers))
         columns.append(
             ArrowArray(

@@ -43,21 +43,24 @@ def open_source(
     Parameters
     ----------
     source : path, DuckDB relation or frame
-        Path or pattern (``*``, ``?``, ``**``) of files of CSV or JSON lines, which may be compressed (.gz,
-        .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders are columns of texts; a
-        folder of Delta; ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``, ``postgresql://...#TABLE``,
-        ``sc://HOST#CATALOG.SCHEMA.TABLE``, a DuckDB relation, a pandas, Polars or Spark frame, or an Arrow
-        table. A pattern or a folder is expanded once, here.
+        Path or pattern (``*``, ``?``, ``**``) of files of CSV or JSON lines, which may be
+        compressed (.gz, .zst), or of Parquet files; a folder of such files, whose KEY=VALUE folders
+        are columns of texts; a folder of Delta; ``duckdb:FILE#TABLE``, ``excel:FILE#SHEET``,
+        ``postgresql://...#TABLE``, ``sc://HOST#CATALOG.SCHEMA.TABLE``, a DuckDB relation, a pandas,
+        Polars or Spark frame, or an Arrow table. A pattern or a folder is expanded once, here.
     csv : CsvFormat, optional
-        How CSV files are written; the default is comma, double quote, header line, UTF-8. Its `types` are the
-        columns of JSON lines, and with `null` and `date_format` hold for sheets of Excel, too.
+        How CSV files are written; the default is comma, double quote, header line, UTF-8. Its
+        `types` are the columns of JSON lines, and with `null` and `date_format` hold for sheets of
+        Excel, too.
     name : str, optional
-        What a ledger calls a table in memory, as `name:NAME`; without it such a table has no identity.
+        What a ledger calls a table in memory, as `name:NAME`; without it such a table has no
+        identity.
     memory_limit : int or str, optional
-        How many bytes of memory our engine may use, such as "2GB", before it writes to a private folder.
+        How many bytes of memory our engine may use, such as "2GB", before it writes to a private
+        folder.
     temp_limit : int or str, optional
-        How many bytes it may write there, such as "50GB". What is not free when a question is prepared is
-        refused.
+        How many bytes it may write there, such as "50GB". What is not free when a question is
+        prepared is refused.
 
     Returns
     -------
@@ -101,7 +104,8 @@ def open_source(
     # Passed over in silence, a declared type would be one that nobody applies.
     if opened.kind not in {"csv", "jsonl", "excel"}:
         refuse_declarations(
-            form, "a source other than CSV, JSON lines and Excel, whose columns have types of their own"
+            form,
+            "a source other than CSV, JSON lines and Excel, whose columns have types of their own",
         )
     return opened if limits == Limits() else _limit_engines(opened, limits)
 
@@ -110,14 +114,17 @@ def _limit_engines(opened: Source, limits: Limits) -> Source:
     # Nor would anybody apply a limit to a server.
     if not isinstance(opened.backend, ReaderBackend):
         raise InvalidParameter(
-            f"{'temp_limit' if limits.memory is None else 'memory_limit'} is for tables that our own engine "
+            f"{'temp_limit' if limits.memory is None else 'memory_limit'} is for tables that our "
+            "own engine "
             "reads; a server has limits of its own, which its administrator sets. Leave it out."
         )
     return replace(opened, backend=replace(opened.backend, limits=limits))
 
 
 def share_readings(source: Source) -> tuple[Source, Readings | None]:
-    """Return a source for the questions of one batch, and what they share; None where nothing is shared.
+    """Return a source for the questions of one batch, and what they share.
+
+    None where nothing is shared.
 
     Whoever asks for it closes what is shared, after the last question.
     """
@@ -125,7 +132,8 @@ def share_readings(source: Source) -> tuple[Source, Readings | None]:
     # A server answers each question in a snapshot of its own.
     if not isinstance(backend, ReaderBackend):
         return source, None
-    # To find the fields of text takes long; other files and frames are read as fast as a copy of them.
+    # To find the fields of text takes long; other files and frames are read as fast as a copy of
+    # them.
     readings = Readings(spools=source.texts, limits=backend.limits)
     return replace(source, backend=replace(backend, readings=readings)), readings
 
@@ -146,7 +154,8 @@ def _open_in_memory(source: Any, name: str | None) -> Source:
             refused=refused,
         )
     if _is_spark_frame(source):
-        from sordino.sources.spark.frames import open_spark_frame  # noqa: PLC0415 - few sources are of Spark
+        # Few sources are of Spark.
+        from sordino.sources.spark.frames import open_spark_frame  # noqa: PLC0415
 
         spark, columns = open_spark_frame(source)
         return _make_spark_source(spark, identity, columns)
@@ -179,7 +188,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         # From the right: the name of a file may hold a # sign.
         file, hash_sign, table = rest.rpartition("#")
         if not (hash_sign and file and table):
-            raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(path)}.")
+            raise InvalidParameter(
+                f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(path)}."
+            )
         where = Path(_make_absolute(file))
         database, columns = open_database(where, table)
         identity = f"duckdb:{where}#{duckdb_table(table)}"
@@ -216,7 +227,8 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         return _open_server_table(path)
     if path.startswith("postgres://"):
         raise InvalidParameter(
-            "A table of PostgreSQL must be written postgresql://USER@HOST/DATABASE#TABLE; got an address "
+            "A table of PostgreSQL must be written postgresql://USER@HOST/DATABASE#TABLE; got an "
+            "address "
             "with postgres://. Write postgresql:// in its place."
         )
     if "://" in path:
@@ -234,7 +246,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
     if found.kind == "parquet":
         parquet, columns, refused = open_parquet(found.files, found.folders)
         private = found.files + found.beside
-        return Source(found.kind, path, columns, private, ReaderBackend(parquet), refused=refused, **around)
+        return Source(
+            found.kind, path, columns, private, ReaderBackend(parquet), refused=refused, **around
+        )
     if found.kind == "jsonl":
         objects, columns = open_json_lines(found.files, form, found.folders)
         return Source(
@@ -268,7 +282,8 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
 def _open_server_table(path: str) -> Source:
     if path.startswith(SPARK_START):
         raise InvalidParameter(
-            "A table of Spark must be opened through a server, as sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or in "
+            "A table of Spark must be opened through a server, as "
+            "sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or in "
             f"Python as spark.table(...); got {shown(path)}, which is what a ledger calls it."
         )
     if path.startswith(SPARK_SCHEME):
@@ -276,9 +291,11 @@ def _open_server_table(path: str) -> Source:
 
         spark, columns, spark_identity = open_spark_table(path)
         return _make_spark_source(spark, spark_identity, columns)
-    from sordino.sources.postgres import open_postgres  # noqa: PLC0415 - few sources are on a server
+    # Few sources are on a server.
+    from sordino.sources.postgres import open_postgres  # noqa: PLC0415
 
-    # The server says which table it is, because an address has many spellings (docs/decisions/0016).
+    # The server says which table it is, because an address has many spellings
+    # (docs/decisions/0016).
     server, columns, identity = open_postgres(path)
     return Source(
         "postgres",
@@ -300,9 +317,11 @@ def _is_spark_frame(value: Any) -> bool:
     return module is not None and isinstance(value, module.DataFrame)
 
 
-def _make_spark_source(spark: SparkBackend, identity: str | None, columns: dict[str, str]) -> Source:
-    # Whether a table holds its rows itself, or a reader leaves some out, is not seen from here, and neither
-    # is which files it reads.
+def _make_spark_source(
+    spark: SparkBackend, identity: str | None, columns: dict[str, str]
+) -> Source:
+    # Whether a table holds its rows itself, or a reader leaves some out, is not seen from here, and
+    # neither is which files it reads.
     return Source(
         "spark",
         identity,

@@ -1,8 +1,8 @@
 """Reads tables of a PostgreSQL server.
 
-Questions run inside the server, in a transaction that can write nothing. The rows stay where they are. What
-the server says of an error may hold a private value. So none of it is repeated: not before the charge, where
-only the schema is read, and not after it.
+Questions run inside the server, in a transaction that can write nothing. The rows stay where they
+are. What the server says of an error may hold a private value. So none of it is repeated: not
+before the charge, where only the schema is read, and not after it.
 """
 
 from __future__ import annotations
@@ -60,17 +60,18 @@ LEGIBLE = frozenset(
     {f"LATIN{number}" for number in (1, 2, 4, 5, 6, 7, 8, 9, 10)}
     | {"UTF8", "ISO_8859_5", "WIN1256", "WIN866", "KOI8R", "KOI8U"}
 )
-# Whether the table is stored: it holds its rows itself, and shows them to every user alike (there is no
-# row-level security). The same must be true of all of its parts, because a partition may be a foreign table,
-# which is computed elsewhere.
+# Whether the table is stored: it holds its rows itself, and shows them to every user alike (there
+# is no row-level security). The same must be true of all of its parts, because a partition may be a
+# foreign table, which is computed elsewhere.
 _STORED_QUERY = (
     "WITH RECURSIVE parts (oid) AS (SELECT %s::oid UNION"
     " SELECT i.inhrelid FROM pg_inherits i JOIN parts p ON i.inhparent = p.oid)"
     " SELECT bool_and(c.relkind IN ('r', 'p') AND NOT c.relrowsecurity)"
     " FROM pg_class c JOIN parts p ON p.oid = c.oid"
 )
-# These settings decide how a value is written, how a name is understood and what can fail. So they are set
-# here, and not left to the server, the role or the address. A comment says what another value would do.
+# These settings decide how a value is written, how a name is understood and what can fail. So they
+# are set here, and not left to the server, the role or the address. A comment says what another
+# value would do.
 _SETTING_VALUES = {
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",  # writes dates as another text
@@ -81,26 +82,30 @@ _SETTING_VALUES = {
     "transform_null_equals": "off",
     "quote_all_identifiers": "off",  # writes the name of a type with quotes
     "client_min_messages": "error",
-    "gin_fuzzy_search_limit": "0",  # leaves out rows at random, of a view that looks into such an index
-    # Compiles a query that is expected to be long: one more thing that can fail if there are many rows.
+    # Leaves out rows at random, of a view that looks into such an index.
+    "gin_fuzzy_search_limit": "0",
+    # Compiles a query that is expected to be long: one more thing that can fail if there are many
+    # rows.
     "jit": "off",
     # Parallel workers share memory, which some machines have
     # little of. Whether there are workers depends on the rows.
     "max_parallel_workers_per_gather": "0",
-    # How long an answer takes, and how long somebody else changes the table, depends on rows. With a time
-    # limit, rows would decide whether the question fails.
+    # How long an answer takes, and how long somebody else changes the table, depends on rows. With
+    # a time limit, rows would decide whether the question fails.
     "statement_timeout": "0",
     "transaction_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
     "lock_timeout": "0",
 }
 _SETTING_ROWS = ", ".join(f"('{name}', '{value}')" for name, value in _SETTING_VALUES.items())
-# One snapshot for the whole transaction, which can write nothing. The search path is set first and by a
-# command, so that no function or table of somebody else is in the way. Some settings are new in a version:
-# what a server does not know is left out.
+# One snapshot for the whole transaction, which can write nothing. The search path is set first and
+# by a command, so that no function or table of somebody else is in the way. Some settings are new
+# in a version: what a server does not know is left out.
 _SETTINGS_COMMANDS = (
-    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp;"
-    f" SELECT set_config(ours.name, ours.value, true) FROM (VALUES {_SETTING_ROWS}) AS ours (name, value)"
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path = "
+    "pg_catalog, pg_temp;"
+    f" SELECT set_config(ours.name, ours.value, true) FROM (VALUES {_SETTING_ROWS}) AS ours (name, "
+    "value)"
     " JOIN pg_settings AS known ON lower(known.name) = lower(ours.name)"
 )
 
@@ -140,13 +145,17 @@ class PostgresBackend:
                     scan.ask(question, labels)
         except psycopg.Error:
             raise DataSourceError(
-                "The server cannot answer this question for the columns as they are; check that their rows "
+                "The server cannot answer this question for the columns as they are; check that "
+                "their rows "
                 "may be read, and convert columns of other types in a view."
             ) from None
 
     def rows(self, indices: Sequence[int]) -> str:
         """Return the SELECT that renames the used columns to c<index>."""
-        used = ", ".join(f"{self._value(self.names[index])} AS c{index}" for index in indices) or "1 AS c"
+        used = (
+            ", ".join(f"{self._value(self.names[index])} AS c{index}" for index in indices)
+            or "1 AS c"
+        )
         return f"SELECT {used} FROM {self.table}"
 
     def _value(self, name: str) -> str:
@@ -170,11 +179,18 @@ def _open_reading_transaction(address: str) -> Iterator[Connection]:
 
 
 class _ServerScan:
-    # The rows are a SELECT and no table of their own: they stay on the server, and it answers the question.
+    # The rows are a SELECT and no table of their own: they stay on the server, and it answers the
+    # question.
     def __init__(self, connection: Connection, rows: str) -> None:
         self._connection, self._rows = connection, rows
 
-    def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:  # noqa: ARG002
+    def ask(
+        self,
+        question: str,
+        labels: Sequence[str] | None = None,
+        *,
+        kept: Kept | None = None,  # noqa: ARG002
+    ) -> Answer:
         tables = f"WITH rows AS ({self._rows})"
         sql, sent = f"{tables} {question}", None
         if labels is not None:
@@ -219,14 +235,16 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
     UnsupportedBackend
         If the driver is not installed.
     DataSourceError
-        If the server cannot be reached, there is no such table, or the server does not say which one it is.
+        If the server cannot be reached, there is no such table, or the server does not say which
+        one it is.
     """
     address, schema, name = parts(path)
     with reaching(path), _open_reading_transaction(address) as connection:
         identity, oid = identify(connection, path)
         columns = connection.execute(_SCHEMA_QUERY.encode(), [oid]).fetchall()
         [(stored,)] = connection.execute(_STORED_QUERY.encode(), [oid]).fetchall()
-        # Whether every text of the server is one in Unicode depends on the database, and not on rows.
+        # Whether every text of the server is one in Unicode depends on the database, and not on
+        # rows.
         [(encoding,)] = connection.execute(b"SELECT getdatabaseencoding()").fetchall()
     # A column that is computed when it is read may fail on one row, so no question can use it.
     declared = {
@@ -265,13 +283,14 @@ def _translate_server_type(kind: str, *, enumerated: bool) -> str:
     return _ENGINE_TYPES.get(kind, unusable(kind))
 
 
-# ---- numbers -----------------------------------------------------------------------------------------------
-# Writes questions about numbers in the SQL of PostgreSQL: the same buckets and the same steps as elsewhere.
+# ---- numbers -------------------------------------------------------------------------------------
+# Writes questions about numbers in the SQL of PostgreSQL: the same buckets and the same steps as
+# elsewhere.
 #
-# Floats are compared with edges as floats and divided by powers of two, which is exact. All other numbers are
-# `numeric`, which is exact whatever their size: the edges are sent with all their digits. No function is
-# called where it could fail: PostgreSQL raises where other engines return infinity, and
-# nothing may depend on that.
+# Floats are compared with edges as floats and divided by powers of two, which is exact. All other
+# numbers are `numeric`, which is exact whatever their size: the edges are sent with all their
+# digits. No function is called where it could fail: PostgreSQL raises where other engines return
+# infinity, and nothing may depend on that.
 
 
 def _write_server_number(index: int, kind: NumberKind) -> str:
@@ -307,11 +326,14 @@ def _write_server_literal(number: float | Fraction, kind: NumberKind) -> str:
     )
 
 
-def _write_server_buckets(kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None) -> tuple[BucketQuery]:
+def _write_server_buckets(
+    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
+) -> tuple[BucketQuery]:
     """Return the query in which the server finds the bucket by comparisons with a sorted array of edges."""
     cuts = tuple(_write_server_literal(edge, kind) for edge in grid.edges.tolist())
     edges = (
-        f"ARRAY(SELECT CAST(label AS {_server_number_type(kind)}) FROM labels WHERE position < {len(cuts)}"
+        f"ARRAY(SELECT CAST(label AS {_server_number_type(kind)}) FROM labels WHERE position < "
+        f"{len(cuts)}"
         " ORDER BY position)"
     )
     # The bucket of what is missing is said here, because `width_bucket` of NULL is NULL.
@@ -319,7 +341,9 @@ def _write_server_buckets(kind: NumberKind, grid: BucketGrid, ladder: SumSteps |
     wanted, steps = "", ""
     if ladder is not None:
         wanted = ", CAST(coalesce(sum(steps), 0) AS text) AS total"
-        of_rung = write_ladder_steps(partial(_write_server_steps, kind), partial(_cast_edge, kind), ladder)
+        of_rung = write_ladder_steps(
+            partial(_write_server_steps, kind), partial(_cast_edge, kind), ladder
+        )
         steps = f"{of_rung} AS steps, "
     sql = (
         f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, 0 AS reached{wanted} FROM "
@@ -338,7 +362,9 @@ def _write_server_steps(kind: NumberKind, ends: StepRange) -> str:
     least, most = (_cast_edge(kind, end * ends.step) for end in (ends.low, ends.high))
     # Values beyond the ends are sorted out first by comparison,
     # so they never enter the arithmetic, which could fail.
-    inside = (_write_server_float_steps if kind.scale is None else _write_server_numeric_steps)(ends.step)
+    inside = (_write_server_float_steps if kind.scale is None else _write_server_numeric_steps)(
+        ends.step
+    )
     return (
         f"CASE WHEN x IS NULL THEN NULL WHEN x >= {most} THEN CAST({ends.high} AS bigint) "
         f"WHEN x >= {least} THEN {inside} ELSE CAST({ends.low} AS bigint) END"
@@ -348,7 +374,8 @@ def _write_server_steps(kind: NumberKind, ends: StepRange) -> str:
 def _write_server_float_steps(step: Fraction) -> str:
     """Return floor(x / step) of a float inside the ends.
 
-    A number that is smaller than a step is not divided: the quotient might underflow, which is an error.
+    A number that is smaller than a step is not divided: the quotient might underflow, which is an
+    error.
     """
     # The step is a power of two, so the product with its inverse is the exact quotient.
     one, per = (f"CAST('{float(number)!r}' AS float8)" for number in (step, 1 / step))
@@ -362,10 +389,12 @@ def _write_server_numeric_steps(step: Fraction) -> str:
     """Return floor(x / step) of an exact number inside the ends: a product, or a whole-number division."""
     if step.numerator == 1:
         return f"CAST(floor(x * CAST('{step.denominator}' AS numeric)) AS bigint)"
-    # The division cuts off toward zero, so a negative remainder takes one off. The inner floor changes
-    # nothing, because the step is a whole number.
+    # The division cuts off toward zero, so a negative remainder takes one off. The inner floor
+    # changes nothing, because the step is a whole number.
     by = f"CAST('{step.numerator}' AS numeric)"
-    return f"CAST(div(floor(x), {by}) - CASE WHEN mod(floor(x), {by}) < 0 THEN 1 ELSE 0 END AS bigint)"
+    return (
+        f"CAST(div(floor(x), {by}) - CASE WHEN mod(floor(x), {by}) < 0 THEN 1 ELSE 0 END AS bigint)"
+    )
 
 
 def _write_server_totals(

@@ -1,9 +1,10 @@
 """Reads a source once for several questions of one batch, and asks the same question once.
 
-Rows of text files are found and typed anew by each reading, which takes longer than most questions about
-them. A batch that reads them several times takes them into a table of an engine beside, which evaluates
-nothing. From there they go as a stream into the engine that evaluates, anew for each question, as rows of a
-file of tables do (docs/decisions/0029-studies.md). So what a question is answered does not change.
+Rows of text files are found and typed anew by each reading, which takes longer than most questions
+about them. A batch that reads them several times takes them into a table of an engine beside, which
+evaluates nothing. From there they go as a stream into the engine that evaluates, anew for each
+question, as rows of a file of tables do (docs/decisions/0029-studies.md). So what a question is
+answered does not change.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class Readings:
 
     def __init__(self, *, spools: bool, limits: Limits = NO_LIMITS) -> None:
         self._spools, self._limits = spools, limits
-        # All columns that a question may need, and how often each query will be asked: known before a row is
-        # read, because every question is rehearsed.
+        # All columns that a question may need, and how often each query will be asked: known before
+        # a row is read, because every question is rehearsed.
         self._indices: set[int] = set()
         self._asked: Counter[str] = Counter()
         self._rehearsed: set[tuple[str, Labels]] = set()
@@ -80,7 +81,9 @@ class Readings:
         """How often the source was read."""
 
     def rehearse(self, columns: Mapping[int, str], asked: Sequence[Question]) -> None:
-        """Ask an engine without rows what was not asked yet, and note all of it: it will be asked of rows.
+        """Ask an engine without rows what was not asked yet, and note all of it.
+
+        It will be asked of rows.
 
         Raises
         ------
@@ -103,7 +106,8 @@ class Readings:
         DataSourceError
             If the engine cannot plan that.
         """
-        # Only rows that were taken in are marked: all other questions read the source by themselves.
+        # Only rows that were taken in are marked: all other questions read the source by
+        # themselves.
         if not self._spools:
             return
         marked = self._marked.setdefault(marking.key, _Marked())
@@ -130,7 +134,9 @@ class Readings:
             def begin(kept: Kept | None) -> tuple[Engine, bool]:
                 if not (self._spools and self._indices.issuperset(indices)):
                     self.opened += 1
-                    return stack.enter_context(scanning(reader, indices, limits=self._limits)), False
+                    return stack.enter_context(
+                        scanning(reader, indices, limits=self._limits)
+                    ), False
                 rows = _SpooledRows(self._fill(reader, scan))
                 if kept is None:
                     return self._evaluate(rows, indices), False
@@ -161,7 +167,9 @@ class Readings:
     def remember(self, question: str, labels: Labels, answer: Answer) -> None:
         """Keep an answer, if the same question will be asked again."""
         if self.recurs(question):
-            self._answers[question, labels] = {name: column.copy() for name, column in answer.items()}
+            self._answers[question, labels] = {
+                name: column.copy() for name, column in answer.items()
+            }
 
     def _evaluate(self, rows: _SpooledRows, indices: Sequence[int]) -> Engine:
         """Return the engine that evaluates, with the rows of another one: as a stream, as from any source."""
@@ -199,7 +207,9 @@ class Readings:
                 self._kept[key] = _SpooledRows(opened, "chosen")
         return self._kept[key]
 
-    def _pick(self, marking: Marking, marked: _Marked, rows: _SpooledRows, scan: _SharedScan) -> _SpooledRows:
+    def _pick(
+        self, marking: Marking, marked: _Marked, rows: _SpooledRows, scan: _SharedScan
+    ) -> _SpooledRows:
         """Return the numbers of one column, where those of several are of the same rows."""
         if marked.engine is None:
             marked.engine = self._open_choosing(rows, sorted(marked.columns), scan)
@@ -207,10 +217,14 @@ class Readings:
                 marked.engine.keep(name, query)
         scan.opened = marked.engine
         number = f"x{marked.numbers.index(marking.number)}"
-        marked.engine.keep(f"chosen_{number}", f"SELECT {number} AS c0 FROM ({marking.pick(number)}) AS kept")
+        marked.engine.keep(
+            f"chosen_{number}", f"SELECT {number} AS c0 FROM ({marking.pick(number)}) AS kept"
+        )
         return _SpooledRows(marked.engine, f"chosen_{number}")
 
-    def _open_choosing(self, rows: _SpooledRows, indices: Sequence[int], scan: _SharedScan) -> Engine:
+    def _open_choosing(
+        self, rows: _SpooledRows, indices: Sequence[int], scan: _SharedScan
+    ) -> Engine:
         """Open an engine that evaluates rows, which come as a stream, and hands on what it has chosen."""
         scan.opened = self._stack.enter_context(scanning(rows, indices, limits=self._limits))
         return scan.opened
@@ -258,18 +272,22 @@ class _SharedScan:
         # The engine that answers, and whether its rows are numbers that were chosen.
         self._engine: tuple[Engine, bool] | None = None
 
-    def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:
+    def ask(
+        self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None
+    ) -> Answer:
         """Run a query over `rows` and `labels`, or return what it was answered before."""
         known = None if labels is None else tuple(labels)
         answer = self._readings.recall(question, known)
         if answer is None:
             if kept is not None and kept.choice is not None and self._readings.recurs(question):
-                # Whoever asks the same may have other ends, and so tell numbers apart that are equal here.
+                # Whoever asks the same may have other ends, and so tell numbers apart that are
+                # equal here.
                 kept = kept._replace(choice=kept.choice.for_any_question())
             # All queries of one reading choose the same numbers, or none do.
             if self._engine is None and self.begin is not None:
                 self._engine = self.begin(kept)
-            assert self._engine is not None  # noqa: S101  (`begin` is set before anybody has the scan)
+            # `begin` is set before anybody has the scan.
+            assert self._engine is not None  # noqa: S101
             self.opened, are_chosen = self._engine
             if kept is not None and are_chosen:
                 answer = self.opened.ask(kept.name_chosen(question), labels)

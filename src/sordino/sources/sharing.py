@@ -11,8 +11,8 @@ from sordino.sources.source import Source
 def find_shared_rows(one: Source, other: Source) -> str:
     """Return why a source may hold rows of another one, in words; empty: nothing says so.
 
-    It is found by identity, by file, by table in memory. Tables of one server are told apart by their names
-    alone: a view may hold rows of a table.
+    It is found by identity, by file, by table in memory. Tables of one server are told apart by
+    their names alone: a view may hold rows of a table.
     """
     mine, yours = _find_table_in_memory(one), _find_table_in_memory(other)
     if mine is not None and mine is yours:

@@ -28,17 +28,20 @@ from sordino.sources.validation import QueryValidation
 
 SUPPORTED = (
     "A source must be a path, a pattern or a folder of files of CSV, JSON lines or Parquet, "
-    "duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE, sc://HOST#CATALOG.SCHEMA.TABLE, a DuckDB "
+    "duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE, sc://HOST#CATALOG.SCHEMA.TABLE, "
+    "a DuckDB "
     "relation, a pandas, Polars or Spark frame (eager or lazy), or an Arrow table"
 )
 """The beginning of an error message: what a source may be. The rest of it says what was given."""
 
 
 def unusable(kind: str) -> str:
-    """Return the declared type of a column that no question can use; a source may have such columns.
+    """Return the declared type of a column that no question can use.
 
-    Its own name goes with it, for messages. It stands behind a word that no engine has for a type: users of a
-    server may call a type of theirs as they like.
+    A source may have such columns.
+
+    Its own name goes with it, for messages. It stands behind a word that no engine has for a type:
+    users of a server may call a type of theirs as they like.
     """
     return f"UNUSABLE {kind}"
 
@@ -49,7 +52,10 @@ def name_type(declared: str) -> str:
 
 
 def refuse_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the names by which no question can ask for a column, and why: words that follow on each."""
+    """Return the names by which no question can ask for a column, and why.
+
+    Words that follow on each.
+    """
     several = "is the name of several columns. Rename them."
     return {name: several for name in names if names.count(name) > 1}
 
@@ -61,8 +67,8 @@ AS_LABELS = re.compile(
 )
 """Declared types whose values have exactly one text each.
 
-Bytes, nested values and times are not among them: files and frames can hold some of these on which the engine
-fails. Floats have one text by a rule of our own (`SqlTemplates.float_text`).
+Bytes, nested values and times are not among them: files and frames can hold some of these on which
+the engine fails. Floats have one text by a rule of our own (`SqlTemplates.float_text`).
 """
 
 
@@ -81,7 +87,8 @@ Asked = Sequence[tuple[str, Sequence[str] | None]]
 
 
 _TYPES_BEYOND_TRY = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
-"""Types on some values of which the engine fails in a way that TRY does not catch, or ends the process."""
+"""Types on some values of which the engine fails in a way that TRY does not catch, or ends the
+process."""
 
 _ITS_SOURCE = "Convert the column at its source."
 
@@ -181,31 +188,34 @@ class Source:
         "lazy frame".
     identity : str or None
         The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`,
-        `excel:FILE#SHEET`, what a server says of its table, `spark:CATALOG.SCHEMA.TABLE`, or `name:NAME` for
-        a table in memory that was given a name.
+        `excel:FILE#SHEET`, what a server says of its table, `spark:CATALOG.SCHEMA.TABLE`, or
+        `name:NAME` for a table in memory that was given a name.
     columns : mapping of str to str
         Names and declared types, in the engine's words.
     files : tuple of Path
         The files that hold the rows; of tables in memory those that can be seen to.
     computed : bool
-        Whether its rows are computed from others (a view, a relation, a lazy frame). Then neighboring tables
-        of those others need not have equally many rows here.
+        Whether its rows are computed from others (a view, a relation, a lazy frame). Then
+        neighboring tables of those others need not have equally many rows here.
     inferred : bool
-        Whether types may have been found out from values, as pandas does. Then no question is refused for a
-        type that one more value could have brought about.
+        Whether types may have been found out from values, as pandas does. Then no question is
+        refused for a type that one more value could have brought about.
     texts : bool
-        Whether columns are texts unless another type was declared, as in text files. Then texts that are
-        written as numbers are numbers.
+        Whether columns are texts unless another type was declared, as in text files. Then texts
+        that are written as numbers are numbers.
     marks : Marks or None
         By which marks such numbers are written; None: with a decimal point.
     dropped : str
-        Which rows are dropped by a rule of the format, in words, as lines of text files are that do not
-        parse; empty: none. Where there is such a rule, neighbors need not have equally many rows.
+        Which rows are dropped by a rule of the format, in words, as lines of text files are that do
+        not parse; empty: none. Where there is such a rule, neighbors need not have equally many
+        rows.
     declared : bool
-        Whether its columns are those that were declared, as in JSON lines, where no line names all of them.
+        Whether its columns are those that were declared, as in JSON lines, where no line names all
+        of them.
     required : frozenset of str
-        Columns that a database declares NOT NULL, a rule that it keeps to for all rows that there may be.
-        What a file or a frame says of its own rows may follow from them, and is no such rule.
+        Columns that a database declares NOT NULL, a rule that it keeps to for all rows that there
+        may be. What a file or a frame says of its own rows may follow from them, and is no such
+        rule.
     advice : str
         What is said to who asks for a column that is not there, in place of the names that are.
     ordered : bool
@@ -215,13 +225,14 @@ class Source:
     cast : str
         How a column is made one of texts there, in words.
     read_columns : callable or None
-        From a predicate and the declared types of its columns to the predicate over what each column is read
-        as, where types follow from rows. None: a column is what its declared type says.
+        From a predicate and the declared types of its columns to the predicate over what each
+        column is read as, where types follow from rows. None: a column is what its declared type
+        says.
     legible : bool
         Whether every text that a row can hold is one in Unicode, and so can be released as a label.
     folders : tuple of Path
-        Folders all of whose files are private, also those that come later: notes of whoever writes there, and
-        files into which the same rows are put anew.
+        Folders all of whose files are private, also those that come later: notes of whoever writes
+        there, and files into which the same rows are put anew.
     pattern : str
         By which the files were found, if by one.
     """
@@ -242,7 +253,9 @@ class Source:
     ordered: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
     cast: str = _ITS_SOURCE
-    read_columns: Callable[[Predicate, Mapping[int, str]], Predicate] | None = field(default=None, repr=False)
+    read_columns: Callable[[Predicate, Mapping[int, str]], Predicate] | None = field(
+        default=None, repr=False
+    )
     legible: bool = True
     folders: tuple[Path, ...] = ()
     pattern: str = ""
@@ -261,7 +274,8 @@ class Source:
         """
         if str(column) in self.refused:
             raise InvalidParameter(
-                f"{role} must be a column that can be named; {shown(column)} {self.refused[str(column)]}"
+                f"{role} must be a column that can be named; {shown(column)} "
+                f"{self.refused[str(column)]}"
             )
         if not isinstance(column, str) and str(column) in self.columns:
             raise InvalidParameter(
@@ -271,7 +285,8 @@ class Source:
         known = isinstance(column, str) and column in self.columns
         if known and not (column and str(column).isprintable()):
             raise InvalidParameter(
-                f"{role} must be a column that can be named; {shown(column)} has a name that is empty or "
+                f"{role} must be a column that can be named; {shown(column)} has a name that is "
+                "empty or "
                 "cannot be printed. Rename the column."
             )
         column = text(column, role)
@@ -289,7 +304,10 @@ class Source:
             or (f" The columns are {_list_column_names(names)}." if names else "")
         )
         if self.declared:
-            hint += " Columns of JSON lines are declared: --type COL=TYPE, or CsvFormat(types=...) in Python."
+            hint += (
+                " Columns of JSON lines are declared: --type COL=TYPE, or CsvFormat(types=...) in "
+                "Python."
+            )
         raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}.{hint}")
 
     def label_index(self, column: str, role: str) -> int:
@@ -302,7 +320,8 @@ class Source:
         """
         index = self.index(column, role)
         kind = list(self.columns.values())[index]
-        # Refused by the declared type alone: a value without a text must not be what ends the question.
+        # Refused by the declared type alone: a value without a text must not be what ends the
+        # question.
         if not AS_LABELS.fullmatch(kind):
             raise InvalidParameter(
                 f"{role} must be a column of texts, numbers, dates or booleans, "
@@ -311,8 +330,10 @@ class Source:
             )
         if kind in FLOATS and self.backend.dialect.words.float_text is None:
             raise InvalidParameter(
-                f"{role} must not be a column of floats for a {self.kind} source, which writes them "
-                f"otherwise than other engines do; got {column!r} of type {kind}. Convert the column at its "
+                f"{role} must not be a column of floats for a {self.kind} source, which writes "
+                "them "
+                f"otherwise than other engines do; got {column!r} of type {kind}. Convert the "
+                "column at its "
                 "source, to a whole number, a decimal or a text."
             )
         return index
@@ -327,13 +348,15 @@ class Source:
         """
         index = self.index(column, role)
         declared = list(self.columns.values())[index]
-        # Texts are numbers where a column has no better type: in CSV, and where pandas made texts of numbers.
+        # Texts are numbers where a column has no better type: in CSV, and where pandas made texts
+        # of numbers.
         kind = number_kind(
             declared, text=self.inferred or self.texts, inferred=self.inferred, marks=self.marks
         )
         if kind is None:
             raise InvalidParameter(
-                f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type "
+                f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of "
+                "type "
                 f"{name_type(declared)}. Convert the column at its source."
             )
         return index, kind
@@ -354,13 +377,15 @@ class Source:
         InvalidParameter
             If it names an unknown column, does not fit the declared types or is no condition.
         """
-        # All that is refused here is public: the predicate, the kind of source and the declared types.
+        # All that is refused here is public: the predicate, the kind of source and the declared
+        # types.
         if not isinstance(where, str):
             raise InvalidParameter(f"{role} must be a text; got {shown(where)}.")
         write = self.backend.dialect.predicates
         if write is None:
             raise InvalidParameter(
-                f"{role} must not be given for a PostgreSQL source, whose server would fail on values that "
+                f"{role} must not be given for a PostgreSQL source, whose server would fail on "
+                "values that "
                 f"predicates pass over; got {shown(where)}. Name a view that keeps these rows."
             )
         # In any case, as SQL has it, where one column is meant (`index`).
@@ -369,10 +394,13 @@ class Source:
         kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
         if any(_TYPES_BEYOND_TRY.search(kind) for kind in kinds.values()):
             raise InvalidParameter(
-                f"{role} must not use a column of type BIGNUM, GEOMETRY or VARIANT, on some values of which "
-                f"the engine fails; got {shown(where)}. Convert it at its source, for example to a text."
+                f"{role} must not use a column of type BIGNUM, GEOMETRY or VARIANT, on some values "
+                "of which "
+                f"the engine fails; got {shown(where)}. Convert it at its source, for example to a "
+                "text."
             )
-        # Named before the engine meets the name of a type that it does not know, whatever stands in it.
+        # Named before the engine meets the name of a type that it does not know, whatever stands in
+        # it.
         for index, kind in kinds.items():
             if kind.startswith(unusable("")):
                 raise InvalidParameter(
@@ -380,12 +408,14 @@ class Source:
                     f"{list(self.columns)[index]!r} of type {name_type(kind)}. {self.cast}"
                 )
         read = self.read_columns
-        # Whether it is refused must not follow from types that follow from rows: asked as if all were texts.
+        # Whether it is refused must not follow from types that follow from rows: asked as if all
+        # were texts.
         plain = kinds if read is None else dict.fromkeys(kinds, "VARCHAR")
         if not _fits_declared_types(predicate if read is None else read(predicate, plain), plain):
             if read is not None:
                 raise InvalidParameter(
-                    f"{role} must be a condition, and so must what AND, OR and NOT join, with dates and "
+                    f"{role} must be a condition, and so must what AND, OR and NOT join, with "
+                    "dates and "
                     f"numbers that there are; got {shown(where)}. Compare, for example price > 10."
                 )
             names = list(self.columns)
@@ -394,8 +424,10 @@ class Source:
                 or "no column"
             )
             raise InvalidParameter(
-                f"{role} must be a condition that fits the declared types ({used}), and so must what AND, OR "
-                f"and NOT join; got {shown(where)}. Compare, or convert texts first, for example flag = "
+                f"{role} must be a condition that fits the declared types ({used}), and so must "
+                "what AND, OR "
+                f"and NOT join; got {shown(where)}. Compare, or convert texts first, for example "
+                "flag = "
                 "'true' or TRY_CAST(price AS DOUBLE) > 10, or declare the types of a CSV source."
             )
         known = predicate if read is None else read(predicate, kinds)
@@ -409,7 +441,9 @@ class Source:
         *,
         largest: int | None = None,
     ) -> None:
-        """Ask questions of an empty table of the declared types: what fails here would fail on any rows.
+        """Ask questions of an empty table of the declared types.
+
+        What fails here would fail on any rows.
 
         Parameters
         ----------
@@ -420,21 +454,24 @@ class Source:
         marking : Marking, optional
             They are about numbers that a batch may choose together with those of other questions.
         largest : int, optional
-            How many bytes an answer has at most, whatever the rows are. None: that follows from the rows.
+            How many bytes an answer has at most, whatever the rows are. None: that follows from the
+            rows.
 
         Raises
         ------
         DataSourceError
             If the engine cannot plan one of them.
         InvalidParameter
-            If an answer may be larger than what the engine sends. How large it is would decide whether a
-            release ends without figures, after its charge.
+            If an answer may be larger than what the engine sends. How large it is would decide
+            whether a release ends without figures, after its charge.
         """
         limit = self.backend.limit
         if limit is not None and largest is not None and largest + limit.beside > limit.size:
             raise InvalidParameter(
-                f"An answer of this source must fit {limit.size:,} bytes, whatever the rows are; this may "
-                f"take {largest + limit.beside:,}. Ask for fewer labels or groups, or raise the growth. "
+                f"An answer of this source must fit {limit.size:,} bytes, whatever the rows are; "
+                "this may "
+                f"take {largest + limit.beside:,}. Ask for fewer labels or groups, or raise the "
+                "growth. "
                 f"{limit.remedy}"
             )
         kinds = list(self.columns.values())
@@ -449,7 +486,10 @@ class Source:
             self.backend.readings.rehearse_marking(columns, marking)
 
     def find_tie(self, path: Path) -> str:
-        """Return why a file may hold something of the private rows, by its names; empty: nothing tells so."""
+        """Return why a file may hold something of the private rows, by its names.
+
+        Empty: nothing tells so.
+        """
         return find_tie(path, self.files, self.folders, self.pattern)
 
 
@@ -466,27 +506,32 @@ def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool
         return False
 
 
-# Of a long predicate it takes a second, and the same one is asked again of other tables, night after night.
-# An error is not kept: the engine may only have lacked memory.
+# Of a long predicate it takes a second, and the same one is asked again of other tables, night
+# after night. An error is not kept: the engine may only have lacked memory.
 @lru_cache(maxsize=64)
 def _finds_truth_values(
     plain: str, total: str, operands: tuple[str, ...], kinds: tuple[tuple[int, str], ...]
 ) -> bool:
-    """Plan and run both forms of a predicate on one row of nothing but NULL; the engine's errors go on."""
+    """Plan and run both forms of a predicate on one row of nothing but NULL.
+
+    The engine's errors go on.
+    """
     table = ", ".join(f"c{index} {kind}" for index, kind in kinds) or "c INTEGER"
     with engine() as opened:
         # The predicate is the user's: even so this engine can open nothing.
         opened.close_doors(())
         con = opened.connection
         con.execute(f"CREATE TEMP TABLE nothing ({table})")
-        # One row, so that what fails only when it is evaluated fails here, and not after the charge.
+        # One row, so that what fails only when it is evaluated fails here, and not after the
+        # charge.
         con.execute("INSERT INTO nothing DEFAULT VALUES")
-        # Without TRY, so that what does not fit the declared types fails: as a value and as a condition.
+        # Without TRY, so that what does not fit the declared types fails: as a value and as a
+        # condition.
         con.execute(f"SELECT {plain} FROM nothing WHERE {plain}").fetchall()
         # This is the form that rows are asked: it has to be planned before the charge as well.
         con.execute(f"SELECT * FROM nothing WHERE {total}").fetchall()
-        # A text or a number as an operand of AND, OR or NOT: the engine would make a condition of it, and
-        # would fail on some of them. So each such value must be a truth value by its type.
+        # A text or a number as an operand of AND, OR or NOT: the engine would make a condition of
+        # it, and would fail on some of them. So each such value must be a truth value by its type.
         types = [
             con.execute(f"DESCRIBE SELECT {each} AS answer FROM nothing").fetchall()
             for each in (plain, *operands)
@@ -497,7 +542,9 @@ def _finds_truth_values(
 
 def _list_column_names(names: Sequence[str]) -> str:
     # A table may have thousands of columns. A message names the first few.
-    return ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return ", ".join(map(repr, names[:12])) + (
+        f" and {len(names) - 12} more" if len(names) > 12 else ""
+    )
 
 
 def describe_columns(opened: Engine, select: str, what: str) -> dict[str, str]:
@@ -514,7 +561,8 @@ def describe_columns(opened: Engine, select: str, what: str) -> dict[str, str]:
     # What the engine says of a file may quote what the file holds, so it is not repeated.
     except duckdb.Error:
         raise DataSourceError(
-            f"A source must be readable; {what} is not. Check the name, the permissions and the kind of file."
+            f"A source must be readable; {what} is not. Check the name, the permissions and the "
+            "kind of file."
         ) from None
     return {str(row[0]): str(row[1]) for row in rows}
 
@@ -523,17 +571,20 @@ _PORTABLE_TYPE = re.compile(
     r"VARCHAR|BLOB|BOOLEAN|U?(?:TINY|SMALL|BIG)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)"
     r"|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE"
 )
-"""Types whose values travel between engines as they are, whatever the settings of the sending engine."""
+"""Types whose values travel between engines as they are, whatever the settings of the sending
+engine."""
 
 
 def sent(types: Sequence[str], indices: Sequence[int]) -> str:
     """Return the columns c<index> as an engine sends them.
 
-    Values of types outside `_PORTABLE_TYPE` travel as texts. Something is sent for each row, even if no
-    column is used.
+    Values of types outside `_PORTABLE_TYPE` travel as texts. Something is sent for each row, even
+    if no column is used.
     """
     columns = (
-        f"c{index}" if _PORTABLE_TYPE.fullmatch(types[index]) else f"CAST(c{index} AS VARCHAR) AS c{index}"
+        f"c{index}"
+        if _PORTABLE_TYPE.fullmatch(types[index])
+        else f"CAST(c{index} AS VARCHAR) AS c{index}"
         for index in indices
     )
     return ", ".join(columns) or "1 AS c"
@@ -544,7 +595,8 @@ def received(types: Sequence[str], indices: Sequence[int], *more: str) -> str:
 
     A text that is no value of that type is NULL. `more` are other columns, in SQL.
     """
-    # `TRY_CAST` gives NULL for texts that are no value of the type, and `TRY` where it fails all the same.
+    # `TRY_CAST` gives NULL for texts that are no value of the type, and `TRY` where it fails all
+    # the same.
     columns = (
         f"c{index}"
         if _PORTABLE_TYPE.fullmatch(types[index])

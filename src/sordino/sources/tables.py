@@ -1,8 +1,8 @@
 """Reads Parquet files, tables of DuckDB files, and DuckDB relations.
 
-An engine, or the connection of a relation, reads their rows. It takes columns by their places and evaluates
-nothing; it only writes as texts what cannot travel as it is (`sent`). What questions compute is computed by
-another engine, which gets a stream of these rows (docs/decisions/0014).
+An engine, or the connection of a relation, reads their rows. It takes columns by their places and
+evaluates nothing; it only writes as texts what cannot travel as it is (`sent`). What questions
+compute is computed by another engine, which gets a stream of these rows (docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class ParquetReader:
     files: tuple[Path, ...]
     # Of the columns that can be asked for.
     types: tuple[str, ...]
-    # Of all columns, in the words of the engine, which renames those whose names differ only in case.
+    # Of all columns, in the words of the engine, which renames those whose names differ only in
+    # case.
     schema: Mapping[str, str] = field(repr=False)
     places: tuple[int, ...]
     # Their columns stand behind those of the files.
@@ -71,7 +72,9 @@ def _write_read_parquet(files: Sequence[Path]) -> str:
 
 
 def _name_columns(count: int, places: Sequence[int] | None = None) -> str:
-    """Return names for all columns of a table, by their places; c0, c1, ... are those that can be asked for.
+    """Return names for all columns of a table, by their places.
+
+    C0, c1, ... are those that can be asked for.
 
     Asked by name, the engine could find `user` where `User` was meant.
     """
@@ -97,10 +100,17 @@ class Askable(NamedTuple):
 
 
 def _check_unchanged(source: Engine, rows: str, schema: Mapping[str, str], what: str) -> None:
-    """Refuse a table whose columns have changed since it was opened: they are read by their places."""
+    """Refuse a table whose columns have changed since it was opened.
+
+    They are read by their places.
+    """
     # In order, because another order would give the columns other names.
-    if list(describe_columns(source, f"SELECT * FROM {rows}", what).items()) != list(schema.items()):
-        raise DataSourceError(f"A source must not change while it is open; the columns of {what} have.")
+    if list(describe_columns(source, f"SELECT * FROM {rows}", what).items()) != list(
+        schema.items()
+    ):
+        raise DataSourceError(
+            f"A source must not change while it is open; the columns of {what} have."
+        )
 
 
 def open_parquet(
@@ -141,8 +151,10 @@ def open_parquet(
                 list(zip(named, schema.values(), strict=False)),
             )
             raise DataSourceError(
-                f"All files of a source must have the same columns and types in the same order; {difference} "
-                f"in {files[0]} and {path}. Write them anew with one schema, or name those that agree with a "
+                "All files of a source must have the same columns and types in the same order; "
+                f"{difference} "
+                f"in {files[0]} and {path}. Write them anew with one schema, or name those that "
+                "agree with a "
                 "pattern."
             )
     check_keys(folders, names[0], files[0])
@@ -172,7 +184,8 @@ def _read_parquet_names(opened: Engine, path: Path) -> list[str]:
     listed = f"SELECT name, num_children FROM parquet_schema({literal(str(path))})"
     rows = opened.connection.execute(listed).fetchall()
     names: list[str] = []
-    # How many entries inside the column before are still to come: these are no columns of the table itself.
+    # How many entries inside the column before are still to come: these are no columns of the table
+    # itself.
     inside = 0
     # The first entry is the table itself; the others stand in depth-first order.
     for name, children in rows[1:]:
@@ -207,7 +220,9 @@ class DatabaseReader:
         rows, types = _write_private_table(self.table), tuple(self.schema.values())
         _check_unchanged(source, rows, self.schema, f"table {self.table!r} of {self.file}")
         engine.lend(
-            source.select(f"SELECT {sent(types, indices)} FROM {rows} AS stored({_name_columns(len(types))})")
+            source.select(
+                f"SELECT {sent(types, indices)} FROM {rows} AS stored({_name_columns(len(types))})"
+            )
         )
         return received(types, indices)
 
@@ -217,7 +232,8 @@ def _write_attach(file: Path) -> str:
 
 
 def _write_private_table(name: str) -> str:
-    # From the right: the last part is the table. Without a schema it is `main`, as for the engine itself.
+    # From the right: the last part is the table. Without a schema it is `main`, as for the engine
+    # itself.
     schema, _, table = name.rpartition(".")
     return f"private.{quoted(schema or 'main')}.{quoted(table)}"
 
@@ -247,7 +263,8 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
         is_view = _is_view(opened, table)
         computed = _find_columns(opened, table, "is_generated")
         required = _find_columns(opened, table, "NOT is_nullable")
-    # Where the engine that makes the rows computes a column, one row may decide about others, or fail.
+    # Where the engine that makes the rows computes a column, one row may decide about others, or
+    # fail.
     usable = {
         name: unusable(f"{kind} (computed when it is read)") if name in computed else kind
         for name, kind in schema.items()
@@ -261,7 +278,9 @@ def _is_view(opened: Engine, table: str) -> bool:
         "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'private'"
     ).fetchall()
     # The engine finds a table whatever the case of its name.
-    return (schema.lower() or "main", name.lower()) in {(one.lower(), other.lower()) for one, other in views}
+    return (schema.lower() or "main", name.lower()) in {
+        (one.lower(), other.lower()) for one, other in views
+    }
 
 
 def _find_columns(opened: Engine, table: str, condition: str) -> set[str]:
@@ -282,11 +301,13 @@ _VIEW = "sordino_private_rows"
 @final
 @dataclass(frozen=True)
 class RelationReader:
-    """A relation of somebody else's connection: its settings are not touched, and nothing is left in it.
+    """A relation of somebody else's connection.
 
-    The connection makes the rows of the relation and takes columns by their places. Its owner may have given
-    names another meaning (macros, functions, collations): none of these occur there, and nothing that
-    questions compute is computed there.
+    Its settings are not touched, and nothing is left in it.
+
+    The connection makes the rows of the relation and takes columns by their places. Its owner may
+    have given names another meaning (macros, functions, collations): none of these occur there, and
+    nothing that questions compute is computed there.
     """
 
     value: duckdb.DuckDBPyRelation = field(repr=False)  # it would print its rows
@@ -312,8 +333,8 @@ _ROWS_PER_BLOCK = 2048
 def _read_in_blocks(rows: Any) -> Any:
     """Return a stream in small blocks.
 
-    The texts of a block must have less than 2 GiB. Larger blocks would need a setting of the connection, and
-    that belongs to somebody else.
+    The texts of a block must have less than 2 GiB. Larger blocks would need a setting of the
+    connection, and that belongs to somebody else.
     """
     return rows.to_arrow_reader(_ROWS_PER_BLOCK) if find_spec("pyarrow") is not None else rows
 
@@ -321,7 +342,9 @@ def _read_in_blocks(rows: Any) -> Any:
 def open_relation(
     value: duckdb.DuckDBPyRelation,
 ) -> tuple[RelationReader, dict[str, str], dict[str, str]]:
-    """Read the schema of a relation; also return the names by which no column can be asked for, and why.
+    """Read the schema of a relation.
+
+    Also return the names by which no column can be asked for, and why.
 
     Raises
     ------
@@ -333,7 +356,11 @@ def open_relation(
     files = _find_files(value)
     _check_plan(value)
     named = _name_columns(len(value.columns), found.places)
-    return RelationReader(value, tuple(found.columns.values()), named, files), found.columns, found.refused
+    return (
+        RelationReader(value, tuple(found.columns.values()), named, files),
+        found.columns,
+        found.refused,
+    )
 
 
 # The steps of a plan that find the types of columns out from rows.
@@ -358,8 +385,10 @@ def _check_plan(value: duckdb.DuckDBPyRelation) -> None:
         ) from None
     if found := _GUESSING.search(plan):
         raise UnsupportedBackend(
-            "A relation must read tables or files that declare the types of their columns, such as Parquet, "
-            f"because otherwise rows decide them; got one over {found[1]}. Open the file by its path, hand "
+            "A relation must read tables or files that declare the types of their columns, such as "
+            "Parquet, "
+            f"because otherwise rows decide them; got one over {found[1]}. Open the file by its "
+            "path, hand "
             "the frame over itself, or store the rows in a table with declared types."
         )
 
@@ -375,7 +404,9 @@ def _find_files(value: duckdb.DuckDBPyRelation) -> tuple[Path, ...]:
     """Return the files that a relation may read, as far as the SQL tells that it is made of."""
     try:
         defined: list[Any] = cast("Any", value.query(_VIEW, _DEFINITIONS)).fetchall()
-        return find_named_files([value.sql_query(), *(text for (text,) in defined if text is not None)])
+        return find_named_files(
+            [value.sql_query(), *(text for (text,) in defined if text is not None)]
+        )
     # What its engine says may quote rows.
     except duckdb.Error:
         raise DataSourceError(

@@ -1,8 +1,8 @@
 """Asks the embedded engine about questions and types before the charge, without rows.
 
-What it cannot plan fails here. To open an engine takes about as long as all else of a small question. So one
-is kept for whoever asks next.
-No row ever reaches it, it has no folder, and it forgets the labels that it was sent.
+What it cannot plan fails here. To open an engine takes about as long as all else of a small
+question. So one is kept for whoever asks next. No row ever reaches it, it has no folder, and it
+forgets the labels that it was sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _MANY_LABELS = 10_000
 """What an engine takes for more labels than these it may not give back: so that one is not kept."""
 
 _UNPLANNED = (
-    "The engine cannot plan this question for the declared column types; convert the columns to text at "
+    "The engine cannot plan this question for the declared column types; convert the columns to "
+    "text at "
     "their source."
 )
 
@@ -40,8 +41,8 @@ class _Stage:
 
     def __init__(self, *, kept: bool) -> None:
         self._home, self._stack, self.kept = Process(), ExitStack(), kept
-        # What is sent many labels may need room on a disk; what is kept must leave nothing there, however the
-        # program ends.
+        # What is sent many labels may need room on a disk; what is kept must leave nothing there,
+        # however the program ends.
         self.engine: Engine = self._stack.enter_context(engine(spills=not kept))
         self.engine.close_doors(())
 
@@ -56,7 +57,8 @@ class _Stage:
             with suppress(duckdb.Error):
                 self._stack.close()
         else:
-            # A copy of an engine without its threads, which it would wait for. It is never let go of.
+            # A copy of an engine without its threads, which it would wait for. It is never let go
+            # of.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.engine.connection))
 
 
@@ -74,8 +76,8 @@ def _take_stage() -> _Stage:
 def _let_go(stage: _Stage, *, sound: bool) -> None:
     """Keep an engine for the next rehearsal, unless one is kept already.
 
-    What is left of a question that failed or was interrupted, nobody needs to know: such an engine is not
-    `sound`, and is closed.
+    What is left of a question that failed or was interrupted, nobody needs to know: such an engine
+    is not `sound`, and is closed.
     """
     if sound and stage.kept and stage.is_here():
         stage.engine.forget_labels()
@@ -123,24 +125,29 @@ class QueryValidation:
         with make_folder():
             self._stage = _take_stage()
         self._sound = True
-        # In a thread of its own: signals are heard in this one. An error that a signal raises inside a
-        # callback of the engine could only be ignored there.
+        # In a thread of its own: signals are heard in this one. An error that a signal raises
+        # inside a callback of the engine could only be ignored there.
         self._aside = ThreadPoolExecutor(1, "sordino-rehearsal")
 
-    def ask(self, columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[str] | None]]) -> None:
+    def ask(
+        self, columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[str] | None]]
+    ) -> None:
         """Ask questions, with their labels, of an empty table of the declared types.
 
         Raises
         ------
         DataSourceError
-            If the engine cannot plan one of them. It says nothing about rows, which nobody has read.
+            If the engine cannot plan one of them. It says nothing about rows, which nobody has
+            read.
         """
         most = max((len(labels or ()) for _, labels in asked), default=0)
         if self._stage.kept and most > _MANY_LABELS:
             _let_go(self._stage, sound=self._sound)
             self._stage, self._sound = _Stage(kept=False), True
         # A table needs a column, also where the question uses none.
-        listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
+        listed = (
+            ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
+        )
         self._stage.engine.rows = f"SELECT {listed} WHERE FALSE"
         sound, self._sound = self._sound, False
         try:

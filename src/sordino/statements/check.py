@@ -45,7 +45,9 @@ class StatementCheck:
         """Raise `LedgerError` with the first problem unless everything agrees."""
         if self.problems:
             more = f" ({len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
-            raise LedgerError(f"The statement does not hold: {self.problems[0]}{more} Do not rely on it.")
+            raise LedgerError(
+                f"The statement does not hold: {self.problems[0]}{more} Do not rely on it."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings as JSON-ready values."""

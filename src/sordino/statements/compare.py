@@ -42,7 +42,13 @@ def _write_name(name: str) -> str:
 
 def _key(value: Any) -> tuple[str, Any]:
     # Python takes True for 1.
-    kind = "truth" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "other"
+    kind = (
+        "truth"
+        if isinstance(value, bool)
+        else "number"
+        if isinstance(value, int | float)
+        else "other"
+    )
     return kind, value
 
 

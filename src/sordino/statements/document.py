@@ -16,7 +16,8 @@ from sordino.statements.registry import build_record, list_missing
 from sordino.statements.trees import MOST_CHARACTERS, read_tree, write_yaml
 
 FORMS = {"account": 1, "release": 1, "batch": 2}
-"""The form of a statement by what it is about; whoever changes a word that sordino writes there raises it."""
+"""The form of a statement by what it is about; whoever changes a word that sordino writes there
+raises it."""
 AS = one_of("yaml", "json")
 _HEAD = (
     "# What is promised here stands in the history of a ledger; check it there:\n"
@@ -27,7 +28,8 @@ _NAME = "A statement"
 _MOST_LETTERS = MOST_CHARACTERS // 2
 # A ledger spells what is not ASCII, and a server takes events of a million characters.
 _MOST_SPELLED = 900_000
-# Of a statement about several releases: what it says at most of all of them, and of one beside its words.
+# Of a statement about several releases: what it says at most of all of them, and of one beside its
+# words.
 _LETTERS_ABOUT_ALL = 40_000
 _LETTERS_ABOUT_ONE = 500
 
@@ -42,8 +44,8 @@ class PublicStatement:
     record : dict
         For the public registry of deployments, in its own fields: the owner's words and ours.
     promise : dict
-        The same and more for programs: guarantee, unit, adjacency, mechanisms with the digests of their
-        proofs, and the place in the history of the account.
+        The same and more for programs: guarantee, unit, adjacency, mechanisms with the digests of
+        their proofs, and the place in the history of the account.
     digest : str
         SHA-256 of both, which the history has.
 
@@ -73,13 +75,17 @@ class PublicStatement:
         """Return the statement of what the ledger has and the owner says."""
         # Through JSON, so that it is the same whether it was made here or read from a file.
         made: dict[str, Any] = json.loads(
-            json.dumps({"record": build_record(promise, owner), "promise": dict(promise)}, allow_nan=False)
+            json.dumps(
+                {"record": build_record(promise, owner), "promise": dict(promise)}, allow_nan=False
+            )
         )
         return cls(**made, digest=digest_of_statement(made))
 
     @classmethod
     def from_text(cls, text: str) -> PublicStatement:
-        """Return the statement that a text of YAML or JSON holds; whether it is true is not looked at.
+        """Return the statement that a text of YAML or JSON holds.
+
+        Whether it is true is not looked at.
 
         Parameters
         ----------
@@ -99,13 +105,15 @@ class PublicStatement:
         for name, kind in (("record", dict), ("promise", dict), ("digest", str)):
             if not isinstance(tree.get(name), kind):
                 raise InvalidParameter(
-                    f"A statement must have record, promise and digest, as sordino writes them; {name} is "
+                    "A statement must have record, promise and digest, as sordino writes them; "
+                    f"{name} is "
                     "missing or something else."
                 )
         unknown = [name for name in tree if name not in {"record", "promise", "digest"}]
         if unknown:
             raise InvalidParameter(
-                f"A statement has record, promise and digest alone; got {unknown[0][:60]!r} as well."
+                f"A statement has record, promise and digest alone; got {unknown[0][:60]!r} as "
+                "well."
             )
         form = tree["promise"].get("form")
         newest = max(FORMS.values())
@@ -157,15 +165,21 @@ def _list_owners(record: Mapping[str, Any]) -> list[tuple[str, Any]]:
     for path in OWNERS:
         group, dot, name = path.partition(".")
         within = deployment.get(group) if dot and isinstance(deployment, dict) else record
-        found.append((path, within.get(name if dot else group) if isinstance(within, dict) else None))
+        found.append(
+            (path, within.get(name if dot else group) if isinstance(within, dict) else None)
+        )
     return found
 
 
 def check_size(statement: PublicStatement) -> None:
     """Refuse a statement that is too long to be read again, or to be recorded."""
-    if len(json.dumps(statement.to_dict())) > _MOST_SPELLED or len(statement.to_text("json")) > _MOST_LETTERS:
+    if (
+        len(json.dumps(statement.to_dict())) > _MOST_SPELLED
+        or len(statement.to_text("json")) > _MOST_LETTERS
+    ):
         raise InvalidParameter(
-            f"A statement must have at most {_MOST_LETTERS} characters; this one has more. Say less "
+            f"A statement must have at most {_MOST_LETTERS} characters; this one has more. Say "
+            "less "
             "in the owner's part."
         )
 
@@ -181,13 +195,16 @@ def check_room(owner: Owner, asked: Sequence[Mapping[str, Any]]) -> None:
         What each of the releases asks for, JSON-ready.
     """
     said: list[Any] = [dict(owner.said), *asked]
-    # What is said is laid out line by line, and may stand there twice; the rest has a length that is known.
+    # What is said is laid out line by line, and may stand there twice; the rest has a length that
+    # is known.
     fixed = _LETTERS_ABOUT_ALL + _LETTERS_ABOUT_ONE * len(asked)
     letters = fixed + 2 * len(json.dumps(said, ensure_ascii=False))
     if letters > _MOST_LETTERS or fixed + 2 * len(json.dumps(said)) > _MOST_SPELLED:
         raise InvalidParameter(
-            f"What a study asks for and its owner says must fit into a statement of {_MOST_LETTERS} "
-            f"characters; got {len(asked)} releases that may need {letters}. Say less, or make two studies "
+            "What a study asks for and its owner says must fit into a statement of "
+            f"{_MOST_LETTERS} "
+            f"characters; got {len(asked)} releases that may need {letters}. Say less, or make two "
+            "studies "
             "of it."
         )
 

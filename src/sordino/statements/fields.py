@@ -1,7 +1,10 @@
-"""The fields of a record of the public registry of deployments: which there are, and who fills them in.
+"""The fields of a record of the public registry of deployments.
 
-The names, the words that a field may have and the tiers are those of the registry's schema of July 2026
-(opendp/deployments-registry-data). A statement has every field but those that the owner may leave out.
+Which there are, and who fills them in.
+
+The names, the words that a field may have and the tiers are those of the registry's schema of July
+2026 (opendp/deployments-registry-data). A statement has every field but those that the owner may
+leave out.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ class Owner:
     ----------
     said : mapping of str to object
         The names of the registry below `deployment`, nested or as paths, and `url_slug`: texts, for
-        `data_curators` and `registry_authors` lists of texts, for `publication_date` a day (YYYY-MM-DD). What
-        is left out is marked in the statement as missing. All of it is public.
+        `data_curators` and `registry_authors` lists of texts, for `publication_date` a day
+        (YYYY-MM-DD). What is left out is marked in the statement as missing. All of it is public.
 
     Raises
     ------
@@ -55,10 +55,14 @@ class Owner:
 
     def __post_init__(self) -> None:
         if not isinstance(self.said, Mapping):
-            raise InvalidParameter(f"Owner takes names with values; got a {type(self.said).__name__}.")
+            raise InvalidParameter(
+                f"Owner takes names with values; got a {type(self.said).__name__}."
+            )
         # What a statement marks as missing was not said.
         missing = (OWNER_MUST_ADD, [OWNER_MUST_ADD])
-        given = {path: value for path, value in _flatten_owner(self.said, "") if value not in missing}
+        given = {
+            path: value for path, value in _flatten_owner(self.said, "") if value not in missing
+        }
         unknown = [path for path in given if path not in OWNERS]
         if unknown:
             raise InvalidParameter(
@@ -66,7 +70,9 @@ class Owner:
                 f"{did_you_mean(unknown[0], OWNERS)}"
             )
         # In the order of the registry, so that the same words make the same statement.
-        checked = {path: _check_owner(OWNERS[path], given[path]) for path in OWNERS if path in given}
+        checked = {
+            path: _check_owner(OWNERS[path], given[path]) for path in OWNERS if path in given
+        }
         object.__setattr__(self, "said", checked)
 
     @classmethod
@@ -89,12 +95,16 @@ class Owner:
         if not os.fspath(path).lower().endswith(".toml"):
             return cls(read_tree(text, name))
         if len(text) > MOST_CHARACTERS:
-            raise InvalidParameter(f"{name} must have at most {MOST_CHARACTERS} characters; got {len(text)}.")
+            raise InvalidParameter(
+                f"{name} must have at most {MOST_CHARACTERS} characters; got {len(text)}."
+            )
         try:
             tree = tomllib.loads(text)
         # What is no TOML is a ValueError, and so is a number of very many digits.
         except (ValueError, RecursionError):
-            raise InvalidParameter(f"{name} must be TOML, as its name says; it cannot be read.") from None
+            raise InvalidParameter(
+                f"{name} must be TOML, as its name says; it cannot be read."
+            ) from None
         return cls(tree)
 
 
@@ -105,7 +115,9 @@ def read_small_text(path: str | os.PathLike[str], name: str) -> str:
             # A character has four bytes at most.
             raw = file.read(4 * MOST_CHARACTERS + 1)
         if len(raw) > 4 * MOST_CHARACTERS:
-            raise InvalidParameter(f"{name} must have at most {MOST_CHARACTERS} characters; it has more.")
+            raise InvalidParameter(
+                f"{name} must have at most {MOST_CHARACTERS} characters; it has more."
+            )
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidParameter(f"{name} must be text in UTF-8.") from None
@@ -113,7 +125,9 @@ def read_small_text(path: str | os.PathLike[str], name: str) -> str:
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidParameter):
             raise
-        raise InvalidParameter(f"{name} must be a file that can be read; got {shown(str(path))}.") from None
+        raise InvalidParameter(
+            f"{name} must be a file that can be read; got {shown(str(path))}."
+        ) from None
 
 
 def _flatten_owner(tree: Mapping[Any, Any], above: str) -> Iterator[tuple[str, Any]]:
@@ -131,7 +145,9 @@ def _check_owner(known: Field, value: Any) -> Any:
     if known.kind == "texts":
         listed = value if isinstance(value, list | tuple) else ()
         if not 1 <= len(listed) <= 50 or not all(map(_is_owner_text, listed)):
-            raise InvalidParameter(f"{known.path} must be a list of 1 to 50 texts; got {shown(value)}.")
+            raise InvalidParameter(
+                f"{known.path} must be a list of 1 to 50 texts; got {shown(value)}."
+            )
         return list(listed)
     if known.kind == "day":
         return _check_day(known.path, value)
@@ -141,11 +157,13 @@ def _check_owner(known: Field, value: Any) -> Any:
         )
     if not _is_owner_text(value):
         raise InvalidParameter(
-            f"{known.path} must be a printable text of 1 to {_MOST_LETTERS} characters; got {shown(value)}."
+            f"{known.path} must be a printable text of 1 to {_MOST_LETTERS} characters; got "
+            f"{shown(value)}."
         )
     if known.path == "url_slug" and not _SLUG.fullmatch(value):
         raise InvalidParameter(
-            f"url_slug must be small letters, digits, - and _, as in an address; got {shown(value)}."
+            "url_slug must be small letters, digits, - and _, as in an address; got "
+            f"{shown(value)}."
         )
     return value
 

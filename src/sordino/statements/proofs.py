@@ -1,7 +1,7 @@
 """Which proof page stands behind a mechanism, and how it was signed for the code of this version.
 
-The pages themselves are not in the package. Their digests are, in `proofs.json`, which `docs/sign_proofs.py`
-writes.
+The pages themselves are not in the package. Their digests are, in `proofs.json`, which
+`docs/sign_proofs.py` writes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 def read_digests() -> dict[str, str]:
     """Return the digest of every signed page, by the name of its file.
 
-    It is the SHA-256 of the pairs `name=digest` that the page ends with, with a space between two of them:
-    the code that the proof was read against.
+    It is the SHA-256 of the pairs `name=digest` that the page ends with, with a space between two
+    of them: the code that the proof was read against.
     """
     listed: dict[str, str] = json.loads(
         files("sordino.statements").joinpath("proofs.json").read_text(encoding="utf-8")
@@ -61,7 +61,8 @@ class Proved(NamedTuple):
 def find_proofs(thing: Mapping[str, Any]) -> Proved:
     """Return the claims behind a mechanism, as the history describes it."""
     described = thing.get("parameters")
-    # A ledger writes the parameters of our own classes alone. Another class may have the name of one of ours.
+    # A ledger writes the parameters of our own classes alone. Another class may have the name of
+    # one of ours.
     if not isinstance(described, str):
         return Proved()
     named = dict.fromkeys(_CLASS.findall(_QUOTED.sub("", described)))

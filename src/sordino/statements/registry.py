@@ -1,4 +1,7 @@
-"""Writes the record for the public registry: the owner's words, and ours about what the ledger has."""
+"""Writes the record for the public registry.
+
+The owner's words, and ours about what the ledger has.
+"""
 
 from __future__ import annotations
 
@@ -11,49 +14,67 @@ from sordino.statements.fields import FIELDS
 from sordino.statements.owner import OWNER_MUST_ADD, Owner
 
 _NEIGHBOURS = {
-    "add-remove": "Neighbouring data sets differ by {one}, which one of them has and the other has not",
-    "replace-one": "Neighbouring data sets have equally many units and differ by {one}, which {is_} "
+    "add-remove": (
+        "Neighbouring data sets differ by {one}, which one of them has and the other has not"
+    ),
+    "replace-one": "Neighbouring data sets have equally many units and differ by {one}, which "
+    "{is_} "
     "replaced: the number of units is not protected",
 }
 _ADDED = {
-    "epsilon": "The epsilons of all releases are added, in exact fractions (sequential composition); what a "
+    "epsilon": "The epsilons of all releases are added, in exact fractions (sequential "
+    "composition); what a "
     "release reserved and, by the proof of its mechanism, did not spend, comes back.",
     "rho": "The rhos of all releases are added, in exact fractions (sequential composition under "
-    "zero-concentrated differential privacy), up to the largest rho that is still (epsilon, delta)-private.",
-    "divergence": "The Renyi divergences of all releases at one order are added, and beside them their "
-    "epsilons; one of the two sums stays within its limit, and so do the deltas of releases that may fail.",
+    "zero-concentrated differential privacy), up to the largest rho that is still (epsilon, "
+    "delta)-private.",
+    "divergence": "The Renyi divergences of all releases at one order are added, and beside them "
+    "their "
+    "epsilons; one of the two sums stays within its limit, and so do the deltas of releases that "
+    "may fail.",
 }
 _FAILURES = " The deltas of releases that may fail are added beside them."
 _RELEASED = {
     "account": (
         "Many releases",
-        "All releases of an account with a budget for its whole life, charged before a row is read. What "
+        "All releases of an account with a budget for its whole life, charged before a row is "
+        "read. What "
         "does not fit in the budget is refused.",
     ),
     "batch": (
         "Many releases",
-        "{number} releases that were charged together, in one step, before a row was read. They are some of "
-        "those of an account with a budget; what all of its releases promise together is the statement of "
+        "{number} releases that were charged together, in one step, before a row was read. They "
+        "are some of "
+        "those of an account with a budget; what all of its releases promise together is the "
+        "statement of "
         "the account.",
     ),
     "release": (
         "One release",
-        "One of the releases of an account with a budget; what they promise together is the statement of the "
+        "One of the releases of an account with a budget; what they promise together is the "
+        "statement of the "
         "account.",
     ),
 }
 """What a statement is about: the word of the registry, and ours."""
 _WHOLE = {
     "account": "What all releases of the account may lose together at most",
-    "batch": "What all of these releases may lose together at most, fixed before a row was read; what they "
+    "batch": "What all of these releases may lose together at most, fixed before a row was read; "
+    "what they "
     "spent may be less",
-    "release": "What the release may lose at most, fixed before a row was read; what it spent may be less",
+    "release": (
+        "What the release may lose at most, fixed before a row was read; what it spent may be less"
+    ),
 }
 _SECURITY = (
-    "Floating point: noise is drawn on whole numbers in exact arithmetic, so that no float decides about it"
-    "{but}. Randomness: from the operating system, through AES-256-CTR. Timing: the running time of a "
-    "release is not protected, and must stay with the data holder. Platform: where sordino reads the table, "
-    "every row is evaluated by itself, and none decides whether there is an error, a message or an exit code."
+    "Floating point: noise is drawn on whole numbers in exact arithmetic, so that no float decides "
+    "about it"
+    "{but}. Randomness: from the operating system, through AES-256-CTR. Timing: the running time "
+    "of a "
+    "release is not protected, and must stay with the data holder. Platform: where sordino reads "
+    "the table, "
+    "every row is evaluated by itself, and none decides whether there is an error, a message or an "
+    "exit code."
 )
 
 
@@ -89,7 +110,11 @@ def build_record(promise: Mapping[str, Any], owner: Owner) -> dict[str, Any]:
 
 def list_missing(owner: Owner) -> list[str]:
     """Return the fields that the owner has still to fill in, in the order of the registry."""
-    return [known.path for known in FIELDS if known.owner and known.needed and known.path not in owner.said]
+    return [
+        known.path
+        for known in FIELDS
+        if known.owner and known.needed and known.path not in owner.said
+    ]
 
 
 def find_tier(owner: Owner) -> int:
@@ -117,13 +142,17 @@ def _write_stated_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
         "deployment_model.model_name": "Central",
         "deployment_model.release_type": released,
         "deployment_model.release_type_details": details.format(number=promise.get("charged")),
-        "accounting.composition": _ADDED[promise["measure"]] + (_FAILURES if "failures" in guarantee else ""),
+        "accounting.composition": _ADDED[promise["measure"]]
+        + (_FAILURES if "failures" in guarantee else ""),
         "implementation.mechanisms": _write_mechanisms(promise),
     }
 
 
 def round_up_stated(number: Fraction) -> float:
-    """Return a float that is not below an exact number, as it is written: 1e-06 stands for a millionth."""
+    """Return a float that is not below an exact number, as it is written.
+
+    1e-06 stands for a millionth.
+    """
     near = float(number)
     return near if Fraction(repr(near)) >= number else math.nextafter(near, math.inf)
 
@@ -135,7 +164,8 @@ def _write_stated_unit(unit: str) -> str:
 def _write_neighbours(promise: Mapping[str, Any]) -> str:
     rows = promise["unit"] == "each row"
     told = _NEIGHBOURS[promise["adjacency"]].format(
-        one="one row" if rows else f"all rows of one value of {promise['unit']}", is_="is" if rows else "are"
+        one="one row" if rows else f"all rows of one value of {promise['unit']}",
+        is_="is" if rows else "are",
     )
     most = promise.get("max_rows")
     return f"{told}." + (f" Of the rows of a unit at most {most} count." if most else "")
@@ -150,10 +180,14 @@ def _write_parameters(promise: Mapping[str, Any]) -> str:
     )
     whole = _WHOLE[promise["about"]]
     share = f" It is a share of account {promise['parent']}." if promise.get("parent") else ""
-    shared = " It was charged together with others of one batch, and this is what all of them may lose."
+    shared = (
+        " It was charged together with others of one batch, and this is what all of them may lose."
+    )
     looks = promise.get("looks")
     together = (
-        f" It is put together of several, and this is what all {looks} looks may lose." if looks else ""
+        f" It is put together of several, and this is what all {looks} looks may lose."
+        if looks
+        else ""
     )
     return f"{whole}: {said}.{share}{shared if promise.get('batch') else ''}{together}"
 
@@ -166,7 +200,11 @@ def _write_mechanisms(promise: Mapping[str, Any]) -> str:
     digests = promise["proofs"]["pages"]
     listed = [_write_mechanism(one, digests) for one in promise["mechanisms"]]
     named = "; ".join(dict.fromkeys(listed)) or "none so far"
-    but = "" if promise["exact"] else ", but for mechanisms of others, and those for ideal arithmetic only"
+    but = (
+        ""
+        if promise["exact"]
+        else ", but for mechanisms of others, and those for ideal arithmetic only"
+    )
     return (
         f"Library: sordino {promise['version']}. Mechanisms: {named}. {_SECURITY.format(but=but)} "
         f"Checked by: sordino audit --all, and sordino verify on this statement. History: event "
@@ -175,6 +213,10 @@ def _write_mechanisms(promise: Mapping[str, Any]) -> str:
 
 
 def _write_mechanism(one: Mapping[str, Any], digests: Mapping[str, str]) -> str:
-    pages = [f"docs/proofs/{page}, signed {digests[page][:12]}" for page in one["proofs"] if page in digests]
+    pages = [
+        f"docs/proofs/{page}, signed {digests[page][:12]}"
+        for page in one["proofs"]
+        if page in digests
+    ]
     name = " and ".join(one["of"]) if "of" in one else one["name"]
     return f"{name} ({'; '.join(pages) or 'no proof page of sordino'})"

@@ -1,7 +1,8 @@
 """Reads a file that anybody may have written, YAML or JSON, of which only plain trees are taken; writes YAML.
 
-What a hostile file may ask of a reader is refused before anything is made of it: aliases that multiply, tags
-that make objects, names that stand twice, nests that are too deep, numbers that are too long.
+What a hostile file may ask of a reader is refused before anything is made of it: aliases that
+multiply, tags that make objects, names that stand twice, nests that are too deep, numbers that are
+too long.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ MOST_CHARACTERS = 1 << 19
 """Of a file; a statement of a release has some five thousand."""
 MOST_LEVELS = 24
 _NO_YAML = (
-    "{} is YAML, which needs PyYAML: pip install 'sordino[yaml]'. JSON is read and written without it "
+    "{} is YAML, which needs PyYAML: pip install 'sordino[yaml]'. JSON is read and written without "
+    "it "
     "(--as json)."
 )
 # Plain words that are no text. All else is one: a date, `no`, `1:30`, `0x10` and `.inf` as well.
@@ -45,7 +47,9 @@ def read_tree(text: str, name: str) -> dict[str, Any]:
         If it is YAML, and PyYAML is not installed.
     """
     if len(text) > MOST_CHARACTERS:
-        raise InvalidParameter(f"{name} must have at most {MOST_CHARACTERS} characters; got {len(text)}.")
+        raise InvalidParameter(
+            f"{name} must have at most {MOST_CHARACTERS} characters; got {len(text)}."
+        )
     tree = _read_json(text, name) if text.lstrip().startswith("{") else _read_yaml(text, name)
     if not isinstance(tree, dict):
         _refuse(name, "holds no names with values")
@@ -63,14 +67,18 @@ def load_yaml(name: str) -> Any:
 
 
 def write_yaml(tree: dict[str, Any], name: str) -> str:
-    """Return a tree as YAML, the same letters each time; `name` is what it is called in a message."""
+    """Return a tree as YAML, the same letters each time.
+
+    `name` is what it is called in a message.
+    """
     yaml = load_yaml(name)
 
     class Dumper(yaml.SafeDumper):  # type: ignore[misc, name-defined]
         pass
 
     def represent(dumper: Any, text: str) -> Any:
-        # Between other quotes PyYAML would not read a line separator, or a control character, as it was.
+        # Between other quotes PyYAML would not read a line separator, or a control character, as it
+        # was.
         plain = text.replace("\n", "").isprintable()
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
 
@@ -127,7 +135,10 @@ def _read_yaml(text: str, name: str) -> Any:
 
 
 def _list_events(yaml: Any, text: str, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the beginnings and ends of mappings and lists, and values; refuse what a plain tree has not."""
+    """Yield the beginnings and ends of mappings and lists, and values.
+
+    Refuse what a plain tree has not.
+    """
     documents = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:

@@ -1,7 +1,7 @@
 """The file of a study as a document: its tables, and the line of whatever in it is wrong.
 
-A study is public: it says nothing of rows. Only what stands for a secret, `${NAME}`, is looked up in the
-environment, and that is never shown.
+A study is public: it says nothing of rows. Only what stands for a secret, `${NAME}`, is looked up
+in the environment, and that is never shown.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class Document:
             if long and not isinstance(error, tomllib.TOMLDecodeError):
                 _refuse_long(f"{self.path}, line {self._text.count(chr(10), 0, long.start()) + 1}")
             where = f"; line {found[1]} is the first that is not" if found else ""
-            raise InvalidParameter(f"A study must be written in TOML; {self.path} is not{where}.") from None
+            raise InvalidParameter(
+                f"A study must be written in TOML; {self.path} is not{where}."
+            ) from None
         for place in _list_long(self.tree, ()):
             _refuse_long(self.describe(place))
 
@@ -69,7 +71,8 @@ class Document:
         """Return the number of the line on which something begins; None if it is not there."""
         lines = self._text.splitlines()
         known = _Beginnings(lines)
-        # What is there after some lines is there after more of them, so the first is found by halving.
+        # What is there after some lines is there after more of them, so the first is found by
+        # halving.
         low, high = 0, len(lines)
         if not known.has(high, place):
             return None
@@ -101,7 +104,9 @@ class Document:
         """Return the same error with the place that it is about."""
         return type(error)(f"{self.describe(place)}: {error}")
 
-    def check_keys(self, table: Mapping[str, Any], place: Place, known: Iterable[str], what: str) -> None:
+    def check_keys(
+        self, table: Mapping[str, Any], place: Place, known: Iterable[str], what: str
+    ) -> None:
         """Refuse a key that means nothing there, with the nearest ones.
 
         Raises
@@ -158,7 +163,8 @@ def _list_long(value: Any, place: Place) -> Iterator[Place]:
 
 def _refuse_long(where: str) -> NoReturn:
     raise InvalidParameter(
-        f"{where}: Whole numbers in a study must have at most {_LONGEST_WHOLE} bits, as in TOML; got a "
+        f"{where}: Whole numbers in a study must have at most {_LONGEST_WHOLE} bits, as in TOML; "
+        "got a "
         "longer one. Write a large number as 1e30."
     ) from None
 

@@ -1,8 +1,8 @@
 """The folder of a run: under its name there is all of it, also after the power failed, or nothing.
 
-It is written beside, under a name that ends with `.part`, and then renamed. Whoever writes holds a lock on
-that folder, which ends with its process: so the next start knows whether what it finds there is alive or was
-left by one that was killed, and takes it over.
+It is written beside, under a name that ends with `.part`, and then renamed. Whoever writes holds a
+lock on that folder, which ends with its process: so the next start knows whether what it finds
+there is alive or was left by one that was killed, and takes it over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ RESULTS = "results.json"
 _MARK = ".sordino-run"
 """A file that only we put into a folder: what lies beside it is ours to remove."""
 _LOST = (
-    "The folder of the run could not be written. What was released is in the ledger: start the same run "
+    "The folder of the run could not be written. What was released is in the ledger: start the "
+    "same run "
     "again, which pays nothing."
 )
 
@@ -48,7 +49,10 @@ class RunFolder:
         self._descriptor: int | None = None
 
     def find_results(self) -> dict[str, Any]:
-        """Return what `results.json` says of the run whose folder is there; nothing if there is none."""
+        """Return what `results.json` says of the run whose folder is there.
+
+        Nothing if there is none.
+        """
         try:
             said = json.loads((self.path / RESULTS).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -72,7 +76,8 @@ class RunFolder:
         """
         if not self.path.name or os.path.lexists(self.path):
             raise InvalidParameter(
-                f"The folder of a run must not be there yet; got {shown(str(self.path))}. Nothing is written "
+                f"The folder of a run must not be there yet; got {shown(str(self.path))}. Nothing "
+                "is written "
                 "over: move it away, or choose another name (--output)."
             )
 
@@ -109,7 +114,10 @@ class RunFolder:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Give up what was claimed, if the run was not written."""
         if self._descriptor is not None:
@@ -153,7 +161,8 @@ class RunFolder:
         except OSError:
             raise DataSourceError(_LOST) from None
         self._let_go()
-        # It is there. That it stays there when the power fails is more than every system can promise.
+        # It is there. That it stays there when the power fails is more than every system can
+        # promise.
         with suppress(OSError):
             above = os.open(self.path.parent, os.O_RDONLY)
             try:
@@ -170,8 +179,10 @@ class RunFolder:
         found = [one.name for one in self._part.iterdir()]
         if found and _MARK not in found:
             raise InvalidParameter(
-                f"The folder of a run is written beside, as {shown(str(self._part))}, and that folder has "
-                "other things in it. Move it away, or choose another name (--output). Nothing was charged."
+                f"The folder of a run is written beside, as {shown(str(self._part))}, and that "
+                "folder has "
+                "other things in it. Move it away, or choose another name (--output). Nothing was "
+                "charged."
             )
         self._empty()
         (self._part / _MARK).touch()

@@ -1,4 +1,7 @@
-"""What a study can ask for: the requests of a session, each with the parameters that it declares itself."""
+"""What a study can ask for.
+
+The requests of a session, each with the parameters that it declares itself.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,9 @@ def find_kind(name: Any) -> type[Request[Any]]:
         raise InvalidParameter(f"kind must be what a session can release; got {shown(name)}.{hint}")
     found = RELEASES[name].request
     if found.not_in_studies:
-        raise InvalidParameter(f"kind must be one that a study can make; {name} {found.not_in_studies}.")
+        raise InvalidParameter(
+            f"kind must be one that a study can make; {name} {found.not_in_studies}."
+        )
     return found
 
 
@@ -112,10 +117,13 @@ def read_domain(said: Any, folder: str) -> Domain:
         return Domain.of(said)
     which = [name for name in _DOMAINS if isinstance(said, dict) and name in said]
     if isinstance(said, dict):
-        refuse_unknown("domain", said, (*_DOMAINS, *(name for names in _BESIDE.values() for name in names)))
+        refuse_unknown(
+            "domain", said, (*_DOMAINS, *(name for names in _BESIDE.values() for name in names))
+        )
     if len(which) != 1 or set(said) - {which[0], *_BESIDE.get(which[0], ())}:
         raise InvalidParameter(
-            'domain must be a list of labels, {file = "labels.csv", column = "name"}, {range = [0, 100]}, '
+            'domain must be a list of labels, {file = "labels.csv", column = "name"}, {range '
+            "= [0, 100]}, "
             '{sql = "SELECT ...", files = ["labels.csv"]}, {assume_public = true} or '
             "{unlisted = {delta = 1e-6}}; got something else."
         )
@@ -134,9 +142,13 @@ def read_domain(said: Any, folder: str) -> Domain:
             return Domain.from_sql(value, files=said.get("files", ()))
         case "assume_public" if value is True:
             return Domain.assume_public()
-        case "unlisted" if isinstance(value, dict) and "delta" in value and set(value) <= {"delta", "least"}:
+        case "unlisted" if (
+            isinstance(value, dict) and "delta" in value and set(value) <= {"delta", "least"}
+        ):
             return Domain.unlisted(**value)
-    raise InvalidParameter(f"domain.{which[0]} must be as in the manual of studies; got {shown(value)}.")
+    raise InvalidParameter(
+        f"domain.{which[0]} must be as in the manual of studies; got {shown(value)}."
+    )
 
 
 def refuse_unknown(what: str, said: Mapping[str, Any], known: Sequence[str]) -> None:

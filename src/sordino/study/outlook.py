@@ -1,4 +1,7 @@
-"""What a release of a study shall reach, and what plans of it assume of the data: the keys that say so."""
+"""What a release of a study shall reach, and what plans of it assume of the data.
+
+The keys that say so.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,8 @@ class Outlook:
     goal : Goal or None
         For which an epsilon is looked for.
     like : str or None
-        What the data may be like: a shape, or public data as the study calls them, without a password.
+        What the data may be like: a shape, or public data as the study calls them, without a
+        password.
     source : str or None
         Where those public data are, with what the environment said; None for a shape.
     rows, runs : int or None
@@ -59,9 +63,13 @@ def read_outlook(
         If one of the keys says nothing, or nothing of such a release; with its line.
     """
     owner = request.name
-    like, source = _read_like(document, place, said, owner, folder) if "like" in said else (None, None)
+    like, source = (
+        _read_like(document, place, said, owner, folder) if "like" in said else (None, None)
+    )
     numbers = {
-        name: guard(document, (*place, name), lambda name=name: COUNT(f"{owner}.{name}", said[name]))
+        name: guard(
+            document, (*place, name), lambda name=name: COUNT(f"{owner}.{name}", said[name])
+        )
         for name in ("rows", "runs")
         if name in said
     }
@@ -69,7 +77,9 @@ def read_outlook(
     goal = None
     if "goal" in said:
         goal = guard(
-            document, (*place, "goal"), lambda: _read_goal(request, said["goal"], like, numbers.get("rows"))
+            document,
+            (*place, "goal"),
+            lambda: _read_goal(request, said["goal"], like, numbers.get("rows")),
         )
     return Outlook(goal=goal, like=like, source=source, **numbers)
 
@@ -84,7 +94,11 @@ def _read_goal(request: Request[Any], text: Any, like: str | None, rows: int | N
 
 
 def _read_like(
-    document: Document, place: tuple[str | int, ...], said: Mapping[str, Any], owner: str, folder: str
+    document: Document,
+    place: tuple[str | int, ...],
+    said: Mapping[str, Any],
+    owner: str,
+    folder: str,
 ) -> tuple[str, str | None]:
     """Return what the data may be like, as it is shown, and where they are if they are no shape."""
     text, here = said["like"], (*place, "like")

@@ -1,4 +1,7 @@
-"""What a run of a study would spend: of each release, of all of them, and what the account has left."""
+"""What a run of a study would spend.
+
+Of each release, of all of them, and what the account has left.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,8 @@ class PlannedRelease:
         How wide its intervals will be, how likely the right items are named, what is left out: as
         `Session.plan` says it. None where a run shows what it is about to spend.
     figures : tuple of PlannedFigure
-        How wide its intervals will be, as far as that is known without dry runs; empty where it is not.
+        How wide its intervals will be, as far as that is known without dry runs; empty where it is
+        not.
     """
 
     name: str
@@ -93,7 +97,8 @@ class StudyPlan:
     remaining : Fraction
         What the account has left now.
     account_after : Preview or None
-        What it would have left afterwards; None if it would not take the run, or was charged for it before.
+        What it would have left afterwards; None if it would not take the run, or was charged for it
+        before.
     odds : str
         What all of it means for one person, in one sentence.
     refused : str or None

@@ -1,4 +1,6 @@
-"""Takes the releases of a study as far as their charge: finds epsilons of goals, and says what to expect.
+"""Takes the releases of a study as far as their charge.
+
+Finds epsilons of goals, and says what to expect.
 
 Both is done by the planner of a session, so it looks at nothing but the schema and the account.
 """
@@ -109,12 +111,16 @@ class Starter:
     executor: ReleaseExecutor
 
     def start(
-        self, releases: Sequence[StudyRelease], batch: ReleaseExecutor, known: Mapping[str, ReachedGoal]
+        self,
+        releases: Sequence[StudyRelease],
+        batch: ReleaseExecutor,
+        known: Mapping[str, ReachedGoal],
     ) -> list[ReadyRelease]:
         """Take every release as far as its reservation: no row is read, and nothing is charged.
 
-        A goal sees what stands before it, as its noise does. It takes no more than what those before it, and
-        all that have an epsilon of their own, leave of the budget and of the account.
+        A goal sees what stands before it, as its noise does. It takes no more than what those
+        before it, and all that have an epsilon of their own, leave of the budget and of the
+        account.
 
         Parameters
         ----------
@@ -123,7 +129,8 @@ class Starter:
         batch : ReleaseExecutor
             That makes them.
         known : mapping of str to ReachedGoal
-            Epsilons that were found before, by the names of releases; they are not looked for again.
+            Epsilons that were found before, by the names of releases; they are not looked for
+            again.
 
         Raises
         ------
@@ -144,11 +151,14 @@ class Starter:
                     plan = self._seek(number, one, before, behind, add_budgets(self.budget, listed))
                     # A float means its shortest decimal, which has three digits here.
                     reached = ReachedGoal(
-                        goal=str(plan.goal), epsilon=Fraction(repr(plan.epsilon)), assumed=plan.assumed
+                        goal=str(plan.goal),
+                        epsilon=Fraction(repr(plan.epsilon)),
+                        assumed=plan.assumed,
                     )
                 one = listed[number] = one.with_epsilon(reached.epsilon)  # noqa: PLW2901
             elif one.outlook.source is not None:
-                # A run looks at no plan of it. What its file calls public is written down all the same.
+                # A run looks at no plan of it. What its file calls public is written down all the
+                # same.
                 self._check_public(number, one)
             started = self._start(number, one, batch, before)
             found.append(ReadyRelease(release=one, started=started, reached=reached, plan=plan))
@@ -159,8 +169,8 @@ class Starter:
     ) -> list[ReadyRelease]:
         """Return the releases with what to expect of them.
 
-        `fits` says whether the account would take them all, and then each plan says what it would leave.
-        `tell` is called with the name of each and how much is done, in percent.
+        `fits` says whether the account would take them all, and then each plan says what it would
+        leave. `tell` is called with the name of each and how much is done, in percent.
         """
         found = []
         for number, one in enumerate(ready):
@@ -178,7 +188,11 @@ class Starter:
         return found
 
     def _start(
-        self, number: int, one: StudyRelease, executor: ReleaseExecutor, before: Sequence[Started[Any]]
+        self,
+        number: int,
+        one: StudyRelease,
+        executor: ReleaseExecutor,
+        before: Sequence[Started[Any]],
     ) -> Any:
         return self._guard(("release", number), lambda: executor.start(one.request, before))
 
@@ -206,7 +220,9 @@ class Starter:
         return Planner(self.executor, self.form, before, DryRun.preview if fits else _ask_nobody)
 
     def _rehearse(self, releases: Sequence[StudyRelease]) -> dict[int, DryRun]:
-        """Return those with an epsilon of their own, by their places: a goal leaves them what they need.
+        """Return those with an epsilon of their own, by their places.
+
+        A goal leaves them what they need.
 
         Raises
         ------
@@ -216,7 +232,9 @@ class Starter:
         from sordino.session.plans.dry_run import DryRun  # noqa: PLC0415 - see above
 
         runs = {
-            number: self._guard(("release", number), lambda one=one: DryRun(self.executor, one.request))
+            number: self._guard(
+                ("release", number), lambda one=one: DryRun(self.executor, one.request)
+            )
             for number, one in enumerate(releases)
             if one.epsilon is not None
         }
@@ -226,7 +244,9 @@ class Starter:
             try:
                 first.preview(others)
             except BudgetExceeded as error:
-                refused = BudgetExceeded(f"All releases with an epsilon of their own, together: {error}")
+                refused = BudgetExceeded(
+                    f"All releases with an epsilon of their own, together: {error}"
+                )
             else:
                 return runs
             raise refused
@@ -286,7 +306,9 @@ def list_reached(ready: Sequence[ReadyRelease]) -> dict[str, Any]:
 
 
 def recall_reached(line: ChargeLine, releases: Sequence[StudyRelease]) -> dict[str, ReachedGoal]:
-    """Return the epsilons of a run that was paid before: they are in the ledger, and stay what they were.
+    """Return the epsilons of a run that was paid before.
+
+    They are in the ledger, and stay what they were.
 
     Raises
     ------

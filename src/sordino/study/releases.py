@@ -50,7 +50,9 @@ class StudyRelease:
 
     def with_epsilon(self, epsilon: Fraction) -> StudyRelease:
         """Return the release with the epsilon that was found for it."""
-        return replace(self, epsilon=epsilon, request=replace(cast("Any", self.request), epsilon=epsilon))
+        return replace(
+            self, epsilon=epsilon, request=replace(cast("Any", self.request), epsilon=epsilon)
+        )
 
 
 def read_releases(document: Document, budget: BudgetTable, folder: str) -> tuple[StudyRelease, ...]:
@@ -62,17 +64,23 @@ def read_releases(document: Document, budget: BudgetTable, folder: str) -> tuple
         If one of them is wrong, or all together spend too much.
     """
     listed = document.tree.get("release")
-    if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
+    if (
+        not isinstance(listed, list)
+        or not listed
+        or not all(isinstance(one, dict) for one in listed)
+    ):
         document.refuse(("release",), "A study must have at least one [[release]]; got none.")
     found = tuple(
-        _read_release_table(document, number, said, budget, folder) for number, said in enumerate(listed)
+        _read_release_table(document, number, said, budget, folder)
+        for number, said in enumerate(listed)
     )
     seen: set[str] = set()
     for number, one in enumerate(found):
         # On some systems files whose names differ in capitals alone are one.
         if one.name.lower() in seen:
             document.refuse(
-                ("release", number), f"Every release must have its own name; got {one.name!r} twice."
+                ("release", number),
+                f"Every release must have its own name; got {one.name!r} twice.",
             )
         seen.add(one.name.lower())
     _check_budget(document, budget, found)
@@ -96,7 +104,9 @@ def _read_release_table(
         )
     epsilon: Any = said.get("epsilon")
     if "share" in said:
-        share = guard(document, (*place, "share"), lambda: WHOLE_SHARE("release.share", said["share"]))
+        share = guard(
+            document, (*place, "share"), lambda: WHOLE_SHARE("release.share", said["share"])
+        )
         epsilon = budget.find_epsilon(to_fraction(share))
     asked = _ANY_EPSILON if "goal" in said else epsilon
     if "domain" in said and "domain" in list_known(kind):
@@ -132,7 +142,9 @@ def _check_budget(document: Document, budget: BudgetTable, found: Sequence[Study
 
 def add_budgets(budget: BudgetTable, releases: Sequence[StudyRelease]) -> Fraction:
     """Return what releases take of a budget, in its own measure; those with a goal nothing yet."""
-    return sum((budget.count(one.epsilon) for one in releases if one.epsilon is not None), Fraction(0))
+    return sum(
+        (budget.count(one.epsilon) for one in releases if one.epsilon is not None), Fraction(0)
+    )
 
 
 def _find_delta(release: StudyRelease) -> Fraction:

@@ -1,4 +1,7 @@
-"""What stands in the folder of a run: all of it is made of records, so the ledger can make it again."""
+"""What stands in the folder of a run.
+
+All of it is made of records, so the ledger can make it again.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ METRICS = "metrics.json"
 REPORT = "report.html"
 
 
-def make_study_record(release: Any, said: dict[str, Any], kind: str, about: dict[str, Any]) -> Record:
+def make_study_record(
+    release: Any, said: dict[str, Any], kind: str, about: dict[str, Any]
+) -> Record:
     """Return the record of a release of a study: what the release says, and what was asked.
 
     Parameters
@@ -41,7 +46,9 @@ def make_study_record(release: Any, said: dict[str, Any], kind: str, about: dict
     some = release.population
     release.take_population(replace(some, domain=_name_labels(some.domain, said.get("domain"))))
     record = describe(release)
-    return replace(record, facts={**about, **record.facts, "release": kind, "asked": said, "kept": True})
+    return replace(
+        record, facts={**about, **record.facts, "release": kind, "asked": said, "kept": True}
+    )
 
 
 def _name_labels(origin: str | None, said: Any) -> str | None:
@@ -55,7 +62,9 @@ def _name_labels(origin: str | None, said: Any) -> str | None:
     return f"file {said['file']}{found}{column if found else ''}"
 
 
-def build_results(study: str, title: str | None, run: str, records: Sequence[Record]) -> dict[str, Any]:
+def build_results(
+    study: str, title: str | None, run: str, records: Sequence[Record]
+) -> dict[str, Any]:
     """Return what `results.json` says."""
     return {
         "study": study,
@@ -105,8 +114,8 @@ def write_folder(
 ) -> None:
     """Write all files of a run, and give the folder its name.
 
-    Without `papers` there are the releases alone: the ledger has not kept them, and nothing may stand in
-    their way.
+    Without `papers` there are the releases alone: the ledger has not kept them, and nothing may
+    stand in their way.
     """
     for name, text in ({RESULTS: write_results(results)} | write_tables(records)).items():
         folder.write(name, text)
@@ -120,7 +129,8 @@ def refuse_changed(
 ) -> None:
     """Refuse the folder of a finished run in which a release or the statement is not as the ledger has it.
 
-    The page and the line for monitors say what the account was when they were written; they are not compared.
+    The page and the line for monitors say what the account was when they were written; they are not
+    compared.
 
     Raises
     ------
@@ -130,7 +140,8 @@ def refuse_changed(
     there = folder.find_results()
     version, schema = there.get("version"), there.get("schema")
     wanted = {RESULTS: write_results({**results, "version": version, "schema": schema})}
-    # Another version may write figures otherwise, and signs other pages; the results have what was released.
+    # Another version may write figures otherwise, and signs other pages; the results have what was
+    # released.
     if version == __version__:
         wanted |= write_tables(records)
     changed = [name for name, text in wanted.items() if folder.read(name) != encode_text(text)]
@@ -144,7 +155,8 @@ def refuse_changed(
     if changed:
         raise InvalidParameter(
             f"The folder of a finished run must be as it was written; {', '.join(changed)} in "
-            f"{shown(str(folder.path))} is not what the ledger has kept. Nothing was charged. Move the "
+            f"{shown(str(folder.path))} is not what the ledger has kept. Nothing was charged. Move "
+            "the "
             "folder away and start the run again, which writes it anew and pays nothing."
         )
 
@@ -168,7 +180,10 @@ def _write_papers(folder: RunFolder, results: dict[str, Any], papers: Papers) ->
 
 
 def make_metrics(results: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
-    """Return what a monitor may see of a run: no duration, because the time that rows take is private."""
+    """Return what a monitor may see of a run.
+
+    No duration, because the time that rows take is private.
+    """
     statement = ledger.statement(charges=False)
     line = ledger.charge(results["charge"])
     return {
@@ -189,7 +204,10 @@ def make_metrics(results: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
 def write_report(
     folder: RunFolder, results: dict[str, Any], papers: Papers, statement: dict[str, Any]
 ) -> None:
-    """Write the page for readers; without the extra `report` there is none, as was said before the charge."""
+    """Write the page for readers.
+
+    Without the extra `report` there is none, as was said before the charge.
+    """
     if not can_draw():
         return
     page = make_report(

@@ -86,9 +86,9 @@ class StudyRun:
 class Study:
     r"""Many releases about one table, written down in a file: `Study.load` reads it.
 
-    What is wrong with the file is said when it is loaded, with the line. A run charges all of its releases in
-    one step, or none, and reads the table only then. It has an id, and is paid once, however often it is
-    started: `docs/how-to/run-a-study.md`.
+    What is wrong with the file is said when it is loaded, with the line. A run charges all of its
+    releases in one step, or none, and reads the table only then. It has an id, and is paid once,
+    however often it is started: `docs/how-to/run-a-study.md`.
 
     Attributes
     ----------
@@ -154,12 +154,18 @@ class Study:
         known = (*list_names(StudyTable), *_TABLES)
         document.check_keys(document.tree, (), known, "A study")
         folder = str(Path(document.path).parent)
-        top = {name: document.tree[name] for name in list_names(StudyTable) if name in document.tree}
+        top = {
+            name: document.tree[name] for name in list_names(StudyTable) if name in document.tree
+        }
         if "name" not in top:
             document.refuse((), "study.name must be given; got none.")
         # Each key by itself first, so that what is wrong with it has its own line.
         for name, value in top.items():
-            guard(document, (name,), lambda said={"name": top["name"], name: value}: StudyTable(**said))
+            guard(
+                document,
+                (name,),
+                lambda said={"name": top["name"], name: value}: StudyTable(**said),
+            )
         head = StudyTable(**top)
         self.name, self.title, self.digest = head.name, head.title, document.digest
         self._docs = head.docs
@@ -169,7 +175,9 @@ class Study:
         self._source = read_source(document, folder)
         url = document.expand(account.ledger, ("account", "ledger"))
         self._ledger, self._account = locate_ledger(folder, url), account.name
-        self._owner: Owner = guard(document, ("owner",), lambda: Owner(document.tree.get("owner", {})))
+        self._owner: Owner = guard(
+            document, ("owner",), lambda: Owner(document.tree.get("owner", {}))
+        )
         self.releases = read_releases(document, self.budget, folder)
         said = [{"name": one.name, **one.said} for one in self.releases]
         guard(document, (), lambda: check_room(self._owner, said))
@@ -182,13 +190,15 @@ class Study:
         Parameters
         ----------
         path : str or path
-            A file in TOML of at most 2^19 characters. Files that it names are named from its folder.
+            A file in TOML of at most 2^19 characters. Files that it names are named from its
+            folder.
 
         Raises
         ------
         InvalidParameter
-            If it cannot be read, or anything in it is wrong: an unknown key, a parameter that does not
-            satisfy its rule, a variable that the environment lacks, releases that spend more than the budget.
+            If it cannot be read, or anything in it is wrong: an unknown key, a parameter that does
+            not satisfy its rule, a variable that the environment lacks, releases that spend more
+            than the budget.
         LedgerError
             If the address of the ledger is none.
         """
@@ -197,20 +207,26 @@ class Study:
     def __repr__(self) -> str:
         return f"Study({self.name!r}, releases={len(self.releases)})"
 
-    def plan(self, *, run_id: str | None = None, progress: StudyProgress | None = None) -> StudyPlan:
-        """Return what a run would spend and give: account and schema are looked at, and nothing is read.
+    def plan(
+        self, *, run_id: str | None = None, progress: StudyProgress | None = None
+    ) -> StudyPlan:
+        """Return what a run would spend and give.
+
+        Account and schema are looked at, and nothing is read.
 
         Parameters
         ----------
         run_id : str, optional
             As for `run`.
         progress : callable, optional
-            Called with the name of the release that is planned and how much of the plan is done, in percent.
+            Called with the name of the release that is planned and how much of the plan is done, in
+            percent.
 
         Raises
         ------
         BudgetExceeded
-            If a goal takes more than the others leave. Where there is none, the plan says so (`refused`).
+            If a goal takes more than the others leave. Where there is none, the plan says so
+            (`refused`).
         RunTaken, InvalidParameter, DataSourceError, LedgerError
             As `run` would, before it charges.
         """
@@ -235,35 +251,36 @@ class Study:
     ) -> StudyRun:
         """Charge all releases in one step, make them, keep them in the ledger, and write their folder.
 
-        A run that was paid before is not paid again: its folder is written from what the ledger has kept. If
-        the folder is there, its releases and its statement are compared with that.
+        A run that was paid before is not paid again: its folder is written from what the ledger has
+        kept. If the folder is there, its releases and its statement are compared with that.
 
         Parameters
         ----------
         output : str or path, optional
             A folder that is not there yet; NAME-RUN in the folder of the process unless said.
         run_id : str, optional
-            Names the run: 1 to 100 letters, digits, '_', '-' and '.'. Unless said it is the day (UTC) and the
-            first letters of the digest: one run of a study a day.
+            Names the run: 1 to 100 letters, digits, '_', '-' and '.'. Unless said it is the day
+            (UTC) and the first letters of the digest: one run of a study a day.
         progress : callable, optional
             Called with the name of a release and how much of the run is done, in percent.
         show : callable, optional
             Called with the plan, right before the charge. A run that was paid before has none.
         expect : bool
-            Whether that plan also says what to expect of each release whose widths depend on the data, as
-            `plan` does: it takes a moment for each.
+            Whether that plan also says what to expect of each release whose widths depend on the
+            data, as `plan` does: it takes a moment for each.
 
         Raises
         ------
         BudgetExceeded
             If all releases together do not fit; nothing was read.
         RunLost
-            If the run was paid before, and the ledger does not have all of its releases, or not yet.
+            If the run was paid before, and the ledger does not have all of its releases, or not
+            yet.
         RunTaken
             If the run was paid before for a study of this name that said something else.
         InvalidParameter, DataSourceError, LedgerError
-            If the study, its table or its account cannot be used, the folder is there, or it is that of this
-            run and a file of it was changed.
+            If the study, its table or its account cannot be used, the folder is there, or it is
+            that of this run and a file of it was changed.
         """
         run, ledger = self._name_run(run_id), self._open_account()
         folder = RunFolder(Path(f"{self.name}-{run}" if output is None else output))
@@ -274,7 +291,9 @@ class Study:
             # Where the ledger has kept less, the folder is the only copy.
             if line.kept == len(self.releases):
                 records = self._recall(ledger, line, run)
-                refuse_changed(folder, build_results(self.name, self.title, run, records), records, ledger)
+                refuse_changed(
+                    folder, build_results(self.name, self.title, run, records), records, ledger
+                )
             return StudyRun(
                 run=run,
                 charge=line.id,
@@ -284,7 +303,8 @@ class Study:
                 releases=tuple(there.get("releases", ())),
             )
         with folder:
-            # Once more: until the folder was claimed another process may have written it, and ended.
+            # Once more: until the folder was claimed another process may have written it, and
+            # ended.
             line = self._find_run(ledger, run)
             if line is None:
                 records, kept = self._release(ledger, run, progress, show, expect=expect)
@@ -343,7 +363,10 @@ class Study:
         *,
         tell: StudyProgress | None = None,
     ) -> StudyPlan:
-        """Return the plan; with `tell`, which is called meanwhile, also what to expect of each release."""
+        """Return the plan.
+
+        With `tell`, which is called meanwhile, also what to expect of each release.
+        """
         started, preview, refused = [one.started for one in ready], None, None
         if line is None:
             try:
@@ -386,10 +409,14 @@ class Study:
         line = ledger.find_run(self._key(run))
         # Whoever may charge the account may have written something else there.
         about = None if line is None else line.detail.get("study")
-        if line is not None and not (isinstance(about, dict) and about.get("digest") == self.digest):
+        if line is not None and not (
+            isinstance(about, dict) and about.get("digest") == self.digest
+        ):
             raise RunTaken(
-                f"Run {run!r} of study {self.name!r} was paid for a file that said something else (charge "
-                f"{line.id}). Nothing was charged now: take another run id (--run-id), or that file."
+                f"Run {run!r} of study {self.name!r} was paid for a file that said something else "
+                "(charge "
+                f"{line.id}). Nothing was charged now: take another run id (--run-id), or that "
+                "file."
             )
         return line
 
@@ -399,9 +426,12 @@ class Study:
         if line.kept < wanted:
             measure = ledger.statement(charges=False).measure
             raise RunLost(
-                f"Run {run!r} of study {self.name!r} was paid before (charge {line.id}, {line.state}): "
-                f"{measure} {float(line.charged):.9g}. The ledger has kept {line.kept} of its {wanted} "
-                "releases. Nothing was charged now. If a start of it is still running, wait for it; else the "
+                f"Run {run!r} of study {self.name!r} was paid before (charge {line.id}, "
+                f"{line.state}): "
+                f"{measure} {float(line.charged):.9g}. The ledger has kept {line.kept} of its "
+                f"{wanted} "
+                "releases. Nothing was charged now. If a start of it is still running, wait for "
+                "it; else the "
                 "others are lost, and another run id (--run-id) pays for new ones."
             )
         return [ledger.read_release(line.id, part=part) for part in range(1, wanted + 1)]
@@ -417,7 +447,8 @@ class Study:
             if self._find_run(ledger, run) is None:
                 raise
         raise RunTaken(
-            f"Run {run!r} of study {self.name!r} was paid by another start while this one looked for an "
+            f"Run {run!r} of study {self.name!r} was paid by another start while this one looked "
+            "for an "
             "epsilon. Nothing was charged now."
         )
 
@@ -430,7 +461,10 @@ class Study:
         *,
         expect: bool,
     ) -> tuple[list[Record], bool]:
-        """Charge the run and make its releases; return them, and whether the ledger has kept them all."""
+        """Charge the run and make its releases.
+
+        Return them, and whether the ledger has kept them all.
+        """
         starter = self._open_starter(ledger)
         with starter.executor.open_batch() as executor:
             ready = self._start_unpaid(run, ledger, starter, executor)
@@ -463,7 +497,8 @@ class Study:
             )
             for one, release in zip(self.releases, made, strict=True)
         ]
-        # All were paid for together. Those behind one that cannot be kept could not be found by their number.
+        # All were paid for together. Those behind one that cannot be kept could not be found by
+        # their number.
         for release, record in zip(made, records, strict=True):
             if not _keep_in_ledger(executor, release, record):
                 return [replace(one, facts={**one.facts, "kept": False}) for one in records], False
@@ -489,7 +524,8 @@ def _keep_in_ledger(executor: ReleaseExecutor, release: Any, record: Record) -> 
     """Keep a release; tell whether that was possible."""
     try:
         executor.keep(release, record)
-    # A ledger that is away, a release that is too long for it, a defect: none may lose what was paid for.
+    # A ledger that is away, a release that is too long for it, a defect: none may lose what was
+    # paid for.
     except (Exception, KeyboardInterrupt):  # noqa: BLE001
         return False
     return True

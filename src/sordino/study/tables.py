@@ -77,7 +77,9 @@ class BudgetTable(Table):
         OrNone(POSITIVE), "What the releases of one run may spend together.", default=None
     )
     rho: Number | None = parameter(
-        OrNone(POSITIVE), "The same as a rho: an epsilon counts as half of its square.", default=None
+        OrNone(POSITIVE),
+        "The same as a rho: an epsilon counts as half of its square.",
+        default=None,
     )
     delta: Number = parameter(
         NOT_NEGATIVE, "What those that find labels nobody listed may spend of a delta.", default=0
@@ -87,7 +89,8 @@ class BudgetTable(Table):
         """Refuse a budget of both kinds, or of none."""
         if (self.epsilon is None) == (self.rho is None):
             raise InvalidParameter(
-                "budget must have epsilon or rho, what the releases of one run may spend together; got "
+                "budget must have epsilon or rho, what the releases of one run may spend together; "
+                "got "
                 f"{'none of them' if self.rho is None else 'both'}."
             )
 
@@ -128,7 +131,8 @@ class BudgetTable(Table):
 def say_beyond(measure: str, spent: Fraction, whole: Fraction) -> str:
     """Return the sentence about releases that spend more than their budget."""
     return (
-        f"The releases of a study must fit into its [budget]: together they spend {measure} {shown(spent)}, "
+        f"The releases of a study must fit into its [budget]: together they spend {measure} "
+        f"{shown(spent)}, "
         f"and it has {shown(whole)}. Give some of them less, or raise it."
     )
 
@@ -139,11 +143,14 @@ class StudyTable(Table):
 
     name_in_file: ClassVar[str] = "study"
 
-    name: str = parameter(NAME, "Of the study: in the ledger, and in front of the names of its folders.")
+    name: str = parameter(
+        NAME, "Of the study: in the ledger, and in front of the names of its folders."
+    )
     title: str | None = parameter(OrNone(_accept_text), "For readers of the report.", default=None)
     docs: str | None = parameter(
         OrNone(_accept_docs),
-        "Where the documentation of sordino is published, for links of the report to the pages of proofs.",
+        "Where the documentation of sordino is published, for links of the report to the pages of "
+        "proofs.",
         default=None,
     )
 
@@ -158,7 +165,9 @@ def read_declared(document: Document, name: str, kind: type[Table]) -> Any:
     said = document.take_table(name)
     document.check_keys(said, (name,), list_names(kind), f"[{name}]")
     missing = [
-        one.name for one in fields(cast("Any", kind)) if one.default is MISSING and one.name not in said
+        one.name
+        for one in fields(cast("Any", kind))
+        if one.default is MISSING and one.name not in said
     ]
     if missing:
         document.refuse((name, missing[0]), f"{name}.{missing[0]} must be given; got none.")
@@ -199,7 +208,9 @@ def read_source(document: Document, folder: str) -> StudySource:
             ("source", "path"), f"source.path must name the table that is read; got {shown(path)}."
         )
     limits = {name: _read_limit(document, name, said.pop(name, None)) for name in _LIMITS}
-    said = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+    said = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in said.items()
+    }
     form = guard(document, ("source",), lambda: CsvFormat(**said))
     place = locate_source(folder, document.expand(path, ("source", "path")))
     return StudySource(place, form, **limits)
@@ -226,11 +237,13 @@ def locate_ledger(folder: str, url: str) -> str:
     Raises
     ------
     LedgerError
-        If it is neither a path nor an address; it is not shown then, because it may hold a password.
+        If it is neither a path nor an address; it is not shown then, because it may hold a
+        password.
     """
     if "://" in url:
         return url
-    # Looked at before a folder stands in front of it, behind which an address would pass for a path.
+    # Looked at before a folder stands in front of it, behind which an address would pass for a
+    # path.
     store_at(url)
     return join_path(folder, url)
 
@@ -243,7 +256,8 @@ def read_unit(document: Document) -> PrivacyUnit:
     if (row is True) == (column is not None) or not isinstance(row, bool):
         document.refuse(
             ("unit",),
-            "[unit] must say whom the guarantee protects: the column of the unit, or row = true; got "
+            "[unit] must say whom the guarantee protects: the column of the unit, or row = true; "
+            "got "
             f"{'both' if row is True else 'neither'}.",
         )
     unit: PrivacyUnit = guard(document, ("unit",), lambda: PrivacyUnit(**{"column": None} | said))

@@ -37,7 +37,8 @@ class Draft:
     epsilon : Fraction or None
         What one run may spend.
     releases : sequence of mapping
-        Each with kind, name and parameters, and some with a goal; the others share the budget evenly.
+        Each with kind, name and parameters, and some with a goal; the others share the budget
+        evenly.
     """
 
     name: str
@@ -72,7 +73,11 @@ def write_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{write_key(key)} = {write_value(one)}" for key, one in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{write_key(key)} = {write_value(one)}" for key, one in value.items())
+            + "}"
+        )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(write_value, value)) + "]"
     if isinstance(value, Fraction):
@@ -98,29 +103,38 @@ def _write_head(draft: Draft) -> list[str]:
         f"# Columns of the table: {listed if listed.isprintable() else len(draft.columns)}",
         f"name = {write_value(draft.name)}",
         '# title = "For readers of the report"',
-        '# docs = "https://..."  where the documentation of sordino is published: links to its proofs',
+        '# docs = "https://..."  where the documentation of sordino is published: links to '
+        "its proofs",
     ]
 
 
 def _write_source(draft: Draft) -> list[str]:
     lines = ["[source]", f"path = {write_value(draft.source)}"]
     if draft.secret:
-        lines.insert(1, "# Who asks was left out: //USER:${PASSWORD}@HOST takes it from the environment.")
+        lines.insert(
+            1, "# Who asks was left out: //USER:${PASSWORD}@HOST takes it from the environment."
+        )
     plain = CsvFormat()
     for one in fields(CsvFormat):
         value = getattr(draft.form, one.name)
         if value != getattr(plain, one.name):
-            lines.append(f"{one.name} = {write_value(dict(value) if one.name == 'types' else value)}")
+            lines.append(
+                f"{one.name} = {write_value(dict(value) if one.name == 'types' else value)}"
+            )
     if not draft.form.types:
         lines.append(
-            "# Columns of texts that hold something else: integer, decimal(p,s), double, date and others."
+            "# Columns of texts that hold something else: integer, decimal(p,s), double, date and "
+            "others."
         )
         lines.append('# types = {price = "decimal(9,2)"}')
     return lines
 
 
 def _write_unit(draft: Draft) -> list[str]:
-    lines = ["[unit]", "# Whom the guarantee protects: all rows with one value of a column, or each row."]
+    lines = [
+        "[unit]",
+        "# Whom the guarantee protects: all rows with one value of a column, or each row.",
+    ]
     if draft.unit is None:
         return [*lines, f"# {TO_COMPLETE}", 'column = ""', "# row = true", *_ROWS_OF_UNIT]
     return [*lines, *(f"{key} = {write_value(value)}" for key, value in draft.unit.items())]
@@ -137,16 +151,24 @@ def _write_account(draft: Draft) -> list[str]:
         return [
             "[account]",
             "# Who pays. Make it once, with a budget for its whole life:",
-            "#   sordino ledger create --ledger FILE --account NAME --epsilon E --unit COL --source TABLE",
+            "#   sordino ledger create --ledger FILE --account NAME --epsilon E --unit COL "
+            "--source TABLE",
             'ledger = "budget.db"',
             f"# {TO_COMPLETE}",
             'name = ""',
         ]
-    return ["[account]", f"ledger = {write_value(draft.ledger)}", f"name = {write_value(draft.account)}"]
+    return [
+        "[account]",
+        f"ledger = {write_value(draft.ledger)}",
+        f"name = {write_value(draft.account)}",
+    ]
 
 
 def _write_budget(draft: Draft) -> list[str]:
-    lines = ["[budget]", "# What all releases of one run may spend together, each time that it runs."]
+    lines = [
+        "[budget]",
+        "# What all releases of one run may spend together, each time that it runs.",
+    ]
     if draft.epsilon is None:
         return [*lines, f"# {TO_COMPLETE}", "epsilon = 0"]
     return [*lines, f"epsilon = {write_value(draft.epsilon)}"]
@@ -167,10 +189,14 @@ def _write_release(said: Mapping[str, Any], count: int) -> list[str]:
 def _write_examples() -> list[str]:
     """Return one commented release of each kind, with the parameters that must be given."""
     lines = [
-        "# Releases: take the marks off those that are wanted, and complete them. Shares of the budget",
-        "# add up to 1 at most; `sordino COMMAND --help` says what each parameter means. In place of a share",
-        '# goal = "±20", "5 %" or "right with 90 %" takes the smallest epsilon that reaches it, within what',
-        '# the others leave; like = "zipf:1.1" and rows = 10000 say what is assumed of the data for that.',
+        "# Releases: take the marks off those that are wanted, and complete them. Shares of the "
+        "budget",
+        "# add up to 1 at most; `sordino COMMAND --help` says what each parameter means. In place "
+        "of a share",
+        '# goal = "±20", "5 %" or "right with 90 %" takes the smallest epsilon that reaches '
+        "it, within what",
+        '# the others leave; like = "zipf:1.1" and rows = 10000 say what is assumed of the '
+        "data for that.",
     ]
     for name in list_kinds():
         kind = find_kind(name)

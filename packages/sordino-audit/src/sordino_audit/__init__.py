@@ -1,8 +1,8 @@
 """Audits that bound the privacy loss of a mechanism, of this library or of anybody else.
 
-Nobody has to believe a claim: an audit can refute it. The exact audit plays whole-number noise through the
-mechanism's own decision, and encloses the densities of continuous laws. Its lower bounds are proofs of a
-loss; what its upper bounds cover is said in each report.
+Nobody has to believe a claim: an audit can refute it. The exact audit plays whole-number noise
+through the mechanism's own decision, and encloses the densities of continuous laws. Its lower
+bounds are proofs of a loss; what its upper bounds cover is said in each report.
 """
 
 from __future__ import annotations

@@ -12,7 +12,15 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, TRUTH, Number, exact as exact_number, shown
+from sordino.constraints import (
+    COUNT,
+    NOT_NEGATIVE,
+    SHARE,
+    TRUTH,
+    Number,
+    exact as exact_number,
+    shown,
+)
 from sordino.errors import InvalidParameter
 from sordino_audit.continuous.continuous import Asked, Continuous, points
 from sordino_audit.continuous.integrals import CellBudget
@@ -47,49 +55,52 @@ def exact(
 ) -> ExactReport:
     """Bound the privacy loss of a mechanism between neighbors, for certain.
 
-    Every noise vector that is likely enough goes through the mechanism's own decision. Probabilities are
-    whole counts times powers of e^-rate, enclosed in decimals; the noise that is not played is bounded
-    exactly and counted against the mechanism (for it, in `epsilon_at_least`). Both orders of every pair are
-    compared. A continuous law (`audit.Density`, `audit.Race`, `audit.Crossings`) is not played: the
-    logarithms of its densities are enclosed, cell by cell, and integrated.
+    Every noise vector that is likely enough goes through the mechanism's own decision.
+    Probabilities are whole counts times powers of e^-rate, enclosed in decimals; the noise that is
+    not played is bounded exactly and counted against the mechanism (for it, in `epsilon_at_least`).
+    Both orders of every pair are compared. A continuous law (`audit.Density`, `audit.Race`,
+    `audit.Crossings`) is not played: the logarithms of its densities are enclosed, cell by cell,
+    and integrated.
 
     Parameters
     ----------
     mechanism : mechanism, Subject, Density, Race or Crossings
-        A mechanism of this library, one of these, or an object with a method `audited(n)` that returns one.
+        A mechanism of this library, one of these, or an object with a method `audited(n)` that
+        returns one.
     answers_a, answers_b : array of numbers, shape (n,)
-        Made-up answers of two neighboring data sets; for a subject with `play`, or with a density, whatever
-        it takes. With a domain size also a mapping from positions to the answers that are not 0.
+        Made-up answers of two neighboring data sets; for a subject with `play`, or with a density,
+        whatever it takes. With a domain size also a mapping from positions to the answers that are
+        not 0.
     neighbours : iterable of pairs, optional
         Several such pairs, instead of one.
     search : bool
-        Look for the worst pair within the sensitivity statement: small answers, all extreme moves, then steps
-        uphill from the worst.
+        Look for the worst pair within the sensitivity statement: small answers, all extreme moves,
+        then steps uphill from the worst.
     n : int, optional
         Number of answers, at least 1; needed for `search` without answers to start from.
     limit : int
         How many pairs a search may try, at least 1.
     partition : callable, or iterable of number, optional
-        Puts an output (a number, or a tuple for rows) into a class; of a continuous law: the rising numbers
-        that cut its outputs. The bounds are then about classes: those from below hold for the mechanism
-        itself, those from above for who sees the class only.
+        Puts an output (a number, or a tuple for rows) into a class; of a continuous law: the rising
+        numbers that cut its outputs. The bounds are then about classes: those from below hold for
+        the mechanism itself, those from above for who sees the class only.
     orders : iterable of number, optional
-        Rényi orders, in (1, 10^6]. None: 1.5, 2, 8 and 32, unless all that is claimed is a pure epsilon, of
-        which they say nothing new.
+        Rényi orders, in (1, 10^6]. None: 1.5, 2, 8 and 32, unless all that is claimed is a pure
+        epsilon, of which they say nothing new.
     epsilons : iterable of number, optional
-        Where the hockey stick is bounded (>= 0, nats). None: at a pure claim, and where it says more than
-        that also at a quarter, half and three quarters of it; else where the claim allows a delta of 1e-3 and
-        1e-6.
+        Where the hockey stick is bounded (>= 0, nats). None: at a pure claim, and where it says
+        more than that also at a quarter, half and three quarters of it; else where the claim allows
+        a delta of 1e-3 and 1e-6.
     tail : float
-        Probability of the noise that need not be played, or of the gaps that need not be looked at, in
-        [1e-60, 1).
+        Probability of the noise that need not be played, or of the gaps that need not be looked at,
+        in [1e-60, 1).
     slack : float
-        Share in (0, 1) by which the tail may blur the ratio of an audited output. Of a continuous law: how
-        far apart the bounds of the loss may be.
+        Share in (0, 1) by which the tail may blur the ratio of an audited output. Of a continuous
+        law: how far apart the bounds of the loss may be.
     vectors : int
-        How many noise vectors may be played, at least 1: memory is about 100 bytes for each and answer. Of a
-        continuous law: how many cells, and points of integrals, may be looked at; if they are used up, the
-        bounds are farther apart.
+        How many noise vectors may be played, at least 1: memory is about 100 bytes for each and
+        answer. Of a continuous law: how many cells, and points of integrals, may be looked at; if
+        they are used up, the bounds are farther apart.
 
     Returns
     -------
@@ -98,8 +109,8 @@ def exact(
     Raises
     ------
     InvalidParameter
-        If a pair is not neighboring under the claim (with its distance), the noise is too wide to be played,
-        the outputs need a partition, or a parameter does not satisfy its constraint.
+        If a pair is not neighboring under the claim (with its distance), the noise is too wide to
+        be played, the outputs need a partition, or a parameter does not satisfy its constraint.
 
     Examples
     --------
@@ -113,7 +124,10 @@ def exact(
     """
     TRUTH("audit.exact.search", search)
     limit, vectors = COUNT("audit.exact.limit", limit), COUNT("audit.exact.vectors", vectors)
-    share, left_out = float(SHARE("audit.exact.slack", slack)), float(SHARE("audit.exact.tail", tail))
+    share, left_out = (
+        float(SHARE("audit.exact.slack", slack)),
+        float(SHARE("audit.exact.tail", tail)),
+    )
     if left_out < _SMALLEST_TAIL:
         raise InvalidParameter(f"audit.exact.tail must be at least {_SMALLEST_TAIL:g}; got {tail}.")
     pairs = _collect_pairs(answers_a, answers_b, neighbours)
@@ -134,16 +148,20 @@ def exact(
             pairs = [
                 *pairs,
                 # What the search finds is reported together with the pairs that were given.
-                *worst_pairs(lambda a, b: continuous_loss(subject, a, b, asked), subject, size, pairs, limit),
+                *worst_pairs(
+                    lambda a, b: continuous_loss(subject, a, b, asked), subject, size, pairs, limit
+                ),
             ]
         return continuous_report(subject, pairs, asked, orders_asked, epsilons_asked)
     if partition is not None and not callable(partition):
         raise InvalidParameter(f"audit.exact.partition must be a function; got {shown(partition)}.")
     if partition is not None and subject.cost_of is not None:
         raise InvalidParameter(
-            "audit.exact.partition must be None where each output has its own cost: a class has none."
+            "audit.exact.partition must be None where each output has its own cost: a class has "
+            "none."
         )
-    # The region depends on the laws alone, so that the same noise is played for both sides of every pair.
+    # The region depends on the laws alone, so that the same noise is played for both sides of every
+    # pair.
     played = region(subject.laws, left_out, vectors)
     audit = Audit(subject=subject, book=Book(subject, played, partition, vectors), slack=share)
     if search:
@@ -154,14 +172,19 @@ def exact(
 def _collect_pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pair]:
     if (a is None) != (b is None) or (a is not None and neighbours is not None):
         raise InvalidParameter(
-            "audit.exact needs answers_a and answers_b, or neighbours, a list of such pairs, and not both."
+            "audit.exact needs answers_a and answers_b, or neighbours, a list of such pairs, and "
+            "not both."
         )
     if not isinstance(neighbours, Iterable | None):
-        raise InvalidParameter("audit.exact.neighbours must be a list of pairs (answers_a, answers_b).")
+        raise InvalidParameter(
+            "audit.exact.neighbours must be a list of pairs (answers_a, answers_b)."
+        )
     # A generator of pairs is read once, here.
     pairs: list[Any] = [(a, b)] if a is not None else [] if neighbours is None else list(neighbours)
     if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
-        raise InvalidParameter("audit.exact.neighbours must be a list of pairs (answers_a, answers_b).")
+        raise InvalidParameter(
+            "audit.exact.neighbours must be a list of pairs (answers_a, answers_b)."
+        )
     return [(a, b) for a, b in pairs]
 
 
@@ -211,7 +234,9 @@ def _read_orders(values: Any) -> list[Fraction] | None:
     # What is no number becomes None, which is refused below.
     numbers = [exact_number(value) for value in values] if isinstance(values, Iterable) else [None]
     if any(number is None or not 1 < number <= _LARGEST_ORDER for number in numbers):
-        raise InvalidParameter(f"audit.exact.orders must be a list of numbers in (1, {_LARGEST_ORDER}].")
+        raise InvalidParameter(
+            f"audit.exact.orders must be a list of numbers in (1, {_LARGEST_ORDER}]."
+        )
     return [number for number in numbers if number is not None]
 
 
@@ -219,5 +244,7 @@ def _read_epsilons(values: Any) -> list[Fraction] | None:
     if values is None:
         return None
     if not isinstance(values, Iterable):
-        raise InvalidParameter(f"audit.exact.epsilons must be a list of numbers; got {shown(values)}.")
+        raise InvalidParameter(
+            f"audit.exact.epsilons must be a list of numbers; got {shown(values)}."
+        )
     return [NOT_NEGATIVE("audit.exact.epsilons", value) for value in values]

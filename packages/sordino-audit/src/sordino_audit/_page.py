@@ -52,15 +52,18 @@ def page(*reports: Report, title: str = "Privacy audit") -> str:
     """
     broken = sum(report.broken for report in reports)
     verdict = f"{broken} of {len(reports)} broken" if broken else f"none of {len(reports)} broken"
-    # A box of which every run raised was not compared with anything: "not broken" would read as an acquittal.
+    # A box of which every run raised was not compared with anything: "not broken" would read as an
+    # acquittal.
     unseen = sum(getattr(report, "all_raised", False) for report in reports)
     verdict += f", {unseen} not audited because every run raised" if unseen else ""
     look = "bad" if broken or unseen else "ok"
     sections = "\n".join(section for report in reports for section in _write_sections(report))
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<!doctype html>\n<html lang="en"><head><meta '
+        f'charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_PAGE_STYLE}</style></head>\n'
-        f'<body><h1>{escape(title)}: <span class="{look}">{verdict}</span></h1>\n{sections}\n</body></html>\n'
+        f"<body><h1>{escape(title)}: <span "
+        f'class="{look}">{verdict}</span></h1>\n{sections}\n</body></html>\n'
     )
 
 
@@ -73,7 +76,9 @@ def _write_sections(report: Report) -> Iterator[str]:
         for each in report.reports:
             yield from _write_sections(each)
         return
-    verdict = '<span class="bad">BROKEN</span>' if report.broken else '<span class="ok">not broken</span>'
+    verdict = (
+        '<span class="bad">BROKEN</span>' if report.broken else '<span class="ok">not broken</span>'
+    )
     # Nothing was compared: neither verdict would be true.
     if getattr(report, "all_raised", False):
         verdict = '<span class="bad">EVERY RUN RAISED</span>'
@@ -98,12 +103,17 @@ def _draw_loss_axis(report: ExactReport) -> str:
         f'<rect x="40" y="8" width="{at(found) - 40:.1f}" height="20" fill="{color}">'
         "<title>loss found</title></rect>"
     ]
-    parts.append(f'<text x="40" y="46">loss found: at least {report.epsilon_at_least:.6g} nats</text>')
+    parts.append(
+        f'<text x="40" y="46">loss found: at least {report.epsilon_at_least:.6g} nats</text>'
+    )
     if claimed is not None:
         parts.append(
-            f'<line x1="{at(claimed)}" x2="{at(claimed)}" y1="2" y2="34" stroke="#3355aa" stroke-width="2"/>'
+            f'<line x1="{at(claimed)}" x2="{at(claimed)}" y1="2" y2="34" stroke="#3355aa" '
+            'stroke-width="2"/>'
         )
-        parts.append(f'<text x="{at(claimed)}" y="46" text-anchor="end">claimed {claimed:.6g}</text>')
+        parts.append(
+            f'<text x="{at(claimed)}" y="46" text-anchor="end">claimed {claimed:.6g}</text>'
+        )
     return (
         f'<svg viewBox="0 0 {_PAGE_WIDTH} 54" role="img" aria-label="loss found and claimed">'
         f"{''.join(parts)}</svg>"
@@ -111,7 +121,10 @@ def _draw_loss_axis(report: ExactReport) -> str:
 
 
 def _draw_log_ratios(report: StatisticalReport) -> str:
-    """Draw the log ratio of the hits over a partition of the outcomes; lines on both sides show the claim."""
+    """Draw the log ratio of the hits over a partition of the outcomes.
+
+    Lines on both sides show the claim.
+    """
     claimed = report.claimed_epsilon if math.isfinite(report.claimed_epsilon) else None
     sizes = [abs(bar.log_ratio) for bar in report.bars if math.isfinite(bar.log_ratio)]
     reach = min(_LARGEST_REACH, max([*sizes, claimed or 0.0, _SMALLEST_REACH]) * 1.1)
@@ -147,7 +160,8 @@ def _draw_bar(bar: Bar, at: Callable[[float], float], y: int) -> str:
     text = bar.event if len(bar.event) <= 56 else bar.event[:53] + "..."
     said = f"{bar.event}: {bar.hits_a} of a, {bar.hits_b} of b, log ratio {bar.log_ratio:.3g}"
     return (
-        f'<g><title>{escape(said)}</title><text x="{_LABEL_WIDTH - 12}" y="{y + 12}" text-anchor="end">'
+        f'<g><title>{escape(said)}</title><text x="{_LABEL_WIDTH - 12}" y="{y + 12}" '
+        'text-anchor="end">'
         # A bar of no width would not be seen.
         f'{escape(text)}</text><rect x="{low}" y="{y + 2}" width="{max(high - low, 1):.1f}" '
         f'height="{_ROW_HEIGHT - 5}" fill="#7a8fc4"/></g>'

@@ -1,9 +1,8 @@
 """Audits a smooth bound: tries both of its conditions on pairs of neighbors.
 
-Claim: a bound that is reported as broken does not satisfy a condition at the witness. Silence proves nothing
-of other pairs.
-Proof: docs/proofs/smooth-bounds.md, "Trying a bound".
-Floats: conditions may be missed by a share of 2^-40, for which mechanisms pay.
+Claim: a bound that is reported as broken does not satisfy a condition at the witness. Silence
+proves nothing of other pairs. Proof: docs/proofs/smooth-bounds.md, "Trying a bound". Floats:
+conditions may be missed by a share of 2^-40, for which mechanisms pay.
 """
 
 from __future__ import annotations
@@ -43,18 +42,19 @@ def smooth_bound(
     Parameters
     ----------
     bound : callable or None
-        Takes data, returns the bound S, a number or one for each of several statistics. It must be at least
-        the change of the statistic between neighbors, and at most e^beta times the bound of a neighbor.
+        Takes data, returns the bound S, a number or one for each of several statistics. It must be
+        at least the change of the statistic between neighbors, and at most e^beta times the bound
+        of a neighbor.
     statistic : callable
         Takes data, returns a number, or several.
     neighbours : iterable of pairs
-        Pairs (x, y) of neighboring data, on your word; an endless generator will do. The rare ones convict:
-        those at the edge of what is possible.
+        Pairs (x, y) of neighboring data, on your word; an endless generator will do. The rare ones
+        convict: those at the edge of what is possible.
     beta : number
         In [0, inf), in nats.
     sensitivity_at : callable, optional
-        What is handed to `smooth.bound`: takes data and a distance t, returns U_t. U_0 must be at least the
-        change of the statistic, and U_t(x) at most U_(t+1)(y).
+        What is handed to `smooth.bound`: takes data and a distance t, returns U_t. U_0 must be at
+        least the change of the statistic, and U_t(x) at most U_(t+1)(y).
     distances : int
         At how many distances it is asked.
     limit : int
@@ -67,8 +67,8 @@ def smooth_bound(
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, there are no pairs, or a function returns NaN or
-        negative bounds.
+        If a parameter does not satisfy its constraint, there are no pairs, or a function returns
+        NaN or negative bounds.
 
     Examples
     --------
@@ -99,14 +99,22 @@ def smooth_bound(
         COUNT("audit.smooth_bound.distances", distances),
         COUNT("audit.smooth_bound.limit", limit),
     )
-    given: dict[str, Any] = {"bound": bound, "statistic": statistic, "sensitivity_at": sensitivity_at}
+    given: dict[str, Any] = {
+        "bound": bound,
+        "statistic": statistic,
+        "sensitivity_at": sensitivity_at,
+    }
     for what, function in given.items():
         if not callable(function) and (function is not None or what == "statistic"):
-            raise InvalidParameter(f"audit.smooth_bound.{what} must be a function; got {shown(function)}.")
+            raise InvalidParameter(
+                f"audit.smooth_bound.{what} must be a function; got {shown(function)}."
+            )
     if bound is None and sensitivity_at is None:
         raise InvalidParameter("audit.smooth_bound needs a bound, or sensitivity_at.")
     if not isinstance(neighbours, Iterable):
-        raise InvalidParameter("audit.smooth_bound.neighbours must be a list of pairs of neighbouring data.")
+        raise InvalidParameter(
+            "audit.smooth_bound.neighbours must be a list of pairs of neighbouring data."
+        )
     worst: BoundWitness | None = None
     pairs = 0
     # The pairs may come from an endless generator, so only the first ones are taken.
@@ -116,7 +124,9 @@ def smooth_bound(
                 "audit.smooth_bound.neighbours must be a list of pairs of neighbouring data."
             )
         pairs += 1
-        for witness in _try_conditions(pair[0], pair[1], bound, statistic, rate, sensitivity_at, farthest):
+        for witness in _try_conditions(
+            pair[0], pair[1], bound, statistic, rate, sensitivity_at, farthest
+        ):
             if worst is None or witness.excess > worst.excess:
                 worst = witness
     if worst is None:
@@ -146,7 +156,9 @@ def _try_conditions(
             yield _find_worst_statistic(_BOUND_TOO_STEEP, one, other, 0, own, highest)
     if oracle is not None:
         # The oracle is asked once for each distance, and serves both orders.
-        near, far = ([_read_smooth_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
+        near, far = (
+            [_read_smooth_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y)
+        )
         for one, other, own, its in ((x, y, near, far), (y, x, far, near)):
             yield _find_worst_statistic(_ORACLE_TOO_SMALL, one, other, 0, change, own[0])
             for t in range(distances):
@@ -170,7 +182,9 @@ def _find_worst_statistic(
 def _read_statistics(values: Any) -> Any:
     numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if not np.isfinite(numbers).all():
-        raise InvalidParameter("audit.smooth_bound.statistic must return finite numbers on these data.")
+        raise InvalidParameter(
+            "audit.smooth_bound.statistic must return finite numbers on these data."
+        )
     return numbers
 
 

@@ -13,7 +13,15 @@ import click
 
 import sordino_audit as audits
 from sordino.cli.once import Command
-from sordino.cli.options import NUMBER, QUIET, choose_format, gather, is_quiet, list_given, require_one
+from sordino.cli.options import (
+    NUMBER,
+    QUIET,
+    choose_format,
+    gather,
+    is_quiet,
+    list_given,
+    require_one,
+)
 from sordino.cli.output import write_lines
 from sordino.cli.stderr import say
 from sordino.cli.work import show_progress
@@ -47,21 +55,28 @@ program_options = gather(
     "program",
     ProgramOptions,
     click.option("--a", "input_a", metavar="TEXT", help="What {} stands for in runs of a."),
-    click.option("--b", "input_b", metavar="TEXT", help="What {} stands for in runs of b, a neighbour of a."),
+    click.option(
+        "--b", "input_b", metavar="TEXT", help="What {} stands for in runs of b, a neighbour of a."
+    ),
     click.option(
         "--epsilon",
         type=NUMBER,
         help="What the program claims; without it the loss is only bounded from below.",
     ),
     click.option("--delta", type=NUMBER, help="The delta of that claim [default: 0]."),
-    click.option("--samples", type=int, metavar="N", help=f"Runs for each input [default: {SAMPLES}]."),
+    click.option(
+        "--samples", type=int, metavar="N", help=f"Runs for each input [default: {SAMPLES}]."
+    ),
     click.option(
         "--confidence",
         type=NUMBER,
         help="Probability that what is said of the program is true [default: 0.999].",
     ),
     click.option(
-        "--timeout", type=NUMBER, metavar="SECONDS", help="Longest that a run may take [default: 60]."
+        "--timeout",
+        type=NUMBER,
+        metavar="SECONDS",
+        help="Longest that a run may take [default: 60].",
     ),
     click.option(
         "--stderr",
@@ -110,10 +125,13 @@ def audit(
 ) -> None:
     """Check claims of privacy: NAME of this library, --all of them, or those of a program with --command.
 
-    Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists what no
-    audit looked at, and why. What is audited is run on inputs that you make up: never on real data.
+    Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists
+    what no audit looked at, and why. What is audited is run on inputs that you make up: never on
+    real data.
     """
-    which = require_one({"NAME": name, "--all": everything or None, "--command": command}, "what is audited")
+    which = require_one(
+        {"NAME": name, "--all": everything or None, "--command": command}, "what is audited"
+    )
     # These options are about a program; with claims of this library they would do nothing.
     given = list_given(
         {
@@ -129,10 +147,13 @@ def audit(
     )
     if which != "--command" and given:
         raise InvalidParameter(
-            f"{given[0]} needs --command: claims of this library are audited exactly, on neighbours that "
+            f"{given[0]} needs --command: claims of this library are audited exactly, on "
+            "neighbours that "
             "they name."
         )
-    reports = _audit_claims(name, quiet) if command is None else [_audit_program(command, program, quiet)]
+    reports = (
+        _audit_claims(name, quiet) if command is None else [_audit_program(command, program, quiet)]
+    )
     controls = _judge_controls(quiet) if everything else []
     left_out = [each for each in audits.unaudited() if everything or each.name == name]
     if html is not None:
@@ -143,9 +164,13 @@ def audit(
     for report in reports:
         report.raise_if_broken()
     # One control that is judged wrongly means that no verdict of this auditor can be trusted.
-    missed = [control["name"] for control in controls if control["broken"] != control["known_broken"]]
+    missed = [
+        control["name"] for control in controls if control["broken"] != control["known_broken"]
+    ]
     if missed:
-        raise ClaimBroken(f"The auditor must judge every control as known, but did not: {'; '.join(missed)}.")
+        raise ClaimBroken(
+            f"The auditor must judge every control as known, but did not: {'; '.join(missed)}."
+        )
 
 
 def _audit_claims(name: str | None, quiet: bool | None) -> list[Any]:
@@ -153,7 +178,9 @@ def _audit_claims(name: str | None, quiet: bool | None) -> list[Any]:
     # A name may have several claims, and is listed once.
     known = list(dict.fromkeys(claim.name for claim in audits.claims()))
     if name is not None and name not in known:
-        raise InvalidParameter(f"NAME must be one of {', '.join(sorted(known))}; got {shown(name)}.")
+        raise InvalidParameter(
+            f"NAME must be one of {', '.join(sorted(known))}; got {shown(name)}."
+        )
     names = known if name is None else [name]
     reports: list[Any] = []
     with show_progress(quiet) as progress:
@@ -218,7 +245,8 @@ def _audit_program(command: str, program: ProgramOptions, quiet: bool | None) ->
     )
     if not is_quiet(quiet):
         say(
-            "Runs must be independent, each with fresh noise, and the inputs made up: their releases are "
+            "Runs must be independent, each with fresh noise, and the inputs made up: their "
+            "releases are "
             "not charged."
         )
     with show_progress(quiet) as progress:
@@ -226,7 +254,9 @@ def _audit_program(command: str, program: ProgramOptions, quiet: bool | None) ->
             a,
             b,
             samples=SAMPLES if program.samples is None else program.samples,
-            confidence=float(Fraction("0.999") if program.confidence is None else program.confidence),
+            confidence=float(
+                Fraction("0.999") if program.confidence is None else program.confidence
+            ),
             claimed=claimed,
             delta=float(delta),
             epsilons=None if epsilon is None or not delta else [epsilon],
@@ -265,7 +295,8 @@ def _write_audit(
     if controls:
         right = sum(control["broken"] == control["known_broken"] for control in controls)
         lines.append(
-            f"{right} of {len(controls)} controls judged as known, {sum(c['broken'] for c in controls)} of "
+            f"{right} of {len(controls)} controls judged as known, "
+            f"{sum(c['broken'] for c in controls)} of "
             "them convicted."
         )
     write_lines([*lines, *(escape_controls(str(each)) for each in left_out)])

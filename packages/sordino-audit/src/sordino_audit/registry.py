@@ -50,13 +50,14 @@ def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:
         raise InvalidParameter(f"audit.run_claims.name must be one of {known}; got {shown(name)}.")
     return tuple(
         ClaimReport(
-            claim=claim, reports=tuple(exact(m, answers_a=a, answers_b=b) for m, a, b in claim.neighbours)
+            claim=claim,
+            reports=tuple(exact(m, answers_a=a, answers_b=b) for m, a, b in claim.neighbours),
         )
         for claim in chosen
     )
 
 
-# ---- what is not audited -----------------------------------------------------------------------------------
+# ---- what is not audited -------------------------------------------------------------------------
 
 
 @final
@@ -121,7 +122,9 @@ def unaudited() -> tuple[Unaudited, ...]:
     """
     # Claims without neighbors are found in the registry, so that none is forgotten.
     silent = [
-        Unaudited(name=claim.name, statement=claim.statement, proof=claim.proof, why=_WHY_NO_NEIGHBOURS)
+        Unaudited(
+            name=claim.name, statement=claim.statement, proof=claim.proof, why=_WHY_NO_NEIGHBOURS
+        )
         for claim in claims()
         if not claim.neighbours
     ]

@@ -29,7 +29,7 @@ _BOUND_SLACK = 2.0**-40
 _TIGHT_TOLERANCE = 1e-6
 _HOW_TO_SEE_THE_ERROR = "Call one of the boxes by yourself to see it."
 
-# ---- written -----------------------------------------------------------------------------------------------
+# ---- written -------------------------------------------------------------------------------------
 
 
 def at_least(x: float, digits: int = 9) -> str:
@@ -53,7 +53,11 @@ def _write_rounded(x: float, digits: int, rounding: str) -> str:
 
 def write_interval(low: float, high: float) -> str:
     """Return a range in words, rounded outward."""
-    return f"{at_least(low)} to {at_most(high)}" if math.isfinite(high) else f"at least {at_least(low)}"
+    return (
+        f"{at_least(low)} to {at_most(high)}"
+        if math.isfinite(high)
+        else f"at least {at_least(low)}"
+    )
 
 
 def ready(value: Any) -> Any:
@@ -144,7 +148,8 @@ class Witness:
 
     def __str__(self) -> str:
         return (
-            f"output {short(self.output)} between {short(self.answers_a)} and {short(self.answers_b)}: "
+            f"output {short(self.output)} between {short(self.answers_a)} and "
+            f"{short(self.answers_b)}: "
             f"log ratio {write_interval(self.at_least, self.at_most)}"
         )
 
@@ -173,10 +178,12 @@ class Delta:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """The Rényi divergence of one order: bounds, what the claim allows, and by how much it is broken.
+    """The Rényi divergence of one order.
 
-    `at_most` is inf where the noise alone proves nothing. `beyond_at_least` is by how much the claim is
-    broken at least, if each output is counted with what is claimed for it.
+    Bounds, what the claim allows, and by how much it is broken.
+
+    `at_most` is inf where the noise alone proves nothing. `beyond_at_least` is by how much the
+    claim is broken at least, if each output is counted with what is claimed for it.
 
     Examples
     --------
@@ -207,24 +214,25 @@ class ExactReport(Report):
     claimed : Cost
         What it claims to spend.
     epsilon_at_least : float
-        The loss is at least this, for certain: the lower end at the witness, and never below 0. In nats.
+        The loss is at least this, for certain: the lower end at the witness, and never below 0. In
+        nats.
     epsilon_at_most : float
-        The loss of no audited output is more than this, for certain. Audited are the outputs that are likely
-        enough for the noise that was not played to change their ratio by at most a share `slack`. If
-        `declared`, it is `epsilon_everywhere` that says so.
+        The loss of no audited output is more than this, for certain. Audited are the outputs that
+        are likely enough for the noise that was not played to change their ratio by at most a share
+        `slack`. If `declared`, it is `epsilon_everywhere` that says so.
     epsilon_everywhere : float
-        The loss of no output at all is more than this: proved by the noise alone, if outputs depend on the
-        answers only through their sums with the noise, and if `shifts` is true where the subject says so. inf
-        where that proves nothing.
+        The loss of no output at all is more than this: proved by the noise alone, if outputs depend
+        on the answers only through their sums with the noise, and if `shifts` is true where the
+        subject says so. inf where that proves nothing.
     beyond_at_least, beyond_at_most : float
-        The same two bounds for the loss less what is claimed for each output; -inf if no pure epsilon is
-        claimed.
+        The same two bounds for the loss less what is claimed for each output; -inf if no pure
+        epsilon is claimed.
     interval_beyond_at_least : float
-        By how much the loss leaves the interval that a `Range` or a `BoundedRange` claims, at least; -inf if
-        no interval is claimed.
+        By how much the loss leaves the interval that a `Range` or a `BoundedRange` claims, at
+        least; -inf if no interval is claimed.
     at_claim : Delta or None
-        The hockey stick at the pure epsilon that is claimed (with costs of outputs at the cost of each), over
-        all outputs.
+        The hockey stick at the pure epsilon that is claimed (with costs of outputs at the cost of
+        each), over all outputs.
     deltas : tuple of Delta
         At the epsilons that were asked for, over all outputs, those never played included.
     divergences : tuple of Divergence
@@ -232,7 +240,8 @@ class ExactReport(Report):
     witness : Witness
         The output with the largest loss: `epsilon_at_least` is reached there.
     overrun : Witness or None
-        The output whose loss exceeds what is claimed for it by most: `beyond_at_least` is reached there.
+        The output whose loss exceeds what is claimed for it by most: `beyond_at_least` is reached
+        there.
     audited, outputs : int
         How many outputs are audited, and how many were seen (the smallest numbers over the pairs).
     unresolved : float
@@ -242,17 +251,18 @@ class ExactReport(Report):
     pairs, vectors : int
         How many pairs and noise vectors were played.
     partitioned : bool
-        Whether "output" means a class of a partition: then bounds from above hold for who sees the class
-        only.
+        Whether "output" means a class of a partition: then bounds from above hold for who sees the
+        class only.
     declared : bool
-        Whether `epsilon_at_most` rests on what the subject declares of itself, see `epsilon_everywhere`.
+        Whether `epsilon_at_most` rests on what the subject declares of itself, see
+        `epsilon_everywhere`.
     checked : bool
         Whether a sensitivity statement says that the pairs are neighbors; else it is your word.
     stated : bool
         Whether no noise was played and the law of the outputs is the one that the subject states.
     assumed : str
-        What the bounds of a continuous law rest on, in words. Its outputs are then cells: intervals of
-        numbers, and single outputs.
+        What the bounds of a continuous law rest on, in words. Its outputs are then cells: intervals
+        of numbers, and single outputs.
 
     Examples
     --------
@@ -316,7 +326,9 @@ class ExactReport(Report):
         return None if self.at_claim is None else self.at_claim.at_most
 
     def _complaint(self) -> str:
-        return f"{self.name} claims {self.claimed!r}, but {self._found()}. The report has the witness."
+        return (
+            f"{self.name} claims {self.claimed!r}, but {self._found()}. The report has the witness."
+        )
 
     def _found(self) -> str:
         if self.beyond_at_least > 0 and self.overrun is not None:
@@ -332,19 +344,24 @@ class ExactReport(Report):
         for delta in (*self.deltas, *([] if self.at_claim is None else [self.at_claim])):
             if delta.at_least > delta.claimed:
                 return (
-                    f"its delta at epsilon {delta.epsilon:.9g} is at least {at_least(delta.at_least)}, "
+                    f"its delta at epsilon {delta.epsilon:.9g} is at least "
+                    f"{at_least(delta.at_least)}, "
                     f"not {delta.claimed:.9g}"
                 )
         # This is called for a broken claim, and nothing above refuted it: so a divergence does.
         worst = max(self.divergences, key=lambda divergence: divergence.beyond_at_least)
         return (
-            f"its Rényi divergence of order {worst.alpha:g} is at least {at_least(worst.at_least)}, at least "
+            f"its Rényi divergence of order {worst.alpha:g} is at least "
+            f"{at_least(worst.at_least)}, at least "
             f"{at_least(worst.beyond_at_least)} beyond what is claimed for its outputs"
         )
 
     def _written(self) -> dict[str, Any]:
         # Answers and outputs may be anything: what JSON does not know becomes its `repr`.
-        witnesses = {"witness": _convert_witness(self.witness), "overrun": _convert_witness(self.overrun)}
+        witnesses = {
+            "witness": _convert_witness(self.witness),
+            "overrun": _convert_witness(self.overrun),
+        }
         derived = {"complete": self.complete, "delta_at_claim": self.delta_at_claim}
         return {"claimed": self.claimed.to_dict(), **derived, **witnesses}
 
@@ -365,7 +382,10 @@ class ExactReport(Report):
         covered = (
             every
             if self.complete
-            else f"{self.audited} {some}; the others have probability {at_most(self.unresolved, 2)} at most"
+            else (
+                f"{self.audited} {some}; the others have probability "
+                f"{at_most(self.unresolved, 2)} at most"
+            )
         )
         lines = [
             f"{self.name}: claim {self.claimed!r} {self._verdict}",
@@ -373,7 +393,8 @@ class ExactReport(Report):
             f"  worst    {self.witness}",
         ]
         lines += [
-            f"  delta    {write_interval(each.at_least, each.at_most)} at epsilon {each.epsilon:.6g}, "
+            f"  delta    {write_interval(each.at_least, each.at_most)} at epsilon "
+            f"{each.epsilon:.6g}, "
             f"claimed {each.claimed:.3g} ({every})"
             for each in self.deltas
         ]
@@ -383,11 +404,17 @@ class ExactReport(Report):
             for each in self.divergences
         ]
         word = "" if self.checked else ", neighbours on your word"
-        what = f"bounded  {self.outputs} cells" if self.assumed else f"played   {self.vectors} noise vectors"
+        what = (
+            f"bounded  {self.outputs} cells"
+            if self.assumed
+            else f"played   {self.vectors} noise vectors"
+        )
         lines.append(f"  {what}, {self.pairs} pairs{word}, tail {at_most(self.tail, 2)}")
         # What the bounds rest on is part of what they say.
         if self.stated:
-            lines.append("  if       releases have the law that the subject states: no noise was played")
+            lines.append(
+                "  if       releases have the law that the subject states: no noise was played"
+            )
         if self.assumed:
             lines.append(f"  and      {self.assumed}")
         if self.declared:
@@ -399,10 +426,12 @@ class ExactReport(Report):
 
 
 def _convert_witness(witness: Any) -> dict[str, Any] | None:
-    return None if witness is None else {name: ready(value) for name, value in vars(witness).items()}
+    return (
+        None if witness is None else {name: ready(value) for name, value in vars(witness).items()}
+    )
 
 
-# ---- of black boxes ----------------------------------------------------------------------------------------
+# ---- of black boxes ------------------------------------------------------------------------------
 
 
 @final
@@ -486,14 +515,20 @@ class Bar:
         inf or -inf where one of them is 0, and 0 if both are.
         """
         if not self.hits_a or not self.hits_b:
-            return math.inf * ((self.hits_a > 0) - (self.hits_b > 0)) if self.hits_a != self.hits_b else 0.0
+            return (
+                math.inf * ((self.hits_a > 0) - (self.hits_b > 0))
+                if self.hits_a != self.hits_b
+                else 0.0
+            )
         return math.log(self.hits_a / self.hits_b)
 
 
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
 class StatisticalReport(Report):
-    """Lower bounds of the privacy loss of a black box; all of them together hold with the stated confidence.
+    """Lower bounds of the privacy loss of a black box.
+
+    All of them together hold with the stated confidence.
 
     Attributes
     ----------
@@ -518,17 +553,18 @@ class StatisticalReport(Report):
     evidence : tuple of Evidence
         Those behind `deltas`, in their order.
     beyond_at_least : float
-        With costs of single outcomes: by how much more is lost than is charged, at least (nats); -inf without
-        them.
+        With costs of single outcomes: by how much more is lost than is charged, at least (nats);
+        -inf without them.
     beyond_evidence : Evidence or None
         The event behind it, if there is a single one.
     samples, tested : int
-        Runs of each box, and how many of them were tested; what to look for was learned on the others.
+        Runs of each box, and how many of them were tested; what to look for was learned on the
+        others.
     bars : tuple of Bar
         A partition of all outcomes around the witness, on the tested runs.
     all_raised : bool
-        True if every run of both boxes raised an error: then nothing was audited, most likely because the
-        boxes were not given what they take.
+        True if every run of both boxes raised an error: then nothing was audited, most likely
+        because the boxes were not given what they take.
 
     Examples
     --------
@@ -584,10 +620,14 @@ class StatisticalReport(Report):
 
     def _complaint(self) -> str:
         found = (
-            f"loses at least {self.epsilon_at_least:.6g} nats where {self.claimed_epsilon:.6g} are claimed"
+            f"loses at least {self.epsilon_at_least:.6g} nats where {self.claimed_epsilon:.6g} "
+            "are claimed"
         )
         if self.epsilon_at_least <= self.claimed_epsilon:
-            found = f"an outcome loses at least {self.beyond_at_least:.6g} nats more than is charged for it"
+            found = (
+                f"an outcome loses at least {self.beyond_at_least:.6g} nats more than is charged "
+                "for it"
+            )
         # Any delta that is exceeded refutes the claim; the last one is named.
         for each in self.deltas:
             if each.at_least > each.claimed:
@@ -616,12 +656,17 @@ class StatisticalReport(Report):
 
     def __str__(self) -> str:
         beside = f" beside delta {self.delta:.3g}" if self.delta else ""
-        said = "nothing is claimed" if self.claimed is None else f"claim {self.claimed!r} {self._verdict}"
+        said = (
+            "nothing is claimed"
+            if self.claimed is None
+            else f"claim {self.claimed!r} {self._verdict}"
+        )
         if self.all_raised:
             said = f"EVERY RUN RAISED an error; nothing was audited. {_HOW_TO_SEE_THE_ERROR}"
         lines = [
             f"{self.name}: {said}",
-            f"  loss     at least {self.epsilon_at_least:.6g}{beside} (confidence {self.confidence:.6g})",
+            f"  loss     at least {self.epsilon_at_least:.6g}{beside} (confidence "
+            f"{self.confidence:.6g})",
             f"  event    {self.witness}",
         ]
         for each, evidence in zip(self.deltas, self.evidence, strict=True):
@@ -634,12 +679,15 @@ class StatisticalReport(Report):
         if self.beyond_at_least > -math.inf:
             said = "" if self.beyond_evidence is None else f" ({self.beyond_evidence})"
             lines.append(
-                f"  beyond   at least {self.beyond_at_least:.6g} more than is charged for an outcome{said}"
+                f"  beyond   at least {self.beyond_at_least:.6g} more than is charged for an "
+                f"outcome{said}"
             )
-        return "\n".join([*lines, f"  runs     {self.samples} of each, {self.tested} of them tested"])
+        return "\n".join(
+            [*lines, f"  runs     {self.samples} of each, {self.tested} of them tested"]
+        )
 
 
-# ---- of smooth bounds --------------------------------------------------------------------------------------
+# ---- of smooth bounds ----------------------------------------------------------------------------
 
 
 @final
@@ -656,8 +704,8 @@ class BoundWitness:
     distance : int
         The distance at which the sensitivity of `x` was asked for; 0 for bounds.
     found, allowed : float
-        What must be at most what: the change and the bound of `x`; the bound of `x` and e^beta times that of
-        `y`; the sensitivity of `x` at the distance and that of `y` one farther.
+        What must be at most what: the change and the bound of `x`; the bound of `x` and e^beta
+        times that of `y`; the sensitivity of `x` at the distance and that of `y` one farther.
 
     Examples
     --------
@@ -733,7 +781,10 @@ class SmoothBoundReport(Report):
         return {"witness": _convert_witness(self.witness)}
 
     def __repr__(self) -> str:
-        return f"SmoothBoundReport({self._verdict}, pairs={self.pairs}, excess={self.witness.excess:.3g})"
+        return (
+            f"SmoothBoundReport({self._verdict}, pairs={self.pairs}, "
+            f"excess={self.witness.excess:.3g})"
+        )
 
     def __str__(self) -> str:
         return (
@@ -742,7 +793,7 @@ class SmoothBoundReport(Report):
         )
 
 
-# ---- of claims ---------------------------------------------------------------------------------------------
+# ---- of claims -----------------------------------------------------------------------------------
 
 
 @final
@@ -802,11 +853,19 @@ class ClaimReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
-        claim = {"name": self.claim.name, "statement": self.claim.statement, "proof": self.claim.proof}
+        claim = {
+            "name": self.claim.name,
+            "statement": self.claim.statement,
+            "proof": self.claim.proof,
+        }
         values: dict[str, Any] = plain(
-            claim | {"references": self.claim.references, "broken": self.broken, "tight": self.tight}
+            claim
+            | {"references": self.claim.references, "broken": self.broken, "tight": self.tight}
         )
-        return values | {"audited": self.audited, "reports": [report.to_dict() for report in self.reports]}
+        return values | {
+            "audited": self.audited,
+            "reports": [report.to_dict() for report in self.reports],
+        }
 
 
 def _attains_claim(report: ExactReport) -> bool:

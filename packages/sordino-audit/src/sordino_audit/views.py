@@ -54,7 +54,8 @@ class Claimed:
         cost = self.of(output)
         if isinstance(cost, type) or not isinstance(cost, Cost):
             raise InvalidParameter(
-                f"Subject.cost_of must return costs, such as cost.Pure(epsilon=1); got {shown(cost)}."
+                "Subject.cost_of must return costs, such as cost.Pure(epsilon=1); got "
+                f"{shown(cost)}."
             )
         return cost
 
@@ -75,13 +76,16 @@ class Claimed:
                 self.whole.epsilon_,
             ):
                 raise InvalidParameter(
-                    "Subject.cost_of must return costs Approximate(epsilon=, delta=) of no larger epsilon "
+                    "Subject.cost_of must return costs Approximate(epsilon=, delta=) of no larger "
+                    "epsilon "
                     "and delta where Subject.cost is one."
                 )
             return _check_epsilon(own.epsilon_)
         pure = own.pure()
         if not isinstance(pure, Fraction):
-            raise InvalidParameter("Subject.cost_of must return pure costs where Subject.cost is pure.")
+            raise InvalidParameter(
+                "Subject.cost_of must return pure costs where Subject.cost is pure."
+            )
         # A ledger reserves the whole cost: no output may spend more.
         if pure > self.whole.pure():
             raise InvalidParameter(_COST_OF_TOO_LARGE)
@@ -90,14 +94,15 @@ class Claimed:
     def divergence(self, alpha: Fraction, output: Any) -> Fraction:
         """Return the Rényi divergence of order `alpha` that is claimed for an output."""
         own = self.cost(output)
-        # The epsilon of one output is about its ratio alone. Where the whole claims a curve below that of its
-        # own epsilon, as an interval does, the curve belongs to all outputs together.
+        # The epsilon of one output is about its ratio alone. Where the whole claims a curve below
+        # that of its own epsilon, as an interval does, the curve belongs to all outputs together.
         if isinstance(own, Pure) and isinstance(self.whole.pure(), Fraction):
             own = own if isinstance(self.whole, Pure) else self.whole
         claimed, most = (_claimed_divergence(cost, alpha) for cost in (own, self.whole))
         if claimed == math.inf:
             raise InvalidParameter(
-                f"audit.exact.orders must be orders at which the claim says something; got {float(alpha):g}."
+                "audit.exact.orders must be orders at which the claim says something; got "
+                f"{float(alpha):g}."
             )
         # Both numbers are rounded, so a tiny excess is no contradiction.
         if claimed > most * (1 + _DIVERGENCE_ROUNDING):
@@ -107,7 +112,8 @@ class Claimed:
     def views(self, orders: list[Fraction] | None, epsilons: list[Fraction] | None) -> Views:
         """Return the views that were asked for, or where none were, those that say something."""
         pure = self.whole.pure()
-        # A pure epsilon implies a curve and deltas; they are checked only where the cost claims more.
+        # A pure epsilon implies a curve and deltas; they are checked only where the cost claims
+        # more.
         finer = isinstance(pure, Fraction) and _claims_more_than_pure(self.whole, pure)
         if orders is None:
             orders = [
@@ -117,7 +123,8 @@ class Claimed:
             ]
         if self.of is not None and self.firm == math.inf and not orders:
             raise InvalidParameter(
-                "Subject.cost_of must be None where neither a pure epsilon nor Rényi divergences are claimed."
+                "Subject.cost_of must be None where neither a pure epsilon nor Rényi divergences "
+                "are claimed."
             )
         where: list[Fraction | None]
         if epsilons is not None:
@@ -134,7 +141,9 @@ class Claimed:
                 if self.whole.epsilon(d) < _LARGEST_CLAIMED_EPSILON
             ]
         if not where:
-            raise InvalidParameter("audit.exact needs epsilons=, where the claim says something about delta.")
+            raise InvalidParameter(
+                "audit.exact needs epsilons=, where the claim says something about delta."
+            )
         if None not in where and isinstance(self.firm, Fraction):
             where = [*where, None]  # the claim itself is always looked at
         return Views(orders, where)
@@ -145,13 +154,18 @@ class Claimed:
         """Return what was found of the hockey stick with what is claimed: at the claim, and elsewhere."""
         deltas = []
         for epsilon, (low, high) in zip(where, found, strict=True):
-            # A delta does not rise with epsilon, so the next smaller float claims no less. At the claim
-            # itself only a failure is left.
-            claimed = self.whole.delta(math.inf) if epsilon is None else self.whole.delta(round_down(epsilon))
+            # A delta does not rise with epsilon, so the next smaller float claims no less. At the
+            # claim itself only a failure is left.
+            claimed = (
+                self.whole.delta(math.inf)
+                if epsilon is None
+                else self.whole.delta(round_down(epsilon))
+            )
             at = float(self.firm if epsilon is None else epsilon)
             deltas.append(Delta(epsilon=at, at_least=low, at_most=high, claimed=claimed))
         at_claim = deltas[where.index(None)] if None in where else None
-        # A None behind other epsilons was added by `views`, not asked for: it is reported as `at_claim` only.
+        # A None behind other epsilons was added by `views`, not asked for: it is reported as
+        # `at_claim` only.
         return at_claim, tuple(deltas[:-1] if None in where[1:] else deltas)
 
     def divergences(
@@ -159,8 +173,8 @@ class Claimed:
     ) -> tuple[Divergence, ...]:
         """Return what was found of the Rényi divergences, with what is claimed.
 
-        Each entry of `found` is a lower bound, by how much the claim is exceeded at least, and an upper
-        bound.
+        Each entry of `found` is a lower bound, by how much the claim is exceeded at least, and an
+        upper bound.
         """
         return tuple(
             Divergence(
@@ -177,7 +191,8 @@ class Claimed:
 def _check_epsilon(epsilon: Fraction) -> Fraction:
     if epsilon > _LARGEST_CLAIMED_EPSILON:
         raise InvalidParameter(
-            f"audit.exact must be given claims of an epsilon of at most {_LARGEST_CLAIMED_EPSILON}; "
+            "audit.exact must be given claims of an epsilon of at most "
+            f"{_LARGEST_CLAIMED_EPSILON}; "
             f"got {float(epsilon):g}."
         )
     return epsilon
@@ -206,11 +221,13 @@ def _claims_more_than_pure(cost: Cost, pure: Fraction) -> bool:
 
 
 def interval_beyond(cost: Cost, forth: float, back: float) -> float:
-    """Return by how much the loss leaves the interval that is claimed, at least; -inf if none is claimed.
+    """Return by how much the loss leaves the interval that is claimed, at least.
 
-    The loss in one order reaches from `-back` to `forth` at least: a `BoundedRange` is as wide as its
-    epsilon, wherever it lies, and a `Range` has its own end for each order, but which order is which is not
-    said.
+    -inf if none is claimed.
+
+    The loss in one order reaches from `-back` to `forth` at least: a `BoundedRange` is as wide as
+    its epsilon, wherever it lies, and a `Range` has its own end for each order, but which order is
+    which is not said.
     """
     if isinstance(cost, GumbelStage):
         cost = cost.interval
@@ -223,12 +240,15 @@ def interval_beyond(cost: Cost, forth: float, back: float) -> float:
     if isinstance(cost, BoundedRange):
         # Rounding its negative up rounds it down, whatever its sign.
         return -round_up(cost.pure() - sum(ends))
-    # Either order may be the one that `high` is about; only what neither reading allows refutes the claim.
+    # Either order may be the one that `high` is about; only what neither reading allows refutes the
+    # claim.
     ways = ((cost.high, cost.low), (cost.low, cost.high))
-    return -round_up(-min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways))
+    return -round_up(
+        -min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways)
+    )
 
 
-# ---- findings ----------------------------------------------------------------------------------------------
+# ---- findings ------------------------------------------------------------------------------------
 
 
 @final
@@ -287,10 +307,15 @@ class Findings:
         for order in (forth, back):
             self.worst = order if self.worst is None else _keep_worse(self.worst, order)
         # An interval is about both orders of a pair together.
-        self.interval = max(self.interval, interval_beyond(self.claimed.whole, forth.least, back.least))
+        self.interval = max(
+            self.interval, interval_beyond(self.claimed.whole, forth.least, back.least)
+        )
 
     def report(self, subject: Any, **covered: Any) -> ExactReport:
-        """Return the report about a subject; `covered` are the fields that say what was looked at."""
+        """Return the report about a subject.
+
+        `covered` are the fields that say what was looked at.
+        """
         worst = self.worst
         if worst is None:
             raise InvalidParameter("audit.exact needs at least one pair of neighbours.")

@@ -1,4 +1,6 @@
-"""The private search for a clip: the first edge that few records reach; for `ClippedSum` and `ClippedMean`.
+"""The private search for a clip: the first edge that few records reach.
+
+For `ClippedSum` and `ClippedMean`.
 
 Claim: the clip costs a loss in [-e2, e1 + e2] if units come or go, with e1 and e2 the rates times
 `rows_per_unit`; under replace-one what `ClipSearch.cost` says [durfee2023].
@@ -61,19 +63,22 @@ class _Filled:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Clip(Release):
-    """Between which whole numbers of steps records are kept; what lies outside is moved to the nearer end.
+    """Between which whole numbers of steps records are kept.
+
+    What lies outside is moved to the nearer end.
 
     Attributes
     ----------
     low, high : int
         The ends, in steps, at least one step apart.
     bottom, top : int
-        Whole steps, at or next to the ends, beyond which no record counts: what one moves a sum by at most.
+        Whole steps, at or next to the ends, beyond which no record counts: what one moves a sum by
+        at most.
     step : Fraction
         A power of two, in the unit of the values.
     tests : tuple of (int or None)
-        For each search, how many edges were tested until one was found; None if none was and the cap is the
-        clip.
+        For each search, how many edges were tested until one was found; None if none was and the
+        cap is the clip.
     """
 
     low: int
@@ -91,10 +96,13 @@ class Clip(Release):
     @cached_property
     def capped(self) -> bool:
         """Whether the upper end is the cap, or any search ran to the end of its grid."""
-        # With both signs a search runs over the edges on one side of 0: half of them, without the 0 itself.
+        # With both signs a search runs over the edges on one side of 0: half of them, without the 0
+        # itself.
         search = self.mechanism
         last = search.grid.size if search.sides == "above" else search.grid.size // 2
-        return self.high == math.floor(search.cap / self.step) or not {None, last}.isdisjoint(self.tests)
+        return self.high == math.floor(search.cap / self.step) or not {None, last}.isdisjoint(
+            self.tests
+        )
 
     @cached_property
     def inside(self) -> tuple[int, int]:
@@ -106,7 +114,8 @@ class Clip(Release):
     @cached_property
     def most(self) -> int:
         """What a record beyond the upper end counts as: no more than it is."""
-        # A clip is at least one step wide, though its end may lie less than that above the lower one.
+        # A clip is at least one step wide, though its end may lie less than that above the lower
+        # one.
         upper: Fraction = self.mechanism.ends(self.tests)[1]
         return min(self.high, math.floor(upper / self.step))
 
@@ -122,7 +131,9 @@ class Clip(Release):
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ClipSearch:
-    """Find where to clip: at the first edge, going outward, with at most about `tail` records beyond it.
+    """Find where to clip.
+
+    At the first edge, going outward, with at most about `tail` records beyond it.
 
     The records at or beyond each public edge are counted with noise, edge by edge.
 
@@ -133,8 +144,9 @@ class ClipSearch:
     grid : BucketGrid
         Its edges are tested.
     sides : {"above", "magnitude", "both"}
-        "above": the lower end is `lower`. "magnitude": one search over distances from 0, and a clip on both
-        sides. "both": one search on either side of 0. The last two need a grid for values of both signs.
+        "above": the lower end is `lower`. "magnitude": one search over distances from 0, and a clip
+        on both sides. "both": one search on either side of 0. The last two need a grid for values
+        of both signs.
     lower, cap : Fraction
         Between which the clip lies in any case.
     tail : int
@@ -155,7 +167,8 @@ class ClipSearch:
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
-        # What is wrong with the budget is refused when the search is made, before any data are seen.
+        # What is wrong with the budget is refused when the search is made, before any data are
+        # seen.
         _ = self.scan
 
     def __repr__(self) -> str:
@@ -168,9 +181,12 @@ class ClipSearch:
 
     @cached_property
     def scan(self) -> ThresholdScan:
-        """The search on each side: the first edge with -(records beyond it) + noise >= -tail + noise."""
-        # The rates share the budget: RATIO parts for the threshold, one for the counts, two where a unit may
-        # change sides.
+        """The search on each side.
+
+        The first edge with -(records beyond it) + noise >= -tail + noise.
+        """
+        # The rates share the budget: RATIO parts for the threshold, one for the counts, two where a
+        # unit may change sides.
         parts = RATIO + (2 if self._exchanged else 1)
         rate = fit_rate(self.epsilon / (parts * self.rows_per_unit), "ClipSearch", stepped=False)
         return ThresholdScan(-self.tail, Geometric(RATIO * rate), Geometric(rate))
@@ -195,9 +211,11 @@ class ClipSearch:
         each = self.scan.noise.rate * self.rows_per_unit
         # The four lines of the table in docs/proofs/clipped-sum.md, from the last one up.
         if self._exchanged:
-            # A unit that crosses from one side to the other loses the rate of the counts in both searches.
+            # A unit that crosses from one side to the other loses the rate of the counts in both
+            # searches.
             return Pure(epsilon=threshold + 2 * each)
-        # Counts may rise at one edge and fall at another, so the bound for counts that move together fails.
+        # Counts may rise at one edge and fall at another, so the bound for counts that move
+        # together fails.
         if self.adjacency == "replace-one" and self.rows_per_unit > 1:
             return Pure(epsilon=threshold + each)
         return monotone_cost(threshold, each)
@@ -212,7 +230,8 @@ class ClipSearch:
 
         For each search: answers in runs of equal ones, and the lengths of the runs.
 
-        Private. Negative values below the grid are beyond no edge, and are not seen by a search on that side.
+        Private. Negative values below the grid are beyond no edge, and are not seen by a search on
+        that side.
         """
         self._check_grid(counts)
         bucket = np.flatnonzero(counts.counts)
@@ -220,7 +239,11 @@ class ClipSearch:
         return tuple((answers[0], lengths[0]) for answers, lengths in found)
 
     def _run_each(
-        self, group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int
+        self,
+        group: NDArray[np.int64],
+        bucket: NDArray[np.int64],
+        count: NDArray[np.int64],
+        groups: int,
     ) -> Iterator[Runs]:
         """Yield the runs of each search, in rows of shape (m,) for each of so many groups.
 
@@ -249,7 +272,9 @@ class ClipSearch:
         """
         # Searches on both sides draw independent noise, so their losses add up.
         fresh_entropy(entropy, "ClipSearch.release")
-        found = tuple(self.scan.first(answers, lengths, entropy) for answers, lengths in self.runs(counts))
+        found = tuple(
+            self.scan.first(answers, lengths, entropy) for answers, lengths in self.runs(counts)
+        )
         return self.clip(
             tuple(None if position is None else position + 1 for position in found),
             simulated=entropy.simulated,
@@ -282,13 +307,18 @@ class ClipSearch:
         # Some groups at a time: what the searches look at would fill the memory.
         together = self.grid.together
         firsts = np.arange(0, filled.groups + together, together)
-        for place, (begin, end) in enumerate(pairwise(np.searchsorted(filled.group, firsts).tolist())):
+        for place, (begin, end) in enumerate(
+            pairwise(np.searchsorted(filled.group, firsts).tolist())
+        ):
             first = place * together
             here = slice(begin, end)
             many = min(together, filled.groups - first)
-            runs = self._run_each(filled.group[here] - first, filled.bucket[here], filled.count[here], many)
+            runs = self._run_each(
+                filled.group[here] - first, filled.bucket[here], filled.count[here], many
+            )
             positions = [
-                self.scan.first_each(answers, lengths, entropy).tolist() for answers, lengths in runs
+                self.scan.first_each(answers, lengths, entropy).tolist()
+                for answers, lengths in runs
             ]
             for each in zip(*positions, strict=True):
                 tests = tuple(None if position < 0 else position + 1 for position in each)
@@ -301,7 +331,9 @@ class ClipSearch:
         """Return the buckets of all groups that hold records; private."""
         if isinstance(groups, BucketSums):
             if groups.ladder != self.ladder:
-                raise InvalidParameter("ClipSearch needs BucketSums over its own ladder; got other ones.")
+                raise InvalidParameter(
+                    "ClipSearch needs BucketSums over its own ladder; got other ones."
+                )
             counts = limit_counts(groups.count, self.grid)
             return _Filled(groups.group, groups.bucket, counts, groups.groups)
         for one in groups:
@@ -311,12 +343,15 @@ class ClipSearch:
         return _Filled(
             np.repeat(np.arange(len(groups)), [bucket.size for bucket in buckets]),
             np.concatenate([none, *buckets]),
-            np.concatenate([none, *(one.counts[at] for one, at in zip(groups, buckets, strict=True))]),
+            np.concatenate(
+                [none, *(one.counts[at] for one, at in zip(groups, buckets, strict=True))]
+            ),
             len(groups),
         )
 
     def _check_grid(self, counts: Any) -> None:
-        # Over another grid the answers would belong to other edges than those that the clip is read from.
+        # Over another grid the answers would belong to other edges than those that the clip is read
+        # from.
         if getattr(counts, "grid", None) != self.grid:
             raise InvalidParameter(
                 f"ClipSearch needs BucketCounts over its own grid, {self.grid!r}; got other ones."
@@ -326,15 +361,16 @@ class ClipSearch:
         """Return the clip after so many tests in each search: a function of public numbers."""
         lower, upper = self.ends(tests)
         step = choose_step(lower, upper)
-        # A positive lower end is rounded down, as records are. A negative one is rounded toward 0, so that it
-        # is not below `lower`.
+        # A positive lower end is rounded down, as records are. A negative one is rounded toward 0,
+        # so that it is not below `lower`.
         low = math.floor(lower / step) if lower > 0 else -math.floor(-lower / step)
         # The clip is at least one step wide: without a width there would be no scale for the noise.
         high = max(math.floor(upper / step), low + 1)
         return Clip(
             low=low,
             high=high,
-            # Records inside have finer steps than the clip, and may lie less than a step beyond its ends.
+            # Records inside have finer steps than the clip, and may lie less than a step beyond its
+            # ends.
             bottom=math.floor(lower / step),
             top=max(math.ceil(upper / step), high),
             step=step,
@@ -346,10 +382,14 @@ class ClipSearch:
 
     def ends(self, tests: tuple[int | None, ...]) -> tuple[Fraction, Fraction]:
         """Return between which numbers the clip lies after so many tests in each search."""
-        # Both sides of 0 have the same edges, so a distance from 0 is read from the upper half alone.
-        edges = self.grid.edges if self.sides == "above" else self.grid.edges[self.grid.size // 2 + 1 :]
+        # Both sides of 0 have the same edges, so a distance from 0 is read from the upper half
+        # alone.
+        edges = (
+            self.grid.edges if self.sides == "above" else self.grid.edges[self.grid.size // 2 + 1 :]
+        )
         reached = [Fraction(float(edges[-1 if count is None else count - 1])) for count in tests]
-        # The grid may reach farther than the clip may: the clip ends at `lower` and the cap in any case.
+        # The grid may reach farther than the clip may: the clip ends at `lower` and the cap in any
+        # case.
         upper = min(reached[-1], self.cap)
         lower = self.lower if self.sides == "above" else max(-reached[0], self.lower)
         return lower, upper
@@ -357,19 +397,25 @@ class ClipSearch:
     def beyond(self, tests: int, wrong: Fraction) -> float:
         """Return a bound of the records at or beyond the found edge, right but for a probability of `wrong`.
 
-        A bound over all edges together: noise of at least ln(pi^2 k^2 / (6 wrong)) / rate at test k has a
-        probability of at most 6 wrong / (pi k)^2.
+        A bound over all edges together: noise of at least ln(pi^2 k^2 / (6 wrong)) / rate at test k
+        has a probability of at most 6 wrong / (pi k)^2.
         """
-        return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(self.scan.noise.rate)
+        return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(
+            self.scan.noise.rate
+        )
 
 
 def _line_up(
-    group: NDArray[np.int64], passed: NDArray[np.int64], count: NDArray[np.int64], groups: int, edges: int
+    group: NDArray[np.int64],
+    passed: NDArray[np.int64],
+    count: NDArray[np.int64],
+    groups: int,
+    edges: int,
 ) -> Runs:
     """Return falling numbers of records beyond each of so many edges, as rising answers in runs.
 
-    Some records of a group are beyond the first `passed` edges. Shape (groups, m); rows with fewer runs are
-    filled up with empty ones.
+    Some records of a group are beyond the first `passed` edges. Shape (groups, m); rows with fewer
+    runs are filled up with empty ones.
     """
     seen = passed > 0
     place = group[seen] * (edges + 1) + passed[seen]

@@ -1,9 +1,8 @@
 """Another look at clipped sums, means or variances, within the clips that an earlier release has found.
 
-Claim: each look costs `cost`, whatever was released before: the clip is public, so nothing is spent on it.
-Proof: docs/proofs/clipped-again.md.
-Noise: that of `TotalNoise`, for a bound that follows from the clip and from what neighbors are.
-Floats: none before the release.
+Claim: each look costs `cost`, whatever was released before: the clip is public, so nothing is spent
+on it. Proof: docs/proofs/clipped-again.md. Noise: that of `TotalNoise`, for a bound that follows
+from the clip and from what neighbors are. Floats: none before the release.
 """
 
 from __future__ import annotations
@@ -73,7 +72,10 @@ class ClippedAgain:
         return short_repr(self, {"figure": self.figure, **self.list_parameters()})
 
     def list_parameters(self) -> dict[str, Any]:
-        """Return the public parameters of this look; the figure and its search are said by the first one."""
+        """Return the public parameters of this look.
+
+        The figure and its search are said by the first one.
+        """
         ends = [list(clip.ends) for clip in self.clips]
         return {"budget": self.budget, "clips": ends}
 
@@ -84,7 +86,10 @@ class ClippedAgain:
 
     @cached_property
     def total_cost(self) -> Pure | RDP | ZCDP:
-        """What the totals of one group cost: a pure budget has the curve of Laplace noise of enough steps."""
+        """What the totals of one group cost.
+
+        A pure budget has the curve of Laplace noise of enough steps.
+        """
         if isinstance(self.budget, ZCDP):
             return self.budget
         steps = min(_count_steps(noise) for noise in self.noises)
@@ -108,14 +113,17 @@ class ClippedAgain:
         return "gaussian" if isinstance(self.budget, ZCDP) else "laplace"
 
     @scrubbed
-    def release_one(self, total: Any, known: int, missing: int, *, group: int = 0, entropy: Entropy) -> Any:
+    def release_one(
+        self, total: Any, known: int, missing: int, *, group: int = 0, entropy: Entropy
+    ) -> Any:
         """Release the figure of one group, with fresh noise.
 
         Parameters
         ----------
         total : int or Moments
-            Private: the sum of max(low, min(high, floor(value / step))) over the records with a number, with
-            the numbers of the clip of the group; of a variance the sums of the distances from its lower end.
+            Private: the sum of max(low, min(high, floor(value / step))) over the records with a
+            number, with the numbers of the clip of the group; of a variance the sums of the
+            distances from its lower end.
         known, missing : int
             How many records there are, with a number and without. Private, but for their sum under
             `size_is_public`.

@@ -1,10 +1,9 @@
 """The common part of sums and means without a guessed bound: a private clip, then totals with noise.
 
 Claim: clip and totals together cost `cost`, for units with at most `rows_per_unit` records
-[durfee2023, Sec. 6.3]: at most epsilon, or a share of it and a rho.
-Proof: docs/proofs/clipped-sum.md.
-Noise: that of `ClipSearch`, then that of `TotalNoise`.
-Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
+[durfee2023, Sec. 6.3]: at most epsilon, or a share of it and a rho. Proof:
+docs/proofs/clipped-sum.md. Noise: that of `ClipSearch`, then that of `TotalNoise`. Floats: none
+after records are whole numbers of steps; the released floats are exact fractions, rounded once.
 """
 
 from __future__ import annotations
@@ -43,40 +42,51 @@ from sordino.mechanisms.base import Mechanism
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency
 
-# Where the narrowest clip is at least so wide, in record steps, the totals of any clip move by at least a
-# quarter of that; and where epsilon is at least so large, their noise has as many steps as are said to be.
+# Where the narrowest clip is at least so wide, in record steps, the totals of any clip move by at
+# least a quarter of that; and where epsilon is at least so large, their noise has as many steps as
+# are said to be.
 _WIDE_CLIP, _LEAST_EPSILON, LEAST_STEPS = 1 << 30, Fraction(1, 1 << 18), 1 << 10
 
 
 def _find_total_cost(search: ClipSearch, budget: Pure | ZCDP) -> Pure | RDP | ZCDP:
-    """Return what the totals cost, whatever clip is found: a pure budget has the curve of Laplace noise."""
+    """Return what the totals cost, whatever clip is found.
+
+    A pure budget has the curve of Laplace noise.
+    """
     narrowest = search.clip((1, 1) if search.sides == "both" else (1,), simulated=True)
     wide = narrowest.high - narrowest.low >= _WIDE_CLIP
     if isinstance(budget, ZCDP) or not wide or budget.epsilon_ < _LEAST_EPSILON:
         return budget
-    # More steps cost less ("Laplace totals" on the proof page), and these are nearly as good as any number.
+    # More steps cost less ("Laplace totals" on the proof page), and these are nearly as good as any
+    # number.
     return RDP(laplace=budget.epsilon_, laplace_steps=LEAST_STEPS)
 
 
 class ClippedColumn(Mechanism):
     """A mechanism in two stages: one share of the budget finds the clip, the rest pays for noisy totals."""
 
-    epsilon: Number = parameter(POSITIVE, "Budget of the clip and of what is computed within it, together.")
+    epsilon: Number = parameter(
+        POSITIVE, "Budget of the clip and of what is computed within it, together."
+    )
     adjacency: Adjacency = parameter(
-        ADJACENCY, "Which data sets are neighbors: one unit more or less, or one unit exchanged for another."
+        ADJACENCY,
+        "Which data sets are neighbors: one unit more or less, or one unit exchanged for another.",
     )
     cap: Number = parameter(
         FINITE,
         (
-            "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most releases "
+            "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most "
+            "releases "
             "do not notice a generous one; see the notes of `ClippedSum`."
         ),
     )
     lower: Number | None = parameter(
         OrNone(FINITE),
         (
-            "Public: no record counts as less. From 0 on it is the lower end of the clip; the closer to the "
-            "values, the less noise. None: minus the cap; then, and for every number below 0, there is a "
+            "Public: no record counts as less. From 0 on it is the lower end of the clip; the "
+            "closer to the "
+            "values, the less noise. None: minus the cap; then, and for every number below 0, "
+            "there is a "
             "search on either side of 0."
         ),
     )
@@ -84,8 +94,10 @@ class ClippedColumn(Mechanism):
     unit: Number = parameter(
         POSITIVE,
         (
-            "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit (growth - "
-            "1) apart. Where typical values are far from 1, give their order of magnitude, as far as it is "
+            "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit "
+            "(growth - "
+            "1) apart. Where typical values are far from 1, give their order of magnitude, as far "
+            "as it is "
             "public."
         ),
         default=1.0,
@@ -93,7 +105,8 @@ class ClippedColumn(Mechanism):
     rows_per_unit: int = parameter(
         COUNT,
         (
-            "How many records a unit has at most. You bound them; see `Session.sum` for a table where "
+            "How many records a unit has at most. You bound them; see `Session.sum` for a table "
+            "where "
             "sordino does."
         ),
         default=1,
@@ -101,11 +114,13 @@ class ClippedColumn(Mechanism):
     clip_share: Number = parameter(SHARE, "Which share of epsilon finds the clip.", default=0.35)
     search: ClipSearch = derived("The first stage: `cost` and `release`.")
     total_cost: Pure | RDP | ZCDP = derived(
-        "What the noise of the totals spends: what is left of epsilon, with the curve of the noise; or a rho."
+        "What the noise of the totals spends: what is left of epsilon, with the curve of the "
+        "noise; or a rho."
     )
     cost: Cost = derived("What a release spends; fixed before any data are seen.")
     one_distance: ClassVar[bool] = False
-    """Whether values of both signs get one search over their distance from 0, where units come or go."""
+    """Whether values of both signs get one search over their distance from 0, where units come or
+    go."""
 
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""
@@ -116,19 +131,23 @@ class ClippedColumn(Mechanism):
         lower = -cap if self.lower is None else to_fraction(self.lower)
         if cap <= max(lower, Fraction(0)):
             raise InvalidParameter(
-                f"{type(self).__name__}.cap must be positive and above lower; got {shown(self.cap)}."
+                f"{type(self).__name__}.cap must be positive and above lower; got "
+                f"{shown(self.cap)}."
             )
         signed = lower < 0
         if signed:
-            # The grid is symmetric, so it reaches to the farther end. The clip still ends at `lower` and the
-            # cap.
-            grid = BucketGrid.geometric(lower=None, cap=max(cap, -lower), growth=self.growth, unit=self.unit)
+            # The grid is symmetric, so it reaches to the farther end. The clip still ends at
+            # `lower` and the cap.
+            grid = BucketGrid.geometric(
+                lower=None, cap=max(cap, -lower), growth=self.growth, unit=self.unit
+            )
         else:
             grid = BucketGrid.geometric(lower=lower, cap=cap, growth=self.growth, unit=self.unit)
         sides: Sides = "above"
         if signed:
-            # The noise of a sum under add-remove follows the end that is farther from 0, so one search over
-            # distances is enough. Otherwise it follows the width, and each side is searched.
+            # The noise of a sum under add-remove follows the end that is farther from 0, so one
+            # search over distances is enough. Otherwise it follows the width, and each side is
+            # searched.
             sides = "magnitude" if self.one_distance and self.adjacency == "add-remove" else "both"
         search = ClipSearch(
             epsilon=share,
@@ -136,13 +155,14 @@ class ClippedColumn(Mechanism):
             sides=sides,
             lower=lower,
             cap=cap,
-            # When the clip rises by one, the noise grows by about so much. Beyond the best clip there are
-            # about as many records.
+            # When the clip rises by one, the noise grows by about so much. Beyond the best clip
+            # there are about as many records.
             tail=math.ceil(self.rows_per_unit / (budget - share)),
             rows_per_unit=self.rows_per_unit,
             adjacency=self.adjacency,
         )
-        # The totals follow a clip that is public by then, at a cost that is the same for every clip.
+        # The totals follow a clip that is public by then, at a cost that is the same for every
+        # clip.
         total_cost = _find_total_cost(search, self.total_budget)
         self._set(search=search, total_cost=total_cost, cost=compose(search.cost, total_cost))
 
@@ -154,10 +174,12 @@ class ClippedColumn(Mechanism):
     def check_noise(self) -> None:
         """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse."""
         searches = len(self.search.runs(BucketCounts.empty(self.grid)))
-        # What is refused is refused here, before any data are seen. Steps grow with the clip, so the
-        # narrowest and the widest clip stand for all.
+        # What is refused is refused here, before any data are seen. Steps grow with the clip, so
+        # the narrowest and the widest clip stand for all.
         for tests in (1, None):
-            self.noise_for(self.search.clip((tests,) * searches, simulated=True)).check(type(self).__name__)
+            self.noise_for(self.search.clip((tests,) * searches, simulated=True)).check(
+                type(self).__name__
+            )
 
     @property
     def grid(self) -> BucketGrid:
@@ -177,12 +199,16 @@ class ClippedColumn(Mechanism):
     ) -> tuple[float | Fraction, float]:
         """Return the figure that noisy totals tell, in the unit of the values, and its standard error.
 
-        The totals are in steps of `noise`, which is public; `records` is their number where that is public.
+        The totals are in steps of `noise`, which is public; `records` is their number where that is
+        public.
         """
 
     @scrubbed
     def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
-        """Find the clip, with fresh noise, from counts over `grid`: the first stage of `release`."""
+        """Find the clip, with fresh noise, from counts over `grid`.
+
+        The first stage of `release`.
+        """
         return self.search.release(counts, entropy=entropy)
 
     def _draw_each(
@@ -197,15 +223,19 @@ class ClippedColumn(Mechanism):
         for groups in alike.values():
             noise = self.noise_for(clips[groups[0]])
             drawn = noise.noisy_each([totals[group] for group in groups], entropy)
-            found.update((group, (noise, noisy)) for group, noisy in zip(groups, drawn, strict=True))
+            found.update(
+                (group, (noise, noisy)) for group, noisy in zip(groups, drawn, strict=True)
+            )
         return [found[group] for group in range(len(clips))]
 
     def check_clip(self, clip: Any, method: str) -> None:
         """Raise `InvalidParameter` unless the clip is what `clip_from` of the same parameters released."""
-        # The noise is made for one clip: with another one, what was paid would not be what is released.
+        # The noise is made for one clip: with another one, what was paid would not be what is
+        # released.
         if not isinstance(clip, Clip) or clip.mechanism != self.search:
             raise InvalidParameter(
-                f"{type(self).__name__}.{method} needs the Clip that clip_from of the same parameters "
+                f"{type(self).__name__}.{method} needs the Clip that clip_from of the same "
+                "parameters "
                 "released; got another one."
             )
 
@@ -216,23 +246,28 @@ class SummedColumn(ClippedColumn):
     total_rho: Number | None = parameter(
         OrNone(POSITIVE),
         (
-            "Budget of the totals in zero-concentrated privacy: they get discrete Gaussian noise, and of "
-            "epsilon only the share for the clip is spent, on the same search. None: discrete Laplace noise, "
+            "Budget of the totals in zero-concentrated privacy: they get discrete Gaussian noise, "
+            "and of "
+            "epsilon only the share for the clip is spent, on the same search. None: discrete "
+            "Laplace noise, "
             "for the rest of epsilon."
         ),
         default=None,
     )
 
     def read(self, values: Any, *, owner: str) -> BucketSums:
-        """Count and add up private values, once: what the clip is found from, and the sum within any clip."""
+        """Count and add up private values, once.
+
+        What the clip is found from, and the sum within any clip.
+        """
         return BucketSums.of(values, self.search.ladder, owner=owner)
 
     @scrubbed
     def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
         """Return the totals of private values that get noise, in record steps. Private.
 
-        The sum of the clipped records; of a mean of a private number of them the two totals of their
-        distances from either end.
+        The sum of the clipped records; of a mean of a private number of them the two totals of
+        their distances from either end.
         """
         sums = self.read(values, owner=f"{type(self).__name__}.totals: values")
         return self.totals_of(sums, [clip])[0]
@@ -274,7 +309,13 @@ class SummedColumn(ClippedColumn):
         return [None] * sums.groups
 
     def result(
-        self, clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, *, simulated: bool
+        self,
+        clip: Clip,
+        noise: TotalNoise,
+        noisy: tuple[int, ...],
+        records: int | None,
+        *,
+        simulated: bool,
     ) -> ClippedValue:
         """Return what is released: a figure, and what its interval rests on."""
         value, error = self.estimate(clip, noise, noisy, records)
@@ -300,7 +341,11 @@ class SummedColumn(ClippedColumn):
     @property
     def total_budget(self) -> Pure | ZCDP:
         """What the noise of the totals may spend: what is left of epsilon, or a rho."""
-        return super().total_budget if self.total_rho is None else ZCDP(rho=to_fraction(self.total_rho))
+        return (
+            super().total_budget
+            if self.total_rho is None
+            else ZCDP(rho=to_fraction(self.total_rho))
+        )
 
 
 class SizedColumn(ClippedColumn):
@@ -309,10 +354,14 @@ class SizedColumn(ClippedColumn):
     size_is_public: bool = parameter(
         TRUTH,
         (
-            "Whether it is public that every record has a number, and how many there are: only under "
-            "replace-one, where a unit is one record, none was left out because of what it holds, and none "
-            "can be without a number, such as a column of whole numbers that a database declares NOT NULL. "
-            "If one is without a number all the same, 0 (moved into the clip) keeps its place: privacy holds."
+            "Whether it is public that every record has a number, and how many there are: only "
+            "under "
+            "replace-one, where a unit is one record, none was left out because of what it holds, "
+            "and none "
+            "can be without a number, such as a column of whole numbers that a database declares "
+            "NOT NULL. "
+            "If one is without a number all the same, 0 (moved into the clip) keeps its place: "
+            "privacy holds."
         ),
         default=False,
     )
@@ -322,7 +371,8 @@ class SizedColumn(ClippedColumn):
         super().derive()
         if self.size_is_public and (self.adjacency != "replace-one" or self.rows_per_unit > 1):
             raise InvalidParameter(
-                f"{type(self).__name__}.size_is_public must be False under add-remove and for units with "
+                f"{type(self).__name__}.size_is_public must be False under add-remove and for "
+                "units with "
                 "several records: the number of records is private there."
             )
         self.check_noise()
@@ -330,7 +380,7 @@ class SizedColumn(ClippedColumn):
     @property
     def moved_records(self) -> int:
         """How many records of neighbors may move the totals."""
-        # If one unit leaves and another one joins, the records of both do. Where the number of records is
-        # public, one record stands in the place of another.
+        # If one unit leaves and another one joins, the records of both do. Where the number of
+        # records is public, one record stands in the place of another.
         exchanged = self.adjacency == "replace-one" and not self.size_is_public
         return self.rows_per_unit * (2 if exchanged else 1)

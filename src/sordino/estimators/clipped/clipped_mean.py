@@ -1,10 +1,10 @@
 """The mean of a column without a guessed bound: a private clip, then the noisy mean of the clipped records.
 
-Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records
-[durfee2023, Sec. 6.3; kulesza2024]; with `total_rho` the clip for a share of epsilon, totals for that rho.
-Proof: docs/proofs/clipped-mean.md.
-Noise: one-sided geometric for the clip, discrete Laplace or Gaussian for one total or two, on whole numbers.
-Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
+Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit`
+records [durfee2023, Sec. 6.3; kulesza2024]; with `total_rho` the clip for a share of epsilon,
+totals for that rho. Proof: docs/proofs/clipped-mean.md. Noise: one-sided geometric for the clip,
+discrete Laplace or Gaussian for one total or two, on whole numbers. Floats: none after records are
+whole numbers of steps; the released floats are exact fractions, rounded once.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sordino.scrubbing import scrubbed
 class ClippedMean(SummedColumn, SizedColumn):
     """Average a private column whose range nobody knows.
 
-    A share of the budget finds the clip, as for `ClippedSum`. Where the number of records is public, the rest
-    goes to the sum of the clipped records. Where it is not, it goes to two totals at once: the distances of
-    the records from the lower end, and from the upper end. One record adds the width of the clip to both
-    together, so the two share one budget without dividing it; their sum tells the number of records, their
-    ratio the mean.
+    A share of the budget finds the clip, as for `ClippedSum`. Where the number of records is
+    public, the rest goes to the sum of the clipped records. Where it is not, it goes to two totals
+    at once: the distances of the records from the lower end, and from the upper end. One record
+    adds the width of the clip to both together, so the two share one budget without dividing it;
+    their sum tells the number of records, their ratio the mean.
 
     Raises
     ------
@@ -42,18 +42,18 @@ class ClippedMean(SummedColumn, SizedColumn):
 
     Notes
     -----
-    Missing values (NULL, NaN, None) do not count, and how many do is private, under replace-one as well: a
-    record may lose its number. Only `size_is_public` says that none can.
+    Missing values (NULL, NaN, None) do not count, and how many do is private, under replace-one as
+    well: a record may lose its number. Only `size_is_public` says that none can.
 
-    The two totals have half the variance of a sum of distances from the middle and a number of records with
-    half the budget each, for every mean and every clip. The defaults are choices, not claims: see
-    `ClippedSum`. In exact laws of the clip with simulated noise (the same columns of 1000 records, epsilon
-    0.1, 1 and 2) a share of 0.35 for the clip was at most 1.4 times as far off as the best of 0.15, 0.25,
-    0.35 and 0.5; 0.25 up to 2 times, 0.5 up to 1.7 times.
+    The two totals have half the variance of a sum of distances from the middle and a number of
+    records with half the budget each, for every mean and every clip. The defaults are choices, not
+    claims: see `ClippedSum`. In exact laws of the clip with simulated noise (the same columns of
+    1000 records, epsilon 0.1, 1 and 2) a share of 0.35 for the clip was at most 1.4 times as far
+    off as the best of 0.15, 0.25, 0.35 and 0.5; 0.25 up to 2 times, 0.5 up to 1.7 times.
 
-    With `total_rho` the totals get Gaussian noise: see `ClippedSum`. Where units of several records are
-    exchanged, two totals move in the L2 norm by sqrt(2) times what the records of one unit may be, and not by
-    twice that.
+    With `total_rho` the totals get Gaussian noise: see `ClippedSum`. Where units of several records
+    are exchanged, two totals move in the L2 norm by sqrt(2) times what the records of one unit may
+    be, and not by twice that.
 
     Examples
     --------
@@ -68,15 +68,16 @@ class ClippedMean(SummedColumn, SizedColumn):
     def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
         """Return the noise of the totals for this clip, or of another look with a `budget` of its own.
 
-        Its bound is how far the totals of neighbors may be apart: in the L1 norm, where a rho pays in the
-        L2 norm.
+        Its bound is how far the totals of neighbors may be apart: in the L1 norm, where a rho pays
+        in the L2 norm.
         """
         paid = budget or self.total_budget
         # Each record moves the totals by the width of the clip, in either norm at most.
         bound = self.moved_records * (clip.top - clip.bottom)
         if isinstance(paid, ZCDP) and not self.size_is_public and self.adjacency == "replace-one":
-            # What leaves and what joins are distances, none negative: two vectors at a right angle at most.
-            # So they are apart by sqrt(2) times what either may be, rounded up, and not by twice that.
+            # What leaves and what joins are distances, none negative: two vectors at a right angle
+            # at most. So they are apart by sqrt(2) times what either may be, rounded up, and not by
+            # twice that.
             bound = math.isqrt(bound**2 // 2 - 1) + 1
         return TotalNoise(
             budget=paid,
@@ -117,16 +118,20 @@ class ClippedMean(SummedColumn, SizedColumn):
     def finish(
         self, total: int | None, records: int, clip: Clip, *, entropy: Entropy = SYSTEM
     ) -> ClippedValue:
-        """Add noise to the totals of the clipped records: the second stage of `release`, once for each clip.
+        """Add noise to the totals of the clipped records.
+
+        The second stage of `release`, once for each clip.
 
         Parameters
         ----------
         total : int or None
-            Private: the sum of the records in whole steps of `clip`; each counts as a number from `bottom` to
-            `top`, such as max(low, min(high, floor(value / step))). None, the sum over no records, is 0.
+            Private: the sum of the records in whole steps of `clip`; each counts as a number from
+            `bottom` to `top`, such as max(low, min(high, floor(value / step))). None, the sum over
+            no records, is 0.
         records : int
-            How many records these are: without the missing ones, and private; under `size_is_public` all of
-            them, and public; one that has no number all the same has added `clip.missing`.
+            How many records these are: without the missing ones, and private; under
+            `size_is_public` all of them, and public; one that has no number all the same has added
+            `clip.missing`.
         clip : Clip
             What `clip_from` of this mean released.
         entropy : Entropy
@@ -145,12 +150,17 @@ class ClippedMean(SummedColumn, SizedColumn):
     def add_noise(
         self, total: Any, records: int, clip: Clip, noise: TotalNoise, *, entropy: Entropy
     ) -> ClippedValue:
-        """Return the mean of private totals with this noise, as `finish` takes them; the caller pays."""
+        """Return the mean of private totals with this noise, as `finish` takes them.
+
+        The caller pays.
+        """
         fresh_entropy(entropy, "ClippedMean.add_noise")
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:
             return self._finished((whole,), clip, noise, known=n, entropy=entropy)
-        return self._finished(self._take_distances(whole, n, clip), clip, noise, known=None, entropy=entropy)
+        return self._finished(
+            self._take_distances(whole, n, clip), clip, noise, known=None, entropy=entropy
+        )
 
     @scrubbed
     def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> list[tuple[int, ...]]:
@@ -186,7 +196,10 @@ class ClippedMean(SummedColumn, SizedColumn):
         return self.result(clip, noise, noisy, known, simulated=entropy.simulated)
 
     def _public_sizes(self, sums: BucketSums) -> Sequence[int | None]:
-        """Return the number of records of each group where it is public: missing ones are records, too."""
+        """Return the number of records of each group where it is public.
+
+        Missing ones are records, too.
+        """
         if not self.size_is_public:
             return super()._public_sizes(sums)
         found: list[int | None] = (sums.known() + sums.missing).tolist()
@@ -201,14 +214,16 @@ class ClippedMean(SummedColumn, SizedColumn):
         """
         width = clip.top - clip.bottom
         if records is not None:
-            # The mean of no records is whatever is released for it: nothing may fail where there are none.
+            # The mean of no records is whatever is released for it: nothing may fail where there
+            # are none.
             known = max(1, records)
             mean = noisy[0] * noise.step / known
-            # The clipped mean lies in the clip, so moving the noisy one into it only brings it closer.
+            # The clipped mean lies in the clip, so moving the noisy one into it only brings it
+            # closer.
             mean = max(clip.bottom * clip.step, min(clip.top * clip.step, mean))
             return float(mean), noise.deviation * float(noise.step) / known
-        # Distances are not negative, but noise may make their totals so. If nothing is left, the middle of
-        # the clip is released.
+        # Distances are not negative, but noise may make their totals so. If nothing is left, the
+        # middle of the clip is released.
         below, above = max(0, noisy[0]), max(0, noisy[1])
         parts = max(1, below + above)
         if not below + above:
@@ -227,7 +242,8 @@ CLAIMS = (
     Claim(
         name="ClippedMean",
         statement=(
-            "Clip and mean together are epsilon-differentially private for units with at most rows_per_unit "
+            "Clip and mean together are epsilon-differentially private for units with at most "
+            "rows_per_unit "
             "records."
         ),
         references=("durfee2023, Sec. 6.3", "kulesza2024"),
@@ -235,13 +251,20 @@ CLAIMS = (
         neighbours=(
             (ClippedMean(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2), (5,), ()),
             (
-                ClippedMean(epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2),
+                ClippedMean(
+                    epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2
+                ),
                 (2, -2),
                 (),
             ),
             (
                 ClippedMean(
-                    epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=True
+                    epsilon=1,
+                    adjacency="replace-one",
+                    lower=0,
+                    cap=8,
+                    growth=2,
+                    size_is_public=True,
                 ),
                 (_MEAN_WITNESS,),
                 (0,),
@@ -264,7 +287,9 @@ CLAIMS = (
         proof="clipped-mean.md",
         neighbours=(
             (
-                ClippedMean(epsilon=1, adjacency="add-remove", lower=0, cap=4, growth=2, total_rho=_MEAN_RHO),
+                ClippedMean(
+                    epsilon=1, adjacency="add-remove", lower=0, cap=4, growth=2, total_rho=_MEAN_RHO
+                ),
                 (5,),
                 (),
             ),

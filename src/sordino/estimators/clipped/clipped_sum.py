@@ -1,10 +1,10 @@
 """The sum of a column without a guessed bound: a private clip, then the noisy sum of the clipped records.
 
-Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records
-[durfee2023, Sec. 6.3]; with `total_rho` the clip for a share of epsilon, and the sum for that rho.
-Proof: docs/proofs/clipped-sum.md.
-Noise: one-sided geometric for the clip, discrete Laplace or Gaussian for the sum, on whole numbers.
-Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
+Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit`
+records [durfee2023, Sec. 6.3]; with `total_rho` the clip for a share of epsilon, and the sum for
+that rho. Proof: docs/proofs/clipped-sum.md. Noise: one-sided geometric for the clip, discrete
+Laplace or Gaussian for the sum, on whole numbers. Floats: none after records are whole numbers of
+steps; the released floats are exact fractions, rounded once.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from sordino.scrubbing import scrubbed
 class ClippedSum(SummedColumn):
     """Add up a private column whose range nobody knows.
 
-    A share of the budget finds an edge that few records reach; each record is moved below it, rounded down to
-    a whole number of small steps, and the sum of these gets noise of the size of the clip. Nothing but a cap
-    has to be known, and only as a safeguard: now and then (about once in a thousand times) the search runs
-    far past the largest record, and the cap ends it.
+    A share of the budget finds an edge that few records reach; each record is moved below it,
+    rounded down to a whole number of small steps, and the sum of these gets noise of the size of
+    the clip. Nothing but a cap has to be known, and only as a safeguard: now and then (about once
+    in a thousand times) the search runs far past the largest record, and the cap ends it.
 
     Raises
     ------
@@ -43,21 +43,23 @@ class ClippedSum(SummedColumn):
 
     Notes
     -----
-    Missing values (NULL, NaN, None) add nothing. The search aims at rows_per_unit / epsilon-of-the-sum
-    records beyond the clip, where cutting off a little more costs as much as it saves in noise.
+    Missing values (NULL, NaN, None) add nothing. The search aims at rows_per_unit /
+    epsilon-of-the-sum records beyond the clip, where cutting off a little more costs as much as it
+    saves in noise.
 
-    With `total_rho` the sum gets Gaussian noise. Of epsilon only `clip_share` of it is spent then, and the
-    search is that of the same epsilon without, its aim included. With e for what the sum would have got, set
-    the rho near e + exp(-e) - 1, the rho of its Laplace noise: about half the square of a small e. At the
-    same rho intervals are about 0.66 to 0.8 times as wide as with Laplace noise (`benchmarks/results.md`); a
-    cost with a rho has no pure epsilon.
+    With `total_rho` the sum gets Gaussian noise. Of epsilon only `clip_share` of it is spent then,
+    and the search is that of the same epsilon without, its aim included. With e for what the sum
+    would have got, set the rho near e + exp(-e) - 1, the rho of its Laplace noise: about half the
+    square of a small e. At the same rho intervals are about 0.66 to 0.8 times as wide as with
+    Laplace noise (`benchmarks/results.md`); a cost with a rho has no pure epsilon.
 
-    The defaults are choices, not claims. In exact expected errors on samples of 200, 1000 and 10,000 records
-    of six columns (ages, hours, ratings, pages, a lognormal and a Pareto law), epsilon 0.1 to 2, a share of
-    0.35 was at most 1.5 times as far off as the best share for that column and budget, 0.25 up to 2.1 times
-    and 0.5 up to 1.7 times. The threshold gets twice the rate of the counts, which makes overshoots rare.
-    They still weigh: an error of the size of cap / epsilon, once in a thousand times, is part of the expected
-    error, and a cap that is a million times too large dominates it. The median error does not notice.
+    The defaults are choices, not claims. In exact expected errors on samples of 200, 1000 and
+    10,000 records of six columns (ages, hours, ratings, pages, a lognormal and a Pareto law),
+    epsilon 0.1 to 2, a share of 0.35 was at most 1.5 times as far off as the best share for that
+    column and budget, 0.25 up to 2.1 times and 0.5 up to 1.7 times. The threshold gets twice the
+    rate of the counts, which makes overshoots rare. They still weigh: an error of the size of cap /
+    epsilon, once in a thousand times, is part of the expected error, and a cap that is a million
+    times too large dominates it. The median error does not notice.
 
     Examples
     --------
@@ -74,7 +76,8 @@ class ClippedSum(SummedColumn):
     lower: Number | None = parameter(
         OrNone(FINITE),
         (
-            "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: minus the "
+            "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: "
+            "minus the "
             "cap; then, and for every number below 0, there is a clip on either side."
         ),
     )
@@ -83,10 +86,12 @@ class ClippedSum(SummedColumn):
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""
         super().derive()
-        # What is missing adds 0, so 0 has to lie in the clip (docs/proofs/clipped-sum.md, "The sum").
+        # What is missing adds 0, so 0 has to lie in the clip (docs/proofs/clipped-sum.md, "The
+        # sum").
         if self.search.lower > 0:
             raise InvalidParameter(
-                "ClippedSum.lower must be at most 0, or None, because a sum gains nothing from a larger "
+                "ClippedSum.lower must be at most 0, or None, because a sum gains nothing from a "
+                "larger "
                 f"one; got {shown(self.lower)}."
             )
         self.check_noise()
@@ -96,9 +101,14 @@ class ClippedSum(SummedColumn):
 
         Its bound is how far the sums of neighbors may be apart.
         """
-        # A record that comes or goes moves the sum by at most the end that is farther from 0. A record in
-        # place of another one moves it by at most the width. Of one number that is every norm.
-        apart = clip.top - clip.bottom if self.adjacency == "replace-one" else max(-clip.bottom, clip.top)
+        # A record that comes or goes moves the sum by at most the end that is farther from 0. A
+        # record in place of another one moves it by at most the width. Of one number that is every
+        # norm.
+        apart = (
+            clip.top - clip.bottom
+            if self.adjacency == "replace-one"
+            else max(-clip.bottom, clip.top)
+        )
         return TotalNoise(
             budget=budget or self.total_budget,
             bound=self.rows_per_unit * apart,
@@ -131,14 +141,16 @@ class ClippedSum(SummedColumn):
 
     @scrubbed
     def finish(self, total: int | None, clip: Clip, *, entropy: Entropy = SYSTEM) -> ClippedValue:
-        """Add noise to the sum of the clipped records: the second stage of `release`, once for each clip.
+        """Add noise to the sum of the clipped records.
+
+        The second stage of `release`, once for each clip.
 
         Parameters
         ----------
         total : int or None
-            Private: the sum of the records that are not missing, in whole steps of `clip`; each counts as a
-            number from `bottom` to `top`, such as max(low, min(high, floor(value / step))). None, the sum
-            over no records, is 0.
+            Private: the sum of the records that are not missing, in whole steps of `clip`; each
+            counts as a number from `bottom` to `top`, such as max(low, min(high, floor(value /
+            step))). None, the sum over no records, is 0.
         clip : Clip
             What `clip_from` of this sum released.
         entropy : Entropy
@@ -163,7 +175,10 @@ class ClippedSum(SummedColumn):
         *,
         entropy: Entropy,
     ) -> ClippedValue:
-        """Return the private total of the clipped records with this noise; the caller pays for it."""
+        """Return the private total of the clipped records with this noise.
+
+        The caller pays for it.
+        """
         fresh_entropy(entropy, "ClippedSum.add_noise")
         noisy = noise.noisy([0 if total is None else int(total)], entropy)
         return self.result(clip, noise, noisy, None, simulated=entropy.simulated)
@@ -182,27 +197,43 @@ class ClippedSum(SummedColumn):
         return float(noisy[0] * noise.step), noise.deviation * float(noise.step)
 
 
-# A value just below an edge: there a record loses most. The search finds it beyond all edges before, and
-# the sum adds it nearly whole.
+# A value just below an edge: there a record loses most. The search finds it beyond all edges
+# before, and the sum adds it nearly whole.
 _SUM_WITNESS = 8 - 2**-40
 _SUM_RHO = Fraction(1, 2)
 CLAIMS = (
     Claim(
         name="ClippedSum",
         statement=(
-            "Clip and sum together are epsilon-differentially private for units with at most rows_per_unit "
+            "Clip and sum together are epsilon-differentially private for units with at most "
+            "rows_per_unit "
             "records."
         ),
         references=("durfee2023, Sec. 6.3",),
         proof="clipped-sum.md",
         neighbours=(
-            (ClippedSum(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2), (_SUM_WITNESS,), ()),
             (
-                ClippedSum(epsilon=2, adjacency="add-remove", cap=8, lower=None, growth=1.2, rows_per_unit=2),
+                ClippedSum(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2),
+                (_SUM_WITNESS,),
+                (),
+            ),
+            (
+                ClippedSum(
+                    epsilon=2,
+                    adjacency="add-remove",
+                    cap=8,
+                    lower=None,
+                    growth=1.2,
+                    rows_per_unit=2,
+                ),
                 (_SUM_WITNESS, _SUM_WITNESS),
                 (),
             ),
-            (ClippedSum(epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2), (_SUM_WITNESS,), (0,)),
+            (
+                ClippedSum(epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2),
+                (_SUM_WITNESS,),
+                (0,),
+            ),
             (
                 ClippedSum(epsilon=2, adjacency="replace-one", cap=8, lower=None, growth=2),
                 (_SUM_WITNESS, -8),
@@ -214,20 +245,28 @@ CLAIMS = (
     Claim(
         name="ClippedSum",
         statement=(
-            "With total_rho the clip costs its share of epsilon and the sum total_rho in zero-concentrated "
+            "With total_rho the clip costs its share of epsilon and the sum total_rho in "
+            "zero-concentrated "
             "privacy, for units with at most rows_per_unit records."
         ),
         references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
         proof="clipped-sum.md",
         neighbours=(
             (
-                ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=8, growth=2, total_rho=_SUM_RHO),
+                ClippedSum(
+                    epsilon=1, adjacency="add-remove", lower=0, cap=8, growth=2, total_rho=_SUM_RHO
+                ),
                 (_SUM_WITNESS,),
                 (),
             ),
             (
                 ClippedSum(
-                    epsilon=1, adjacency="replace-one", cap=8, lower=None, growth=2, total_rho=_SUM_RHO
+                    epsilon=1,
+                    adjacency="replace-one",
+                    cap=8,
+                    lower=None,
+                    growth=2,
+                    total_rho=_SUM_RHO,
                 ),
                 (_SUM_WITNESS, -8),
                 (-_SUM_WITNESS, -8),

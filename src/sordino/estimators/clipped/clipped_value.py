@@ -1,8 +1,8 @@
 """A sum or a mean of clipped records: the number, and what is known of it.
 
-Claim: `interval` covers the figure of the clipped records, `true_interval` that of the records themselves,
-each with at least its confidence. Proof: docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md.
-Floats: exact fractions of what was released, rounded once.
+Claim: `interval` covers the figure of the clipped records, `true_interval` that of the records
+themselves, each with at least its confidence. Proof: docs/proofs/clipped-sum.md,
+docs/proofs/clipped-mean.md. Floats: exact fractions of what was released, rounded once.
 """
 
 from __future__ import annotations
@@ -38,13 +38,17 @@ class ClippedRelease(Derivable, HasInterval, ColumnRelease):
         """Return ends that hold the figure of the clipped records, but for a chance of `wrong`."""
 
     @abstractmethod
-    def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
+    def true_interval(
+        self, *, confidence: Number = 0.95, within_cap: bool = False
+    ) -> tuple[float, float]:
         """Return the ends of an interval for the figure of the records as they are, not clipped."""
 
     @cached_property
-    def interval(self) -> tuple[float, float]:  # type: ignore[override]  # it is read, and never set
+    # It is read, and never set.
+    def interval(self) -> tuple[float, float]:  # type: ignore[override]
         """Where the figure of the clipped records is, with a probability of at least 95 %."""
-        # Computed when somebody asks: of thousands of groups that takes longer than to release them.
+        # Computed when somebody asks: of thousands of groups that takes longer than to release
+        # them.
         return self._find_ends(MISS_PROBABILITY)
 
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
@@ -56,7 +60,9 @@ class ClippedRelease(Derivable, HasInterval, ColumnRelease):
             If the confidence is not in (0, 1).
         """
         # No noise is drawn, and no record is read: this is post-processing of what was released.
-        return self._find_ends(1 - SHARE(f"{type(self).__name__}.interval_at.confidence", confidence))
+        return self._find_ends(
+            1 - SHARE(f"{type(self).__name__}.interval_at.confidence", confidence)
+        )
 
     def _own(self) -> dict[str, Any]:
         return super()._own() | {"interval": self.interval}
@@ -90,24 +96,26 @@ class ClippedValue(ClippedRelease):
     Attributes
     ----------
     value : float
-        The noisy sum or mean of the clipped records, in the unit of the values; `estimate` is the same.
+        The noisy sum or mean of the clipped records, in the unit of the values; `estimate` is the
+        same.
     clip : tuple of float
         The ends (low, high) that records were moved into.
     capped : bool
-        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large as the cap
-        then.
+        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large
+        as the cap then.
     standard_error : float
-        Standard deviation of the noise, given the clip; says nothing of what clipping cut off. Of a mean
-        under add-remove an approximation for many records, at the released numbers.
+        Standard deviation of the noise, given the clip; says nothing of what clipping cut off. Of a
+        mean under add-remove an approximation for many records, at the released numbers.
     interval : tuple of float
-        Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from the exact
-        law of the noise, also for few records. Its ends are `low` and `high` as well.
+        Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from
+        the exact law of the noise, also for few records. Its ends are `low` and `high` as well.
     true_low, true_high : float
-        Ends of an interval of 95% of the figure of all records as they are; infinite where no end is known.
-        A session with `max_rows` leaves records out, of which these ends know and `true_interval` does not.
+        Ends of an interval of 95% of the figure of all records as they are; infinite where no end
+        is known. A session with `max_rows` leaves records out, of which these ends know and
+        `true_interval` does not.
     too_few : bool
-        Whether the interval leaves nothing out: then there are too few records to tell the figure. Of a sum:
-        whether it cannot be told from 0, that of no records.
+        Whether the interval leaves nothing out: then there are too few records to tell the figure.
+        Of a sum: whether it cannot be told from 0, that of no records.
 
     Examples
     --------
@@ -145,7 +153,8 @@ class ClippedValue(ClippedRelease):
     @property
     def too_few(self) -> bool:
         """Whether the interval leaves nothing out."""
-        # Whatever records hold, their mean lies within the clip. Of a sum 0 is what no records give.
+        # Whatever records hold, their mean lies within the clip. Of a sum 0 is what no records
+        # give.
         least, most = (0.0, 0.0) if self._is_sum else self.clip
         return self.low <= least and self.high >= most
 
@@ -166,21 +175,23 @@ class ClippedValue(ClippedRelease):
         )
         return {0: total}
 
-    def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
+    def true_interval(
+        self, *, confidence: Number = 0.95, within_cap: bool = False
+    ) -> tuple[float, float]:
         """Return the ends of an interval for the sum or mean of the records as they are, not clipped.
 
-        No private number can tell how far the largest records reach. So an end is infinite unless a public
-        statement closes it. Where `lower` was 0 or more and no record lies below it, the lower end is finite.
-        With `within_cap` both are.
+        No private number can tell how far the largest records reach. So an end is infinite unless a
+        public statement closes it. Where `lower` was 0 or more and no record lies below it, the
+        lower end is finite. With `within_cap` both are.
 
         Parameters
         ----------
         confidence : number
             In (0, 1).
         within_cap : bool
-            Say True only if it is public that all records lie between `lower` (with None: minus the cap) and
-            the cap. Then as many of them as the search may have left beyond the clip are counted as if they
-            lay there.
+            Say True only if it is public that all records lie between `lower` (with None: minus the
+            cap) and the cap. Then as many of them as the search may have left beyond the clip are
+            counted as if they lay there.
 
         Raises
         ------
@@ -189,19 +200,23 @@ class ClippedValue(ClippedRelease):
 
         Notes
         -----
-        A finite upper end is one for records that are rounded down to whole steps (of about the clip over
-        2^32), as they were added.
+        A finite upper end is one for records that are rounded down to whole steps (of about the
+        clip over 2^32), as they were added.
         """
         wrong = 1 - SHARE("ClippedValue.true_interval.confidence", confidence)
         TRUTH("ClippedValue.true_interval.within_cap", within_cap)
-        # With both signs clipping may have raised the figure, too: no end holds without a public statement.
+        # With both signs clipping may have raised the figure, too: no end holds without a public
+        # statement.
         one_sided = self.found.mechanism.sides == "above"
         if not within_cap:
             low, _ = _round_ends(
-                clipped_ends(self.found, self.noise, self.noisy, self.records, wrong, two_sided=False)
+                clipped_ends(
+                    self.found, self.noise, self.noisy, self.records, wrong, two_sided=False
+                )
             )
             return (low if one_sided else -math.inf), math.inf
-        # Noise, rank and number may each fail, with a third: docs/proofs/clipped-sum.md, "Intervals".
+        # Noise, rank and number may each fail, with a third: docs/proofs/clipped-sum.md,
+        # "Intervals".
         return _round_ends(self._unclipped_ends(wrong / 3))
 
     def _unclipped_ends(self, wrong: Fraction) -> Ends:
@@ -232,8 +247,8 @@ def clipped_ends(
 ) -> Ends:
     """Return ends that hold the figure of the clipped records with a probability of at least 1 - `wrong`.
 
-    One total: the exact quantiles of its noise. Two totals, of the distances from either end: the shares that
-    they do not refute. Not `two_sided`: only the lower end holds, at the same level.
+    One total: the exact quantiles of its noise. Two totals, of the distances from either end: the
+    shares that they do not refute. Not `two_sided`: only the lower end holds, at the same level.
     """
     if len(noisy) == 2:
         law = noise.mechanism.noise
@@ -248,7 +263,9 @@ def clipped_ends(
     low, high = (noisy[0] - reach) * noise.step, (noisy[0] + reach + noise.rounded) * noise.step
     if records is None:
         return low, high
-    return _move_into_clip(clip, low / max(1, records)), _move_into_clip(clip, high / max(1, records))
+    return _move_into_clip(clip, low / max(1, records)), _move_into_clip(
+        clip, high / max(1, records)
+    )
 
 
 def _least_number_of_records(
@@ -267,9 +284,12 @@ def _least_number_of_records(
 
 def counts_beyond(clip: Clip, wrong: Fraction) -> list[Fraction]:
     """Return how many records lie beyond the clip at most, for each search."""
-    # A search that found nothing clips at the limit of its side, beyond which no record is taken to lie.
+    # A search that found nothing clips at the limit of its side, beyond which no record is taken to
+    # lie.
     return [
-        Fraction(0) if tests is None else Fraction(clip.mechanism.beyond(tests, wrong / len(clip.tests)))
+        Fraction(0)
+        if tests is None
+        else Fraction(clip.mechanism.beyond(tests, wrong / len(clip.tests)))
         for tests in clip.tests
     ]
 

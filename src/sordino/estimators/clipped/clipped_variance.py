@@ -1,9 +1,9 @@
 """The variance of a column without a guessed bound: a private clip, then totals of squares under one charge.
 
-Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records.
-Proof: docs/proofs/clipped-variance.md.
-Noise: one-sided geometric for the clip, discrete Laplace for the totals, all on whole numbers.
-Floats: none before the release; its floats are exact fractions, rounded once, and square roots of such.
+Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit`
+records. Proof: docs/proofs/clipped-variance.md. Noise: one-sided geometric for the clip, discrete
+Laplace for the totals, all on whole numbers. Floats: none before the release; its floats are exact
+fractions, rounded once, and square roots of such.
 """
 
 from __future__ import annotations
@@ -23,14 +23,20 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import SizedColumn
-from sordino.estimators.clipped.clipped_value import MISS_PROBABILITY, ClippedRelease, Ends, counts_beyond
+from sordino.estimators.clipped.clipped_value import (
+    MISS_PROBABILITY,
+    ClippedRelease,
+    Ends,
+    counts_beyond,
+)
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.scrubbing import scrubbed
 
 Pair = tuple[int | Fraction, int | Fraction]
 _WIDEST_CLIP = Fraction(1 << 500)
 _LARGEST_VARIANCE = Fraction(1, 4)
-"""No variance is larger, in units of the squared width of the clip: half of the records lie at either end."""
+"""No variance is larger, in units of the squared width of the clip: half of the records lie at
+either end."""
 
 
 @final
@@ -41,26 +47,30 @@ class VarianceValue(ClippedRelease):
     Attributes
     ----------
     value : float
-        The noisy variance of the clipped records, in the squared unit of the values: the mean of squared
-        distances from their mean, divided by their number n and not by n - 1; `estimate` is the same.
+        The noisy variance of the clipped records, in the squared unit of the values: the mean of
+        squared distances from their mean, divided by their number n and not by n - 1; `estimate` is
+        the same.
     standard_deviation : float
         Its square root, in the unit of the values.
     clip : tuple of float
         The ends (low, high) that records were moved into.
     capped : bool
-        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large as the cap
-        then.
+        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large
+        as the cap then.
     standard_error : float
-        Standard deviation of the noise of the variance, given the clip: an approximation for many records, at
-        the released numbers.
+        Standard deviation of the noise of the variance, given the clip: an approximation for many
+        records, at the released numbers.
     interval : tuple of float
-        Covers the variance *of the clipped records* with a probability of at least 95 %, also for few
-        records. Its square roots cover their standard deviation. Its ends are `low` and `high` as well.
+        Covers the variance *of the clipped records* with a probability of at least 95 %, also for
+        few records. Its square roots cover their standard deviation. Its ends are `low` and `high`
+        as well.
     true_low, true_high : float
-        Ends of an interval of 95% of the variance of all records as they are; infinite where no end is known.
-        A session with `max_rows` leaves records out, of which these ends know and `true_interval` does not.
+        Ends of an interval of 95% of the variance of all records as they are; infinite where no end
+        is known. A session with `max_rows` leaves records out, of which these ends know and
+        `true_interval` does not.
     too_few : bool
-        Whether the interval leaves nothing out: then there are too few records to tell the variance.
+        Whether the interval leaves nothing out: then there are too few records to tell the
+        variance.
 
     Examples
     --------
@@ -92,20 +102,22 @@ class VarianceValue(ClippedRelease):
         low, high = self.totals.ends(MISS_PROBABILITY)
         return low <= 0 and high >= _LARGEST_VARIANCE
 
-    def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
+    def true_interval(
+        self, *, confidence: Number = 0.95, within_cap: bool = False
+    ) -> tuple[float, float]:
         """Return the ends of an interval for the variance of the records as they are, not clipped.
 
-        Clipping takes away from a variance and never adds to it, so the lower end holds for every column. No
-        private number can tell how far the largest records reach, so the upper end is infinite unless a
-        public statement closes it.
+        Clipping takes away from a variance and never adds to it, so the lower end holds for every
+        column. No private number can tell how far the largest records reach, so the upper end is
+        infinite unless a public statement closes it.
 
         Parameters
         ----------
         confidence : number
             In (0, 1).
         within_cap : bool
-            Say True only if it is public that all records lie between `lower` (with None: minus the cap) and
-            the cap.
+            Say True only if it is public that all records lie between `lower` (with None: minus the
+            cap) and the cap.
 
         Raises
         ------
@@ -114,7 +126,8 @@ class VarianceValue(ClippedRelease):
         """
         wrong = 1 - SHARE("VarianceValue.true_interval.confidence", confidence)
         TRUTH("VarianceValue.true_interval.within_cap", within_cap)
-        # Records were rounded down by less than a step, which moves their deviation by at most half a step.
+        # Records were rounded down by less than a step, which moves their deviation by at most half
+        # a step.
         half = float(self.found.step) / 2
         low, high = _scale_ends(self.totals.ends(wrong / 3 if within_cap else wrong), self.found)
         least = max(0.0, math.sqrt(low) - half) ** 2
@@ -126,10 +139,12 @@ class VarianceValue(ClippedRelease):
         records = self.totals.least_records(wrong / 3)
         if not records:
             return min(least, largest), largest
-        # A deviation is a norm: that of the records is at most that of the clipped ones plus that of what
-        # clipping took off, whose mean square is at most this. (Each lies within the range: never more than
-        # its square.)
-        square = min(_bound_squares_beyond(self.found, wrong / 3) / records, (search.cap - search.lower) ** 2)
+        # A deviation is a norm: that of the records is at most that of the clipped ones plus that
+        # of what clipping took off, whose mean square is at most this. (Each lies within the range:
+        # never more than its square.)
+        square = min(
+            _bound_squares_beyond(self.found, wrong / 3) / records, (search.cap - search.lower) ** 2
+        )
         most = (math.sqrt(high) + half + math.sqrt(float(square))) ** 2
         return min(least, largest), min(most, largest)
 
@@ -142,9 +157,10 @@ class NoisyMoments:
     Attributes
     ----------
     noisy : tuple of int
-        Where the number of records is private: the sums of (w - u)^2, 2 u (w - u) and u^2 over the records, u
-        being the distance of a record from the lower end of the clip and w the width. Where it is public: the
-        sums of 2 w s and of 3 s^2, s = 2 u - w being twice its distance from the middle.
+        Where the number of records is private: the sums of (w - u)^2, 2 u (w - u) and u^2 over the
+        records, u being the distance of a record from the lower end of the clip and w the width.
+        Where it is public: the sums of 2 w s and of 3 s^2, s = 2 u - w being twice its distance
+        from the middle.
     noise : TotalNoise
         What added the noise.
     records : Fraction or None
@@ -181,8 +197,8 @@ class NoisyMoments:
     def ends(self, wrong: Fraction) -> Ends:
         """Return ends that hold the variance, in units of w^2, with a probability of at least 1 - `wrong`.
 
-        Each total lies between two ends of its own, and the variance between its smallest and its largest
-        value over all totals between them.
+        Each total lies between two ends of its own, and the variance between its smallest and its
+        largest value over all totals between them.
         """
         if self.records is not None:
             place, square = self._boxes(wrong)
@@ -199,7 +215,10 @@ class NoisyMoments:
         return Fraction(sum(max(0, low) for low, _ in self._boxes(wrong))) / record
 
     def _boxes(self, wrong: Fraction) -> list[Pair]:
-        """Return between which ends each total lies; all of them do, but with a probability of `wrong`."""
+        """Return between which ends each total lies.
+
+        All of them do, but with a probability of `wrong`.
+        """
         reach = self.noise.reach(wrong / len(self.noisy))
         # A total may have been rounded down by up to a noise step.
         return [(total - reach, total + reach + self.noise.rounded) for total in self.noisy]
@@ -209,9 +228,9 @@ class NoisyMoments:
 class ClippedVariance(SizedColumn):
     """Measure how far the records of a private column spread, whose range nobody knows.
 
-    A share of the budget finds the clip, as for `ClippedSum`. The rest goes to totals of squares at once. No
-    record moves all of them together by more than the squared width of the clip. So they share one budget
-    without dividing it.
+    A share of the budget finds the clip, as for `ClippedSum`. The rest goes to totals of squares at
+    once. No record moves all of them together by more than the squared width of the clip. So they
+    share one budget without dividing it.
 
     Raises
     ------
@@ -220,15 +239,16 @@ class ClippedVariance(SizedColumn):
 
     Notes
     -----
-    With u the distance of a record from the lower end of the clip and w the width of the clip, the totals are
-    the sums of (w - u)^2, 2 u (w - u) and u^2. Every record adds three numbers that are not negative and add
-    up to w^2. Their sum tells the number of records, and all three together mean and variance. Where the
-    number of records is public two totals do: three times the sum of s^2 and twice that of s w, s = 2 u - w.
-    Where one record takes the place of another they move by at most 16/3 w^2. They are never worse than sums
-    of u w and u (w - u), and have less than half of their noise where the mean is in the middle of the clip.
+    With u the distance of a record from the lower end of the clip and w the width of the clip, the
+    totals are the sums of (w - u)^2, 2 u (w - u) and u^2. Every record adds three numbers that are
+    not negative and add up to w^2. Their sum tells the number of records, and all three together
+    mean and variance. Where the number of records is public two totals do: three times the sum of
+    s^2 and twice that of s w, s = 2 u - w. Where one record takes the place of another they move by
+    at most 16/3 w^2. They are never worse than sums of u w and u (w - u), and have less than half
+    of their noise where the mean is in the middle of the clip.
 
-    Missing values (NULL, NaN, None) do not count, and how many do is private, under replace-one as well: see
-    `ClippedMean`.
+    Missing values (NULL, NaN, None) do not count, and how many do is private, under replace-one as
+    well: see `ClippedMean`.
 
     The defaults are those of `ClippedMean`.
 
@@ -248,11 +268,12 @@ class ClippedVariance(SizedColumn):
         With a `budget` it is that of another look.
         """
         width = clip.high - clip.low
-        # The narrowest and the widest clip are tried when the parameters are given. So no clip that is found
-        # later is refused here, and no square of one is beyond what floats hold.
+        # The narrowest and the widest clip are tried when the parameters are given. So no clip that
+        # is found later is refused here, and no square of one is beyond what floats hold.
         if not 1 / _WIDEST_CLIP <= width * clip.step <= _WIDEST_CLIP:
             raise InvalidParameter(
-                "ClippedVariance needs clips from 2^-500 to 2^500 wide, whose squares are floats; for this "
+                "ClippedVariance needs clips from 2^-500 to 2^500 wide, whose squares are floats; "
+                "for this "
                 "cap and unit they would be narrower or wider. Change the unit of the values."
             )
         square = width**2
@@ -284,17 +305,21 @@ class ClippedVariance(SizedColumn):
         """
         fresh_entropy(entropy, "ClippedVariance.release")
         clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
-        return self._finished(self.moments(values, clip), clip, self.noise_for(clip), entropy=entropy)
+        return self._finished(
+            self.moments(values, clip), clip, self.noise_for(clip), entropy=entropy
+        )
 
     @scrubbed
     def finish(self, moments: Moments, clip: Clip, *, entropy: Entropy = SYSTEM) -> VarianceValue:
-        """Add noise to what the clipped records add up to: the second stage of `release`, once for each clip.
+        """Add noise to what the clipped records add up to.
+
+        The second stage of `release`, once for each clip.
 
         Parameters
         ----------
         moments : Moments
-            Private: how many records there are, how many are missing, and the sums of their distances from
-            `clip.low` and of the squares of these, in the steps of `clip`.
+            Private: how many records there are, how many are missing, and the sums of their
+            distances from `clip.low` and of the squares of these, in the steps of `clip`.
         clip : Clip
             What `clip_from` of this variance released.
         entropy : Entropy
@@ -337,7 +362,9 @@ class ClippedVariance(SizedColumn):
         exact = [Moments(*map(int, one)) for one in moments]
         totals = [self._totals(one, clip) for one, clip in zip(exact, clips, strict=True)]
         return [
-            self._result(clip, noise, noisy, self._find_public_size(one), simulated=entropy.simulated)
+            self._result(
+                clip, noise, noisy, self._find_public_size(one), simulated=entropy.simulated
+            )
             for one, clip, (noise, noisy) in zip(
                 exact, clips, self._draw_each(clips, totals, entropy), strict=True
             )
@@ -385,7 +412,8 @@ class ClippedVariance(SizedColumn):
             place = clip.missing - clip.low
             first, second = first + moments.missing * place, second + moments.missing * place**2
             n = moments.known + moments.missing
-            # Of s = 2 u - w: the sum is 2 first - n w, that of squares 4 second - 4 w first + n w^2.
+            # Of s = 2 u - w: the sum is 2 first - n w, that of squares 4 second - 4 w first + n
+            # w^2.
             return (
                 2 * width * (2 * first - n * width),
                 3 * (4 * second - 4 * width * first + n * width**2),
@@ -414,7 +442,13 @@ class ClippedVariance(SizedColumn):
         return moments.known + moments.missing if self.size_is_public else None
 
     def _result(
-        self, clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, *, simulated: bool
+        self,
+        clip: Clip,
+        noise: TotalNoise,
+        noisy: tuple[int, ...],
+        records: int | None,
+        *,
+        simulated: bool,
     ) -> VarianceValue:
         """Return what is released: of noisy totals, and of what is public."""
         totals = self._combine(noisy, noise, clip.high - clip.low, records)
@@ -434,12 +468,14 @@ class ClippedVariance(SizedColumn):
         )
 
 
-# ---- the variance of totals, and its extremes --------------------------------------------------------------
-# In units of w^2. Let a, b and c be the sums of (w - u)^2, 2 u (w - u) and u^2: n w^2 = a + b + c. The mean
-# of u / w is (c + b/2) / (n w^2), and that of its square c / (n w^2).
+# ---- the variance of totals, and its extremes ----------------------------------------------------
+# In units of w^2. Let a, b and c be the sums of (w - u)^2, 2 u (w - u) and u^2: n w^2 = a + b + c.
+# The mean of u / w is (c + b/2) / (n w^2), and that of its square c / (n w^2).
 
 
-def _variance_of_three(above: Fraction | int, between: Fraction | int, below: Fraction | int) -> Fraction:
+def _variance_of_three(
+    above: Fraction | int, between: Fraction | int, below: Fraction | int
+) -> Fraction:
     """Return the variance that the three totals stand for; 0 if they are all 0."""
     total = Fraction(above + between + below)
     return (above * below - Fraction(between**2) / 4) / total**2 if total else Fraction(0)
@@ -449,8 +485,8 @@ def _ends_of_three(above: Pair, between: Pair, below: Pair) -> Ends:
     """Return the least and the largest variance of all totals between their ends."""
     # No total is negative, only what noise makes of it.
     above, between, below = ((max(0, low), max(0, high)) for low, high in (above, between, below))
-    # The more lies between the ends of the clip, the smaller is the variance. In each of the other two it
-    # rises up to a point and falls beyond, so it is smallest in a corner.
+    # The more lies between the ends of the clip, the smaller is the variance. In each of the other
+    # two it rises up to a point and falls beyond, so it is smallest in a corner.
     least = min(_variance_of_three(a, between[1], c) for a in above for c in below)
     # It is largest on an edge: where one of the two is at an end, and the other at its best.
     b = between[0]
@@ -513,7 +549,11 @@ CLAIMS = (
         references=("durfee2023, Sec. 6.3",),
         proof="clipped-variance.md",
         neighbours=(
-            (ClippedVariance(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2), (5,), ()),
+            (
+                ClippedVariance(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2),
+                (5,),
+                (),
+            ),
             (
                 ClippedVariance(
                     epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2
@@ -523,7 +563,12 @@ CLAIMS = (
             ),
             (
                 ClippedVariance(
-                    epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2, size_is_public=True
+                    epsilon=1,
+                    adjacency="replace-one",
+                    lower=0,
+                    cap=8,
+                    growth=2,
+                    size_is_public=True,
                 ),
                 (14 / 3,),
                 (0,),

@@ -1,7 +1,7 @@
 """Where the share of one total in two lies, from both with noise: an interval by inverting a test.
 
-Claim: the share u/(u + v) of whole u, v >= 0, u + v > 0, is between the ends with at least the stated
-confidence, for every number of records. Proof: docs/proofs/clipped-mean.md, "Intervals".
+Claim: the share u/(u + v) of whole u, v >= 0, u + v > 0, is between the ends with at least the
+stated confidence, for every number of records. Proof: docs/proofs/clipped-mean.md, "Intervals".
 Floats: distances are exact fractions; the tail of two variables is rounded in its last digits.
 """
 
@@ -58,10 +58,13 @@ class ShareTest:
         distance = away / _FULL_SHARE - self._slack
         if distance <= 0:
             return False
-        # The tail rises with both scales, so the larger ones of the range make the test refute less.
+        # The tail rises with both scales, so the larger ones of the range make the test refute
+        # less.
         left = _FULL_SHARE - low
         wider, narrow = max(left, high) / _FULL_SHARE, min(left, high) / _FULL_SHARE
-        return self._tail(distance, wider, narrow) <= (2 * self.wrong if self.one_sided else self.wrong)
+        return self._tail(distance, wider, narrow) <= (
+            2 * self.wrong if self.one_sided else self.wrong
+        )
 
     @cached_property
     def _tail(self) -> Callable[[float, float, float], float]:
@@ -71,8 +74,8 @@ class ShareTest:
     @cached_property
     def _slack(self) -> int:
         """How many steps noise and rounding may be away from continuous noise on exact totals."""
-        # Both laws are drawn together with continuous ones: Laplace noise less than a step away, Gaussian
-        # noise a step and a half at most, which is rounded up.
+        # Both laws are drawn together with continuous ones: Laplace noise less than a step away,
+        # Gaussian noise a step and a half at most, which is rounded up.
         return (2 if isinstance(self.law, DiscreteGaussian) else 1) + self.rounded
 
     def ends(self) -> tuple[Fraction, Fraction]:
@@ -80,10 +83,13 @@ class ShareTest:
 
         They are 0 and 1 where the totals are nothing but noise.
         """
-        if self.first + self.second <= 0:  # nothing but noise: the share at which they balance means nothing
+        if (
+            self.first + self.second <= 0
+        ):  # nothing but noise: the share at which they balance means nothing
             return Fraction(0), Fraction(1)
         low, high = self._end(upper=False), self._end(upper=True)
-        # All shares are refuted, the true one among them. Any answer is as wrong, and this one is sensible.
+        # All shares are refuted, the true one among them. Any answer is as wrong, and this one is
+        # sensible.
         if low is None or high is None:
             return replace(self, first=max(0, self.first), second=max(0, self.second)).ends()
         return Fraction(low, _FULL_SHARE), Fraction(high, _FULL_SHARE)
@@ -126,7 +132,8 @@ def tail_of(law: DiscreteLaplace | DiscreteGaussian) -> Callable[[float, float, 
 def laplace_tail(t: float, a: float, c: float) -> float:
     """Return P(|a X - c Y| > t) for two standard Laplace variables, t >= 0 and a >= c >= 0, a > 0.
 
-    It is (a^2 e^(-t/a) - c^2 e^(-t/c)) / (a^2 - c^2), written without differences of what may be equal.
+    It is (a^2 e^(-t/a) - c^2 e^(-t/c)) / (a^2 - c^2), written without differences of what may be
+    equal.
     """
     if c == 0:
         return math.exp(-t / a)

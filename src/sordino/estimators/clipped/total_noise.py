@@ -1,10 +1,11 @@
-"""Noise for sums of whole steps, on a grid that may be coarser: exact discrete Laplace or Gaussian noise.
+"""Noise for sums of whole steps, on a grid that may be coarser.
 
-Claim: totals that move by at most `bound` record steps are released with at most `budget`: in the L1 norm
-with a pure epsilon, in the L2 norm with a rho.
-Proof: docs/proofs/clipped-sum.md.
-Noise: discrete Laplace from `LaplaceMechanism`, or discrete Gaussian from `GaussianMechanism`.
-Floats: none; totals are Python integers of any size.
+Exact discrete Laplace or Gaussian noise.
+
+Claim: totals that move by at most `bound` record steps are released with at most `budget`: in the
+L1 norm with a pure epsilon, in the L2 norm with a rho. Proof: docs/proofs/clipped-sum.md. Noise:
+discrete Laplace from `LaplaceMechanism`, or discrete Gaussian from `GaussianMechanism`. Floats:
+none; totals are Python integers of any size.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from sordino.sensitivity import Adjacency, Sensitivity
 
 # Released numbers could leave the range of floats beyond this (docs/proofs/grid.md, "Steps").
 _COARSEST_RECORD_STEP = Fraction(1 << 900)
-# The noise is about 2^28 grid steps wide. Rates with denominators up to 2^40 can follow that to a thousandth,
-# and so can rates a squared step, with denominators up to 2^80.
+# The noise is about 2^28 grid steps wide. Rates with denominators up to 2^40 can follow that to a
+# thousandth, and so can rates a squared step, with denominators up to 2^80.
 _NOISE_SCALE_BITS = 28
-# Tails of a law are floats, which err by less than this share of themselves: a reach is for a little less.
+# Tails of a law are floats, which err by less than this share of themselves: a reach is for a
+# little less.
 _TAIL_ROUNDING = Fraction(1, 1 << 30)
 
 
@@ -40,11 +42,11 @@ class TotalNoise:
     Attributes
     ----------
     budget : Pure or ZCDP
-        What may be spent, and by its kind the noise: discrete Laplace for a pure epsilon, discrete Gaussian
-        for a rho.
+        What may be spent, and by its kind the noise: discrete Laplace for a pure epsilon, discrete
+        Gaussian for a rho.
     bound : int
-        How far the totals of neighbors are apart, in record steps: in the L1 norm for a pure epsilon, in the
-        L2 norm for a rho.
+        How far the totals of neighbors are apart, in record steps: in the L1 norm for a pure
+        epsilon, in the L2 norm for a rho.
     totals : int
         How many there are.
     record_step : Fraction
@@ -62,15 +64,16 @@ class TotalNoise:
     def __post_init__(self) -> None:
         if not 1 / _COARSEST_RECORD_STEP <= self.record_step <= _COARSEST_RECORD_STEP:
             raise InvalidParameter(
-                "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and unit they "
+                "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and "
+                "unit they "
                 "would be smaller or larger. Change the unit of the values."
             )
 
     @cached_property
     def shift(self) -> int:
         """How many binary digits the noise grid is coarser than that of the records."""
-        # The scale of the noise in record steps: public, as it depends on the clip only. Of Gaussian noise
-        # the square is rational, and has twice as many digits.
+        # The scale of the noise in record steps: public, as it depends on the clip only. Of
+        # Gaussian noise the square is rational, and has twice as many digits.
         if isinstance(self.budget, ZCDP):
             bits = _whole_bits(self.bound**2 / (2 * self.budget.rho)) // 2
         else:
@@ -93,12 +96,14 @@ class TotalNoise:
         """By how many noise steps more than one total the totals move, where they are rounded to a grid."""
         if self.totals == 1:
             return 0
-        # Each total is rounded by less than one step: in the L2 norm together by less than sqrt(totals).
+        # Each total is rounded by less than one step: in the L2 norm together by less than
+        # sqrt(totals).
         return math.isqrt(self.totals - 1) + 1 if isinstance(self.budget, ZCDP) else self.totals - 1
 
     def check(self, owner: str) -> None:
         """Raise `InvalidParameter` if this noise, or that of another bound, is too fine or too coarse."""
-        # Rates go up and down with the last digits of the bound, so all of them are looked at together.
+        # Rates go up and down with the last digits of the bound, so all of them are looked at
+        # together.
         squared = 2 if isinstance(self.budget, ZCDP) else 1
         check_rates_from(self.least_rate, owner, RATE_DENOMINATOR**squared)
         _ = self.mechanism
@@ -111,8 +116,8 @@ class TotalNoise:
     @cached_property
     def mechanism(self) -> LaplaceMechanism | GaussianMechanism:
         """What adds the noise."""
-        # Rounding down moves one total by at most ceil(bound / 2^shift) noise steps; several totals together
-        # by a little more.
+        # Rounding down moves one total by at most ceil(bound / 2^shift) noise steps; several totals
+        # together by a little more.
         coarse = -(-self.bound >> self.shift) + (self._rounding if self.shift else 0)
         concentrated = isinstance(self.budget, ZCDP)
         statement = Sensitivity(
@@ -136,17 +141,20 @@ class TotalNoise:
         """Return the totals with fresh noise, in noise steps."""
         return self.noisy_each([totals], entropy)[0]
 
-    def noisy_each(self, groups: Sequence[Sequence[int]], entropy: Entropy) -> list[tuple[int, ...]]:
+    def noisy_each(
+        self, groups: Sequence[Sequence[int]], entropy: Entropy
+    ) -> list[tuple[int, ...]]:
         """Return the totals of each of several groups with fresh noise, in noise steps."""
-        # One independent draw for each total of each group. Shifting rounds down, negative totals too.
+        # One independent draw for each total of each group. Shifting rounds down, negative totals
+        # too.
         drawn = iter(self.mechanism.noise.sample(self.totals * len(groups), entropy).tolist())
         return [tuple((total >> self.shift) + next(drawn) for total in totals) for totals in groups]
 
     def reach(self, wrong: Fraction) -> int:
         """Return the reach of the noise on one total, in noise steps.
 
-        The noise exceeds it in size with a probability of at most `wrong`; it is the smallest such number, or
-        next to it.
+        The noise exceeds it in size with a probability of at most `wrong`; it is the smallest such
+        number, or next to it.
         """
         # The law is symmetric: half of `wrong` lies on each side.
         return -self.mechanism.noise.quantile(float(wrong / 2 * (1 - _TAIL_ROUNDING)))

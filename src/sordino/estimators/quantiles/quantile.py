@@ -1,13 +1,14 @@
-"""A quantile of a column without a guessed range: a noisy search over the edges of a geometric grid.
+"""A quantile of a column without a guessed range.
 
-Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2, (1 - q)
-e1), q e1 + e2] under add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates times the rows of a
-unit [durfee2023, Lemma B.1]; two searches from 0, the second only if the first ended there, lose less than
-the sum of both; permute-and-flip over the buckets is epsilon-private [mckenna2020, Thm 1].
-Proof: docs/proofs/quantile.md.
-Noise: one-sided geometric on a lattice of 1/b records, q = a/b; runs of empty buckets cost no draws.
-Floats: the edges, which are public, and what is computed from the edge or bucket that was found; no count, no
-cost and no comparison.
+A noisy search over the edges of a geometric grid.
+
+Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2,
+(1 - q) e1), q e1 + e2] under add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates
+times the rows of a unit [durfee2023, Lemma B.1]; two searches from 0, the second only if the first
+ended there, lose less than the sum of both; permute-and-flip over the buckets is epsilon-private
+[mckenna2020, Thm 1]. Proof: docs/proofs/quantile.md. Noise: one-sided geometric on a lattice of 1/b
+records, q = a/b; runs of empty buckets cost no draws. Floats: the edges, which are public, and what
+is computed from the edge or bucket that was found; no count, no cost and no comparison.
 """
 
 from __future__ import annotations
@@ -61,25 +62,26 @@ class QuantileValue(HasEstimate, ColumnRelease):
     Attributes
     ----------
     value : float
-        An edge of the grid, or with permute-and-flip the middle between two edges; in the unit of the values.
-        `estimate` is the same.
+        An edge of the grid, or with permute-and-flip the middle between two edges; in the unit of
+        the values. `estimate` is the same.
     capped : bool
-        True if the quantile may lie beyond the cap (with `lower=None`: beyond either end); the value is that
-        end then.
+        True if the quantile may lie beyond the cap (with `lower=None`: beyond either end); the
+        value is that end then.
     rank_error_low, rank_error_high : float
-        With probability at least 95% the rank of the value lies between target + low and target + high, in
-        records; low <= 0 <= high. Records that share the bucket of the target rank, or the bucket next to the
-        value on the side of the target, count as lying at the target; with permute-and-flip those that share
-        the bucket of the value, and no others. The rank itself is not public where the number of records is
-        not.
+        With probability at least 95% the rank of the value lies between target + low and target +
+        high, in records; low <= 0 <= high. Records that share the bucket of the target rank, or the
+        bucket next to the value on the side of the target, count as lying at the target; with
+        permute-and-flip those that share the bucket of the value, and no others. The rank itself is
+        not public where the number of records is not.
     low, high : float or None
-        With an interval (`Session.quantile`): ends that the quantile lies between with 95 %, in the unit of
-        the values; the value lies there, too. None without one.
+        With an interval (`Session.quantile`): ends that the quantile lies between with 95 %, in the
+        unit of the values; the value lies there, too. None without one.
     true_low, true_high : float or None
-        The same for the quantile of all rows. In a session with `max_rows` rows are left out, and nothing is
-        known of them: then these ends are infinite.
+        The same for the quantile of all rows. In a session with `max_rows` rows are left out, and
+        nothing is known of them: then these ends are infinite.
     too_few : bool or None
-        Whether the interval leaves nothing out: then there are too few records to tell the quantile.
+        Whether the interval leaves nothing out: then there are too few records to tell the
+        quantile.
 
     Examples
     --------
@@ -137,29 +139,37 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
     cap: Number = parameter(
         FINITE,
         (
-            "Public; the largest value that is released, and with `lower=None` its negative the smallest. "
-            "It can be generous: the steps up to it cost little. In the unit of the values, as `lower` and "
+            "Public; the largest value that is released, and with `lower=None` its negative the "
+            "smallest. "
+            "It can be generous: the steps up to it cost little. In the unit of the values, as "
+            "`lower` and "
             "`unit`."
         ),
     )
     growth: Number = parameter(
         GROWTH,
         (
-            "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, at least "
+            "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, "
+            "at least "
             "1.0005, tells single records apart; finer is no use."
         ),
         default=1.01,
     )
     unit: Number = parameter(
         POSITIVE,
-        ("The edges are lower + unit (growth^i - 1); near `lower` they lie about unit (growth - 1) apart."),
+        (
+            "The edges are lower + unit (growth^i - 1); near `lower` they lie about unit (growth - "
+            "1) apart."
+        ),
         default=1.0,
     )
     size_hint: int | None = parameter(
         OrNone(COUNT),
         (
-            "About how many records there are, as far as that is public; it never has to be right, and "
-            "nothing reads the real number. It chooses directions and how `lower=None` is searched, and "
+            "About how many records there are, as far as that is public; it never has to be right, "
+            "and "
+            "nothing reads the real number. It chooses directions and how `lower=None` is "
+            "searched, and "
             "corrects thresholds where edges are crowded."
         ),
         default=None,
@@ -167,13 +177,16 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
     integer: bool = parameter(
         TRUTH,
         (
-            "Whether the values are whole numbers, such as ages, counts or cents: then whole numbers are "
+            "Whether the values are whole numbers, such as ages, counts or cents: then whole "
+            "numbers are "
             "released. `lower` and the cap must be whole."
         ),
         default=False,
     )
     rows_per_unit: int = parameter(
-        COUNT, "How many records one unit has at most; it is up to the caller to bound them.", default=1
+        COUNT,
+        "How many records one unit has at most; it is up to the caller to bound them.",
+        default=1,
     )
     grid: BucketGrid = derived("The edges, for `BucketCounts.of`.")
     cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
@@ -185,8 +198,8 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         Parameters
         ----------
         values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values do not count, and there may be no values
-            at all.
+            Private; or counted before, over `grid`. Missing values do not count, and there may be
+            no values at all.
         entropy : Entropy
             Where the noise comes from.
 
@@ -198,14 +211,17 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         Raises
         ------
         InvalidParameter
-            If the values are no one-dimensional list of a numeric type, or counts over another grid.
+            If the values are no one-dimensional list of a numeric type, or counts over another
+            grid.
         """
         fresh_entropy(entropy, f"{type(self).__name__}.release")
         [released] = self.release_each([values], entropy=entropy)
         return released
 
     @scrubbed
-    def release_each(self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM) -> list[ReleaseKind]:
+    def release_each(
+        self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM
+    ) -> list[ReleaseKind]:
         """Release what `release` does of each of several columns, with noise of its own.
 
         Parameters
@@ -252,8 +268,8 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         if upward is None:
             return middle_of(place, self.grid, self.lower, whole=self.integer)
         value = value_at(place, self.grid, self.lower)
-        # Upward enough records lie below the edge: the largest whole number there is one less. Downward
-        # enough lie at or above it. An end that was not passed stands for itself.
+        # Upward enough records lie below the edge: the largest whole number there is one less.
+        # Downward enough lie at or above it. An end that was not passed stands for itself.
         passed = 0 <= place < self.grid.size
         return value - 1 if self.integer and upward and passed else value
 
@@ -268,13 +284,19 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         # Refused here as well as by the grid, in the words of this mechanism.
         low = Fraction(0) if self.lower is None else to_fraction(self.lower)
         if to_fraction(self.cap) <= low:
-            lowest = "0, where lower is None" if self.lower is None else f"lower, {shown(self.lower)}"
+            lowest = (
+                "0, where lower is None" if self.lower is None else f"lower, {shown(self.lower)}"
+            )
             raise InvalidParameter(
                 f"{type(self).__name__}.cap must be above {lowest}; got {shown(self.cap)}."
             )
         self._set(
             grid=BucketGrid.geometric(
-                lower=self.lower, cap=self.cap, growth=self.growth, unit=self.unit, whole=self.integer
+                lower=self.lower,
+                cap=self.cap,
+                growth=self.growth,
+                unit=self.unit,
+                whole=self.integer,
             )
         )
 
@@ -283,7 +305,8 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
 class Quantile(ColumnQuantiles[QuantileValue]):
     """Release a quantile of a column without a range to guess.
 
-    The value is found on a grid: its steps are fine near `lower`, and grow by a constant factor far from it.
+    The value is found on a grid: its steps are fine near `lower`, and grow by a constant factor far
+    from it.
 
     Raises
     ------
@@ -302,26 +325,31 @@ class Quantile(ColumnQuantiles[QuantileValue]):
     q: Number = parameter(
         PROPORTION,
         (
-            "The share of the records below the value; taken as the nearest fraction with a denominator of "
+            "The share of the records below the value; taken as the nearest fraction with a "
+            "denominator of "
             "at most 2^20."
         ),
     )
     method: Literal["above-threshold", "permute-and-flip"] | None = parameter(
         OrNone(one_of("above-threshold", "permute-and-flip")),
         (
-            "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / (2 "
+            "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / "
+            "(2 "
             "rows_per_unit) >= ln(edges) + 5, else above-threshold."
         ),
         default=None,
     )
     ratio: Number = parameter(
         POSITIVE,
-        "e1/e2, for above-threshold: more means fewer values far beyond the target, and more noise near it.",
+        "e1/e2, for above-threshold: more means fewer values far beyond the target, and more noise "
+        "near it.",
         default=1,
     )
     parts: tuple[RankSearch | RankFlip, ...] = derived(
-        "What is done, in this order: one search over all edges or one choice among all buckets; with "
-        "`lower=None` and no size hint that allows one search, a search from 0, up for q >= 1/2 and else "
+        "What is done, in this order: one search over all edges or one choice among all buckets; "
+        "with "
+        "`lower=None` and no size hint that allows one search, a search from 0, up for q >= 1/2 "
+        "and else "
         "down, and if that ends at its first test one from 0 the other way."
     )
 
@@ -345,8 +373,8 @@ class Quantile(ColumnQuantiles[QuantileValue]):
 
     def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileValue]:
         found = [(0, edge) for edge in self._find_each(0, runs, entropy)]
-        # Both were paid for in any case, and whether the second is made depends on a released edge only
-        # (docs/proofs/quantile.md, "Two searches").
+        # Both were paid for in any case, and whether the second is made depends on a released edge
+        # only (docs/proofs/quantile.md, "Two searches").
         going = [column for column, (_, edge) in enumerate(found) if self.goes_on(edge)]
         if going:
             second = self._find_each(1, [runs[column] for column in going], entropy)
@@ -362,13 +390,19 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         return find_each([part] * len(runs), runs, entropy)
 
     def _value(self, place: int, found: int, *, simulated: bool) -> QuantileValue:
-        """Return what is released where a part found this; computed of it and of public parameters."""
+        """Return what is released where a part found this.
+
+        Computed of it and of public parameters.
+        """
         part = self.parts[place]
         low, high = self.errors(found, place)
         return QuantileValue(
             value=self.value_of(found, None if isinstance(part, RankFlip) else part.upward),
             capped=beyond(
-                found, self.grid, isinstance(part, RankFlip) or part.upward, signed=self.lower is None
+                found,
+                self.grid,
+                isinstance(part, RankFlip) or part.upward,
+                signed=self.lower is None,
             ),
             rank_error_low=low,
             rank_error_high=high,
@@ -380,8 +414,8 @@ class Quantile(ColumnQuantiles[QuantileValue]):
     def goes_on(self, edge: int) -> bool:
         """Return whether a second search follows the first one, which found `edge`.
 
-        It does if there is one, and the first search ended at its first test: no other edge may lead on, or
-        both together lose more than they cost.
+        It does if there is one, and the first search ended at its first test: no other edge may
+        lead on, or both together lose more than they cost.
         """
         first = self.parts[0]
         return len(self.parts) > 1 and isinstance(first, RankSearch) and edge == first.edge(0)
@@ -391,8 +425,8 @@ class Quantile(ColumnQuantiles[QuantileValue]):
 
         They are a function of public values alone.
 
-        `edge` is the edge where a search ended; of a bucket, which is chosen among all, they do not depend on
-        it.
+        `edge` is the edge where a search ended; of a bucket, which is chosen among all, they do not
+        depend on it.
         """
         part = self.parts[place]
         # Each search has two bounds, and two searches share the 5 %.
@@ -412,7 +446,10 @@ class Quantile(ColumnQuantiles[QuantileValue]):
 
 
 def share_of(q: Number) -> Fraction:
-    """Return q as the fraction that is meant: its denominator is how many steps of noise a record has."""
+    """Return q as the fraction that is meant.
+
+    Its denominator is how many steps of noise a record has.
+    """
     return to_fraction(q).limit_denominator(_QUANTILE_DENOMINATOR)
 
 
@@ -427,7 +464,8 @@ def count_runs(values: Any, grid: BucketGrid, owner: str) -> Runs:
     counts = values if isinstance(values, BucketCounts) else BucketCounts.of(values, grid=grid)
     if counts.grid != grid:
         raise InvalidParameter(
-            f"{owner}.release needs counts over its own grid, {grid!r}; got counts over {counts.grid!r}. "
+            f"{owner}.release needs counts over its own grid, {grid!r}; got counts over "
+            f"{counts.grid!r}. "
             f"Count with BucketCounts.of(values, grid={owner.lower()}.grid)."
         )
     return Runs.of(counts)
@@ -436,17 +474,20 @@ def count_runs(values: Any, grid: BucketGrid, owner: str) -> Runs:
 def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
     """Return whether the quantile may lie beyond the cap, or, with both signs, beyond either end.
 
-    Upward an edge is reached if enough records lie below it, downward if enough lie at or above it: the first
-    and the last edge say different things. A bucket says what its upper edge says upward; the last one has
-    none, as a search that reached no edge.
+    Upward an edge is reached if enough records lie below it, downward if enough lie at or above it:
+    the first and the last edge say different things. A bucket says what its upper edge says upward;
+    the last one has none, as a search that reached no edge.
     """
-    # At the top: upward no test passed (K), downward the first one did (K - 1). At the bottom it is the
-    # mirror image.
+    # At the top: upward no test passed (K), downward the first one did (K - 1). At the bottom it is
+    # the mirror image.
     return edge >= grid.size - (not upward) or (signed and edge < upward)
 
 
 def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
-    """Return the value of an edge, counted from 0; -1 is the lower end of the grid, K its upper end."""
+    """Return the value of an edge, counted from 0.
+
+    -1 is the lower end of the grid, K its upper end.
+    """
     # An end that was not reached counts as the nearest edge, or as `lower`.
     if edge >= 0:
         return float(grid.edges[min(edge, grid.size - 1)])
@@ -454,7 +495,9 @@ def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
 
 
 def middle_of(bucket: int, grid: BucketGrid, lower: Number | None, *, whole: bool = False) -> float:
-    """Return the middle of a bucket, rounded once; with `whole` the middle one of the whole numbers in it.
+    """Return the middle of a bucket, rounded once.
+
+    With `whole` the middle one of the whole numbers in it.
 
     A bucket without an end (at the cap, or opposite) gives the edge that it has.
     """
@@ -470,9 +513,17 @@ def middle_of(bucket: int, grid: BucketGrid, lower: Number | None, *, whole: boo
     return float(math.floor(middle - Fraction(1, 2)) if whole else middle)
 
 
-_FAR_CAP = 1 << 60  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
+_FAR_CAP = (
+    1 << 60
+)  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
 _LONG_GRID: dict[str, Any] = {"lower": 0, "cap": _FAR_CAP, "growth": 2}
-_SHORT_GRID: dict[str, Any] = {"adjacency": "add-remove", "lower": 0, "cap": 7, "growth": 2, "epsilon": 2}
+_SHORT_GRID: dict[str, Any] = {
+    "adjacency": "add-remove",
+    "lower": 0,
+    "cap": 7,
+    "growth": 2,
+    "epsilon": 2,
+}
 _BOTH_CAP = (1 << 31) - 1  # by powers of two 31 edges on either side of 0
 _BOTH_SIDES: dict[str, Any] = {"lower": None, "cap": _BOTH_CAP, "growth": 2, "epsilon": 3}
 _NEAR_CAP = 3 << 29  # in the last bucket before the cap
@@ -480,7 +531,8 @@ CLAIMS = (
     Claim(
         name="Quantile",
         statement=(
-            "The edge that a search ends at is private for what the counts below rising edges, less q for "
+            "The edge that a search ends at is private for what the counts below rising edges, "
+            "less q for "
             "every record, lose."
         ),
         references=("durfee2023, Lemma B.1", "durfee2023, Cor. A.1 and A.2"),
@@ -508,7 +560,8 @@ CLAIMS = (
     Claim(
         name="Quantile",
         statement=(
-            "Two searches from 0, the second only if the first ended at its first test, lose less than both "
+            "Two searches from 0, the second only if the first ended at its first test, lose less "
+            "than both "
             "by themselves."
         ),
         references=("durfee2023, Lemma B.1",),
@@ -519,7 +572,11 @@ CLAIMS = (
                 (-_NEAR_CAP, -_FAR_CAP, _FAR_CAP, _FAR_CAP),
                 (-_FAR_CAP, _FAR_CAP, _FAR_CAP),
             ),
-            (Quantile(q=0.9, adjacency="add-remove", **_BOTH_SIDES), (_FAR_CAP,) * 3, (_FAR_CAP,) * 2),
+            (
+                Quantile(q=0.9, adjacency="add-remove", **_BOTH_SIDES),
+                (_FAR_CAP,) * 3,
+                (_FAR_CAP,) * 2,
+            ),
             (
                 Quantile(q=0.25, adjacency="add-remove", ratio=4, **_BOTH_SIDES),
                 (-_FAR_CAP,) * 3,
@@ -540,12 +597,24 @@ CLAIMS = (
         proof="quantile.md",
         neighbours=(
             (
-                Quantile(q=0.5, epsilon=2, adjacency="add-remove", method="permute-and-flip", **_LONG_GRID),
+                Quantile(
+                    q=0.5,
+                    epsilon=2,
+                    adjacency="add-remove",
+                    method="permute-and-flip",
+                    **_LONG_GRID,
+                ),
                 (0,) + (1,) * 2 + (_FAR_CAP,) * 2,
                 (1,) * 2 + (_FAR_CAP,) * 2,
             ),
             (
-                Quantile(q=0.75, epsilon=2, adjacency="replace-one", method="permute-and-flip", **_LONG_GRID),
+                Quantile(
+                    q=0.75,
+                    epsilon=2,
+                    adjacency="replace-one",
+                    method="permute-and-flip",
+                    **_LONG_GRID,
+                ),
                 (0,) * 3 + (1,) * 4 + (_FAR_CAP,),
                 (0,) * 2 + (1,) * 4 + (_FAR_CAP,) * 2,
             ),

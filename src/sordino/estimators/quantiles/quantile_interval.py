@@ -1,9 +1,10 @@
-"""An interval of values that contains a quantile: two noisy searches, each stopped a little early in public.
+"""An interval of values that contains a quantile.
 
-Claim: the interval holds the quantile with at least its confidence, and costs what its two searches cost.
-Proof: docs/proofs/quantile-interval.md.
-Noise: that of the searches (docs/proofs/quantile.md).
-Floats: the edges, which are public, and one logarithm, rounded up.
+Two noisy searches, each stopped a little early in public.
+
+Claim: the interval holds the quantile with at least its confidence, and costs what its two searches
+cost. Proof: docs/proofs/quantile-interval.md. Noise: that of the searches
+(docs/proofs/quantile.md). Floats: the edges, which are public, and one logarithm, rounded up.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class QuantileEnds(Release):
     Attributes
     ----------
     low, high : float
-        Its ends, in the unit of the values. `low` is -inf, or the lower bound of the grid, where no search
-        left it; `high` is inf where the quantile may lie beyond the cap.
+        Its ends, in the unit of the values. `low` is -inf, or the lower bound of the grid, where no
+        search left it; `high` is inf where the quantile may lie beyond the cap.
 
     Examples
     --------
@@ -65,8 +66,9 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
     """Release an interval of values that contains a quantile with a stated probability.
 
     Two searches share the budget. One goes up, and stops at an edge below which there are too few
-    records for the quantile; the other one goes down, and stops where there are too few above. How much too
-    few is a public number: as large as the noise of a threshold gets once in twice the chance to be wrong.
+    records for the quantile; the other one goes down, and stops where there are too few above. How
+    much too few is a public number: as large as the noise of a threshold gets once in twice the
+    chance to be wrong.
 
     Raises
     ------
@@ -75,8 +77,8 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
 
     Notes
     -----
-    The quantile is the least value with a share of q of the records with a number at or below it; the others
-    do not count. Values below `lower` count as `lower`.
+    The quantile is the least value with a share of q of the records with a number at or below it;
+    the others do not count. Values below `lower` count as `lower`.
 
     Examples
     --------
@@ -89,7 +91,9 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
 
     q: Number = parameter(PROPORTION, "Which quantile, as for `Quantile`.")
     confidence: Number = parameter(
-        SHARE, "Least probability with which the interval contains the quantile.", default=CONFIDENCE
+        SHARE,
+        "Least probability with which the interval contains the quantile.",
+        default=CONFIDENCE,
     )
     parts: tuple[RankSearch, ...] = derived("The searches: upward for `low`, downward for `high`.")
 
@@ -114,14 +118,17 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
         below, above = (find_each([part] * len(runs), runs, entropy) for part in self.parts)
         ends = (self.ends(low, high) for low, high in zip(below, above, strict=True))
         return [
-            QuantileEnds(low=low, high=high, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+            QuantileEnds(
+                low=low, high=high, mechanism=self, cost=self.cost, simulated=entropy.simulated
+            )
             for low, high in ends
         ]
 
     def ends(self, below: int, above: int) -> tuple[float, float]:
         """Return the interval, from the edges where the searches ended, counted from 0.
 
-        The search upward ended at `below`, the one downward at `above`; K and -1 say that they found none.
+        The search upward ended at `below`, the one downward at `above`; K and -1 say that they
+        found none.
         """
         # What is known is of the last edge that was not enough: the one before.
         low = _edge_value(self.grid, below - 1)
@@ -131,15 +138,16 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
         # Below an edge lie the whole numbers up to one less.
         if self.integer and math.isfinite(high):
             high -= 1
-        # Noise may put one end beyond the other. Then the quantile lies between them as likely as before.
+        # Noise may put one end beyond the other. Then the quantile lies between them as likely as
+        # before.
         return min(low, high), max(low, high)
 
 
 def _stop_early(part: RankSearch, wrong: Fraction) -> RankSearch:
     """Return a search whose threshold is lowered by as much as its noise reaches with probability `wrong`."""
     scan = part.scan
-    # The least whole number of steps that the noise exceeds with at most that probability; a float that is
-    # rounded up is one step too many at worst.
+    # The least whole number of steps that the noise exceeds with at most that probability; a float
+    # that is rounded up is one step too many at worst.
     early = max(0, math.ceil(-math.log(wrong) / float(scan.threshold_noise.rate) * (1 + 1e-12)))
     return replace(part, scan=ThresholdScan(-early, scan.threshold_noise, scan.noise))
 
@@ -189,7 +197,10 @@ class QuantilesWithIntervals:
 
     @scrubbed
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValue | QuantileValues:
-        """Release the quantiles with `low` and `high`, with fresh noise; parameters as for `Quantile`."""
+        """Release the quantiles with `low` and `high`, with fresh noise.
+
+        Parameters as for `Quantile`.
+        """
         fresh_entropy(entropy, "QuantilesWithIntervals.release")
         [released] = self.release_each([values], entropy=entropy)
         return released
@@ -205,13 +216,15 @@ class QuantilesWithIntervals:
             values if isinstance(values, BucketCounts) else BucketCounts.of(values, grid=self.grid)
             for values in columns
         ]
-        found: Sequence[QuantileValue | QuantileValues] = self.quantiles.release_each(counts, entropy=entropy)
+        found: Sequence[QuantileValue | QuantileValues] = self.quantiles.release_each(
+            counts, entropy=entropy
+        )
         ends = [each.release_each(counts, entropy=entropy) for each in self.intervals]
         mechanisms, cost = self.mechanisms, self.cost
 
         def bound(one: QuantileValue, each: QuantileEnds) -> QuantileValue:
-            # The interval takes the value in, and not the other way round: what is known of the rank of the
-            # value holds as well.
+            # The interval takes the value in, and not the other way round: what is known of the
+            # rank of the value holds as well.
             low, high = min(each.low, one.value), max(each.high, one.value)
             return replace(one, low=low, high=high, mechanism=mechanisms, cost=cost)
 
@@ -221,7 +234,9 @@ class QuantilesWithIntervals:
                 bounded.append(bound(one, ends[0][column]))
             else:
                 bounded.append(
-                    QuantileValues(bound(value, each[column]) for value, each in zip(one, ends, strict=True))
+                    QuantileValues(
+                        bound(value, each[column]) for value, each in zip(one, ends, strict=True)
+                    )
                 )
         return bounded
 
@@ -245,7 +260,9 @@ CLAIMS = (
                 (0,) * 2 + (9,) + (40,) * 4,
             ),
             (
-                QuantileInterval(q=0.5, adjacency="add-remove", lower=None, cap=16, growth=2, epsilon=4),
+                QuantileInterval(
+                    q=0.5, adjacency="add-remove", lower=None, cap=16, growth=2, epsilon=4
+                ),
                 (-9,) * 3 + (9,) * 3,
                 (-9,) * 3 + (9,) * 4,
             ),

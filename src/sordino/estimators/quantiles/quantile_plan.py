@@ -1,8 +1,8 @@
 """The plan of a quantile: how it is searched for, and what that costs. No rule reads a record.
 
-Claim: what `QuantilePlan` returns costs what it says. Proof: docs/proofs/quantile.md, which also says where
-the rules of choice come from.
-Floats: logarithms of public numbers; they choose, and no cost depends on them.
+Claim: what `QuantilePlan` returns costs what it says. Proof: docs/proofs/quantile.md, which also
+says where the rules of choice come from. Floats: logarithms of public numbers; they choose, and no
+cost depends on them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from sordino.noise import Geometric
 
 Adjacency = Literal["add-remove", "replace-one"]
 LARGER_FIRST = "add-remove, the larger data first"
-"""Which neighbor comes first does not depend on the column, the quantile or the direction of a search."""
+"""Which neighbor comes first does not depend on the column, the quantile or the direction of a
+search."""
 
 _EARLY_STOP_NATS = math.log(1000)  # a search may end before the first record once in a thousand
-# Below this share of the records, with nothing known of their number, a search from the lowest edge passes
-# too few of them.
+# Below this share of the records, with nothing known of their number, a search from the lowest edge
+# passes too few of them.
 _SAFE_SHARE = Fraction(1, 20)
-_EULER = 0.5772156649015329  # the mean of a standard Gumbel variable: the largest of many exponential ones
+# The mean of a standard Gumbel variable: the largest of many exponential ones.
+_EULER = 0.5772156649015329
 _LARGEST_PLAN_NUMBER = Fraction(1 << 1000)
 
 
@@ -39,13 +41,17 @@ def flips(q: Fraction, epsilon: Fraction, edges: int, size_hint: int | None) -> 
     `epsilon` is for each row of a unit.
     """
     # The rule of docs/proofs/quantile.md, "Which way": accuracy depends on it, privacy does not.
-    return size_hint is not None and _to_float(epsilon * min(q, 1 - q) * size_hint / 2) >= math.log(edges) + 5
+    return (
+        size_hint is not None
+        and _to_float(epsilon * min(q, 1 - q) * size_hint / 2) >= math.log(edges) + 5
+    )
 
 
 def walks_far(share: Fraction, rate: Fraction, edges: int, size_hint: int) -> bool:
     """Return whether a walk past `share` of the records is unlikely to end before the first record.
 
-    Each of the edges may end it with probability e^(-rate share size_hint) at most, `rate` in nats a record.
+    Each of the edges may end it with probability e^(-rate share size_hint) at most, `rate` in nats
+    a record.
     """
     return _to_float(rate * share * size_hint) >= math.log(edges) + _EARLY_STOP_NATS
 
@@ -56,24 +62,34 @@ def walk_is_safe(share: Fraction, rate: Fraction, edges: int, size_hint: int | N
 
 
 def upward(q: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bool:
-    """Return whether to search from the lowest edge up: for q >= 1/2, and below that if the walk is safe.
+    """Return whether to search from the lowest edge up.
+
+    For q >= 1/2, and below that if the walk is safe.
 
     Upward needs less noise for small q, and passes fewer records.
     """
     return q >= Fraction(1, 2) or walk_is_safe(q, rate, edges, size_hint)
 
 
-def correction(rate: Fraction, threshold_rate: Fraction, growth: Fraction, size_hint: int | None) -> float:
+def correction(
+    rate: Fraction, threshold_rate: Fraction, growth: Fraction, size_hint: int | None
+) -> float:
     """Return by how many records the threshold is raised, so that a search ends near its target on average.
 
-    Where more than `rate` edges come on each record, the largest noise of many tests ends a search early, and
-    that of the threshold late. The edges for each record are guessed: `size_hint` records over values that
-    differ by a factor e. Rates in nats a record.
+    Where more than `rate` edges come on each record, the largest noise of many tests ends a search
+    early, and that of the threshold late. The edges for each record are guessed: `size_hint`
+    records over values that differ by a factor e. Rates in nats a record.
     """
     if size_hint is None:
         return 0.0
-    crowding = 1 / (_to_float(Fraction(size_hint)) * math.log1p(_to_float(growth - 1)) * float(rate))
-    return (math.log(crowding) + _EULER) / float(rate) - 1 / float(threshold_rate) if crowding > 1 else 0.0
+    crowding = 1 / (
+        _to_float(Fraction(size_hint)) * math.log1p(_to_float(growth - 1)) * float(rate)
+    )
+    return (
+        (math.log(crowding) + _EULER) / float(rate) - 1 / float(threshold_rate)
+        if crowding > 1
+        else 0.0
+    )
 
 
 def _to_float(number: Fraction) -> float:
@@ -122,7 +138,8 @@ class QuantilePlan:
             if signed
             else upward(self.q, self._unit(budget, up=True) / self.rows, size, self.hint)
         )
-        # With both signs the walk goes up from q = 1/2 on, else down: it passes the larger share either way.
+        # With both signs the walk goes up from q = 1/2 on, else down: it passes the larger share
+        # either way.
         share = max(self.q, 1 - self.q)
         if not signed or (
             self.hint and walks_far(share, self._unit(budget, up=up) / self.rows, size, self.hint)
@@ -142,8 +159,8 @@ class QuantilePlan:
         """Return a search up over all edges and one down, both made in any case."""
         size = self.grid.size
         if self.adjacency == "replace-one" and self.rows > 1:
-            # What raises the answers of one search lowers those of the other, so that both thresholds are
-            # never paid in full (docs/proofs/quantile-interval.md).
+            # What raises the answers of one search lowers those of the other, so that both
+            # thresholds are never paid in full (docs/proofs/quantile-interval.md).
             unit = budget / (self.ratio + 2)
             parts = tuple(self._search(unit, up, 0, size) for up in (True, False))
             (u1, u2), (d1, d2) = (self._rates(part) for part in parts)
@@ -161,26 +178,32 @@ class QuantilePlan:
         """Return a search over the edges `first` to `last` - 1 with e2 = `unit` for a whole unit."""
         a, b = self.q.as_integer_ratio()
         limit, rate = (
-            fit_rate(e / (b * self.rows), "Quantile", stepped=False) for e in (self.ratio * unit, unit)
+            fit_rate(e / (b * self.rows), "Quantile", stepped=False)
+            for e in (self.ratio * unit, unit)
         )
         threshold = round(b * correction(b * rate, b * limit, self.growth, self.hint))
         scan = ThresholdScan(threshold, Geometric(limit), Geometric(rate))
         return RankSearch(up, first, last, -1, self.grid.size, b, a if up else b - a, 0, scan)
 
     def _unit(self, budget: Fraction, *, up: bool) -> Fraction:
-        """Return e2 for a whole unit: costs are proportional to the rates, so one division finds it."""
+        """Return e2 for a whole unit.
+
+        Costs are proportional to the rates, so one division finds it.
+        """
         return budget / Fraction(self._cost(self.ratio, Fraction(1), up=up).pure())
 
     def _cost(self, limit: Fraction, unit: Fraction, *, up: bool) -> Range | Pure:
         """Return the cost of a search with e1 = `limit` and e2 = `unit`, each for a whole unit."""
-        # Downward a search counts from the other end, which is the mirrored column with 1 - q in place of q.
+        # Downward a search counts from the other end, which is the mirrored column with 1 - q in
+        # place of q.
         offset = self.q if up else 1 - self.q
         if self.adjacency == "add-remove":
             return nested_cost(limit, unit, offset, orientation=LARGER_FIRST)
         if self.rows > 1:
             # A unit that has several other records may lose this much in either order.
             return Pure(epsilon=limit + unit)
-        # This also covers a record that only one of the two data sets has, as where a predicate drops it.
+        # This also covers a record that only one of the two data sets has, as where a predicate
+        # drops it.
         return Range(low=max(unit, (1 - offset) * limit), high=limit + unit)
 
     def _rates(self, part: RankSearch) -> tuple[Fraction, Fraction]:
@@ -197,8 +220,8 @@ class BothSides:
     Attributes
     ----------
     share : Fraction
-        The share of the records that the first search counts until it stops, at least 1/2: q upward, 1 - q
-        downward.
+        The share of the records that the first search counts until it stops, at least 1/2: q
+        upward, 1 - q downward.
     adjacency : {"add-remove", "replace-one"}
     rows : int
         How many records one unit has at most.
@@ -211,23 +234,28 @@ class BothSides:
     def units(self, budget: Fraction, ratio: Fraction) -> tuple[Fraction, Fraction]:
         """Return e2 of the first search and of the second one, each for a whole unit.
 
-        The first is as large as it may be, the second as what is left allows. Neither is smaller than what
-        half of the budget would allow it by itself.
+        The first is as large as it may be, the second as what is left allows. Neither is smaller
+        than what half of the budget would allow it by itself.
         """
         p = self.share
-        # Which part of its threshold's rate a search costs (docs/proofs/quantile.md, "Two searches").
+        # Which part of its threshold's rate a search costs (docs/proofs/quantile.md, "Two
+        # searches").
         ours, theirs = (p, 1 - p) if self.adjacency == "add-remove" else (Fraction(1), Fraction(1))
         # The second number leaves the second search half of the budget.
         first = budget / max(1 + ours * ratio, 2 * theirs)
-        # Either end of the interval may be the larger one. Without the second limit quantiles far from the
-        # middle, and large ratios, would cost more than the budget: half more for q = 1 and equal rates.
+        # Either end of the interval may be the larger one. Without the second limit quantiles far
+        # from the middle, and large ratios, would cost more than the budget: half more for q = 1
+        # and equal rates.
         second = min((budget - theirs * first) / (1 + theirs * ratio), (budget / p - first) / ratio)
         return first, second
 
-    def cost(self, first: tuple[Fraction, Fraction], second: tuple[Fraction, Fraction]) -> Range | Pure:
+    def cost(
+        self, first: tuple[Fraction, Fraction], second: tuple[Fraction, Fraction]
+    ) -> Range | Pure:
         """Return what both lose, from e1 and e2 of each, for a whole unit."""
         (u1, u2), (d1, d2), p = first, second, self.share
-        # A unit that has other records may lower the first test, and move the second search both ways.
+        # A unit that has other records may lower the first test, and move the second search both
+        # ways.
         moved = max(u1 + u2, u2 + d1 + d2)
         if self.adjacency == "replace-one" and self.rows > 1:
             return Pure(epsilon=moved)
@@ -235,5 +263,6 @@ class BothSides:
         low = max((1 - p) * u1, p * (u2 + d1), (1 - p) * d2)
         if self.adjacency == "add-remove":
             return Range(low=low, high=high, orientation=LARGER_FIRST)
-        # One record that moves, or one that only one of the two data sets has, as where a predicate drops it.
+        # One record that moves, or one that only one of the two data sets has, as where a predicate
+        # drops it.
         return Range(low=max(u1 + u2, d2, low), high=max(u2 + d1 + d2, high))

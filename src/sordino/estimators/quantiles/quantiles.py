@@ -1,12 +1,11 @@
 """Several quantiles of one column: the middle one splits the records, and each half is split again.
 
-Claim: a record is in one search of each level, so L levels cost a noisy number of records and L times e under
-add-remove, L times 2e under replace-one, where the number, at the rate e, is in the price of the levels; e is
-the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec. B.3; kaplan2022].
-Proof: docs/proofs/quantiles.md.
-Noise: one-sided geometric on whole counts; discrete Laplace on the number of records with a number.
-Floats: the edges, which are public, and what is computed from the edges that were found; no count, no cost
-and no comparison.
+Claim: a record is in one search of each level, so L levels cost a noisy number of records and L
+times e under add-remove, L times 2e under replace-one, where the number, at the rate e, is in the
+price of the levels; e is the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec. B.3;
+kaplan2022]. Proof: docs/proofs/quantiles.md. Noise: one-sided geometric on whole counts; discrete
+Laplace on the number of records with a number. Floats: the edges, which are public, and what is
+computed from the edges that were found; no count, no cost and no comparison.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ _SHARE_DENOMINATOR = 1 << 20
 class QuantileValues(Tabular):
     """The quantiles of one release, in rising order: as many values, with one mechanism and one cost.
 
-    It has a length, can be indexed and iterated over, and taken apart: `low, middle, high = found`. The cost
-    of each value is that of the whole release: they are not sold apart.
+    It has a length, can be indexed and iterated over, and taken apart: `low, middle, high = found`.
+    The cost of each value is that of the whole release: they are not sold apart.
 
     Parameters
     ----------
@@ -142,7 +141,8 @@ class QuantileValues(Tabular):
         shared = ("mechanism", "cost", "simulated", "exact", "receipt", "population", "confidence")
         common = {name: listed[0][name] for name in shared if name in listed[0]}
         own = [
-            {name: value for name, value in one.items() if name not in {"type", *common}} for one in listed
+            {name: value for name, value in one.items() if name not in {"type", *common}}
+            for one in listed
         ]
         return {"type": "QuantileValues", "values": own, **common}
 
@@ -160,9 +160,9 @@ class QuantileValues(Tabular):
 class Place(NamedTuple):
     """Where the records were split, or an end of the grid.
 
-    `number` counts the quantiles from 1 (0 and m + 1 are the ends), `edge` the edges from 0 (-1 and K are the
-    ends); the rank of the edge lies between its target + `low` and its target + `high`. `upward` says whether
-    the search for it went upward.
+    `number` counts the quantiles from 1 (0 and m + 1 are the ends), `edge` the edges from 0 (-1 and
+    K are the ends); the rank of the edge lies between its target + `low` and its target + `high`.
+    `upward` says whether the search for it went upward.
     """
 
     number: int
@@ -183,13 +183,19 @@ class _Walk(NamedTuple):
 
 def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
     """Return several quantiles as they were given, or raise `InvalidParameter`."""
-    given = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else ()
+    given = (
+        tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else ()
+    )
     # They are compared as they will be used: two that round to one fraction are refused.
-    shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_SHARE_DENOMINATOR) for one in given]
+    shares = [
+        PROPORTION(f"Each of {name}", one).limit_denominator(_SHARE_DENOMINATOR) for one in given
+    ]
     if not shares or any(one >= other for one, other in pairwise(shares)):
         raise InvalidParameter(
-            f"{name} must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; "
-            f"got {shown(value) if not shares else 'numbers in another order, or equal ones'}. For one "
+            f"{name} must be at least one number in [0, 1], strictly rising, and no two closer "
+            "than 2^-20; "
+            f"got {shown(value) if not shares else 'numbers in another order, or equal ones'}. For "
+            "one "
             "quantile there is Quantile."
         )
     return given
@@ -201,8 +207,8 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
 
     There is no range to guess.
 
-    For one quantile take `Quantile`. Where very many records share one value, a quantile may come out as its
-    neighbor among `q`.
+    For one quantile take `Quantile`. Where very many records share one value, a quantile may come
+    out as its neighbor among `q`.
 
     Raises
     ------
@@ -220,7 +226,8 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
     q: Converted[Iterable[Number], tuple[Number, ...]] = parameter(
         _check_rising,
         (
-            "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at "
+            "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator "
+            "of at "
             "most 2^20."
         ),
     )
@@ -230,19 +237,23 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         "The law of the noise of the number of records that hold a number, which is always private."
     )
     threshold_correction: int = derived(
-        "By how many records thresholds are raised, so that searches end near their targets on average; 0 "
+        "By how many records thresholds are raised, so that searches end near their targets on "
+        "average; 0 "
         "without a size hint."
     )
 
     def derive(self) -> None:
-        """Divide the budget: a part for each level, and under add-remove one for the number of records."""
+        """Divide the budget.
+
+        A part for each level, and under add-remove one for the number of records.
+        """
         super().derive()
         rows = self.rows_per_unit
         # ceil(log2(m + 1)) for m quantiles: the depth of the tree that halves them.
         levels = len(self.q).bit_length()
-        # A unit that has other records moves either their number or what the searches count, and both less
-        # the more the other one: so under replace-one their number is in the price of the levels
-        # (docs/proofs/quantiles.md, "A level").
+        # A unit that has other records moves either their number or what the searches count, and
+        # both less the more the other one: so under replace-one their number is in the price of the
+        # levels (docs/proofs/quantiles.md, "A level").
         exchanged = self.adjacency == "replace-one"
         part = to_fraction(self.epsilon) / (levels if exchanged else levels + 1)
         rate = fit_rate(part / ((2 if exchanged else 1) * rows), "Quantiles", stepped=False)
@@ -256,7 +267,9 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
             levels=levels,
             noise=Geometric(rate),
             size_noise=DiscreteLaplace(size_rate),
-            threshold_correction=round(correction(rate, rate, to_fraction(self.growth), self.size_hint)),
+            threshold_correction=round(
+                correction(rate, rate, to_fraction(self.growth), self.size_hint)
+            ),
             cost=cost,
         )
 
@@ -272,14 +285,19 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         sizes = [max(0, one.records + noise) for one, noise in zip(runs, drawn, strict=True)]
         bottom, top = self.ends
         # All targets are fixed here, before any search, by the noisy number of records.
-        walks = [_Walk(bottom, top, self.targets(size), of) for size, of in zip(sizes, runs, strict=True)]
-        return [self._values(places, simulated=entropy.simulated) for places in self._split(walks, entropy)]
+        walks = [
+            _Walk(bottom, top, self.targets(size), of) for size, of in zip(sizes, runs, strict=True)
+        ]
+        return [
+            self._values(places, simulated=entropy.simulated)
+            for places in self._split(walks, entropy)
+        ]
 
     def _values(self, places: Sequence[Place], *, simulated: bool) -> QuantileValues:
         """Return what is released of one column, of the places of all its quantiles."""
         off = self._size_error()
-        # Of whole numbers an edge means one less upward than downward: so that values do not fall, each is at
-        # least the one before.
+        # Of whole numbers an edge means one less upward than downward: so that values do not fall,
+        # each is at least the one before.
         rising = accumulate((self.value_of(place.edge, place.upward) for place in places), max)
         return QuantileValues(
             QuantileValue(
@@ -311,8 +329,8 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
     ) -> tuple[int, RankSearch | None, bool]:
         """Return what comes next between two places, a function of what is public.
 
-        The number of the middle quantile, the search for it (None if no edge lies between the places), and
-        whether it goes upward.
+        The number of the middle quantile, the search for it (None if no edge lies between the
+        places), and whether it goes upward.
         """
         # Halving the list gives the fewest levels, and each level costs.
         middle = (below.number + above.number) // 2
@@ -320,26 +338,34 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         # With no edge between two places there is nothing to decide, and no noise is drawn.
         if above.edge - below.edge <= 1:
             return middle, None, upward
-        # The target is a difference of such ranks. A share of the records that are left would move along with
-        # a record, and a level would cost more.
+        # The target is a difference of such ranks. A share of the records that are left would move
+        # along with a record, and a level would cost more.
         target = (
-            targets[middle] - targets[below.number] if upward else targets[above.number] - targets[middle]
+            targets[middle] - targets[below.number]
+            if upward
+            else targets[above.number] - targets[middle]
         )
         scan = ThresholdScan(target + self.threshold_correction, self.noise, self.noise)
         return (
             middle,
-            RankSearch(upward, below.edge + 1, above.edge, below.edge, above.edge, 1, 0, target, scan),
+            RankSearch(
+                upward, below.edge + 1, above.edge, below.edge, above.edge, 1, 0, target, scan
+            ),
             upward,
         )
 
     def _upward(self, low: int, middle: int, high: int) -> bool:
         """Return whether to search from the lower place up.
 
-        If only one of the two places is an end of the grid, and the walk from it is safe, the search starts
-        there. The rank of an end is exact; that of a place that was found may be off by all the records that
-        share its value. Otherwise the search starts from the place that is farther away in records.
+        If only one of the two places is an end of the grid, and the walk from it is safe, the
+        search starts there. The rank of an end is exact; that of a place that was found may be off
+        by all the records that share its value. Otherwise the search starts from the place that is
+        farther away in records.
         """
-        under, over = self._shares[middle] - self._shares[low], self._shares[high] - self._shares[middle]
+        under, over = (
+            self._shares[middle] - self._shares[low],
+            self._shares[high] - self._shares[middle],
+        )
         # Public numbers only: the direction of a search tells nothing.
         from_bottom, from_top = low == 0, high == len(self._shares) - 1
         if from_bottom != from_top and walk_is_safe(
@@ -357,8 +383,12 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
             return [[] for _ in walks]
         renew(entropy)  # each search is a stage of its own
         asked = [self.search(walk.below, walk.above, walk.targets) for walk in walks]
-        going = [(search, walk.runs) for (_, search, _), walk in zip(asked, walks, strict=True) if search]
-        edges = iter(find_each([search for search, _ in going], [runs for _, runs in going], entropy))
+        going = [
+            (search, walk.runs) for (_, search, _), walk in zip(asked, walks, strict=True) if search
+        ]
+        edges = iter(
+            find_each([search for search, _ in going], [runs for _, runs in going], entropy)
+        )
         places = []
         for (middle, search, upward), (below, above, *_) in zip(asked, walks, strict=True):
             if search is not None:
@@ -369,24 +399,40 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         found = list(zip(walks, places, strict=True))
         left = self._split([walk._replace(above=place) for walk, place in found], entropy)
         right = self._split([walk._replace(below=place) for walk, place in found], entropy)
-        return [[*before, place, *after] for before, place, after in zip(left, places, right, strict=True)]
+        return [
+            [*before, place, *after]
+            for before, place, after in zip(left, places, right, strict=True)
+        ]
 
-    def place(self, number: int, search: RankSearch, edge: int, below: Place, above: Place) -> Place:
+    def place(
+        self, number: int, search: RankSearch, edge: int, below: Place, above: Place
+    ) -> Place:
         """Return the place of an edge that a search found, and what its neighbors tell of its rank."""
-        # The errors add up along the path. A search that finds nothing ends at a place, whose bound then
-        # takes the place of `short`.
+        # The errors add up along the path. A search that finds nothing ends at a place, whose bound
+        # then takes the place of `short`.
         short, over = search.errors(edge, self._wrong)
         if search.upward:
             return Place(
-                number, edge, True, above.low if edge == search.last else below.low - short, below.high + over
+                number,
+                edge,
+                True,
+                above.low if edge == search.last else below.low - short,
+                below.high + over,
             )
         return Place(
-            number, edge, False, above.low - over, below.high if edge < search.first else above.high + short
+            number,
+            edge,
+            False,
+            above.low - over,
+            below.high if edge < search.first else above.high + short,
         )
 
     @property
     def _wrong(self) -> float:
-        """How often each bound of a place may fail: two on each level, and two for the number of records."""
+        """How often each bound of a place may fail.
+
+        Two on each level, and two for the number of records.
+        """
         return (1 - CONFIDENCE) / (2 * (self.levels + 1))
 
     def _size_error(self) -> float:
@@ -400,7 +446,8 @@ CLAIMS = (
     Claim(
         name="Quantiles",
         statement=(
-            "All edges together are private for the searches of each level, and under add-remove for the "
+            "All edges together are private for the searches of each level, and under add-remove "
+            "for the "
             "noisy number of records, which is in their price under replace-one."
         ),
         references=("durfee2023, Lemma B.2 and Sec. B.3", "kaplan2022"),
@@ -408,7 +455,14 @@ CLAIMS = (
         neighbours=(
             (
                 # So much that the noise of the number of records takes nothing away.
-                Quantiles(q=(0.5,), epsilon=40, adjacency="replace-one", lower=0, cap=_WITNESS_CAP, growth=2),
+                Quantiles(
+                    q=(0.5,),
+                    epsilon=40,
+                    adjacency="replace-one",
+                    lower=0,
+                    cap=_WITNESS_CAP,
+                    growth=2,
+                ),
                 (0,) * 5 + (_WITNESS_CAP,) * 4,
                 (0,) * 4 + (_WITNESS_CAP // 2,) + (_WITNESS_CAP,) * 4,
             ),

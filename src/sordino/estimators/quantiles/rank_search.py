@@ -1,7 +1,9 @@
-"""One search for a rank over the edges of a grid: the counts that it tests, and what its result says.
+"""One search for a rank over the edges of a grid.
 
-Claim: none of its own; `docs/proofs/quantile.md` and `docs/proofs/quantiles.md` say what a search costs.
-Floats: only in the rank errors, which are computed from the public result.
+The counts that it tests, and what its result says.
+
+Claim: none of its own; `docs/proofs/quantile.md` and `docs/proofs/quantiles.md` say what a search
+costs. Floats: only in the rank errors, which are computed from the public result.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ _MOST_LATTICE_STEPS = 1 << 60
 class Runs(NamedTuple):
     """What a search looks at; private.
 
-    `below` holds the records below each edge in runs of equal numbers, `lengths` how many edges each run has
-    and `ends` how many there are up to its end, all of shape (m,); `records` is the number of all records.
+    `below` holds the records below each edge in runs of equal numbers, `lengths` how many edges
+    each run has and `ends` how many there are up to its end, all of shape (m,); `records` is the
+    number of all records.
     """
 
     below: Ints
@@ -70,7 +73,10 @@ class Runs(NamedTuple):
 
 
 def _lattice_steps(counted: Ints, weight: int, drop: int, records: int) -> Steps:
-    """Return weight counted - drop records, exactly: in Python's integers where 64 bits might not do."""
+    """Return weight counted - drop records, exactly.
+
+    In Python's integers where 64 bits might not do.
+    """
     # A limit on answers would move those of neighbors apart, as only some of them would reach it.
     exact: Steps = counted if weight * records <= _MOST_LATTICE_STEPS else counted.astype(object)
     return weight * exact - drop * records
@@ -84,17 +90,18 @@ class RankSearch:
     Attributes
     ----------
     upward : bool
-        From the lowest edge up, counting records below each; or from the highest down, counting records at or
-        above each.
+        From the lowest edge up, counting records below each; or from the highest down, counting
+        records at or above each.
     first, last : int
         The edges `first` to `last` - 1 are tested; at least one.
     low, high : int
         Records in the buckets `low` + 1 to `high` are counted.
     weight, drop : int
-        The lattice: `weight` steps for each record counted, less `drop` steps for every record there is.
+        The lattice: `weight` steps for each record counted, less `drop` steps for every record
+        there is.
     target : int
-        What the answers are to reach, in lattice steps; the threshold of `scan` may be moved from there by a
-        public correction.
+        What the answers are to reach, in lattice steps; the threshold of `scan` may be moved from
+        there by a public correction.
     scan : ThresholdScan
         Threshold and noise, in lattice steps.
     """
@@ -114,10 +121,13 @@ class RankSearch:
 
         Both have shape (r,).
         """
-        # Records outside of the part are taken off: only those between `low` and `high` are counted.
+        # Records outside of the part are taken off: only those between `low` and `high` are
+        # counted.
         below, lengths = runs.between(self.first, self.last)
         if self.upward:
-            return _lattice_steps(below - runs.at(self.low), self.weight, self.drop, runs.records), lengths
+            return _lattice_steps(
+                below - runs.at(self.low), self.weight, self.drop, runs.records
+            ), lengths
         return _lattice_steps(
             runs.at(self.high) - below[::-1], self.weight, self.drop, runs.records
         ), lengths[::-1]
@@ -136,17 +146,19 @@ class RankSearch:
 
         Each holds but for a probability of `wrong`.
 
-        Behind an edge that was reached there are at least target - short records of those that are counted;
-        behind the one tested before it at most target + over. An end that was not reached has no `short`: 0.
+        Behind an edge that was reached there are at least target - short records of those that are
+        counted; behind the one tested before it at most target + over. An end that was not reached
+        has no `short`: 0.
         """
         shift = (self.scan.threshold - self.target) / self.weight
-        # The test before did not pass. So it counts too many only if the noise of the threshold is this
-        # large.
+        # The test before did not pass. So it counts too many only if the noise of the threshold is
+        # this large.
         over = shift - math.log(wrong) / (float(self.scan.threshold_noise.rate) * self.weight)
         tests = edge - self.first + 1 if self.upward else self.last - edge
         if tests > self.last - self.first:
             return 0.0, max(0.0, over)
-        # A bound over all tests together: test k fails with a probability of at most 6 wrong / (pi k)^2.
+        # A bound over all tests together: test k fails with a probability of at most 6 wrong / (pi
+        # k)^2.
         short = (_LOG_BASEL_SUM + 2 * math.log(tests) - math.log(wrong)) / (
             float(self.scan.noise.rate) * self.weight
         ) - shift
@@ -187,16 +199,18 @@ class RankFlip:
 
     The fewer records lie between a bucket and the target rank, the likelier it is chosen.
 
-    A bucket holds all ranks from the records before it to those before the next one. So a value that many
-    records share is as good as its ranks are near, and is told from the empty buckets beside it.
+    A bucket holds all ranks from the records before it to those before the next one. So a value
+    that many records share is as good as its ranks are near, and is told from the empty buckets
+    beside it.
 
     Attributes
     ----------
     weight, drop : int
-        The lattice: u = weight records below an edge - drop records is how far it lies beyond the target.
+        The lattice: u = weight records below an edge - drop records is how far it lies beyond the
+        target.
     rate : Fraction
-        In nats a step of the depth of a bucket: the distance of 0 from the interval between u of its lower
-        and u of its upper edge.
+        In nats a step of the depth of a bucket: the distance of 0 from the interval between u of
+        its lower and u of its upper edge.
     """
 
     weight: int
@@ -217,7 +231,10 @@ class RankFlip:
             -_MOST_LATTICE_STEPS,
             _MOST_LATTICE_STEPS,
         ).astype(np.int64)
-        depths, lengths = np.empty(u.size * 2 - 3, dtype=np.int64), np.ones(u.size * 2 - 3, dtype=np.int64)
+        depths, lengths = (
+            np.empty(u.size * 2 - 3, dtype=np.int64),
+            np.ones(u.size * 2 - 3, dtype=np.int64),
+        )
         # The buckets before each run of edges, and the last one.
         depths[::2] = np.maximum(np.maximum(u[:-1], -u[1:]), 0)
         # The empty ones between two edges of a run.
@@ -229,7 +246,8 @@ class RankFlip:
 
     def find(self, runs: Runs, entropy: Entropy) -> int:
         """Return the bucket that is chosen, with fresh noise."""
-        # The law does not depend on how equal depths are grouped (docs/proofs/samplers.md, "First head").
+        # The law does not depend on how equal depths are grouped (docs/proofs/samplers.md, "First
+        # head").
         depths, lengths = self.lattice(runs)
         return first_head(depths, lengths, self.rate, entropy)
 

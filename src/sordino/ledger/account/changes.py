@@ -47,13 +47,16 @@ def request(
     meter = account.meter_at_order
     worst = sum((exact_amounts(part, meter) for part in parts), Amounts())
     asked = worst.rounded_up()
-    label = text(" + ".join(type(part).__name__ for part in parts) if label is None else label, "label")
+    label = text(
+        " + ".join(type(part).__name__ for part in parts) if label is None else label, "label"
+    )
     stated = {
         "unit": None if unit is None else canonical_unit(unit),
         "source": None if source is None else known_source(source),
         "adjacency": None if adjacency is None else ADJACENCY("adjacency", adjacency),
     }
-    # Only what was stated is compared; an account of an older version may write its source otherwise.
+    # Only what was stated is compared; an account of an older version may write its source
+    # otherwise.
     for name, given in stated.items():
         own = getattr(account, name)
         if given is not None and given != own and not (name == "source" and is_about(given, own)):
@@ -71,11 +74,15 @@ def request(
     for part in parts:
         check_claims(part, adjacency=account.adjacency, allow_approximate=allow_approximate)
     # The facts go with the charge: if another account has taken the name since, it does not fit.
-    about = {name: getattr(account, name) for name in ("meter", "alpha", "adjacency", "unit", "source")}
+    about = {
+        name: getattr(account, name) for name in ("meter", "alpha", "adjacency", "unit", "source")
+    }
     facts = {"label": label, "detail": recorded(detail), "charges": described(parts, meter)}
-    # Said by every charge, also by one that reads no column: an older version says nothing (`sqlite_schema`).
+    # Said by every charge, also by one that reads no column: an older version says nothing
+    # (`sqlite_schema`).
     facts["reading"] = text(reading, "reading") if reading else ""
-    # The key stays in this process; the ledger gets its hash alone, so nobody who reads it can draw.
+    # The key stays in this process; the ledger gets its hash alone, so nobody who reads it can
+    # draw.
     digest, key = digest_of(facts, account), nonce()
     return (
         label,
@@ -85,8 +92,8 @@ def request(
             **about,
             "account": account.name,
             "reading": facts["reading"],
-            # 128 random bits, made here: no other charge has them, whoever makes it. A run has an id of its
-            # own, which the database takes once.
+            # 128 random bits, made here: no other charge has them, whoever makes it. A run has an
+            # id of its own, which the database takes once.
             "charge": nonce() if run is None else id_of_run(account.name, text(run, "run")),
             **parameters_of(asked),
             "digest": digest,
@@ -132,7 +139,8 @@ def grant_share(
     keeps_deltas, meter = pages.facts.meter == "renyi", pages.facts.meter_name
     if meter != "renyi" and pure is not None:
         raise InvalidParameter(
-            f"grant.pure is for an account with the renyi meter; account {pages.name!r} has the meter "
+            f"grant.pure is for an account with the renyi meter; account {pages.name!r} has the "
+            "meter "
             f"{meter!r}."
         )
     if not keeps_deltas and failures:
@@ -153,10 +161,12 @@ def grant_share(
         )
     if found and (Account(*found[0]).pure_limit < 0) != bool(given.impure):
         raise LedgerConflict(
-            f"Account {child!r} {'has' if given.impure else 'has no'} limit for its pure epsilons; grant it "
+            f"Account {child!r} {'has' if given.impure else 'has no'} limit for its pure epsilons; "
+            "grant it "
             f"a share {'with' if given.impure else 'without'} one. Nothing was granted."
         )
-    # What the child is about, which is what its parent is about: only so do the charges of both add up.
+    # What the child is about, which is what its parent is about: only so do the charges of both add
+    # up.
     facts = {**parent.facts, "name": child, "parent": parent.name}
     parameters = {
         "parent": parent.name,
@@ -168,14 +178,19 @@ def grant_share(
     if not _give_share(store, parameters, new=not found):
         pages.refuse(given, what=f"The share of {child!r}", then="Nothing was granted.")
         raise LedgerConflict(
-            f"Account {parent.name!r} was changed by others at the same time. Nothing was granted; try again."
+            f"Account {parent.name!r} was changed by others at the same time. Nothing was granted; "
+            "try again."
         )
 
 
 def _give_share(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
-    """Give the share; somebody else may have made the child in this moment, and then it is one more share."""
+    """Give the share.
+
+    Somebody else may have made the child in this moment, and then it is one more share.
+    """
     if new:
-        # If somebody else has just made the child, its row is in the way, and it is granted the share below.
+        # If somebody else has just made the child, its row is in the way, and it is granted the
+        # share below.
         with suppress(LedgerConflict):
             if carry_out(store, schema.ENTRUST, parameters, account=parameters["parent"]):
                 return True
@@ -186,8 +201,11 @@ def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:
     """Close a charge that was never settled at what was drawn from it."""
     row = pages.charge(key)
     if row.settled is not None:
-        raise LedgerConflict(f"Charge {key!r} is closed already ({row.state}); there is nothing to give up.")
-    # What is known of the charge goes along: if its own process has used it meanwhile, nothing is changed.
+        raise LedgerConflict(
+            f"Charge {key!r} is closed already ({row.state}); there is nothing to give up."
+        )
+    # What is known of the charge goes along: if its own process has used it meanwhile, nothing is
+    # changed.
     parameters = {
         "account": pages.name,
         "charge": row.id,
@@ -201,5 +219,6 @@ def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:
     }
     if not carry_out(store, schema.VOID, parameters, account=pages.name):
         raise LedgerConflict(
-            f"Charge {key!r} was used or closed by its own process in this moment; it was left as it is."
+            f"Charge {key!r} was used or closed by its own process in this moment; it was left as "
+            "it is."
         )

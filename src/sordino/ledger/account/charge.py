@@ -26,11 +26,13 @@ from sordino.record import Record
 from sordino.scrubbing import scrubbed
 
 _USED_ELSEWHERE_MESSAGE = (
-    "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is "
+    "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose "
+    "outcome is "
     "unknown). Nothing was released; what the ledger holds stays charged."
 )
 _FORKED_MESSAGE = (
-    "This process was forked in the middle of a release, which belongs to the other one. Nothing was "
+    "This process was forked in the middle of a release, which belongs to the other one. Nothing "
+    "was "
     "released here."
 )
 
@@ -39,11 +41,10 @@ _FORKED_MESSAGE = (
 class Charge:
     """A reservation in an account; `Ledger.reserve` makes it.
 
-    Leaving its `with` block settles: what was never drawn returns to the account. On a pure meter, and into
-    the pure sum of the Rényi meter, so does what a mechanism with a proof for each transcript did not spend
-    (docs/explanation/refunds.md). Leaving by
-    an exception, or a crash at any moment, leaves the full reservation charged. It belongs to the process
-    that reserved it.
+    Leaving its `with` block settles: what was never drawn returns to the account. On a pure meter,
+    and into the pure sum of the Rényi meter, so does what a mechanism with a proof for each
+    transcript did not spend (docs/explanation/refunds.md). Leaving by an exception, or a crash at
+    any moment, leaves the full reservation charged. It belongs to the process that reserved it.
 
     Attributes
     ----------
@@ -54,8 +55,8 @@ class Charge:
     account : str
         The account that is charged.
     reserved : Fraction
-        The exact worst case, in epsilon or, on the zCDP meter, in rho; on the Rényi meter the divergence at
-        the order of the account.
+        The exact worst case, in epsilon or, on the zCDP meter, in rho; on the Rényi meter the
+        divergence at the order of the account.
     time : str
         When it was reserved, as the ledger has it: UTC, ISO 8601.
     receipt : Receipt
@@ -116,7 +117,8 @@ class Charge:
         self.label = label
         self.account = account
         self.reserved = reserved.main
-        # An epsilon that no column can hold counts as none; then the pure sum is not looked at any more.
+        # An epsilon that no column can hold counts as none; then the pure sum is not looked at any
+        # more.
         self._worst = reserved.without_pure() if reserved.rounded_up().impure else reserved
         self.time = time
         self._store = store
@@ -135,19 +137,25 @@ class Charge:
 
     def __repr__(self) -> str:
         return (
-            f"Charge(account={self.account!r}, label={self.label!r}, reserved={float(self.reserved):.12g}, "
+            f"Charge(account={self.account!r}, label={self.label!r}, "
+            f"reserved={float(self.reserved):.12g}, "
             f"drawn={float(self.drawn):.12g}, state={self._state!r})"
         )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("A Charge cannot be copied or pickled: it belongs to the process that reserved it.")
+        raise TypeError(
+            "A Charge cannot be copied or pickled: it belongs to the process that reserved it."
+        )
 
     def __enter__(self) -> Self:
         self._check_open()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if kind is not None:
             self._close_in_full()
@@ -180,7 +188,8 @@ class Charge:
         answers : object
             Private; handed to the mechanism and to nothing else.
         entropy : Entropy, optional
-            Where the noise comes from; the operating system if not given. A simulated one is refused.
+            Where the noise comes from; the operating system if not given. A simulated one is
+            refused.
         **private : object
             Further private arguments of `mechanism.release`.
 
@@ -192,14 +201,14 @@ class Charge:
         Raises
         ------
         SimulatedRelease
-            If the entropy is simulated. Nothing is drawn. If the release says that it is simulated, the draw
-            stays charged.
+            If the entropy is simulated. Nothing is drawn. If the release says that it is simulated,
+            the draw stays charged.
         LedgerConflict
-            If the charge is not open in this process, was used by a copy of it, or what remains of it is too
-            small; if the mechanism is for another adjacency. No noise is drawn.
+            If the charge is not open in this process, was used by a copy of it, or what remains of
+            it is too small; if the mechanism is for another adjacency. No noise is drawn.
         InvalidParameter
-            If the mechanism has no cost on the meter of the account, or is not exact and that was not
-            allowed.
+            If the mechanism has no cost on the meter of the account, or is not exact and that was
+            not allowed.
         """
         self._check_open()
         entropy = _require_real_entropy(entropy)
@@ -211,8 +220,8 @@ class Charge:
             # Why it failed may depend on the answers, so nothing that follows from it may return.
             self._close_in_full()
             raise
-        # A signal handler may have forked meanwhile: both would have a release, with noise of their own, for
-        # one draw.
+        # A signal handler may have forked meanwhile: both would have a release, with noise of their
+        # own, for one draw.
         if not self._process.is_here():
             raise LedgerConflict(_FORKED_MESSAGE)
         if getattr(result, "simulated", None) is not False:
@@ -226,15 +235,16 @@ class Charge:
     def open(self, mechanism: Any, *, entropy: Any = None) -> ChargedStream:
         """Record a draw of the worst case durably, then open a stream of the mechanism.
 
-        What the stream really spent is settled if it was closed, or its block left, without an error.
-        Settling closes what is still open.
+        What the stream really spent is settled if it was closed, or its block left, without an
+        error. Settling closes what is still open.
 
         Parameters
         ----------
         mechanism : object
             With `.cost` and `.open`, such as a `SparseVector`.
         entropy : Entropy, optional
-            Where the noise comes from; the operating system if not given. A simulated one is refused.
+            Where the noise comes from; the operating system if not given. A simulated one is
+            refused.
 
         Returns
         -------
@@ -255,15 +265,17 @@ class Charge:
         except BaseException:
             self._close_in_full()
             raise
-        stream = ChargedStream(opened, settle=partial(self._ended, slot, mechanism), fail=self._close_in_full)
+        stream = ChargedStream(
+            opened, settle=partial(self._ended, slot, mechanism), fail=self._close_in_full
+        )
         self._streams.append(stream)
         return stream
 
     def draw(self, mechanism: Any) -> int:
         """Record durably that `mechanism` is about to draw its noise; `release` does this first.
 
-        `SYSTEM` forgets the words that it drew ahead: a copy of this memory that was made before knows
-        nothing of the noise.
+        `SYSTEM` forgets the words that it drew ahead: a copy of this memory that was made before
+        knows nothing of the noise.
 
         Parameters
         ----------
@@ -278,17 +290,18 @@ class Charge:
         Raises
         ------
         LedgerConflict
-            If the charge is not open in this process, was used by a copy of it, or what remains of it is too
-            small; if the mechanism is for another adjacency.
+            If the charge is not open in this process, was used by a copy of it, or what remains of
+            it is too small; if the mechanism is for another adjacency.
         InvalidParameter
-            If the mechanism has no cost on the meter of the account, or is not exact and that was not
-            allowed.
+            If the mechanism has no cost on the meter of the account, or is not exact and that was
+            not allowed.
         """
         return self._draw(mechanism, _require_real_entropy(None))
 
     def _draw(self, mechanism: Any, entropy: Any) -> int:
         """Record a draw, and then let the entropy that its noise comes from forget what it drew ahead."""
-        from sordino.entropy import renew  # noqa: PLC0415  (numpy is needed for noise, not for ledgers)
+        # Numpy is needed for noise, not for ledgers.
+        from sordino.entropy import renew  # noqa: PLC0415
 
         self._check_open()
         check_claims(mechanism, adjacency=self._adjacency, allow_approximate=self._approximate)
@@ -301,11 +314,13 @@ class Charge:
             if not after.is_within(self._worst):
                 raise LedgerConflict(
                     f"This draw needs {self._meter.measure} {_write_amount(worst.main)} but "
-                    f"{_write_amount(self.reserved - before.main)} of {_write_amount(self.reserved)} "
-                    f"remains in charge {self.label!r}{_write_rest(self._meter)}. Nothing was drawn."
+                    f"{_write_amount(self.reserved - before.main)} of "
+                    f"{_write_amount(self.reserved)} "
+                    f"remains in charge {self.label!r}{_write_rest(self._meter)}. Nothing was "
+                    "drawn."
                 )
-            # Differences of the rounded sum, not rounded differences: many draws of half a billionth fit
-            # where their sum fits.
+            # Differences of the rounded sum, not rounded differences: many draws of half a
+            # billionth fit where their sum fits.
             was, now = before.rounded_up(), after.rounded_up()
             drawn = {
                 "slot": slot,
@@ -315,11 +330,13 @@ class Charge:
                 "failing": now.failing - was.failing,
                 "body": body_of(slot=slot, draws=described([mechanism], self._meter)),
             }
-            # It changes nothing if the ledger knows other draws than this process, or the charge is closed.
+            # It changes nothing if the ledger knows other draws than this process, or the charge is
+            # closed.
             if not self._do(schema.DRAW, drawn):
                 raise LedgerConflict(_USED_ELSEWHERE_MESSAGE)
             self._spent.append((worst, worst))
-        # After the draw is durable: a copy of the memory from before must not know the words of this noise.
+        # After the draw is durable: a copy of the memory from before must not know the words of
+        # this noise.
         renew(entropy)
         return slot
 
@@ -355,18 +372,21 @@ class Charge:
     def keep(self, record: Record) -> None:
         """Keep in the ledger what was released with this charge, so that it can be printed again.
 
-        `Session.keep` calls this for a release of a session. It is kept beside the history of the account,
-        and stays: whoever may read the ledger may read it. `Ledger.read_release` returns it.
+        `Session.keep` calls this for a release of a session. It is kept beside the history of the
+        account, and stays: whoever may read the ledger may read it. `Ledger.read_release` returns
+        it.
 
         Parameters
         ----------
         record : Record
-            What was released, and nothing private. The records of one charge are numbered as they come.
+            What was released, and nothing private. The records of one charge are numbered as they
+            come.
 
         Raises
         ------
         LedgerConflict
-            If the charge was not settled by this process: a failed, an open or a voided charge keeps nothing.
+            If the charge was not settled by this process: a failed, an open or a voided charge
+            keeps nothing.
         LedgerError
             If the ledger cannot be written. The charge stays as it is.
         InvalidParameter
@@ -375,10 +395,12 @@ class Charge:
         if not isinstance(record, Record):
             raise InvalidParameter(f"Charge.keep takes a Record; got a {type(record).__name__}.")
         text = record.to_text()
-        # After the settlement and not with it: nothing about the copy may stand in the way of the account.
+        # After the settlement and not with it: nothing about the copy may stand in the way of the
+        # account.
         if not self._process.is_here() or self._state != "settled":
             raise LedgerConflict(
-                f"Charge {self.label!r} must have been settled by this process before its release is kept "
+                f"Charge {self.label!r} must have been settled by this process before its release "
+                "is kept "
                 f"(it is {self._state}). Nothing was kept."
             )
         with self._lock:
@@ -426,14 +448,16 @@ class Charge:
         """Let one thread at a time write about this charge, and no signal handler in between."""
         with self._lock:
             self._check_open()
-            # The lock lets its own thread in again, and so a signal handler; that one is refused here.
+            # The lock lets its own thread in again, and so a signal handler; that one is refused
+            # here.
             if self._busy:
                 raise LedgerConflict(
                     f"Charge {self.label!r} is being used; "
                     "a signal handler cannot use it too. Nothing was drawn."
                 )
             try:
-                # Inside of the `try`: an interrupt right after it must not leave the charge busy for ever.
+                # Inside of the `try`: an interrupt right after it must not leave the charge busy
+                # for ever.
                 self._busy = True
                 yield
             finally:
@@ -445,8 +469,9 @@ class Charge:
         by_transcript = getattr(mechanism, "per_transcript", False) is True
         said = _amounts_if_stated(result, self._meter)
         honest = said is not None and said.main <= worst.main and said.failing <= worst.failing
-        # What a transcript spent is a pure bound of that transcript, but for a failure that is charged beside
-        # it. On the other meters it may be more than what the whole mechanism costs on average.
+        # What a transcript spent is a pure bound of that transcript, but for a failure that is
+        # charged beside it. On the other meters it may be more than what the whole mechanism costs
+        # on average.
         found, most = _firm_if_stated(result, self._meter), _firm_if_stated(mechanism, self._meter)
         proved = by_transcript and found is not None and most is not None and found.is_within(most)
         if said is None or not (honest or (proved and self._meter.name != "pure")):
@@ -455,11 +480,13 @@ class Charge:
                 "The release says that it spent more than its "
                 "mechanism declared. The full reservation stays charged."
             )
-        # The bound must hold for each transcript, not only in the worst case, and only pure bounds add up so.
+        # The bound must hold for each transcript, not only in the worst case, and only pure bounds
+        # add up so.
         if by_transcript and self._meter.name == "pure":
             self._spent[slot] = (worst, Amounts(said.main))
         elif proved and self._meter.name == "renyi" and worst.pure:
-            # Of the three sums the pure one alone: the others never fall (docs/proofs/renyi-accounts.md).
+            # Of the three sums the pure one alone: the others never fall
+            # (docs/proofs/renyi-accounts.md).
             assert found is not None  # noqa: S101  (so says `proved`)
             assert found.pure is not None  # noqa: S101  (so says `_firm_if_stated`)
             self._spent[slot] = (worst, replace(worst, pure=min(found.pure, worst.pure)))
@@ -483,11 +510,13 @@ class Charge:
     def _check_open(self) -> None:
         if not self._process.is_here():
             raise LedgerConflict(
-                "This charge belongs to the process that reserved it, not to a fork of it. Nothing was drawn."
+                "This charge belongs to the process that reserved it, not to a fork of it. Nothing "
+                "was drawn."
             )
         if self._state != "open":
             raise LedgerConflict(
-                f"Charge {self.label!r} is closed ({self._state}); reserve a new one. Nothing was drawn."
+                f"Charge {self.label!r} is closed ({self._state}); reserve a new one. Nothing was "
+                "drawn."
             )
 
 
@@ -497,16 +526,22 @@ def _require_real_entropy(entropy: Any) -> Any:
     A simulated one raises `SimulatedRelease`.
     """
     if entropy is None:
-        from sordino.entropy import SYSTEM  # noqa: PLC0415  (numpy is needed for noise, not for ledgers)
+        # Numpy is needed for noise, not for ledgers.
+        from sordino.entropy import SYSTEM  # noqa: PLC0415
 
         entropy = SYSTEM
     if getattr(entropy, "simulated", None) is not False:
-        raise SimulatedRelease("A ledger takes only real entropy; got a simulated one. Nothing was drawn.")
+        raise SimulatedRelease(
+            "A ledger takes only real entropy; got a simulated one. Nothing was drawn."
+        )
     return entropy
 
 
 def _amounts_if_stated(thing: Any, meter: Meter) -> Amounts | None:
-    """Return what a release or a mechanism says that it costs on a meter; None if it does not say."""
+    """Return what a release or a mechanism says that it costs on a meter.
+
+    None if it does not say.
+    """
     try:
         return exact_amounts(thing, meter)
     except InvalidParameter:
@@ -514,7 +549,10 @@ def _amounts_if_stated(thing: Any, meter: Meter) -> Amounts | None:
 
 
 def _firm_if_stated(thing: Any, meter: Meter) -> Amounts | None:
-    """Return the epsilon that a release or a mechanism says, and the delta beside it; None if it does not."""
+    """Return the epsilon that a release or a mechanism says, and the delta beside it.
+
+    None if it does not.
+    """
     try:
         return firm_amounts(thing, meter)
     except InvalidParameter:
@@ -529,5 +567,7 @@ def _write_rest(meter: Meter) -> str:
     if meter.order is None:
         return ""
     return (
-        " (or its epsilon or delta does not fit)" if meter.name == "renyi" else " (or its delta does not fit)"
+        " (or its epsilon or delta does not fit)"
+        if meter.name == "renyi"
+        else " (or its delta does not fit)"
     )

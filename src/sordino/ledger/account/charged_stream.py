@@ -24,7 +24,8 @@ def check_streams(mechanism: Any) -> None:
         )
     if getattr(mechanism, "passes", 1) != 1 or getattr(mechanism, "domain_size", None) is not None:
         raise InvalidParameter(
-            "Charge.open needs a mechanism with one pass and without a domain size: a stream cannot go back."
+            "Charge.open needs a mechanism with one pass and without a domain size: a stream "
+            "cannot go back."
         )
 
 
@@ -32,9 +33,9 @@ def check_streams(mechanism: Any) -> None:
 class ChargedStream:
     """A stream of questions in a charge; `Charge.open` and `Session.watch` make it.
 
-    It answers as the stream of its mechanism does. Closing it, or leaving its `with` block without an error,
-    tells the charge what was really spent. Whatever ends it otherwise (an error in the block, a question that
-    failed, the end of the process) leaves the worst case charged.
+    It answers as the stream of its mechanism does. Closing it, or leaving its `with` block without
+    an error, tells the charge what was really spent. Whatever ends it otherwise (an error in the
+    block, a question that failed, the end of the process) leaves the worst case charged.
 
     Attributes
     ----------
@@ -65,7 +66,9 @@ class ChargedStream:
 
     __slots__ = ("_asking", "_ended", "_fail", "_late", "_lock", "_process", "_settle", "_stream")
 
-    def __init__(self, stream: Any, *, settle: Callable[[Any], None], fail: Callable[[], None]) -> None:
+    def __init__(
+        self, stream: Any, *, settle: Callable[[Any], None], fail: Callable[[], None]
+    ) -> None:
         self._stream = stream
         self._settle = settle
         self._fail = fail
@@ -80,7 +83,8 @@ class ChargedStream:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError(
-            "A ChargedStream cannot be copied or pickled: its noise must answer every question only once."
+            "A ChargedStream cannot be copied or pickled: its noise must answer every question "
+            "only once."
         )
 
     def __enter__(self) -> Self:
@@ -89,7 +93,10 @@ class ChargedStream:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if kind is not None and self._process.is_here():
             self._fail()  # why it ended may depend on the answers
@@ -133,14 +140,16 @@ class ChargedStream:
         Raises
         ------
         StreamClosed
-            If the stream has found enough, was left, or belongs to another process. Nothing is answered.
+            If the stream has found enough, was left, or belongs to another process. Nothing is
+            answered.
         InvalidParameter
             If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
         SimulatedRelease
             If the verdict says that it is simulated; the charge stays.
         """
         self._check_process()
-        # A signal handler may ask in the middle of a question: only the outer one may close the stream.
+        # A signal handler may ask in the middle of a question: only the outer one may close the
+        # stream.
         me = threading.get_ident()
         outer = me not in self._asking
         try:
@@ -166,14 +175,16 @@ class ChargedStream:
     def close(self) -> None:
         """End the stream and tell the charge what it spent; its noise is wiped.
 
-        A signal handler may call it in the middle of a question. That question is still answered and paid
-        for, and no other one is.
+        A signal handler may call it in the middle of a question. That question is still answered
+        and paid for, and no other one is.
         """
         if not self._process.is_here():  # a fork wipes its copy, and has no say about the charge
             self._stream.close()
             return
         if threading.get_ident() in self._asking:
-            self._late = True  # before any lock: another thread may hold this one's and wait for the stream
+            self._late = (
+                True  # before any lock: another thread may hold this one's and wait for the stream
+            )
             return
         with self._lock:
             self._stream.close()  # no question is answered after this

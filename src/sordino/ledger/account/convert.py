@@ -32,7 +32,8 @@ def convert_account(store: Store, pages: Pages, into: str, budget: Budget) -> No
     limits = budget.limits
     if not limits.admits(NOTHING, spent):
         raise BudgetExceeded(
-            f"What account {old.name!r} has spent does not fit into the new budget. Nothing was converted."
+            f"What account {old.name!r} has spent does not fit into the new budget. Nothing was "
+            "converted."
         )
     made = Account(**{**old._asdict(), "name": into, "parent": None, **facts_of(budget)})
     facts = {
@@ -61,7 +62,8 @@ def convert_account(store: Store, pages: Pages, into: str, budget: Budget) -> No
     }
     if not carry_out(store, schema.CONVERT, parameters, account=old.name):
         raise LedgerConflict(
-            f"Account {old.name!r} was changed by others at the same time. Nothing was converted; try again."
+            f"Account {old.name!r} was changed by others at the same time. Nothing was converted; "
+            "try again."
         )
 
 
@@ -76,7 +78,9 @@ def _check_possible(old: Account, into: str, budget: Budget, *, taken: bool) -> 
         )
         raise LedgerConflict(f"Account {old.name!r} {why}. Nothing was converted.")
     if taken:
-        raise LedgerConflict(f"Account {into!r} exists already; give another name. Nothing was converted.")
+        raise LedgerConflict(
+            f"Account {into!r} exists already; give another name. Nothing was converted."
+        )
     if budget.meter != "renyi":
         raise InvalidParameter(
             "An account is converted into one with a delta and the meter renyi, such as "
@@ -86,27 +90,32 @@ def _check_possible(old: Account, into: str, budget: Budget, *, taken: bool) -> 
     if old.meter == "pure" and Fraction(budget.epsilon) < Fraction(old.epsilon):
         raise InvalidParameter(
             "A pure account keeps its epsilon or gets a larger one: at least "
-            f"{float(Fraction(old.epsilon)):g}; got {float(budget.epsilon):g}. Nothing was converted."
+            f"{float(Fraction(old.epsilon)):g}; got {float(budget.epsilon):g}. Nothing was "
+            "converted."
         )
     if old.meter == "zcdp":
         same = (budget.epsilon, budget.delta) == (Fraction(old.epsilon), Fraction(old.delta))
-        # Whenever it is converted, and why: what the old limit allowed the new one allows (renyi-accounts).
+        # Whenever it is converted, and why: what the old limit allowed the new one allows
+        # (renyi-accounts).
         holds = Fraction(budget.order or 0) * old.allowance <= budget.limits.main
         if not (same and holds):
             raise InvalidParameter(
-                "A zCDP account keeps its epsilon and its delta, with nothing set aside for failures and the "
+                "A zCDP account keeps its epsilon and its delta, with nothing set aside for "
+                "failures and the "
                 f"order that is chosen for it: epsilon {float(Fraction(old.epsilon)):g}, delta "
                 f"{float(Fraction(old.delta)):g}. Nothing was converted."
             )
 
 
-def _carried_over(old: Account, charges: list[ChargeRow], shares: list[int], order: Fraction) -> Sums:
+def _carried_over(
+    old: Account, charges: list[ChargeRow], shares: list[int], order: Fraction
+) -> Sums:
     """Return what was spent, in the sums of the new account."""
     if old.meter == "zcdp":
         # A rho has no pure epsilon.
         return Sums(math.ceil(order * old.spent), 0, 0, 1) if old.spent else NOTHING
-    # What may still be drawn counts as drawn. Refunds are kept in the pure sum alone: the divergence of a
-    # transcript's epsilon bounds nothing (renyi-accounts).
+    # What may still be drawn counts as drawn. Refunds are kept in the pure sum alone: the
+    # divergence of a transcript's epsilon bounds nothing (renyi-accounts).
     worst = [_count_worst(row) for row in charges] + shares
     divergences = [amounts_at(Pure(epsilon=Fraction(nano, NANO)), order) for nano in worst if nano]
     main = sum(one.rounded_up().main for one in divergences if one is not None)
@@ -116,5 +125,6 @@ def _carried_over(old: Account, charges: list[ChargeRow], shares: list[int], ord
 def _count_worst(row: ChargeRow) -> int:
     """Return the pure epsilon that a charge is private to by itself, in billionths."""
     worst = row.reserved if row.settled is None else row.drawn
-    # What refined another release added less to the pure sum than it loses by itself (renyi-accounts).
+    # What refined another release added less to the pure sum than it loses by itself
+    # (renyi-accounts).
     return worst + nano_up(find_alone(json_of(row.body))) if worst else 0

@@ -33,13 +33,13 @@ _EXCEL_START = "excel:"
 def canonical_source(source: str | os.PathLike[str]) -> str:
     """Return the one text that stands for a source of rows, whatever folder it was named from.
 
-    Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`, whose table gets its
-    schema and small letters, and that of `excel:FILE#SHEET`. An address (`postgresql://...`) loses its user,
-    password and options, which say who asks and not what is asked about. A table of Spark, named in full, is
-    `spark:CATALOG.SCHEMA.TABLE` in small letters, whatever server reads it. A frame in memory
-    (`name:orders`), standard input (`-`) and a table as its server names it (`postgresql:7000/...`) are left
-    alone. Symbolic links are not followed, and no server is asked: `Ledger.create` and `Ledger.reserve` ask
-    it.
+    Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`, whose table gets
+    its schema and small letters, and that of `excel:FILE#SHEET`. An address (`postgresql://...`)
+    loses its user, password and options, which say who asks and not what is asked about. A table of
+    Spark, named in full, is `spark:CATALOG.SCHEMA.TABLE` in small letters, whatever server reads
+    it. A frame in memory (`name:orders`), standard input (`-`) and a table as its server names it
+    (`postgresql:7000/...`) are left alone. Symbolic links are not followed, and no server is asked:
+    `Ledger.create` and `Ledger.reserve` ask it.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     Raises
     ------
     InvalidParameter
-        If it is not a non-empty printable text, or a DuckDB or Excel source without a table or a sheet.
+        If it is not a non-empty printable text, or a DuckDB or Excel source without a table or a
+        sheet.
 
     Examples
     --------
@@ -61,7 +62,9 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     # One table, in whatever capitals: before what has no place, which it is, too.
     if named.startswith((SPARK_START, SPARK_SCHEME)):
         known = named.startswith(SPARK_START)
-        return spark_table(spark_names(named.removeprefix(SPARK_START)) if known else spark_parts(named)[1])
+        return spark_table(
+            spark_names(named.removeprefix(SPARK_START)) if known else spark_parts(named)[1]
+        )
     # These mean the same from every folder.
     if has_no_place(named):
         return named
@@ -75,23 +78,29 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     # The last # begins the table: the name of a file may have one, too.
     file, mark, table = named.removeprefix(_DUCKDB_START).rpartition("#")
     if not (mark and file and table):
-        raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(named)}.")
+        raise InvalidParameter(
+            f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(named)}."
+        )
     return f"{_DUCKDB_START}{_absolute_source_path(file)}#{duckdb_table(table)}"
 
 
 def has_no_place(source: str) -> bool:
     """Tell whether a source is named, and not addressed: there is nothing that could be opened.
 
-    So it is with a table in memory (`name:orders`), standard input (`-`), and what a ledger calls a table of
-    a server.
+    So it is with a table in memory (`name:orders`), standard input (`-`), and what a ledger calls a
+    table of a server.
     """
     return (
-        source == "-" or source.startswith(("name:", SPARK_START)) or bool(_SERVER_TABLE_START.match(source))
+        source == "-"
+        or source.startswith(("name:", SPARK_START))
+        or bool(_SERVER_TABLE_START.match(source))
     )
 
 
 def known_source(source: str | os.PathLike[str]) -> str:
-    """Return the text that a ledger keeps for a source; a table of a PostgreSQL server is asked for its own.
+    """Return the text that a ledger keeps for a source.
+
+    A table of a PostgreSQL server is asked for its own.
 
     Raises
     ------
@@ -101,7 +110,8 @@ def known_source(source: str | os.PathLike[str]) -> str:
         If a server cannot be asked, or has no such table.
     """
     return (
-        # One table has many addresses, and each could have a budget: so its server names it (decision 0016).
+        # One table has many addresses, and each could have a budget: so its server names it
+        # (decision 0016).
         named_by_its_server(source)
         if isinstance(source, str) and is_server_table(source)
         else canonical_source(source)
@@ -109,8 +119,12 @@ def known_source(source: str | os.PathLike[str]) -> str:
 
 
 def is_about(source: str, kept: str) -> bool:
-    """Tell whether the text that an account keeps means a source; older accounts write it otherwise."""
-    # An account keeps the text for ever, so what older versions wrote is brought to the present form.
+    """Tell whether the text that an account keeps means a source.
+
+    Older accounts write it otherwise.
+    """
+    # An account keeps the text for ever, so what older versions wrote is brought to the present
+    # form.
     return (
         source == kept
         or source == canonical_source(kept)
@@ -148,5 +162,6 @@ def canonical_unit(unit: Any) -> str:
 
 
 def _absolute_source_path(path: str) -> str:
-    # Links are not followed: `current.parquet` may point elsewhere every day, and is one source (0016).
+    # Links are not followed: `current.parquet` may point elsewhere every day, and is one source
+    # (0016).
     return os.path.normpath(Path(path).absolute())

@@ -27,7 +27,15 @@ from sordino.ledger.account.statement import (
     line_of,
 )
 from sordino.ledger.amounts import Budget, amount_of, things
-from sordino.ledger.history import FACTS, ChargeRow, Event, Verification, event_of, facts_of, json_of
+from sordino.ledger.history import (
+    FACTS,
+    ChargeRow,
+    Event,
+    Verification,
+    event_of,
+    facts_of,
+    json_of,
+)
 from sordino.ledger.renyi import Sums
 from sordino.ledger.store.store import carry_out
 from sordino.ledger.store.urls import store_at
@@ -41,15 +49,16 @@ if TYPE_CHECKING:
 class Ledger:
     """An account in a ledger; made by `Ledger.create`, `Ledger.open` or `Ledger.grant`.
 
-    A charge is durable before `reserve` returns, and a crash at any moment leaves at least what was reserved.
-    A ledger in a file may be shared by threads and processes on one machine (not over a network file system);
-    one in PostgreSQL by many machines. A charge that was under way when the connection was lost is looked up
-    and completed, never made twice.
+    A charge is durable before `reserve` returns, and a crash at any moment leaves at least what was
+    reserved. A ledger in a file may be shared by threads and processes on one machine (not over a
+    network file system); one in PostgreSQL by many machines. A charge that was under way when the
+    connection was lost is looked up and completed, never made twice.
 
     Attributes
     ----------
     url : str
-        The absolute path of the file, or the address of the database without user, password and options.
+        The absolute path of the file, or the address of the database without user, password and
+        options.
     account : str
         The name of the account.
 
@@ -79,7 +88,8 @@ class Ledger:
         return f"Ledger({self.url!r}, account={self.account!r})"
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[str, str]]:
-        # A pickled ledger opens itself anew: connections and locks stay in the process that has them.
+        # A pickled ledger opens itself anew: connections and locks stay in the process that has
+        # them.
         return Ledger, (self._store.address, self.account)
 
     @property
@@ -104,8 +114,8 @@ class Ledger:
         Parameters
         ----------
         url : str or path
-            The path of a file, or "postgresql://USER@HOST/DATABASE" (the tables are made in its schema
-            `sordino`).
+            The path of a file, or "postgresql://USER@HOST/DATABASE" (the tables are made in its
+            schema `sordino`).
         account : str
             Its name.
         budget : Budget
@@ -115,19 +125,20 @@ class Ledger:
         unit : str or PrivacyUnit
             Whom it protects: the name of a column, or a unit.
         source : str or path
-            The rows it is about; see `canonical_source`. A PostgreSQL server is asked which table it is.
-            Nothing is opened here: that it is there and has the column of the unit shows with the first
-            session (the command `sordino ledger create` looks).
+            The rows it is about; see `canonical_source`. A PostgreSQL server is asked which table
+            it is. Nothing is opened here: that it is there and has the column of the unit shows
+            with the first session (the command `sordino ledger create` looks).
         reading : str
-            How the column of the unit is read, as `Session.unit_reading` says it. Left out, the first charge
-            of a session says it. Either way no later one may read it otherwise.
+            How the column of the unit is read, as `Session.unit_reading` says it. Left out, the
+            first charge of a session says it. Either way no later one may read it otherwise.
 
         Raises
         ------
         LedgerConflict
             If the account exists already.
         LedgerError
-            If the ledger cannot be written, is on a network file system, or belongs to another application.
+            If the ledger cannot be written, is on a network file system, or belongs to another
+            application.
         InvalidParameter
             If a parameter does not satisfy its constraint.
         DataSourceError
@@ -158,10 +169,12 @@ class Ledger:
             "reading": reading,
             "body": body_of(name=made.account, parent=None, **known, **said),
         }
-        # If the first try was made and its answer lost, the event is found, and this is no conflict.
+        # If the first try was made and its answer lost, the event is found, and this is no
+        # conflict.
         if not carry_out(made._store, schema_module.CREATE, parameters, account=made.account):
             raise LedgerConflict(
-                f"Account {made.account!r} exists already in the ledger at {made.url!r}; open it instead."
+                f"Account {made.account!r} exists already in the ledger at {made.url!r}; open it "
+                "instead."
             )
         return made
 
@@ -207,8 +220,8 @@ class Ledger:
     def remaining(self) -> Fraction:
         """What can still be charged, in epsilon or, on the zCDP meter, in rho.
 
-        On the Rényi meter it is the divergence at the order of the account, and 0 where only the pure sum
-        has room; `Statement.renyi` has both.
+        On the Rényi meter it is the divergence at the order of the account, and 0 where only the
+        pure sum has room; `Statement.renyi` has both.
         """
         # Asked anew each time: other processes charge the same account.
         row = self._pages.account()
@@ -233,7 +246,9 @@ class Ledger:
         detail: dict[str, Any] | None = None,
         allow_approximate: bool = False,
     ) -> Preview:
-        """Return what would be left if this were reserved; nothing is charged, and nothing is recorded.
+        """Return what would be left if this were reserved.
+
+        Nothing is charged, and nothing is recorded.
 
         Parameters are those of `reserve`, which refuses the same in the same words.
 
@@ -260,8 +275,8 @@ class Ledger:
         Parameters
         ----------
         charges : bool
-            Whether with all its charges; without them it takes no longer after a million charges than after
-            one.
+            Whether with all its charges; without them it takes no longer after a million charges
+            than after one.
         """
         with self._pages.reading() as (account, rows):
             # Account, charges and shares are read at one moment, so that their sums agree.
@@ -292,7 +307,8 @@ class Ledger:
     def read_release(self, key: str, *, part: int = 1) -> Record:
         """Return a release that the ledger has kept, as it can be printed again.
 
-        `Session.keep` and the command with ``--keep`` keep releases; ``sordino ledger release`` prints one.
+        `Session.keep` and the command with ``--keep`` keep releases; ``sordino ledger release``
+        prints one.
 
         Parameters
         ----------
@@ -304,7 +320,8 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the account has no such charge, its release was not kept, or what is kept was changed.
+            If the account has no such charge, its release was not kept, or what is kept was
+            changed.
         InvalidParameter
             If fewer releases are kept than `part` says.
         """
@@ -315,19 +332,19 @@ class Ledger:
     ) -> PublicStatement:
         """Return what kept releases or this account promise, and put the statement into the history.
 
-        It is written for people who have neither the data nor the ledger: guarantee, unit, neighbors,
-        mechanisms with the digests of their proofs, how costs add up, and where the history has it, in the
-        fields of the public registry of deployments. It costs nothing, and made again it is the same, to
-        the last letter. Everything in it is public, or was released.
+        It is written for people who have neither the data nor the ledger: guarantee, unit,
+        neighbors, mechanisms with the digests of their proofs, how costs add up, and where the
+        history has it, in the fields of the public registry of deployments. It costs nothing, and
+        made again it is the same, to the last letter. Everything in it is public, or was released.
 
         Parameters
         ----------
         key : str, optional
-            `Charge.id` of a release that the ledger has kept; without one it is the statement of the account,
-            as it is after its last event.
+            `Charge.id` of a release that the ledger has kept; without one it is the statement of
+            the account, as it is after its last event.
         part : int, optional
-            Which release of a batch or a study that was kept under this id, from 1; without it the statement
-            is about all of them together.
+            Which release of a batch or a study that was kept under this id, from 1; without it the
+            statement is about all of them together.
         owner : Owner, optional
             What nobody but the owner of the data can say. What is left out is marked as missing.
 
@@ -340,7 +357,8 @@ class Ledger:
         InvalidParameter
             If fewer releases are kept than `part` says, or the owner says too much.
         """
-        from sordino.ledger.account.publishing import publish  # noqa: PLC0415 - a release need not load it
+        # A release need not load it.
+        from sordino.ledger.account.publishing import publish  # noqa: PLC0415
         from sordino.statements import Owner  # noqa: PLC0415 - as above
 
         if owner is not None and not isinstance(owner, Owner):
@@ -352,8 +370,9 @@ class Ledger:
     def check_statement(self, statement: str | PublicStatement) -> StatementCheck:
         """Compare a statement with the history of this account, field by field.
 
-        The history is replayed (`verify`), must have this very statement, and what sordino says there is made
-        anew from the rest of it. The digests of the proofs are compared with those of this version.
+        The history is replayed (`verify`), must have this very statement, and what sordino says
+        there is made anew from the rest of it. The digests of the proofs are compared with those of
+        this version.
 
         Parameters
         ----------
@@ -370,7 +389,11 @@ class Ledger:
         from sordino.ledger.account.publishing import check_statement  # noqa: PLC0415 - as above
         from sordino.statements import PublicStatement  # noqa: PLC0415 - as above
 
-        read = statement if isinstance(statement, PublicStatement) else PublicStatement.from_text(statement)
+        read = (
+            statement
+            if isinstance(statement, PublicStatement)
+            else PublicStatement.from_text(statement)
+        )
         return check_statement(self._pages, read)
 
     def history(self, *, last: int | None = None) -> Iterator[Event]:
@@ -387,10 +410,10 @@ class Ledger:
     def export(self) -> Iterator[str]:
         """Return the account and its history as lines of JSON, with all that the hashes cover.
 
-        Amounts are in billionths. Each `head` is the SHA-256 of the previous head, number, kind, charge,
-        amount, spent, allowance and body, with a space between two of them, so that the lines can be checked
-        without sordino. Of a release that is kept they have the hash, and not the release: whoever gets the
-        export does not get the results.
+        Amounts are in billionths. Each `head` is the SHA-256 of the previous head, number, kind,
+        charge, amount, spent, allowance and body, with a space between two of them, so that the
+        lines can be checked without sordino. Of a release that is kept they have the hash, and not
+        the release: whoever gets the export does not get the results.
         """
         return json_lines(self._pages.account(), self._pages.events(None))
 
@@ -407,16 +430,18 @@ class Ledger:
         return dp_events(self.statement())
 
     def verify(self, *, head: str | None = None) -> Verification:
-        """Replay the whole history: hashes, sums, limits, charges and shares must all agree with each other.
+        """Replay the whole history.
 
-        What is reserved and drawn must be what the mechanisms and costs in the history are described as. That
-        they were the ones that ran is up to whoever charged.
+        Hashes, sums, limits, charges and shares must all agree with each other.
+
+        What is reserved and drawn must be what the mechanisms and costs in the history are
+        described as. That they were the ones that ran is up to whoever charged.
 
         Parameters
         ----------
         head : str, optional
-            A head that was noted before (`Statement.head`, `Event.head`): shows that nothing up to it was
-            rewritten since.
+            A head that was noted before (`Statement.head`, `Event.head`): shows that nothing up to
+            it was rewritten since.
         """
         return self._pages.verify(None if head is None else text(head, "head"))
 
@@ -425,23 +450,23 @@ class Ledger:
     ) -> Ledger:
         """Give a share of what remains to a child account, which is made if there is none.
 
-        The share counts as spent here at once, so parent and children together never pass the parent's limit.
-        The child is for the same adjacency, unit, source and meter.
+        The share counts as spent here at once, so parent and children together never pass the
+        parent's limit. The child is for the same adjacency, unit, source and meter.
 
         Parameters
         ----------
         child : str
             Name of the child account.
         amount : number
-            In epsilon or, on the zCDP meter, in rho; rounded down to a billionth. On the Rényi meter it is a
-            divergence at the order of the account.
+            In epsilon or, on the zCDP meter, in rho; rounded down to a billionth. On the Rényi
+            meter it is a divergence at the order of the account.
         pure : number, optional
-            On the Rényi meter the share of the pure sum. The child then keeps to both: its divergences *and*
-            its epsilons. Without one it may take on costs without a pure epsilon, and so counts as one here:
-            from then on only the divergences of this account decide.
+            On the Rényi meter the share of the pure sum. The child then keeps to both: its
+            divergences *and* its epsilons. Without one it may take on costs without a pure epsilon,
+            and so counts as one here: from then on only the divergences of this account decide.
         failures : number
-            Of an account that keeps a part of delta for failures: the share of it for releases of the child
-            that may fail.
+            Of an account that keeps a part of delta for failures: the share of it for releases of
+            the child that may fail.
 
         Returns
         -------
@@ -455,11 +480,11 @@ class Ledger:
         LedgerConflict
             If there is an account of that name that is not a child of this one.
         LedgerError
-            If the ledger cannot be written. Where a connection was lost, look into the history before
-            granting again.
+            If the ledger cannot be written. Where a connection was lost, look into the history
+            before granting again.
         InvalidParameter
-            If the amount is not a number in (0, inf) or less than a billionth; if `pure` is given on another
-            meter, or `failures` where no delta is kept.
+            If the amount is not a number in (0, inf) or less than a billionth; if `pure` is given
+            on another meter, or `failures` where no delta is kept.
         """
         # Made first, which checks the name; the child itself comes into being with its share.
         made = Ledger(self._store.address, child)
@@ -476,8 +501,8 @@ class Ledger:
     def convert(self, into: str, budget: Budget) -> Ledger:
         """Make an account with a delta that goes on for this pure or zCDP one, and close this one for good.
 
-        The new account is about the same people and rows. It begins with all that was spent here, open
-        reservations and shares in full: what they give back later comes back here alone.
+        The new account is about the same people and rows. It begins with all that was spent here,
+        open reservations and shares in full: what they give back later comes back here alone.
         Choose the budget without looking at what was released; when to convert is free.
 
         Parameters
@@ -485,8 +510,8 @@ class Ledger:
         into : str
             Name of the new account.
         budget : Budget
-            With a delta. Of a pure account the epsilon is at least the old one; of a zCDP account epsilon
-            and delta are the old ones.
+            With a delta. Of a pure account the epsilon is at least the old one; of a zCDP account
+            epsilon and delta are the old ones.
 
         Returns
         -------
@@ -496,8 +521,8 @@ class Ledger:
         Raises
         ------
         LedgerConflict
-            If there is an account of that name, or this one is a share, keeps deltas, was converted before,
-            or was charged in this moment.
+            If there is an account of that name, or this one is a share, keeps deltas, was converted
+            before, or was charged in this moment.
         BudgetExceeded
             If what was spent does not fit into the new budget.
         InvalidParameter
@@ -512,12 +537,14 @@ class Ledger:
         return made
 
     def void(self, key: str, *, reason: str) -> ChargeLine:
-        """Give up a charge that was never settled: what was never drawn from it returns to the account.
+        """Give up a charge that was never settled.
 
-        This is for reservations whose process has died. What was drawn stays charged, and a process that
-        still holds the charge can draw no more. That it was given up, when and why is kept in the history.
-        Whether a charge was left open must not have depended on the rows: do not void what was left by an
-        error of the data source (docs/explanation/reserve-and-settle.md).
+        What was never drawn from it returns to the account.
+
+        This is for reservations whose process has died. What was drawn stays charged, and a process
+        that still holds the charge can draw no more. That it was given up, when and why is kept in
+        the history. Whether a charge was left open must not have depended on the rows: do not void
+        what was left by an error of the data source (docs/explanation/reserve-and-settle.md).
 
         Parameters
         ----------
@@ -539,9 +566,10 @@ class Ledger:
     def backup(self, path: str | os.PathLike[str]) -> dict[str, str]:
         """Copy the whole ledger, all accounts, to a new file, while others go on charging it.
 
-        The copy is a ledger. It holds every charge that was made before, and knows nothing of those that are
-        made later: before it takes the place of this one, reserve in it what was released since. Charges wait
-        while the file is read, for about a second for each hundred thousand charges that it has.
+        The copy is a ledger. It holds every charge that was made before, and knows nothing of those
+        that are made later: before it takes the place of this one, reserve in it what was released
+        since. Charges wait while the file is read, for about a second for each hundred thousand
+        charges that it has.
 
         Parameters
         ----------
@@ -556,7 +584,8 @@ class Ledger:
         Raises
         ------
         InvalidParameter
-            If there is a file already, or the ledger is in PostgreSQL, whose tools make copies (``pg_dump``).
+            If there is a file already, or the ledger is in PostgreSQL, whose tools make copies
+            (``pg_dump``).
         LedgerError
             If the file cannot be written, or the ledger is damaged.
         """
@@ -605,16 +634,16 @@ class Ledger:
         unit, source, adjacency : optional
             What the release is about. Each one that is given must be the account's own.
         reading : str, optional
-            How the release reads the column of the unit. The first one that an account is charged with stays
-            its own and that of its shares.
+            How the release reads the column of the unit. The first one that an account is charged
+            with stays its own and that of its shares.
         detail : dict, optional
-            Public parameters to record: JSON-ready values, exact numbers (kept as text) and things with
-            `to_dict`.
+            Public parameters to record: JSON-ready values, exact numbers (kept as text) and things
+            with `to_dict`.
         allow_approximate : bool
             Whether mechanisms with `exact = False` may draw from this charge.
         run : str, optional
-            Names what the charge is for, such as the job of one night. The account is charged at most once
-            under one name, by whichever process is first: `find_run` finds that charge.
+            Names what the charge is for, such as the job of one night. The account is charged at
+            most once under one name, by whichever process is first: `find_run` finds that charge.
 
         Raises
         ------
@@ -627,8 +656,8 @@ class Ledger:
         LedgerError
             If the ledger cannot be written.
         InvalidParameter
-            If something has no cost on the meter, is not exact and that was not allowed, or cannot be
-            recorded.
+            If something has no cost on the meter, is not exact and that was not allowed, or cannot
+            be recorded.
         """
         account = self._pages.facts
         label, worst, key, parameters = request(
@@ -644,9 +673,11 @@ class Ledger:
             run=run,
         )
         try:
-            # Somebody may have given something back between the refusal and this look: then it is tried
-            # again.
-            while not carry_out(self._store, schema_module.RESERVE, parameters, account=self.account):
+            # Somebody may have given something back between the refusal and this look: then it is
+            # tried again.
+            while not carry_out(
+                self._store, schema_module.RESERVE, parameters, account=self.account
+            ):
                 self._refuse_taken(run)
                 self._pages.check_reading(reading, then=NOTHING_READ)
                 self._pages.refuse(worst.rounded_up(), what=RELEASE, then=NOTHING_READ)
@@ -691,7 +722,8 @@ class Ledger:
         """Raise if the account was charged for a run before."""
         if run is not None and self.find_run(run) is not None:
             raise RunTaken(
-                f"Account {self.account!r} was charged for run {run!r} before, and no run is charged twice. "
+                f"Account {self.account!r} was charged for run {run!r} before, and no run is "
+                "charged twice. "
                 f"{NOTHING_READ}"
             )
 

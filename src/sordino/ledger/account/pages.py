@@ -1,4 +1,7 @@
-"""Reads one account: its row, its charges, its events, whether they agree, and why something did not fit."""
+"""Reads one account.
+
+Its row, its charges, its events, whether they agree, and why something did not fit.
+"""
 
 from __future__ import annotations
 
@@ -68,14 +71,20 @@ class Pages:
 
     @property
     def facts(self) -> Account:
-        """The account as it was first seen, for what never changes: a charge checks that it still holds."""
+        """The account as it was first seen, for what never changes.
+
+        A charge checks that it still holds.
+        """
         seen = self._seen or patiently(self.account)
         if seen.meter == "renyi" and not self._sound:
             patiently(self._check_order)
         return seen
 
     def _check_order(self) -> None:
-        """Refuse an account whose order is not the one that it was made with: its sums would mean nothing."""
+        """Refuse an account whose order is not the one that it was made with.
+
+        Its sums would mean nothing.
+        """
         with self.reading() as (row, rows):
             first = rows(schema.EVENTS, account=self.name, after=0, until=1)
         try:
@@ -88,7 +97,8 @@ class Pages:
             known = fits = False
         if not (known and fits):
             raise LedgerError(
-                f"The order or a limit of account {self.name!r} is not the one that it was made with: it was "
+                f"The order or a limit of account {self.name!r} is not the one that it was made "
+                "with: it was "
                 "changed. Do not charge it; compare it with a backup or an export."
             )
         self._sound = True
@@ -104,33 +114,41 @@ class Pages:
         found = self.find_charge(key)
         if found is None:
             raise LedgerError(
-                f"There is no charge {key!r} in account {self.name!r}; `sordino ledger show` lists them."
+                f"There is no charge {key!r} in account {self.name!r}; `sordino ledger show` lists "
+                "them."
             )
         return found
 
     def record(self, key: str, part: int) -> Record:
-        """Return what is kept of a charge; part 0 is the first release, and of most charges the only one."""
+        """Return what is kept of a charge.
+
+        Part 0 is the first release, and of most charges the only one.
+        """
         row = self.charge(key)
         if not row.kept:
             raise LedgerError(
-                f"The ledger has not kept the release of charge {key!r}: it does so for one made with "
+                f"The ledger has not kept the release of charge {key!r}: it does so for one made "
+                "with "
                 "--keep, or that Session.keep is called for. What was printed is the only copy."
             )
         if not 0 <= part < row.kept:
             raise InvalidParameter(
-                f"part must be from 1 to {row.kept}, the number of releases that are kept of charge {key!r}; "
+                f"part must be from 1 to {row.kept}, the number of releases that are kept of "
+                f"charge {key!r}; "
                 f"got {part + 1}."
             )
         found = self._record_rows(key, part)
         if not _is_unchanged(found):
             raise LedgerError(
-                f"The release that is kept of charge {key!r} was changed since; `sordino ledger verify` "
+                f"The release that is kept of charge {key!r} was changed since; `sordino ledger "
+                "verify` "
                 "looks at the whole account."
             )
         [(form, _, text)] = found
         if form > FORM:
             raise LedgerError(
-                f"The release of charge {key!r} is kept in form {form} but this version of sordino knows "
+                f"The release of charge {key!r} is kept in form {form} but this version of sordino "
+                "knows "
                 f"forms up to {FORM}; use a newer sordino."
             )
         return Record.from_text(text)
@@ -148,7 +166,10 @@ class Pages:
                 yield key, part
 
     def events(self, newest: int | None) -> Iterator[Row]:
-        """Return the events, or the newest of them; nothing is held open while somebody looks at one."""
+        """Return the events, or the newest of them.
+
+        Nothing is held open while somebody looks at one.
+        """
         # Events that come later are left out: otherwise a busy account would never end.
         end = self.account().number
         number = 0 if newest is None else max(0, end - newest)
@@ -160,7 +181,10 @@ class Pages:
             number += len(page) or end
 
     def verify(self, head: str | None) -> Verification:
-        """Replay the whole history and compare it with the account; `head` is one that was noted before."""
+        """Replay the whole history and compare it with the account.
+
+        `head` is one that was noted before.
+        """
         replay = Replay(self.account(), head)
         for row in self.events(None):  # a page at a time, so that nobody has to wait
             replay.play(row)
@@ -169,10 +193,14 @@ class Pages:
             for row in pages(rows, account.name, replay.number, account.number):
                 replay.play(row)
             [(events,)] = rows(schema.HOW_MANY, account=self.name)
-            gifts = rows(schema.GRANTS, account=account.parent) if account.parent is not None else None
+            gifts = (
+                rows(schema.GRANTS, account=account.parent) if account.parent is not None else None
+            )
             charges = rows(schema.STATES, account=self.name)
             children = rows(schema.CHILDREN, account=self.name)
-            kept = [(key, part, digest) for key, part, digest in rows(schema.KEPT, account=self.name)]
+            kept = [
+                (key, part, digest) for key, part, digest in rows(schema.KEPT, account=self.name)
+            ]
         # Records never change, so their texts may be looked at afterwards.
         return replay.finish(
             account,
@@ -192,15 +220,20 @@ class Pages:
         known = patiently(self.account).reading
         if known and known != reading:
             raise LedgerConflict(
-                f"Account {self.name!r} adds up releases that read its unit ({self.facts.unit}) as {known}, "
-                f"but this release reads it as {reading}: by these, two rows may be of one person or of two. "
+                f"Account {self.name!r} adds up releases that read its unit ({self.facts.unit}) as "
+                f"{known}, "
+                f"but this release reads it as {reading}: by these, two rows may be of one person "
+                "or of two. "
                 "Declare it as before, or make another account, whose budget adds to this one's. "
                 f"{then}"
             )
         self._seen = self.facts._replace(reading=known)
 
     def refuse(self, needed: Sums, *, what: str, then: str) -> None:
-        """Say why an amount was refused; return if it would fit by now because others gave something back."""
+        """Say why an amount was refused.
+
+        Return if it would fit by now because others gave something back.
+        """
         known, row = self.facts, patiently(self.account)
         if known.facts != row.facts:
             raise LedgerConflict(
@@ -209,7 +242,8 @@ class Pages:
             )
         if row.successor:
             raise LedgerConflict(
-                f"Account {self.name!r} was converted into {row.successor!r}, which goes on for it. {then}"
+                f"Account {self.name!r} was converted into {row.successor!r}, which goes on for "
+                f"it. {then}"
             )
         if not row.limits.admits(row.sums, needed):
             lack = f"{what} needs {_write_lack(row, needed)} in account {self.name!r}."
@@ -244,7 +278,10 @@ def _write_fitting(row: Account, needed: Sums) -> str:
         left = limits.main - spent.main
         if left <= 0 or needed.main - left > _ROUNDED:
             return ""
-        return f" Ask for {decimal(left)}, or give parts of at most 9 decimals, which are not rounded up."
+        return (
+            f" Ask for {decimal(left)}, or give parts of at most 9 decimals, which are not "
+            "rounded up."
+        )
 
     def fits(epsilon: int) -> bool:
         asked = exact_amounts(Pure(epsilon=amount_of(epsilon)), meter).rounded_up()
@@ -272,7 +309,9 @@ def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:
 def pages(rows: Rows, account: str, number: int, end: int) -> Iterator[Row]:
     """Return the events after `number` and up to `end`, asking for some at a time."""
     while number < end and (
-        page := rows(schema.EVENTS, account=account, after=number, until=min(number + _EVENTS_AT_ONCE, end))
+        page := rows(
+            schema.EVENTS, account=account, after=number, until=min(number + _EVENTS_AT_ONCE, end)
+        )
     ):
         for found in page:
             yield Row(*found)

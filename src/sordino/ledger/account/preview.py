@@ -35,7 +35,8 @@ class Preview:
     epsilon_left : Fraction or None
         On an account that counts epsilons beside divergences: what would remain of them; else None.
     failures_left : Fraction or None
-        On an account that keeps a part of its delta for releases that may fail: what would remain of that.
+        On an account that keeps a part of its delta for releases that may fail: what would remain
+        of that.
     more : int or None
         How many more like it would fit after it; None if there is no end.
 
@@ -88,7 +89,8 @@ def preview_charge(pages: Pages, parts: Sequence[Any], **stated: Any) -> Preview
     BudgetExceeded, LedgerConflict, InvalidParameter
         Where the charge itself would be refused, in the same words.
     """
-    # What is refused without the database is refused by the very function that a charge goes through.
+    # What is refused without the database is refused by the very function that a charge goes
+    # through.
     _, worst, _, _ = request(pages.facts, parts, **stated)
     pages.check_reading(stated["reading"], then="Nothing was read or released.")
     asked = worst.rounded_up()
@@ -107,7 +109,9 @@ def preview_charge(pages: Pages, parts: Sequence[Any], **stated: Any) -> Preview
         left=amount_of(max(0, limits.main - after.main)),
         # Once something without an epsilon is charged, epsilons count no more.
         epsilon_left=(
-            amount_of(0 if after.impure else max(0, limits.pure - after.pure)) if counts_epsilons else None
+            amount_of(0 if after.impure else max(0, limits.pure - after.pure))
+            if counts_epsilons
+            else None
         ),
         failures_left=Fraction(limits.failing - after.failing, ATTO) if limits.failing else None,
         more=limits.count_more(after, asked),

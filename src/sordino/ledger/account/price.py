@@ -1,9 +1,9 @@
 """What a release costs on an account, and whether it may leave pure noise there.
 
-All of it is public: the numbers of the account and the parameters of a release.
-Claim: where every release follows these rules, an account with a delta takes every list of epsilons that a
-pure account of the same epsilon takes. Releases with parts that have no other noise than pure noise may cost
-more than the rules allow. Proof: docs/proofs/noise-choice.md, which names them.
+All of it is public: the numbers of the account and the parameters of a release. Claim: where every
+release follows these rules, an account with a delta takes every list of epsilons that a pure
+account of the same epsilon takes. Releases with parts that have no other noise than pure noise may
+cost more than the rules allow. Proof: docs/proofs/noise-choice.md, which names them.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class Price:
     def find_stance(self, cost: Any) -> Literal["pure", "open", "free"]:
         """Tell whether a release of this pure cost may have other noise.
 
-        "pure": it may not. "free": it may, and nothing is lost by it. "open": it may, but then the account
-        takes on no more epsilons.
+        "pure": it may not. "free": it may, and nothing is lost by it. "open": it may, but then the
+        account takes on no more epsilons.
         """
         if self.meter.order is None:
             return "pure" if self.is_pure else "free"

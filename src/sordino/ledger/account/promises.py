@@ -1,6 +1,7 @@
 """Says what an account, a kept release, or all releases of one charge promise: made of the history.
 
-What whoever may charge has put into the history is read as words of a stranger: anything may stand there.
+What whoever may charge has put into the history is read as words of a stranger: anything may stand
+there.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Walked:
     records: dict[tuple[str, int], tuple[Row, str]] = field(default_factory=dict)
     # What was published, oldest first, with the numbers of their events.
     published: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    # Of charges that were reserved by a cost, what they have drawn: a method that was chosen, for one.
+    # Of charges that were reserved by a cost, what they have drawn: a method that was chosen, for
+    # one.
     drawn: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
@@ -122,7 +124,9 @@ def _list_promised_names(things: list[dict[str, Any]]) -> set[str]:
 def _list_things(body: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     """Return what a reservation or a draw says that it is for."""
     things = body.get(where)
-    return [thing for thing in things if isinstance(thing, dict)] if isinstance(things, list) else []
+    return (
+        [thing for thing in things if isinstance(thing, dict)] if isinstance(things, list) else []
+    )
 
 
 def make_promise(pages: Pages, walked: Walked, key: str | None, part: int | None) -> dict[str, Any]:
@@ -168,7 +172,9 @@ def _drop_missing(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _tell_account(account: Account, walked: Walked) -> dict[str, Any]:
     last = walked.last
     if last is None:
-        raise LedgerError(f"Account {account.name!r} has no history; `sordino ledger verify` looks at it.")
+        raise LedgerError(
+            f"Account {account.name!r} has no history; `sordino ledger verify` looks at it."
+        )
     return {
         "version": __version__,
         "day": walked.day,
@@ -208,7 +214,9 @@ def _spent_until(account: Account, last: Row) -> dict[str, str]:
     return told | pure | {"delta": str(Fraction(spent.failing, ATTO))}
 
 
-def _tell_release(pages: Pages, account: Account, walked: Walked, key: str, part: int) -> dict[str, Any]:
+def _tell_release(
+    pages: Pages, account: Account, walked: Walked, key: str, part: int
+) -> dict[str, Any]:
     # Asked first: they say in words what is not there.
     row, record = pages.charge(key), pages.record(key, part - 1)
     kept, published = walked.records[key, part - 1]
@@ -290,7 +298,10 @@ def _tell_batch(pages: Pages, account: Account, walked: Walked, key: str) -> dic
 
 
 def _list_asked(row: ChargeRow) -> list[Any]:
-    """Return what a charge says of each of its releases, where there are several; of one it says no list."""
+    """Return what a charge says of each of its releases, where there are several.
+
+    Of one it says no list.
+    """
     detail = json_of(row.body).get("detail")
     listed = detail.get("batch") if isinstance(detail, dict) else None
     return listed if isinstance(listed, list) else []
@@ -308,7 +319,10 @@ def _is_batch(row: ChargeRow) -> bool:
 
 
 def _list_charged(walked: Walked, key: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the mechanisms of a charge: those it was made for, and those that were drawn of a bare cost."""
+    """Return the mechanisms of a charge.
+
+    Those it was made for, and those that were drawn of a bare cost.
+    """
     things = _list_things(body, "charges")
     if walked.drawn.get(key):
         known = [thing for thing in things if "parameters" in thing]
@@ -334,7 +348,10 @@ def _find_most(record: Record) -> int | None:
 
 
 def _find_highest(records: Sequence[Record]) -> int | None:
-    """Return how many rows of a unit count at most in each of some releases; None if in one all may."""
+    """Return how many rows of a unit count at most in each of some releases.
+
+    None if in one all may.
+    """
     found = [_find_most(record) for record in records]
     known = [most for most in found if most is not None]
     return max(known) if len(known) == len(found) else None
@@ -379,14 +396,22 @@ def _release_guarantee(account: Account, looks: Sequence[ChargeRow]) -> dict[str
     asked, bodies = Sums(), [json_of(row.body) for row in looks]
     for row in looks:
         asked = asked.plus(row.asked)
-    failing, conversion = Fraction(asked.failing, ATTO), Fraction(account.delta) - Fraction(account.failures)
+    failing, conversion = (
+        Fraction(asked.failing, ATTO),
+        Fraction(account.delta) - Fraction(account.failures),
+    )
     if account.meter_name == "zcdp":
         rho = amount_of(asked.main)
         if not failing:
             return {"variant": "Zero-concentrated DP", "rho": str(rho)}
         epsilon = str(Fraction(ZCDP(rho=rho).epsilon(conversion)) if rho else 0)
         more = {"rho": str(rho), "failures": str(failing)}
-        return {"variant": "Approximate DP", "epsilon": epsilon, "delta": str(conversion + failing), **more}
+        return {
+            "variant": "Approximate DP",
+            "epsilon": epsilon,
+            "delta": str(conversion + failing),
+            **more,
+        }
     # What refined another release loses more by itself than it added.
     alone = sum(map(find_alone, bodies), Fraction(0))
     if account.meter == "pure":

@@ -1,8 +1,8 @@
 """Publishes statements: what an account or kept releases promise, made of the history and put into it.
 
-A statement is recorded as a reservation of nothing, with the whole statement as its detail. So it needs no
-table and no event of its own: it is under the hashes of the history, in every backup and every export, in a
-file as on a server, and whoever may charge may publish
+A statement is recorded as a reservation of nothing, with the whole statement as its detail. So it
+needs no table and no event of its own: it is under the hashes of the history, in every backup and
+every export, in a file as on a server, and whoever may charge may publish
 (docs/decisions/0028-a-statement-is-in-the-history.md).
 """
 
@@ -29,12 +29,16 @@ from sordino.statements.document import PublicStatement, check_size, digest_of_s
 from sordino.statements.owner import OWNER_MUST_ADD, Owner
 from sordino.statements.proofs import read_digests
 
-_SAY_AS_OWNER = " What the owner has to say is published with the rest: sordino ledger publish --owner FILE."
+_SAY_AS_OWNER = (
+    " What the owner has to say is published with the rest: sordino ledger publish --owner FILE."
+)
 LABEL = "statement"
 """What a charge of nothing is called that a statement is recorded with."""
 
 
-def publish(store: Store, pages: Pages, key: str | None, part: int | None, owner: Owner) -> PublicStatement:
+def publish(
+    store: Store, pages: Pages, key: str | None, part: int | None, owner: Owner
+) -> PublicStatement:
     """Return the statement of kept releases, or of the account, and see to it that the history has it."""
     # Nothing is promised about an account that does not hold.
     pages.verify(None).raise_if_broken()
@@ -50,10 +54,18 @@ def publish(store: Store, pages: Pages, key: str | None, part: int | None, owner
 
 def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
     account = pages.facts
-    facts = {"label": LABEL, "detail": {"statement": statement.to_dict()}, "charges": [], "reading": ""}
+    facts = {
+        "label": LABEL,
+        "detail": {"statement": statement.to_dict()},
+        "charges": [],
+        "reading": "",
+    }
     digest, key, charge = digest_of(facts, account), nonce(), nonce()
     reservation = {
-        **{name: getattr(account, name) for name in ("meter", "alpha", "adjacency", "unit", "source")},
+        **{
+            name: getattr(account, name)
+            for name in ("meter", "alpha", "adjacency", "unit", "source")
+        },
         "account": account.name,
         "reading": "",
         "charge": charge,
@@ -66,7 +78,8 @@ def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
     if not carry_out(store, schema.RESERVE, reservation, account=account.name):
         pages.refuse(NOTHING, what="A statement", then="The statement was not published.")
         raise LedgerConflict(
-            f"Account {account.name!r} was changed by others at the same time. The statement was not "
+            f"Account {account.name!r} was changed by others at the same time. The statement was "
+            "not "
             "published; try again."
         )
     closing = {
@@ -88,18 +101,23 @@ def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
 
 def check_statement(pages: Pages, statement: PublicStatement) -> StatementCheck:
     """Compare a statement with the one that the history has, and that one with all else that it has."""
-    problems = [f"The history of the account does not hold: {one}" for one in pages.verify(None).problems]
+    problems = [
+        f"The history of the account does not hold: {one}" for one in pages.verify(None).problems
+    ]
     walked = walk(pages)
     number, true = _find_published(walked, statement)
     newer = False
     if true is None:
         problems.append(
-            f"digest: the history of account {pages.name!r} has no statement with it. It was published "
+            f"digest: the history of account {pages.name!r} has no statement with it. It was "
+            "published "
             "elsewhere or never, or it was edited."
         )
     else:
         subject = _subject_of(true)
-        newer = any(one > number and _subject_of(found) == subject for one, found in walked.published)
+        newer = any(
+            one > number and _subject_of(found) == subject for one, found in walked.published
+        )
         problems += [
             f"{path} was edited: the ledger has {ours}, and the statement says {theirs}."
             # Who filled it in by hand meant no harm, and is told where it belongs.
@@ -107,11 +125,18 @@ def check_statement(pages: Pages, statement: PublicStatement) -> StatementCheck:
             for path, ours, theirs in list_differences(true, statement.to_dict())
         ]
         problems += _judge(pages, true)
-    return StatementCheck(account=pages.name, digest=statement.digest, problems=tuple(problems), newer=newer)
+    return StatementCheck(
+        account=pages.name, digest=statement.digest, problems=tuple(problems), newer=newer
+    )
 
 
-def _find_published(walked: Walked, statement: PublicStatement) -> tuple[int, dict[str, Any] | None]:
-    """Return the statement of the history that another one is: by its digest, else by what it is about."""
+def _find_published(
+    walked: Walked, statement: PublicStatement
+) -> tuple[int, dict[str, Any] | None]:
+    """Return the statement of the history that another one is.
+
+    By its digest, else by what it is about.
+    """
     for number, found in walked.published:
         if found.get("digest") == statement.digest:
             return number, found
@@ -119,7 +144,9 @@ def _find_published(walked: Walked, statement: PublicStatement) -> tuple[int, di
     subject = _subject_of(statement.to_dict())
     alike = [(number, found) for number, found in walked.published if _subject_of(found) == subject]
     told = statement.to_dict()
-    return min(alike, key=lambda one: sum(1 for _ in list_differences(one[1], told)), default=(0, None))
+    return min(
+        alike, key=lambda one: sum(1 for _ in list_differences(one[1], told)), default=(0, None)
+    )
 
 
 def _subject_of(document: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -150,15 +177,21 @@ def _judge(pages: Pages, true: dict[str, Any]) -> Iterator[str]:
     except (LedgerError, InvalidParameter, KeyError, TypeError, ValueError, AttributeError):
         yield "promise: what the history has as a statement is about nothing else that it has."
         return
-    for path, ours, theirs in list_differences(made.to_dict() | {"digest": None}, true | {"digest": None}):
-        yield f"{path} is not what the ledger says: by the rest of the history it is {ours}, not {theirs}."
+    for path, ours, theirs in list_differences(
+        made.to_dict() | {"digest": None}, true | {"digest": None}
+    ):
+        yield (
+            f"{path} is not what the ledger says: by the rest of the history it is {ours}, not "
+            f"{theirs}."
+        )
     if not whole:
         yield "digest is not that of the statement in the history."
     now = read_digests()
     for page, digest in pages_then.items():
         if now.get(page) != digest:
             yield (
-                f"promise.proofs.pages.{page}: the proof page was signed for other code. The statement, of "
+                f"promise.proofs.pages.{page}: the proof page was signed for other code. The "
+                "statement, of "
                 f"sordino {version}, has {shown(digest)}, and this version, {__version__}, has "
                 f"{shown(now.get(page))}. Check it with that version, or publish a new statement."
             )

@@ -24,14 +24,18 @@ def nonce() -> str:
 def body_of(**facts: Any) -> str:
     """Return the body of an event: its facts, the time for a human reader, and a nonce."""
     # Sorted names and no NaN: the text is hashed, and any program must be able to read it.
-    return json.dumps({"time": read_clock(), "nonce": nonce(), **facts}, allow_nan=False, sort_keys=True)
+    return json.dumps(
+        {"time": read_clock(), "nonce": nonce(), **facts}, allow_nan=False, sort_keys=True
+    )
 
 
 def described(things: Sequence[Any], meter: Meter) -> list[dict[str, Any]]:
-    """Return what is to be charged: the name of each mechanism or cost, and its exact amounts on the meter.
+    """Return what is to be charged.
 
-    For our own mechanisms and costs this includes the cost and the public parameters. What others keep in
-    their fields may be private, and is left out.
+    The name of each mechanism or cost, and its exact amounts on the meter.
+
+    For our own mechanisms and costs this includes the cost and the public parameters. What others
+    keep in their fields may be private, and is left out.
     """
     facts = []
     for thing in things:
@@ -52,13 +56,14 @@ def described(things: Sequence[Any], meter: Meter) -> list[dict[str, Any]]:
 def find_alone(body: Mapping[str, Any]) -> Fraction:
     """Return by how much what a charge is for loses more by itself than it adds to a sum of epsilons.
 
-    It is 0 unless the charge refined another release, as those of earlier versions could; `body` is that of
-    its reservation.
+    It is 0 unless the charge refined another release, as those of earlier versions could; `body` is
+    that of its reservation.
     """
     try:
         return sum((_alone_of(fact.get("cost", {})) for fact in body["charges"]), Fraction(0))
     except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
-        # In a damaged file the facts may be anything, and an account is shown all the same; `verify` says so.
+        # In a damaged file the facts may be anything, and an account is shown all the same;
+        # `verify` says so.
         return Fraction(0)
 
 
@@ -107,7 +112,8 @@ def recorded(detail: dict[str, Any] | None) -> dict[str, Any]:
         )
     except (TypeError, ValueError, RecursionError):
         raise InvalidParameter(
-            "detail must be a dict of public, JSON-ready values; it holds one that JSON cannot express."
+            "detail must be a dict of public, JSON-ready values; it holds one that JSON cannot "
+            "express."
         ) from None
     return plain
 

@@ -1,7 +1,9 @@
-"""What an account says of itself, as read-only values: the `Statement` and one `ChargeLine` a charge.
+"""What an account says of itself, as read-only values.
 
-It is exported for other programs as JSON Lines, which can be checked without sordino, and as events of
-dp_accounting.
+The `Statement` and one `ChargeLine` a charge.
+
+It is exported for other programs as JSON Lines, which can be checked without sordino, and as events
+of dp_accounting.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from sordino.ledger.renyi import ATTO, spent_epsilon
 @final
 @dataclass(frozen=True, kw_only=True)
 class ChargeLine:
-    """One charge of an account; amounts are in epsilon, in rho, or in divergence at the order of the account.
+    """One charge of an account.
+
+    Amounts are in epsilon, in rho, or in divergence at the order of the account.
 
     Attributes
     ----------
@@ -32,8 +36,8 @@ class ChargeLine:
     label : str
         What the caller called it.
     state : str
-        "reserved", "drawn", "settled", or "void" (given up by `Ledger.void`). What is neither settled nor
-        void counts in full.
+        "reserved", "drawn", "settled", or "void" (given up by `Ledger.void`). What is neither
+        settled nor void counts in full.
     reserved, drawn : Fraction
         The worst case that was reserved and the part of it that mechanisms have drawn.
     settled : Fraction or None
@@ -45,13 +49,15 @@ class ChargeLine:
     digest : str
         Hash over what the charge is for: mechanisms, costs, unit, source and detail.
     kept : int
-        How many of its releases the ledger has kept (`Ledger.read_release`); 0 unless that was asked for.
+        How many of its releases the ledger has kept (`Ledger.read_release`); 0 unless that was
+        asked for.
     epsilon, delta : Fraction or None
-        On the Rényi meter also what the charge takes from the pure sum (None if it has no pure epsilon) and
-        from the deltas. On an account of rhos that keeps deltas what it takes from these. Else None.
+        On the Rényi meter also what the charge takes from the pure sum (None if it has no pure
+        epsilon) and from the deltas. On an account of rhos that keeps deltas what it takes from
+        these. Else None.
     refines : Fraction
-        By how much a charge that refined another release, in an earlier version, loses more by itself than it
-        added to a sum of epsilons; else 0.
+        By how much a charge that refined another release, in an earlier version, loses more by
+        itself than it added to a sum of epsilons; else 0.
 
     Examples
     --------
@@ -98,7 +104,9 @@ class ChargeLine:
             "detail": self.detail,
             "digest": self.digest,
             "kept": self.kept,
-            "exact": {name: None if amount is None else str(amount) for name, amount in amounts.items()},
+            "exact": {
+                name: None if amount is None else str(amount) for name, amount in amounts.items()
+            },
         }
 
 
@@ -112,13 +120,13 @@ class RenyiSums:
     order : Fraction
         At which divergences are added.
     epsilon_limit, epsilon_spent : Fraction or None
-        Of the pure sum. The limit is None for a share of an account that has none; the sum is None once
-        something without a pure epsilon was charged, and then it counts no more.
+        Of the pure sum. The limit is None for a share of an account that has none; the sum is None
+        once something without a pure epsilon was charged, and then it counts no more.
     failures_limit, failures_spent : Fraction
         Of the deltas of releases that may fail.
     spent_epsilon : float
-        The epsilon that was spent so far at the delta of the account, rounded up; for a reader. Whoever stops
-        by it has no guarantee: that is the limit of the account.
+        The epsilon that was spent so far at the delta of the account, rounded up; for a reader.
+        Whoever stops by it has no guarantee: that is the limit of the account.
 
     Examples
     --------
@@ -154,7 +162,9 @@ class RenyiSums:
         return {
             **{name: None if number is None else float(number) for name, number in exactly.items()},
             "spent_epsilon": self.spent_epsilon,
-            "exact": {name: None if number is None else str(number) for name, number in exactly.items()},
+            "exact": {
+                name: None if number is None else str(number) for name, number in exactly.items()
+            },
         }
 
 
@@ -213,16 +223,17 @@ class Statement:
     renyi : RenyiSums or None
         On the Rényi meter the order and the other sums; None on the other meters.
     failures : FailureSums or None
-        On the zCDP meter the deltas of releases that may fail, if the account keeps a part of delta for them;
-        else None. On the Rényi meter `renyi` has them.
+        On the zCDP meter the deltas of releases that may fail, if the account keeps a part of delta
+        for them; else None. On the Rényi meter `renyi` has them.
     more : int or None
-        How many more charges like the last one fit, reserved as that one was; None if there is no charge,
-        or no end. What charges give back is not forecast.
+        How many more charges like the last one fit, reserved as that one was; None if there is no
+        charge, or no end. What charges give back is not forecast.
     successor : str or None
-        The account that has taken this one over (`Ledger.convert`); then nothing fits here any more.
+        The account that has taken this one over (`Ledger.convert`); then nothing fits here any
+        more.
     reading : str
-        How releases read the column of the unit (`Session.unit_reading`); all of them alike. Empty until one
-        has said it.
+        How releases read the column of the unit (`Session.unit_reading`); all of them alike. Empty
+        until one has said it.
     head : str
         Hash of the last event of its history.
     shares : dict
@@ -278,12 +289,16 @@ class Statement:
     def remaining(self) -> Fraction:
         """What can still be charged.
 
-        On the Rényi meter it is 0 where the divergences are used up; the pure sum may still have room.
+        On the Rényi meter it is 0 where the divergences are used up; the pure sum may still have
+        room.
         """
         return max(Fraction(0), self.limit - self.spent)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statement as JSON-ready values; amounts as floats, and exactly under "exact"."""
+        """Return the statement as JSON-ready values.
+
+        Amounts as floats, and exactly under "exact".
+        """
         amounts = {"limit": self.limit, "spent": self.spent, "remaining": self.remaining}
         return {
             "account": self.account,
@@ -414,15 +429,21 @@ def dp_events(statement: Statement) -> list[Any]:
         return list(to_dp_events(_renyi_costs(statement)).events)
     if statement.failures is not None and statement.failures.spent:
         raise InvalidParameter(
-            f"Account {statement.account!r} was charged with deltas: a release that may fail, or a share for "
+            f"Account {statement.account!r} was charged with deltas: a release that may fail, or a "
+            "share for "
             "such, is no event of dp_accounting. Export it as lines of JSON instead."
         )
     notion = Pure if statement.meter == "pure" else ZCDP
     # A rho is that of the release by itself already.
-    alone = [line.refines if statement.meter == "pure" and line.charged else 0 for line in statement.charges]
+    alone = [
+        line.refines if statement.meter == "pure" and line.charged else 0
+        for line in statement.charges
+    ]
     each = [line.charged + more for line, more in zip(statement.charges, alone, strict=True)]
     spent = [*each, *statement.shares.values()]
-    return list(to_dp_events([notion(**{statement.measure: amount}) for amount in spent if amount]).events)
+    return list(
+        to_dp_events([notion(**{statement.measure: amount}) for amount in spent if amount]).events
+    )
 
 
 def _renyi_costs(statement: Statement) -> list[Pure]:
@@ -431,7 +452,8 @@ def _renyi_costs(statement: Statement) -> list[Pure]:
     for line in statement.charges:
         if line.epsilon is None or line.delta or statement.shares:
             raise InvalidParameter(
-                f"Account {statement.account!r} adds Rényi divergences: a share of it, or a charge without a "
+                f"Account {statement.account!r} adds Rényi divergences: a share of it, or a charge "
+                "without a "
                 "pure epsilon, is no event of dp_accounting. Export it as lines of JSON instead."
             )
         if line.epsilon:

@@ -1,9 +1,11 @@
-"""Copies a ledger file with everything in it, while others charge it; tells whether a file is whole.
+"""Copies a ledger file with everything in it, while others charge it.
 
-A file is whole if the pages of one write are all there, or none of them. One that was moved without its
-journal, while a process that was writing it was killed, may hold the first half of a write. Then its tables
-disagree. `is_whole` compares their numbers and reads no text, which takes a tenth of the time in which
-`Ledger.verify` replays every hash.
+Tells whether a file is whole.
+
+A file is whole if the pages of one write are all there, or none of them. One that was moved without
+its journal, while a process that was writing it was killed, may hold the first half of a write.
+Then its tables disagree. `is_whole` compares their numbers and reads no text, which takes a tenth
+of the time in which `Ledger.verify` replays every hash.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ def back_up(
     Return the head of every account in it.
     """
     target = Path(path).absolute()
-    with _create_backup_file(target, Path(ledger)) as unnamed, _explain_copy_errors(target, explained):
+    with (
+        _create_backup_file(target, Path(ledger)) as unnamed,
+        _explain_copy_errors(target, explained),
+    ):
         with closing(_open_unshared_file(unnamed)) as copy, source() as connection:
             # This waits for a lock for as long as is allowed; the copy would wait for ever.
             connection.execute("SELECT count(*) FROM account").fetchone()
@@ -51,8 +56,13 @@ def _explain_copy_errors(
 
 
 def _open_unshared_file(file: Path) -> sqlite3.Connection:
-    """Open a file that nobody else knows: it needs neither locks nor a journal, and is made durable later."""
-    connection = sqlite3.connect(f"{file.as_uri()}?mode=rw&nolock=1", uri=True, isolation_level=None)
+    """Open a file that nobody else knows.
+
+    It needs neither locks nor a journal, and is made durable later.
+    """
+    connection = sqlite3.connect(
+        f"{file.as_uri()}?mode=rw&nolock=1", uri=True, isolation_level=None
+    )
     connection.execute("PRAGMA journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
     return connection
@@ -77,14 +87,17 @@ def _heads_of_copy(file: Path) -> dict[str, str]:
 
 @contextmanager
 def _create_backup_file(target: Path, ledger: Path) -> Iterator[Path]:
-    """Lend a file to write into. If the block does not fail it becomes `target`, which must not exist.
+    """Lend a file to write into.
+
+    If the block does not fail it becomes `target`, which must not exist.
 
     Nobody may read it who may not read the ledger, whose releases may be kept in it.
     """
     for other in (target, Path(f"{target}-journal"), Path(f"{target}-wal")):
         if other.exists() or other.is_symlink():
             raise InvalidParameter(
-                f"A backup must go to a new file; {str(other)!r} exists already, and was left as it is."
+                f"A backup must go to a new file; {str(other)!r} exists already, and was left as "
+                "it is."
             )
     made: list[Path] = []
     try:

@@ -2,16 +2,17 @@
 
 Refused are network file systems, second names, and files that are mounted alone.
 
-Before SQLite writes to the file it keeps the old pages in a journal, FILE-journal. If a killed process left
-one, whoever opens the file next rolls it back. SQLite does not ask whose it is. If the file was moved without
-its journal, used elsewhere and moved back, the old journal would undo what was charged meanwhile, and nobody
-would see it. So it is looked at here first, before SQLite sees the file.
+Before SQLite writes to the file it keeps the old pages in a journal, FILE-journal. If a killed
+process left one, whoever opens the file next rolls it back. SQLite does not ask whose it is. If the
+file was moved without its journal, used elsewhere and moved back, the old journal would undo what
+was charged meanwhile, and nobody would see it. So it is looked at here first, before SQLite sees
+the file.
 
-Every write counts up a number in the first page of the file (its *change counter*), and every journal begins
-with the old first page or has it among its pages. A journal belongs to a file whose counter is that of its
-old first page (nothing was written to the file yet, or all of it was undone) or one more. SQLite keeps the
-journal after a write and clears its first bytes (`journal_mode = PERSIST`), so a ledger that was never moved
-always has one that belongs to it.
+Every write counts up a number in the first page of the file (its *change counter*), and every
+journal begins with the old first page or has it among its pages. A journal belongs to a file whose
+counter is that of its old first page (nothing was written to the file yet, or all of it was undone)
+or one more. SQLite keeps the journal after a write and clears its first bytes (`journal_mode =
+PERSIST`), so a ledger that was never moved always has one that belongs to it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ APPLICATION = 0x53_4F_52_44  # "SORD", in the first page of every ledger
 _SQLITE_FORMAT = b"SQLite format 3\0"
 _FIRST_PAGE_START = b"\0\0\0\1" + _SQLITE_FORMAT  # its number, and how it begins
 _JOURNAL_START = bytes.fromhex("d9d505f920a163d7")  # how a journal begins that is to be rolled back
-_MOST_JOURNAL_BYTES = 1 << 20  # bytes of a journal that are looked at; SQLite cuts it down to that (`sqlite`)
+_MOST_JOURNAL_BYTES = (
+    1 << 20
+)  # bytes of a journal that are looked at; SQLite cuts it down to that (`sqlite`)
 
 
 class Beside(NamedTuple):
@@ -48,35 +51,43 @@ def look(descriptor: int, path: str, real: str) -> Beside:
     LedgerError
         If SQLite would undo or redo what does not belong to the file as it is.
     """
-    # The first page has the write format (2 is WAL) at 18, the change counter at 24, then version and
-    # application.
+    # The first page has the write format (2 is WAL) at 18, the change counter at 24, then version
+    # and application.
     header, size = os.pread(descriptor, 100, 0), os.fstat(descriptor).st_size
     ours = (
-        len(header) == 100 and header.startswith(_SQLITE_FORMAT) and _read_uint32(header, 68) == APPLICATION
+        len(header) == 100
+        and header.startswith(_SQLITE_FORMAT)
+        and _read_uint32(header, 68) == APPLICATION
     )
     if size and not ours:
-        return Beside(version=0, in_log=False, alone=False)  # no ledger; what it is, SQLite will say
+        return Beside(
+            version=0, in_log=False, alone=False
+        )  # no ledger; what it is, SQLite will say
     changes, version, in_log = (
-        (_read_uint32(header, 24), _read_uint32(header, 60), header[18] == 2) if ours else (0, 0, False)
+        (_read_uint32(header, 24), _read_uint32(header, 60), header[18] == 2)
+        if ours
+        else (0, 0, False)
     )
     if not in_log and _read_file_start(f"{real}-wal", 1):
         raise LedgerError(_FOREIGN_JOURNAL_MESSAGE.format(path=path, other=f"{real}-wal"))
     journal = _read_file_start(f"{real}-journal", _MOST_JOURNAL_BYTES)
     before = _changes_before(journal)
     if journal.startswith(_JOURNAL_START):
-        # Without an old first page nothing was written to the file yet: SQLite would only cut it down to its
-        # former size, which is the number of pages at 16 times the size of a page at 24. If only the
-        # beginning of a journal was looked at, nobody knows that.
-        untouched = len(journal) < _MOST_JOURNAL_BYTES and size == _read_uint32(journal, 16) * _read_uint32(
-            journal, 24
-        )
+        # Without an old first page nothing was written to the file yet: SQLite would only cut it
+        # down to its former size, which is the number of pages at 16 times the size of a page at
+        # 24. If only the beginning of a journal was looked at, nobody knows that.
+        untouched = len(journal) < _MOST_JOURNAL_BYTES and size == _read_uint32(
+            journal, 16
+        ) * _read_uint32(journal, 24)
         # The counter has 32 bits, and begins again at zero.
         fits = untouched if before is None else (changes - before) % 2**32 <= 1
         if not fits:
             raise LedgerError(_FOREIGN_JOURNAL_MESSAGE.format(path=path, other=f"{real}-journal"))
         return Beside(version, in_log, alone=False)
     # One write makes the tables; there is nothing to lose yet.
-    return Beside(version, in_log, alone=changes > 1 and (before is None or (changes - before) % 2**32 != 1))
+    return Beside(
+        version, in_log, alone=changes > 1 and (before is None or (changes - before) % 2**32 != 1)
+    )
 
 
 def read_change_counter(descriptor: int) -> int:
@@ -100,7 +111,10 @@ _FOREIGN_JOURNAL_MESSAGE = (
 
 
 def _read_file_start(path: str, most: int) -> bytes:
-    """Return the beginning of a file; nothing if there is none, or it cannot be read (SQLite will say so)."""
+    """Return the beginning of a file.
+
+    Nothing if there is none, or it cannot be read (SQLite will say so).
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -179,13 +193,17 @@ def check_place(path: str, mounts: Path = _MOUNTS) -> None:
             )
         if mounted == device and kind in _NETWORK_FILE_SYSTEMS | _NETWORK_FUSE_SYSTEMS:
             raise LedgerError(
-                f"{where} is on a network file system ({kind}), where the locks of SQLite do not hold; "
+                f"{where} is on a network file system ({kind}), where the locks of SQLite do not "
+                "hold; "
                 "use a local disk, or share a ledger in PostgreSQL (postgresql://HOST/DATABASE)."
             )
 
 
 def _list_mounts(mounts: Path) -> list[tuple[str, str, str]]:
-    """Return device, place and kind of everything that is mounted; nothing where the system does not tell."""
+    """Return device, place and kind of everything that is mounted.
+
+    Nothing where the system does not tell.
+    """
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

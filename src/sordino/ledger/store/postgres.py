@@ -1,9 +1,9 @@
 """A ledger in PostgreSQL: every operation is a function of the database, one call and one commit.
 
-The functions run with the rights of the ledger's owner (SECURITY DEFINER, fixed search path), so a role that
-may only charge needs no right to write into any table: it can neither edit history nor grant itself more.
-They insist on synchronous commits. Isolation is READ COMMITTED: a conditional UPDATE waits for the row and
-looks again.
+The functions run with the rights of the ledger's owner (SECURITY DEFINER, fixed search path), so a
+role that may only charge needs no right to write into any table: it can neither edit history nor
+grant itself more. They insist on synchronous commits. Isolation is READ COMMITTED: a conditional
+UPDATE waits for the row and looks again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _CHAIN_AND_TRIGGERS = (
     " AS $$ SELECT encode(sha256(convert_to(covered, 'UTF8')), 'hex') $$",
     # Even the owner would have to drop the trigger first, and every later hash would still not fit.
     "CREATE FUNCTION ~append_only() RETURNS trigger LANGUAGE plpgsql"
-    " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END $$",
+    " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END "
+    "$$",
     *(
         f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~{table}"
         " EXECUTE FUNCTION ~append_only()"
@@ -71,15 +72,17 @@ _REQUIRE_DURABLE_COMMIT = (
 )
 
 _MOST_IDLE_CONNECTIONS = 8  # connections that wait for the next charge
-# Whoever may make a schema could have put one of this name in the way of the next user, with functions of
-# their own. So the schema and all of its functions must have the right owner.
+# Whoever may make a schema could have put one of this name in the way of the next user, with
+# functions of their own. So the schema and all of its functions must have the right owner.
 _SCHEMA_OWNER_QUERY = (
     "SELECT n.nspowner = r.oid FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles r"
     " WHERE n.nspname = 'sordino' AND r.rolname = current_user"
 )
-# As many functions as names: a second one of the same name, with other parameters, would be one too many.
+# As many functions as names: a second one of the same name, with other parameters, would be one too
+# many.
 _TRUST_QUERY = (
-    "SELECT count(*) = cardinality(%(names)s::text[]) AND bool_and(p.proowner = n.nspowner AND p.prosecdef)"
+    "SELECT count(*) = cardinality(%(names)s::text[]) AND bool_and(p.proowner = n.nspowner AND "
+    "p.prosecdef)"
     " FROM pg_catalog.pg_proc p"
     " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
     " WHERE n.nspname = 'sordino' AND p.proname = ANY (%(names)s::text[])"
@@ -89,8 +92,10 @@ _RAISE_WRONG_TEXT = "RAISE invalid_text_representation; END IF;"
 _PARAMETER_CHECKS = {
     "charge": f"IF :charge NOT SIMILAR TO '[0-9a-f]{{32}}' THEN {_RAISE_WRONG_TEXT}",
     "digest": f"IF :digest NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_RAISE_WRONG_TEXT}",
-    # `json`, because `jsonb` takes no zero byte, which a label may hold: spelled, as all that is not ASCII.
-    "sheet": f"IF length(:sheet) > {MOST_CHARACTERS} OR json_typeof(CAST(:sheet AS json)) <> 'object'"
+    # `json`, because `jsonb` takes no zero byte, which a label may hold: spelled, as all that is
+    # not ASCII.
+    "sheet": f"IF length(:sheet) > {MOST_CHARACTERS} OR json_typeof(CAST(:sheet AS json)) <> "
+    "'object'"
     f" OR octet_length(:sheet) <> length(:sheet) THEN {_RAISE_WRONG_TEXT}",
     "lock": f"IF :lock NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_RAISE_WRONG_TEXT}",
     "body": "IF length(:body) > 1000000 OR jsonb_typeof(CAST(:body AS jsonb)) <> 'object'"
@@ -136,7 +141,8 @@ class PostgresStore:
             if self._is_built(connection):
                 if connection.execute(_SCHEMA_OWNER_QUERY).fetchone() != (True,):
                     raise LedgerError(
-                        f"The ledger at {self.url!r} belongs to another role; make accounts as that role."
+                        f"The ledger at {self.url!r} belongs to another role; make accounts as "
+                        "that role."
                     )
             else:
                 for statement in _schema_definitions():
@@ -157,13 +163,16 @@ class PostgresStore:
         """Let the block ask questions that all see one moment."""
         with self._lent(self._alive()) as connection, connection.transaction():
             connection.execute(
-                # One snapshot for all questions. A fixed path, so that nobody else's functions are called.
+                # One snapshot for all questions. A fixed path, so that nobody else's functions are
+                # called.
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;"
                 " SET LOCAL search_path = pg_catalog, pg_temp"
             )
 
             def rows(sql: str, **parameters: Any) -> Sequence[tuple[Any, ...]]:
-                return connection.execute(rendered(sql, PREFIX, "%(@)s").encode(), parameters).fetchall()
+                return connection.execute(
+                    rendered(sql, PREFIX, "%(@)s").encode(), parameters
+                ).fetchall()
 
             yield rows
 
@@ -178,7 +187,9 @@ class PostgresStore:
     def permit(self, role: str) -> None:
         """Allow a role to see everything and to charge, and nothing else."""
         if text(role, "role") == "public":  # a word of the language even between quotes
-            raise InvalidParameter("role must be one role of the server; got 'public', which is everybody.")
+            raise InvalidParameter(
+                "role must be one role of the server; got 'public', which is everybody."
+            )
         with self._lent(self._alive()) as connection, connection.transaction():
             # PostgreSQL only warns a role that may not grant, so that is asked first.
             owned = connection.execute(
@@ -190,7 +201,10 @@ class PostgresStore:
 
     @contextmanager
     def _lent(self, connection: Connection) -> Iterator[Connection]:
-        """Use a connection and keep it for the next one; a connection that failed is not used again."""
+        """Use a connection and keep it for the next one.
+
+        A connection that failed is not used again.
+        """
         try:
             yield connection
         except psycopg.Error as error:
@@ -247,7 +261,8 @@ class PostgresStore:
         if not built:
             connection.close()
             raise LedgerError(
-                f"There is no ledger at {self.url!r}; `sordino ledger create` (Ledger.create) makes one."
+                f"There is no ledger at {self.url!r}; `sordino ledger create` (Ledger.create) "
+                "makes one."
             )
         return connection
 
@@ -273,7 +288,9 @@ class PostgresStore:
         (table,) = connection.execute("SELECT to_regclass('sordino.ledger')").fetchone() or (None,)
         version = None if table is None else _read_schema(connection)
         if version is None:
-            raise LedgerError(f"The schema sordino at {self.url!r} is not a ledger; it was left as it is.")
+            raise LedgerError(
+                f"The schema sordino at {self.url!r} is not a ledger; it was left as it is."
+            )
         check_schema(version, self.url)
         if version != VERSION:
             self._bring_up_to_date(connection, version)
@@ -288,13 +305,16 @@ class PostgresStore:
     def _bring_up_to_date(self, connection: Connection, older: int) -> None:
         """Bring a ledger of schema 4 to the present one in one transaction.
 
-        The functions of the older schema are replaced: a client of an older version charges nothing more.
+        The functions of the older schema are replaced: a client of an older version charges nothing
+        more.
         """
         # Only the owner may, and another role that could make tables there would own what it made.
         if connection.execute(_SCHEMA_OWNER_QUERY).fetchone() != (True,):
             raise LedgerError(
-                f"The ledger at {self.url!r} has schema {older}, that of an older version of sordino; its "
-                "owner must open it once with this version (`sordino ledger accounts`), which adds to its "
+                f"The ledger at {self.url!r} has schema {older}, that of an older version of "
+                "sordino; its "
+                "owner must open it once with this version (`sordino ledger accounts`), which adds "
+                "to its "
                 "tables. Nothing was charged."
             )
         with connection.transaction():
@@ -312,7 +332,9 @@ class PostgresStore:
         # No right to write into a table: the functions do that with the rights of the owner.
         grants = ["USAGE ON SCHEMA sordino", "SELECT ON ALL TABLES IN SCHEMA sordino"]
         grants += [
-            f"EXECUTE ON FUNCTION {PREFIX}{operation.name}" for operation in OPERATIONS if operation.charging
+            f"EXECUTE ON FUNCTION {PREFIX}{operation.name}"
+            for operation in OPERATIONS
+            if operation.charging
         ]
         name = quoting.Identifier(role)
         for grant in grants:
@@ -336,9 +358,12 @@ class PostgresStore:
                 return kind(f"{where} {says}")
         if lost or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
             return TryAgainError(
-                f"{where} cannot be reached; check the address, the user and whether the server runs."
+                f"{where} cannot be reached; check the address, the user and whether the server "
+                "runs."
             )
-        return LedgerError(f"{where} could not be used: PostgreSQL reports {state or type(error).__name__}.")
+        return LedgerError(
+            f"{where} could not be used: PostgreSQL reports {state or type(error).__name__}."
+        )
 
 
 _REASON_BY_SQLSTATE = {
@@ -405,9 +430,12 @@ def _function_definition(operation: Operation) -> str:
     parameters = ", ".join(f":{name} {kind}" for name, kind in operation.parameters.items())
     # The first statement decides: if it changes no row, nothing else happens.
     first, *rest = operation.statements
-    checked = " ".join(check for name, check in _PARAMETER_CHECKS.items() if name in operation.parameters)
+    checked = " ".join(
+        check for name, check in _PARAMETER_CHECKS.items() if name in operation.parameters
+    )
     return (
-        f"CREATE FUNCTION ~{operation.name}({parameters}) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER"
+        f"CREATE FUNCTION ~{operation.name}({parameters}) RETURNS boolean LANGUAGE plpgsql "
+        "SECURITY DEFINER"
         " SET search_path = pg_catalog, pg_temp AS $sordino$ BEGIN"
         f" {_REQUIRE_DURABLE_COMMIT} {checked} {first}; IF NOT FOUND THEN RETURN false; END IF;"
         f" {'; '.join(rest)}; RETURN true; END $sordino$"

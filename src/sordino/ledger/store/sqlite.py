@@ -1,20 +1,23 @@
-"""A ledger in a SQLite file: a process has one connection to it, and one process at a time uses the file.
+"""A ledger in a SQLite file.
 
-It has a rollback journal and synchronous=EXTRA: what is committed is in the file itself, not in a log beside
-it, so that a file that is moved or copied alone has every charge. The reasons and the measurements are in
-docs/decisions/0015-what-is-charged-is-in-the-file.md.
+A process has one connection to it, and one process at a time uses the file.
 
-SQLite keeps writers apart by POSIX locks. Those can be lost without a word, in two ways, while SQLite still
-believes in them. A fork hands the belief to the child. And anybody in the process who opens the file and
-closes it again (to copy it, say) drops all locks of the process on it. Then two may write at once, or a
-reader may take the journal of a living writer for one that a dead one left, and undo the write under it.
-Hence:
-* Whoever connects, reads or writes holds `flock` on the file, which nobody else's close can drop. Between
-  transactions a connection holds no lock of either kind, so it can be kept, and there is nothing to lose.
-* Before SQLite touches the file, `journal.look` says whether what lies beside it belongs to it. A file
-  without a journal of its own is checked as a whole (`backup.is_whole`) before it is charged.
-* A write is done when the file itself counts it, and its journal is still the one that was written: programs
-  that know nothing of `flock` may have come between.
+It has a rollback journal and synchronous=EXTRA: what is committed is in the file itself, not in a
+log beside it, so that a file that is moved or copied alone has every charge. The reasons and the
+measurements are in docs/decisions/0015-what-is-charged-is-in-the-file.md.
+
+SQLite keeps writers apart by POSIX locks. Those can be lost without a word, in two ways, while
+SQLite still believes in them. A fork hands the belief to the child. And anybody in the process who
+opens the file and closes it again (to copy it, say) drops all locks of the process on it. Then two
+may write at once, or a reader may take the journal of a living writer for one that a dead one left,
+and undo the write under it. Hence:
+* Whoever connects, reads or writes holds `flock` on the file, which nobody else's close can drop.
+  Between transactions a connection holds no lock of either kind, so it can be kept, and there is
+  nothing to lose.
+* Before SQLite touches the file, `journal.look` says whether what lies beside it belongs to it. A
+  file without a journal of its own is checked as a whole (`backup.is_whole`) before it is charged.
+* A write is done when the file itself counts it, and its journal is still the one that was written:
+  programs that know nothing of `flock` may have come between.
 * A fork waits for the transaction that is running, and closes every connection first.
 * A file with two names is refused: each name would have a journal of its own.
 """
@@ -51,7 +54,9 @@ from sordino.process import Process, close_before_fork
 # Seconds: how long a lock is waited for, and how often it is looked at.
 _LOCK_TIMEOUT = 30.0
 _POLL_SECONDS = 0.001
-_LOCKED_MESSAGE = "The ledger at {} was locked by another process for longer than {:g} seconds; try again."
+_LOCKED_MESSAGE = (
+    "The ledger at {} was locked by another process for longer than {:g} seconds; try again."
+)
 _NOT_OPENED_REASON = "cannot be opened; this user must be able to write to it and to its folder."
 _MOST_OPEN_FILES = 4  # files whose connections stay open
 _JOURNAL_BYTES = 1 << 20  # what a large write leaves of its journal
@@ -60,13 +65,17 @@ _TORN_MESSAGE = (
     "without the file -journal beside it. Put that file beside it again, or restore a backup; "
     "`sordino ledger verify` tells which account is concerned. Nothing was charged."
 )
-_DAMAGED_MESSAGE = "The ledger at {} is damaged; restore it from a backup and charge what was released since."
+_DAMAGED_MESSAGE = (
+    "The ledger at {} is damaged; restore it from a backup and charge what was released since."
+)
 _IN_LOG_MESSAGE = (
-    "The ledger at {!r} is kept open by an older version of sordino, or another program, that leaves charges "
+    "The ledger at {!r} is kept open by an older version of sordino, or another program, that "
+    "leaves charges "
     "outside of the file (WAL); end it, and try again. Nothing was charged."
 )
 _REENTERED_MESSAGE = (
-    "The ledger at {!r} is in the middle of another step of this thread; do not use it in a signal handler: "
+    "The ledger at {!r} is in the middle of another step of this thread; do not use it in a signal "
+    "handler: "
     "set a flag there, and look at the ledger afterwards. Nothing was changed."
 )
 _UNDONE_MESSAGE = (
@@ -77,14 +86,17 @@ _UNDONE_MESSAGE = (
 
 class _OpenFile(NamedTuple):
     connection: sqlite3.Connection
-    # Of the file, for flock. To close it drops the locks of SQLite, so the connection is closed first.
+    # Of the file, for flock. To close it drops the locks of SQLite, so the connection is closed
+    # first.
     descriptor: int
     file: tuple[int, int]  # a file that was replaced under its name is another ledger
     real: str  # the path without symbolic links
     process: Process
 
 
-_process_lock = threading.RLock()  # reentrant, so that a fork from a signal handler cannot wait for itself
+_process_lock = (
+    threading.RLock()
+)  # reentrant, so that a fork from a signal handler cannot wait for itself
 _open_files: OrderedDict[str, _OpenFile] = OrderedDict()
 _busy_paths: set[str] = set()  # files of which a transaction is running
 
@@ -144,19 +156,28 @@ class SqliteStore:
 
     def backup(self, path: str) -> dict[str, str]:
         """Copy the file while others use it."""
-        return back_up(path, self.url, partial(_run_transaction, self.url, "read"), _explain_sqlite_error)
+        return back_up(
+            path, self.url, partial(_run_transaction, self.url, "read"), _explain_sqlite_error
+        )
 
     def permit(self, role: str) -> None:
         """Raise: a file has no roles."""
         raise InvalidParameter(
-            "A ledger in a file has no roles: whoever may write the file may do everything with it; "
-            f"got role {role!r}. Keep the ledger in PostgreSQL to let somebody charge and nothing else."
+            "A ledger in a file has no roles: whoever may write the file may do everything with "
+            "it; "
+            f"got role {role!r}. Keep the ledger in PostgreSQL to let somebody charge and nothing "
+            "else."
         )
 
 
 @contextmanager
-def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterator[sqlite3.Connection]:
-    """Run one transaction; it is durable when the block is left, and never happened if the block raises."""
+def _run_transaction(
+    path: str, kind: Literal["read", "write", "create"]
+) -> Iterator[sqlite3.Connection]:
+    """Run one transaction.
+
+    It is durable when the block is left, and never happened if the block raises.
+    """
     try:
         with _take_turn(path):
             lent, beside = _lend_connection(path, kind)
@@ -177,12 +198,14 @@ def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Ite
             except BaseException:
                 _drop_connection(path, lent)
                 raise
-            # In WAL mode a connection that stays open would keep others from leaving that mode. And a reader
-            # of an older file has a view of its own, where the table may have its column by the next time.
+            # In WAL mode a connection that stays open would keep others from leaving that mode. And
+            # a reader of an older file has a view of its own, where the table may have its column
+            # by the next time.
             if beside.in_log or (kind == "read" and beside.version < VERSION):
                 _drop_connection(path, lent)
             else:
-                # Between transactions nothing is held, so there is nothing that a fork or a close could drop.
+                # Between transactions nothing is held, so there is nothing that a fork or a close
+                # could drop.
                 fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
     except sqlite3.Error as error:
         # It may be what SQLite made of an interrupt in a function that it called.
@@ -231,13 +254,18 @@ def _lend_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
     if kept is not None and not kept.process.is_here():
         raise LedgerError(
             f"The ledger at {path!r} was in use while this process was forked outside of Python; "
-            "start the process with os.fork or multiprocessing, or use the ledger only after forking."
+            "start the process with os.fork or multiprocessing, or use the ledger only after "
+            "forking."
         )
     try:
         if kept is not None:
             _take_file_lock(kept.descriptor, path)
-            # If the file was replaced, nothing is looked at: what lies beside it belongs to the new one.
-            if kept.file != _file_identity(path) or (beside := look(kept.descriptor, path, kept.real)).in_log:
+            # If the file was replaced, nothing is looked at: what lies beside it belongs to the new
+            # one.
+            if (
+                kept.file != _file_identity(path)
+                or (beside := look(kept.descriptor, path, kept.real)).in_log
+            ):
                 _drop_connection(path, kept)
                 kept = None
         if kept is None:
@@ -264,7 +292,8 @@ def _open_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
             # What is refused stays as it is.
             check_schema(beside.version, path)
             _leave_wal_mode(path, descriptor)
-            # What lay in the log is in the file now; whether the file came without its log, nobody can tell.
+            # What lay in the log is in the file now; whether the file came without its log, nobody
+            # can tell.
             beside = look(descriptor, path, real)._replace(alone=True)
         _narrow_journal(descriptor, f"{real}-journal")
         connection = _connect_sqlite(path, kind, in_log=beside.in_log)
@@ -287,7 +316,8 @@ def _open_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
 
 def _narrow_journal(descriptor: int, journal: str) -> None:
     """Take from the journal, which holds old pages, the rights that the file was left without since."""
-    # SQLite gives a new journal those of the file. One that is another user's is that user's to narrow.
+    # SQLite gives a new journal those of the file. One that is another user's is that user's to
+    # narrow.
     with suppress(OSError):
         beside, own = Path(journal), os.fstat(descriptor).st_mode
         rights = beside.stat().st_mode
@@ -299,14 +329,18 @@ def _adopt_lone_file(kept: _OpenFile, path: str) -> Beside:
     """Check the whole of a file that has no journal of its own, and give it one."""
     if not is_whole(kept.connection):
         raise LedgerError(_TORN_MESSAGE.format(path))
-    # Two writes, so that a journal that was left where the file came from can never belong to it again.
+    # Two writes, so that a journal that was left where the file came from can never belong to it
+    # again.
     for _ in range(2):
         kept.connection.execute(f"PRAGMA user_version = {VERSION}")
     return look(kept.descriptor, path, kept.real)
 
 
 def _leave_wal_mode(path: str, descriptor: int) -> None:
-    """Bring what lies in a write-ahead log into the file, for good; wait for programs that have it open."""
+    """Bring what lies in a write-ahead log into the file, for good.
+
+    Wait for programs that have it open.
+    """
     give_up = time.monotonic() + _LOCK_TIMEOUT
     while True:
         connection = sqlite3.connect(_sqlite_uri(path), uri=True, timeout=0, isolation_level=None)
@@ -345,7 +379,10 @@ def _take_file_lock(descriptor: int, path: str) -> None:
 
 
 def _drop_connection(path: str, kept: _OpenFile) -> None:
-    """Close a connection, which undoes what it has not committed; then the flock ends with the descriptor."""
+    """Close a connection, which undoes what it has not committed.
+
+    Then the flock ends with the descriptor.
+    """
     # Only once: by now the number of the descriptor may mean a file of somebody else.
     if _open_files.get(path) is not kept:
         return
@@ -372,11 +409,15 @@ def _open_descriptor(path: str, kind: str) -> int:
     file = Path(path)
     try:
         if not file.parent.is_dir():
-            raise LedgerError(f"There is no folder {str(file.parent)!r} for the ledger {file.name!r}.")
+            raise LedgerError(
+                f"There is no folder {str(file.parent)!r} for the ledger {file.name!r}."
+            )
         if file.is_dir():  # it can be opened, and has no bytes to read
             raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED_REASON}")
         return os.open(
-            path, os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if kind == "create" else os.O_RDONLY), 0o644
+            path,
+            os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if kind == "create" else os.O_RDONLY),
+            0o644,
         )
     except FileNotFoundError:
         raise LedgerError(
@@ -386,7 +427,8 @@ def _open_descriptor(path: str, kind: str) -> int:
         raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED_REASON}") from None
     except OSError:
         raise LedgerError(
-            f"The ledger at {path!r} cannot be reached; check its name and the rights on its folder."
+            f"The ledger at {path!r} cannot be reached; check its name and the rights on its "
+            "folder."
         ) from None
 
 
@@ -407,7 +449,11 @@ def _connect_sqlite(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection
     """Return a new connection."""
     # The locks above let one thread of one process at a time write with it.
     connection = sqlite3.connect(
-        _sqlite_uri(path), uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
+        _sqlite_uri(path),
+        uri=True,
+        timeout=_LOCK_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
     )
     try:
         # The statements of the ledger call it for the hash of an event; PostgreSQL has its own.
@@ -421,7 +467,8 @@ def _connect_sqlite(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection
         if not in_log:
             connection.execute("PRAGMA journal_mode = PERSIST")
         if version is not None and version < VERSION:
-            # Who may only read, or reads while an older process has the file open, reads it as it is.
+            # Who may only read, or reads while an older process has the file open, reads it as it
+            # is.
             if kind == "read":
                 stand_in_for_newer(connection)
             else:
@@ -455,7 +502,9 @@ def _explain_sqlite_error(error: sqlite3.Error, path: str) -> LedgerError:
     said = {
         sqlite3.SQLITE_FULL: f"{where} could not be written because the disk is full.",
         sqlite3.SQLITE_BUSY: _LOCKED_MESSAGE.format(repr(path), _LOCK_TIMEOUT),
-        sqlite3.SQLITE_LOCKED: f"{where} was locked for longer than {_LOCK_TIMEOUT:g} seconds; try again.",
+        sqlite3.SQLITE_LOCKED: (
+            f"{where} was locked for longer than {_LOCK_TIMEOUT:g} seconds; try again."
+        ),
         sqlite3.SQLITE_READONLY: f"{where} is read-only, and charges must be written to it.",
         sqlite3.SQLITE_PERM: f"{where} may not be opened by this user.",
         sqlite3.SQLITE_CANTOPEN: f"{where} {_NOT_OPENED_REASON}",
@@ -466,10 +515,13 @@ def _explain_sqlite_error(error: sqlite3.Error, path: str) -> LedgerError:
     }
     if extended == sqlite3.SQLITE_READONLY_ROLLBACK:
         return LedgerError(
-            f"{where} holds half of a write that a killed process has left; a user who may write to "
+            f"{where} holds half of a write that a killed process has left; a user who may write "
+            "to "
             "it and to its folder must open it once (`sordino ledger accounts`), which undoes that."
         )
     if code == sqlite3.SQLITE_CONSTRAINT:
-        return LedgerConflict(f"{where} refused a change because it would break one of its own rules.")
+        return LedgerConflict(
+            f"{where} refused a change because it would break one of its own rules."
+        )
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     return LedgerError(said.get(code, f"{where} could not be used: SQLite reports {name}."))

@@ -1,4 +1,7 @@
-"""The schema of a ledger in a SQLite file: recognizes it, makes it, and brings an older one up to date."""
+"""The schema of a ledger in a SQLite file.
+
+Recognizes it, makes it, and brings an older one up to date.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,13 @@ _APPEND_ONLY = tuple(
     for table in ("event", "kept")
     for verb in ("UPDATE", "DELETE")
 )
-# A process of an older version that has the file open does not look at its schema again. It knows neither
-# accounts with a delta nor that one was taken over: its charges must not go past the sums of either. Nor does
-# it say how it reads the column of the unit, which every charge of this version does.
+# A process of an older version that has the file open does not look at its schema again. It knows
+# neither accounts with a delta nor that one was taken over: its charges must not go past the sums
+# of either. Nor does it say how it reads the column of the unit, which every charge of this version
+# does.
 _KEEP_FROM_OLDER = (
-    "CREATE TRIGGER IF NOT EXISTS event_insert BEFORE INSERT ON event WHEN EXISTS (SELECT 1 FROM account"
+    "CREATE TRIGGER IF NOT EXISTS event_insert BEFORE INSERT ON event WHEN EXISTS (SELECT 1 FROM "
+    "account"
     " WHERE name = NEW.account AND ((meter = 'renyi' AND NEW.sums = '')"
     " OR (reading <> '' AND NEW.kind = 'reserve' AND NEW.body NOT LIKE '%\"reading\": %')"
     " OR (successor <> '' AND NEW.kind IN ('reserve', 'grant'))))"
@@ -29,7 +34,10 @@ _KEEP_FROM_OLDER = (
 
 
 def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -> int | None:
-    """Return the schema of a ledger, or None for an empty file where one may be made; refuse all else."""
+    """Return the schema of a ledger, or None for an empty file where one may be made.
+
+    Refuse all else.
+    """
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if application == APPLICATION and version >= 1:
@@ -47,7 +55,8 @@ def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
     if version_of(connection, path, may_be_new=True) is not None:
         return
     for table in TABLES:
-        # The rows live in the index of their key: a charge touches no more pages than in a table without one.
+        # The rows live in the index of their key: a charge touches no more pages than in a table
+        # without one.
         connection.execute(rendered(table, "", ":@") + " WITHOUT ROWID")
     for trigger in (*_APPEND_ONLY, _KEEP_FROM_OLDER):
         connection.execute(trigger)
@@ -64,8 +73,8 @@ def keep_from_older(connection: sqlite3.Connection) -> None:
 def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
     """Bring a file of schema 4 to the present one, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
-    # Asked again under the lock: another process may have done it meanwhile, and an older one that has the
-    # file open may have put its own number back.
+    # Asked again under the lock: another process may have done it meanwhile, and an older one that
+    # has the file open may have put its own number back.
     if version_of(connection, path, may_be_new=False) != VERSION:
         if _lacks_reading(connection):
             connection.execute(f"ALTER TABLE account ADD COLUMN {READING_COLUMN}")
@@ -77,7 +86,10 @@ def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
 
 
 def stand_in_for_newer(connection: sqlite3.Connection) -> None:
-    """Let a reader of a file of schema 4 ask for the column that it lacks; the file stays as it is."""
+    """Let a reader of a file of schema 4 ask for the column that it lacks.
+
+    The file stays as it is.
+    """
     # Of this connection alone, and gone with it.
     connection.execute("PRAGMA temp_store = MEMORY")
     if _lacks_reading(connection):

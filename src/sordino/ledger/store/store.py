@@ -18,7 +18,10 @@ _FIRST_WAIT = 0.05
 
 
 class TryAgainError(LedgerError):
-    """The connection was lost or refused: look up whether the operation happened before it is tried again."""
+    """The connection was lost or refused.
+
+    Look up whether the operation happened before it is tried again.
+    """
 
 
 class Store(Protocol):
@@ -39,7 +42,10 @@ class Store(Protocol):
         ...
 
     def apply(self, operation: Operation, parameters: dict[str, Any]) -> bool:
-        """Do one operation durably; return whether it happened, or raise `TryAgainError` if unknown."""
+        """Do one operation durably.
+
+        Return whether it happened, or raise `TryAgainError` if unknown.
+        """
         ...
 
     def reading(self) -> AbstractContextManager[Rows]:
@@ -63,28 +69,32 @@ def check_schema(version: int, url: str) -> None:
     remedy = (
         "use a newer sordino."
         if version > VERSION
-        else f"make an account in it with an older sordino that knows schema {OLDEST}, which brings it up to "
+        else f"make an account in it with an older sordino that knows schema {OLDEST}, which "
+        "brings it up to "
         "date. It was left as it is."
     )
     raise LedgerError(
-        f"The ledger at {url!r} has schema {version} but this version of sordino knows schemas {OLDEST} to "
+        f"The ledger at {url!r} has schema {version} but this version of sordino knows schemas "
+        f"{OLDEST} to "
         f"{VERSION}; {remedy}"
     )
 
 
-def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *, account: str) -> bool:
+def carry_out(
+    store: Store, operation: Operation, parameters: dict[str, Any], *, account: str
+) -> bool:
     """Do an operation; after a lost connection look whether it happened, and try again if not.
 
-    The body of every event holds a nonce that this process made, so that an operation is found again and
-    never done twice. How often this tries depends on the server only.
+    The body of every event holds a nonce that this process made, so that an operation is found
+    again and never done twice. How often this tries depends on the server only.
     """
     give_up, wait, lost = time.monotonic() + PATIENCE, _FIRST_WAIT, False
     while True:
         try:
             if lost and _is_recorded(store, account, parameters["body"]):
                 return True
-            # What was under way when the connection was lost may end only now. Then this try finds another
-            # state and changes nothing, or finds its own rows in the way.
+            # What was under way when the connection was lost may end only now. Then this try finds
+            # another state and changes nothing, or finds its own rows in the way.
             try:
                 if store.apply(operation, parameters):
                     return True
@@ -92,7 +102,8 @@ def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *,
                 if not lost or not _is_recorded(store, account, parameters["body"]):
                     raise
                 return True
-            # It changed nothing: because the first try has happened after all, or because it does not fit.
+            # It changed nothing: because the first try has happened after all, or because it does
+            # not fit.
             return lost and _is_recorded(store, account, parameters["body"])
         except TryAgainError as unknown:
             if not operation.again or time.monotonic() > give_up:

@@ -9,7 +9,8 @@ from sordino.errors import LedgerError
 from sordino.ledger.store.store import Store
 
 _NOT_A_PATH = re.compile(
-    r"postgres(ql)?:|[^/]*:[^/]*@|\s*(host|hostaddr|port|dbname|user|password|service)\s*=", re.IGNORECASE
+    r"postgres(ql)?:|[^/]*:[^/]*@|\s*(host|hostaddr|port|dbname|user|password|service)\s*=",
+    re.IGNORECASE,
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
@@ -19,7 +20,8 @@ def store_at(url: str) -> Store:
     named = text(url, "url")
     scheme, mark, _ = named.partition("://")
     if mark and scheme.lower() in {"postgresql", "postgres"}:
-        from sordino.ledger.store.postgres import PostgresStore  # noqa: PLC0415  (its driver is an extra)
+        # Its driver is an extra.
+        from sordino.ledger.store.postgres import PostgresStore  # noqa: PLC0415
 
         return PostgresStore(named)
     # Such a text would otherwise become the name of a file, with a password in it.

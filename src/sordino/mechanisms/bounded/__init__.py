@@ -1,1 +1,4 @@
-"""What mechanisms with a declared range share: a grid, rounding at random, and noise that stays within it."""
+"""What mechanisms with a declared range share.
+
+A grid, rounding at random, and noise that stays within it.
+"""

@@ -1,12 +1,12 @@
 """Perturbation functions on a fixed grid: whole weights of a base and of a bump.
 
-The base is the same for every input, the bump stands over the input. `TwoPoints` is a second law, with two
-outputs only.
+The base is the same for every input, the bump stands over the input. `TwoPoints` is a second law,
+with two outputs only.
 
-Claim: between any two inputs no output's probability changes by more than the factor `peak/floor`; the mean
-output of input c is `gain * c`, exactly, for every input. Proof: docs/proofs/composite.md, "On the grid".
-Floats: they shape the sine and the quartic before these become whole numbers, the same for every input; none
-meets an answer.
+Claim: between any two inputs no output's probability changes by more than the factor `peak/floor`;
+the mean output of input c is `gain * c`, exactly, for every input. Proof: docs/proofs/composite.md,
+"On the grid". Floats: they shape the sine and the quartic before these become whole numbers, the
+same for every input; none meets an answer.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ class Perturbation:
     width : int
         How many outputs the bump covers; odd.
     floor, peak : int
-        The least weight of the base, and the largest weight there; the bump adds at most `peak - floor`.
+        The least weight of the base, and the largest weight there; the bump adds at most `peak -
+        floor`.
     activation : {"rectangle", "sine", "triangle"}
         The shape of the bump.
     hump : Fraction
-        Height of the base in the middle over that at its ends, at least 1: what is between is quartic.
+        Height of the base in the middle over that at its ends, at least 1: what is between is
+        quartic.
     """
 
     reach: int
@@ -68,7 +70,8 @@ class Perturbation:
         """Weights of the outputs -reach..reach, symmetric and at least `floor`, shape (2 reach + 1,)."""
         places = np.arange(-self.reach, self.reach + 1) / self.reach
         above = np.floor(float((self.hump - 1) * self.floor) * (1 - places**4)).astype(np.int64)
-        # Floats need not come out symmetric. The smaller of two mirror images is, and the mean rests on that.
+        # Floats need not come out symmetric. The smaller of two mirror images is, and the mean
+        # rests on that.
         return read_only(self.floor + np.maximum(np.minimum(above, above[::-1]), 0))
 
     @cached_property
@@ -135,12 +138,14 @@ class Perturbation:
         outputs = self.base.size
         # The first output under the bump.
         start = inputs - (self.reach - self.inputs)
-        # All weights of the base are equal, and all of the bump: a division finds the output without a
-        # search.
+        # All weights of the base are equal, and all of the bump: a division finds the output
+        # without a search.
         if self.activation == "rectangle" and self.hump == 1:
             above = turns - self.floor * outputs
             return np.where(
-                above < 0, turns // self.floor - self.reach, start + above // (self.peak - self.floor)
+                above < 0,
+                turns // self.floor - self.reach,
+                start + above // (self.peak - self.floor),
             )
         # Looked up in running sums, an output is met as often as it weighs.
         place = np.searchsorted(self._edges, turns, side="right")

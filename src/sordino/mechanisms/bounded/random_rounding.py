@@ -1,10 +1,10 @@
 """Rounds real answers up or down at random to a public grid, so that the mean is the answer.
 
-Claim: the result is floor(p + U) for U uniform on [0, 1) and p = (answer - low)/step clamped to [0, cells]:
-its mean is p, exactly, and for the same U two answers that are d steps apart end at most ceil(d) apart.
-Proof: docs/proofs/folded.md, "Rounding".
-Noise: one word an answer, more where 64 digits do not decide.
-Floats: a float may only propose; within a certified band of a whole number fractions decide.
+Claim: the result is floor(p + U) for U uniform on [0, 1) and p = (answer - low)/step clamped to [0,
+cells]: its mean is p, exactly, and for the same U two answers that are d steps apart end at most
+ceil(d) apart. Proof: docs/proofs/folded.md, "Rounding". Noise: one word an answer, more where 64
+digits do not decide. Floats: a float may only propose; within a certified band of a whole number
+fractions decide.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from sordino.grid import number_of
 _WORD = 1 << 64
 # Sixteen times what a subtraction, a division, an addition and their rounded ends can be off.
 _PLACE_ERROR = 2.0**-49
-_ANSWER_EXPONENT_LIMIT = 5000  # a decimal with an exponent beyond this is 0 or lies beyond every end
+_ANSWER_EXPONENT_LIMIT = (
+    5000  # a decimal with an exponent beyond this is 0 or lies beyond every end
+)
 
 Variance = TypeVar("Variance", float, Fraction)
 
@@ -44,14 +46,16 @@ def round_at_random(
         found, close = _propose_rounding(
             flat, words, (float(low), float(low + cells * step)), float(step), cells
         )
-    # Where floats do not decide, fractions do. They use the same word, the first digits of the same U.
+    # Where floats do not decide, fractions do. They use the same word, the first digits of the same
+    # U.
     for i in close.tolist():
         place = max(
-            Fraction(0), min(Fraction(cells), (number(flat[i], low, low + cells * step) - low) / step)
+            Fraction(0),
+            min(Fraction(cells), (number(flat[i], low, low + cells * step) - low) / step),
         )
         whole = math.floor(place)
-        # floor(place + U) is one more than `whole` exactly if U is at least what is missing to the next
-        # number.
+        # floor(place + U) is one more than `whole` exactly if U is at least what is missing to the
+        # next number.
         found[i] = whole + reaches(int(words[i]), 1 - (place - whole), entropy)
     return found.reshape(array.shape)
 
@@ -65,13 +69,20 @@ def between(here: Variance, there: Variance, part: Variance) -> Variance:
 
 
 def largest_between(here: Variance, there: Variance) -> Variance:
-    """Return the largest variance between two whole numbers with these variances: the top of a parabola."""
+    """Return the largest variance between two whole numbers with these variances.
+
+    The top of a parabola.
+    """
     kind = type(here)
     return between(here, there, min(max((1 + there - here) / 2, kind(0)), kind(1)))
 
 
 def _propose_rounding(
-    values: NDArray[Any], words: NDArray[np.uint64], ends: tuple[float, float], step: float, cells: int
+    values: NDArray[Any],
+    words: NDArray[np.uint64],
+    ends: tuple[float, float],
+    step: float,
+    cells: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """Return floor(p + U) in floats, and the positions where floats do not decide.
 
@@ -91,7 +102,10 @@ def _propose_rounding(
 
 
 def number(value: Any, low: Fraction, high: Fraction) -> Fraction:
-    """Return the exact number that one private answer stands for, `low` for what is none; it never raises."""
+    """Return the exact number that one private answer stands for, `low` for what is none.
+
+    It never raises.
+    """
     exact = number_of(value)
     if exact is None:
         return low

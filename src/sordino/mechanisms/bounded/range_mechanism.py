@@ -1,11 +1,11 @@
 """The base of mechanisms that release numbers of a public range: the range, its grid, and how one releases.
 
-A range is cells of a grid. Values are rounded to inputs of the noise, at random and without bias, and its
-outputs stand for numbers. Variances are given in the unit of the values.
+A range is cells of a grid. Values are rounded to inputs of the noise, at random and without bias,
+and its outputs stand for numbers. Variances are given in the unit of the values.
 
-Claim: what is released has the law of the noise for the input that a value was rounded to.
-Proof: docs/proofs/composite.md, "Real values"; docs/proofs/composite-table.md.
-Floats: none before the release, which is one of a public list of floats, nearest to public fractions.
+Claim: what is released has the law of the noise for the input that a value was rounded to. Proof:
+docs/proofs/composite.md, "Real values"; docs/proofs/composite-table.md. Floats: none before the
+release, which is one of a public list of floats, nearest to public fractions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sordino.releases import Value, Values
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Sensitivity
 
-# ---- range grid --------------------------------------------------------------------------------------------
+# ---- range grid ----------------------------------------------------------------------------------
 
 
 # Ends beyond this, or a range below its inverse, might leave the floats.
@@ -126,7 +126,10 @@ class RangeGrid:
         return math.sqrt(self.noise.largest_variance) * float(self.step)
 
     def variance(self, at: Any, owner: str) -> float:
-        """Return the variance of a release whose value is `at`; refuse what is not between the ends."""
+        """Return the variance of a release whose value is `at`.
+
+        Refuse what is not between the ends.
+        """
         value = FINITE(f"{owner}.variance.at", at)
         if not self.low <= value <= self.high:
             raise InvalidParameter(
@@ -155,14 +158,17 @@ class RangeGrid:
         array = convert_answers(value, owner)
         if array.ndim:
             raise InvalidParameter(
-                f"{owner}.release needs one number; got a list. Use reports where each number is the only "
+                f"{owner}.release needs one number; got a list. Use reports where each number is "
+                "the only "
                 "one of its person."
             )
         return float(self._drawn(array.reshape(-1), entropy)[0]), self.standard_error
 
     def many(self, values: Any, entropy: Entropy, owner: str) -> tuple[NDArray[np.float64], float]:
         """Return one release for each value, shape (n,), with the standard error that each carries."""
-        return self._drawn(np.atleast_1d(convert_answers(values, owner)), entropy), self.standard_error
+        return self._drawn(
+            np.atleast_1d(convert_answers(values, owner)), entropy
+        ), self.standard_error
 
     def _drawn(self, array: NDArray[Any], entropy: Entropy) -> NDArray[np.float64]:
         """Return one release for each value of an array, shape (n,)."""
@@ -181,39 +187,50 @@ def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, o
     """
     low, high = to_fraction(lower), to_fraction(upper)
     if high <= low:
-        raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}; got {shown(high)}.")
+        raise InvalidParameter(
+            f"{owner}.upper must be above lower, {shown(low)}; got {shown(high)}."
+        )
     if max(abs(low), abs(high)) > _RANGE_LIMIT or (high - low) * _RANGE_LIMIT < 1:
         raise InvalidParameter(
-            f"{owner} needs a range within 2^900, at least 2^-900 wide. Change the unit of the values."
+            f"{owner} needs a range within 2^900, at least 2^-900 wide. Change the unit of the "
+            "values."
         )
     if sensitivity is None:
         return
     bound = to_fraction(sensitivity.bound)
     if bound < high - low:
         raise InvalidParameter(
-            f"{owner} is private where the query takes values in a range no wider than the bound, as where "
+            f"{owner} is private where the query takes values in a range no wider than the bound, "
+            "as where "
             f"each person reports one value; got a range of {shown(high - low)} and a bound of "
-            f"{shown(bound)}. FoldedMechanism has no such condition; or leave the statement out: the noise "
+            f"{shown(bound)}. FoldedMechanism has no such condition; or leave the statement out: "
+            "the noise "
             "is that of the range."
         )
 
 
 class RangeMechanism(Mechanism):
-    """A mechanism that releases one number from a public range; its noise works on the cells of a grid."""
+    """A mechanism that releases one number from a public range.
+
+    Its noise works on the cells of a grid.
+    """
 
     lower: Number = parameter(
         FINITE,
-        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it "
+        "Every value that the query can take lies above it, whatever the data. Lower values are "
+        "moved to it "
         "by rule.",
     )
     upper: Number = parameter(
         FINITE,
-        "Every value that the query can take lies below it, whatever the data. Higher values are moved to "
+        "Every value that the query can take lies below it, whatever the data. Higher values are "
+        "moved to "
         "it by rule.",
     )
 
     if TYPE_CHECKING:
-        # Said to type checkers only: a subclass has them as fields, or makes them when they are asked for.
+        # Said to type checkers only: a subclass has them as fields, or makes them when they are
+        # asked for.
         @property
         def noise(self) -> CellNoise:
             """What happens to an input of the grid."""
@@ -227,7 +244,9 @@ class RangeMechanism(Mechanism):
     @cached_property
     def grid(self) -> RangeGrid:
         """The range in cells: what releases and variances are computed with."""
-        return RangeGrid(noise=self.noise, low=to_fraction(self.lower), high=to_fraction(self.upper))
+        return RangeGrid(
+            noise=self.noise, low=to_fraction(self.lower), high=to_fraction(self.upper)
+        )
 
     @property
     def output_range(self) -> tuple[float, float]:
@@ -253,7 +272,8 @@ class RangeMechanism(Mechanism):
         Returns
         -------
         Value
-            With the largest standard error over the range: the true one would tell where the value lies.
+            With the largest standard error over the range: the true one would tell where the value
+            lies.
 
         Raises
         ------
@@ -263,15 +283,19 @@ class RangeMechanism(Mechanism):
         fresh_entropy(entropy, f"{type(self).__name__}.release")
         released, error = self.grid.one(value, entropy, type(self).__name__)
         return Value(
-            value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
+            value=released,
+            standard_error=error,
+            mechanism=self,
+            cost=self.cost,
+            simulated=entropy.simulated,
         )
 
     @scrubbed
     def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
         """Release one report for each of the private `values`, shape (n,), each with its own noise.
 
-        That is local privacy. Each report spends `cost`. A person whose values are in r rows spends r times
-        as much. The number of reports and their order are public.
+        That is local privacy. Each report spends `cost`. A person whose values are in r rows spends
+        r times as much. The number of reports and their order are public.
 
         Raises
         ------
@@ -281,5 +305,9 @@ class RangeMechanism(Mechanism):
         fresh_entropy(entropy, f"{type(self).__name__}.reports")
         released, error = self.grid.many(values, entropy, type(self).__name__)
         return Values(
-            values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
+            values=released,
+            standard_error=error,
+            mechanism=self,
+            cost=self.cost,
+            simulated=entropy.simulated,
         )

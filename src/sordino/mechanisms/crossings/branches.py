@@ -1,8 +1,9 @@
-"""The public numbers of a sparse vector: its grid, how its budget is divided, and what each branch costs.
+"""The public numbers of a sparse vector.
 
-Claim: none about privacy: rates, prices, boundaries and thresholds are public numbers. The proofs are those
-of the mechanisms.
-Floats: in the default boundaries, from public parameters.
+Its grid, how its budget is divided, and what each branch costs.
+
+Claim: none about privacy: rates, prices, boundaries and thresholds are public numbers. The proofs
+are those of the mechanisms. Floats: in the default boundaries, from public parameters.
 """
 
 from __future__ import annotations
@@ -22,12 +23,18 @@ from sordino.noise import DiscreteLaplace, Geometric
 from sordino.sensitivity import Sensitivity
 
 Noise = Geometric | DiscreteLaplace
-LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {"exponential": Geometric, "laplace": DiscreteLaplace}
+LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {
+    "exponential": Geometric,
+    "laplace": DiscreteLaplace,
+}
 _MOST_BRANCHES = 32  # branches; a branch has at most 2^32 tokens
 
 
 def family_of(noise: Any) -> Family:
-    """Return the name of a family of laws; before `derive` a field holds the name, after it the law."""
+    """Return the name of a family of laws.
+
+    Before `derive` a field holds the name, after it the law.
+    """
     family: Family = getattr(noise, "name", noise)
     return family
 
@@ -42,15 +49,22 @@ def _convert_branches(value: Any) -> tuple[int, ...] | None:
         listed = tuple(COUNT.convert(each) for each in value)
         rising = listed and None not in listed and all(a < b for a, b in pairwise(listed))
         return (
-            listed if rising and listed[-1] <= 1 << _MOST_BRANCHES and len(listed) <= _MOST_BRANCHES else None
+            listed
+            if rising and listed[-1] <= 1 << _MOST_BRANCHES and len(listed) <= _MOST_BRANCHES
+            else None
         )
     count = COUNT.convert(value)
     # Each branch costs half as much as the next.
-    return tuple(1 << j for j in range(count)) if count is not None and count <= _MOST_BRANCHES else None
+    return (
+        tuple(1 << j for j in range(count))
+        if count is not None and count <= _MOST_BRANCHES
+        else None
+    )
 
 
 BRANCHES = Constraint(
-    f"a whole number from 1 to {_MOST_BRANCHES}, or rising whole numbers of tokens up to 2^{_MOST_BRANCHES}, "
+    f"a whole number from 1 to {_MOST_BRANCHES}, or rising whole numbers of tokens up to "
+    f"2^{_MOST_BRANCHES}, "
     "one for each branch",
     _convert_branches,
     (1, 2, 5, (1, 3)),
@@ -153,10 +167,12 @@ def divide_budget(
     tokens: int = 1,
     stages: int = 1,
 ) -> Division:
-    """Divide a budget: a share for so many thresholds, the rest for so many positives of so many tokens each.
+    """Divide a budget.
 
-    Both rates are rounded down, that of the threshold first, so that together they never cost more than the
-    budget.
+    A share for so many thresholds, the rest for so many positives of so many tokens each.
+
+    Both rates are rounded down, that of the threshold first, so that together they never cost more
+    than the budget.
 
     Raises
     ------
@@ -164,15 +180,22 @@ def divide_budget(
         If there is no grid, or no noise, for such a budget.
     """
     # Answers that move both ways have twice the spread, and the questions pay for it.
-    bound, kappa = POSITIVE("Sensitivity.bound", sensitivity.bound), 1 if sensitivity.monotone else 2
-    scale = min(bound * stages / (budget * share), kappa * bound * positives / (budget * (1 - share)))
+    bound, kappa = (
+        POSITIVE("Sensitivity.bound", sensitivity.bound),
+        1 if sensitivity.monotone else 2,
+    )
+    scale = min(
+        bound * stages / (budget * share), kappa * bound * positives / (budget * (1 - share))
+    )
     # The smaller of the scales of threshold and questions chooses the grid: fine enough for both.
     step = step_for(sensitivity, scale**2, owner)
     moves = bound_in_steps(sensitivity, step, owner)
     limit = fit_rate(budget * share / (stages * moves), owner)
     # What the rounded rate of the threshold does not spend goes to the questions.
     left = budget - stages * moves * limit
-    return Division(step, moves, limit, fit_rate(left / (positives * tokens * kappa * moves), owner))
+    return Division(
+        step, moves, limit, fit_rate(left / (positives * tokens * kappa * moves), owner)
+    )
 
 
 def cuts_of(mechanism: Branching, threshold: Any, what: str = "threshold") -> tuple[Cut, ...]:
@@ -181,27 +204,30 @@ def cuts_of(mechanism: Branching, threshold: Any, what: str = "threshold") -> tu
     Raises
     ------
     InvalidParameter
-        If it is no finite number or lies, with a correction, beyond 2^52 steps, where answers are clamped.
+        If it is no finite number or lies, with a correction, beyond 2^52 steps, where answers are
+        clamped.
     """
     name = f"{type(mechanism).__name__}.{what}"
     return tuple(
-        cut_at(name, threshold, correction, mechanism.step) for correction in mechanism.branch_corrections
+        cut_at(name, threshold, correction, mechanism.step)
+        for correction in mechanism.branch_corrections
     )
 
 
 def centers(mechanism: Branching) -> list[float]:
     """Return the mean of the noise of a gap for each branch, in the unit of the answers."""
     return [
-        (law.mean - mechanism.threshold_noise.mean) * float(mechanism.step) for law in mechanism.branch_noise
+        (law.mean - mechanism.threshold_noise.mean) * float(mechanism.step)
+        for law in mechanism.branch_noise
     ]
 
 
 def far(law: Noise, last: Noise) -> int:
     """Return the boundary of a branch in steps: two standard deviations of its noise.
 
-    The difference between its mean and that of the last branch is added. The paper centers its noise instead;
-    so a branch is no likelier to fire by mistake than it is there. The boundary is a public number either
-    way.
+    The difference between its mean and that of the last branch is added. The paper centers its
+    noise instead; so a branch is no likelier to fire by mistake than it is there. The boundary is a
+    public number either way.
     """
     return 0 if law == last else math.ceil(2 * math.sqrt(law.variance) + law.mean - last.mean)
 
@@ -213,6 +239,7 @@ def checked_boundaries(name: str, boundaries: Any, n: int) -> tuple[Fraction, ..
     found = tuple(value for value in listed if value is not None)
     if len(listed) != n or len(found) != n or any(a < b for a, b in pairwise(found)):
         raise InvalidParameter(
-            f"{name} must be {n} finite numbers, one for each branch, none larger than the one before."
+            f"{name} must be {n} finite numbers, one for each branch, none larger than the one "
+            "before."
         )
     return found

@@ -1,9 +1,7 @@
 """A stream that ends after a public number of questions, releases no gaps and refunds nothing.
 
-Claim: it says of each answer what a list would have said, and no more; it answers at most `questions` of
-them.
-Proof: docs/proofs/gaussian-sparse-vector.md, "Streams".
-Floats: none.
+Claim: it says of each answer what a list would have said, and no more; it answers at most
+`questions` of them. Proof: docs/proofs/gaussian-sparse-vector.md, "Streams". Floats: none.
 """
 
 from __future__ import annotations
@@ -36,7 +34,10 @@ class Counting(Quiet):
 
 @dataclass(frozen=True)
 class _SingleBranchMechanism:
-    """The mechanism as a stream asks it: one branch and one threshold, whose cost is not counted here."""
+    """The mechanism as a stream asks it.
+
+    One branch and one threshold, whose cost is not counted here.
+    """
 
     threshold: Any
     tokens: int
@@ -48,16 +49,19 @@ class _SingleBranchMechanism:
     resample: ClassVar[bool] = False
     exact: ClassVar[bool] = True
 
-    def spent(self, tokens: int, thresholds: int = 1) -> Pure:  # noqa: ARG002 - nothing is counted here
+    # Nothing is counted here.
+    def spent(self, tokens: int, thresholds: int = 1) -> Pure:  # noqa: ARG002
         return _NO_COST
 
 
 @final
 class CountedStream(OpenStream):
-    """An open sparse vector whose questions count: answers come one at a time and each gets a verdict.
+    """An open sparse vector whose questions count.
 
-    The method `open` of a `GaussianSparseVector` makes it. It closes when enough was found or asked, or its
-    `with` block is left. Threads may share it, processes may not.
+    Answers come one at a time and each gets a verdict.
+
+    The method `open` of a `GaussianSparseVector` makes it. It closes when enough was found or
+    asked, or its `with` block is left. Threads may share it, processes may not.
 
     Attributes
     ----------
@@ -133,15 +137,15 @@ class CountedStream(OpenStream):
         Raises
         ------
         StreamClosed
-            If enough was found or asked, the stream was left or belongs to another process, or a signal
-            handler asks in the middle of another question. Nothing is answered.
+            If enough was found or asked, the stream was left or belongs to another process, or a
+            signal handler asks in the middle of another question. Nothing is answered.
         InvalidParameter
             If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
         """
         if threshold is not None:
             self.mechanism.cut(threshold)
-        # A fork may have copied the lock while it was held, so it must not wait for it: the stream within
-        # refuses.
+        # A fork may have copied the lock while it was held, so it must not wait for it: the stream
+        # within refuses.
         if not self._process.is_here():
             self._stream.ask(answer)
         with self._lock:
@@ -149,8 +153,8 @@ class CountedStream(OpenStream):
                 raise StreamClosed(BUSY)
             try:
                 self._busy = True
-                # Also if an interrupt came between the last question and its end. The stream within then
-                # refuses.
+                # Also if an interrupt came between the last question and its end. The stream within
+                # then refuses.
                 if self.closed:
                     self._stream.close()
                 # The first question owes the whole cost, the others nothing more.

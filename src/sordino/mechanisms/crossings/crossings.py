@@ -2,16 +2,14 @@
 
 It goes on until no branch can be paid for.
 
-Claim: for the same noise, `crossings` and the fold of `step` give the same transcript.
-Proof: docs/proofs/adaptive-sparse-vector.md.
-Noise: one draw for each threshold, drawn when its first question is asked; one for each test of each
-question; none serves twice.
-Floats: none.
+Claim: for the same noise, `crossings` and the fold of `step` give the same transcript. Proof:
+docs/proofs/adaptive-sparse-vector.md. Noise: one draw for each threshold, drawn when its first
+question is asked; one for each test of each question; none serves twice. Floats: none.
 
 Noise drawn in blocks and handed out one by one: each value once, then wiped.
 
-Claim: the values handed out are independent draws of the law, and none is handed out twice. A block is drawn
-from words that were drawn for it alone. Proof: docs/proofs/sparse-vector.md, "Streams".
+Claim: the values handed out are independent draws of the law, and none is handed out twice. A block
+is drawn from words that were drawn for it alone. Proof: docs/proofs/sparse-vector.md, "Streams".
 Floats: none.
 """
 
@@ -29,7 +27,7 @@ from sordino.entropy import Entropy, renew
 from sordino.grid import Steps, add
 from sordino.noise import Sampler
 
-# ---- ahead -------------------------------------------------------------------------------------------------
+# ---- ahead ---------------------------------------------------------------------------------------
 
 
 @final
@@ -50,7 +48,8 @@ class Ahead:
     def take(self) -> int:
         """Return the next draw."""
         if self._at == len(self._block):
-            # Hours may have passed since the last block, and copies of this memory may have been made.
+            # Hours may have passed since the last block, and copies of this memory may have been
+            # made.
             renew(self._entropy)
             drawn = self._law.sample(self._size, self._entropy)
             # A view of the array itself, so that wiping it leaves no other copy.
@@ -107,15 +106,18 @@ def step(
 ) -> tuple[State, tuple[int, int] | None]:
     """Return the state after one question, and the branch that fired with its lift above the noisy threshold.
 
-    The latter is None if no branch fired. `noisy` is answer plus noise less the public threshold, in steps,
-    once for each branch that can be paid for; the state has a threshold.
+    The latter is None if no branch fired. `noisy` is answer plus noise less the public threshold,
+    in steps, once for each branch that can be paid for; the state has a threshold.
     """
     threshold = state.threshold or 0
     for branch, value in enumerate(noisy):
         if value >= threshold:
             # The first branch that succeeds ends the question: the others are not asked.
             left = state.left - prices[branch]
-            return State(left, None if resample else threshold, state.stages), (branch, value - threshold)
+            return State(left, None if resample else threshold, state.stages), (
+                branch,
+                value - threshold,
+            )
     return state, None
 
 
@@ -138,8 +140,8 @@ def select_affordable(
 ) -> tuple[NDArray[np.intp], int]:
     """Return which of the hits are positives, one after the other, and the tokens left then.
 
-    A hit of a branch that the tokens no longer cover is no positive: that branch is not asked any more, and
-    the cheaper ones before it have failed.
+    A hit of a branch that the tokens no longer cover is no positive: that branch is not asked any
+    more, and the cheaper ones before it have failed.
     """
     costs, rest, kept = (
         np.array(prices, dtype=np.int64),
@@ -148,8 +150,8 @@ def select_affordable(
     )
     while (open_ := affordable(prices, left)) and (rest := rest[branches[rest] < open_]).size:
         spent = np.cumsum(costs[branches[rest]])
-        # Until less is left than the dearest open branch costs, every hit can be paid for. So there is at
-        # most one round for each branch.
+        # Until less is left than the dearest open branch costs, every hit can be paid for. So there
+        # is at most one round for each branch.
         last = int(np.searchsorted(spent, min(left - prices[open_ - 1], _SAFE_STEPS), side="right"))
         now = rest[: last + 1]
         kept.append(now)
@@ -206,9 +208,9 @@ class Transcript:
             places=np.concatenate([none, *(part.places for part in found)]),
             branches=np.concatenate([none, *(part.branches for part in found)]),
             lifts=np.concatenate([none, *(part.lifts for part in found)]),
-            passes=np.repeat([part.number for part in found], [part.places.size for part in found]).astype(
-                np.int64
-            ),
+            passes=np.repeat(
+                [part.number for part in found], [part.places.size for part in found]
+            ).astype(np.int64),
             asked=asked,
             stages=stages,
         )
@@ -242,7 +244,8 @@ def crossings(
     """
     found: list[Part] = []
     left, asked, stages, n = tokens, 0, 0, heights[0].size
-    # Thresholds are drawn a few ahead: each but the last ends with a positive, which costs a token at least.
+    # Thresholds are drawn a few ahead: each but the last ends with a positive, which costs a token
+    # at least.
     drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _THRESHOLDS_AHEAD)), None
     waiting = np.arange(n)
     for number in range(1, passes + 1):
@@ -253,7 +256,8 @@ def crossings(
             size = min(_QUESTION_BLOCK, waiting.size - start)
             open_ = affordable(prices, left)
             noisy = [
-                add(rest[j][start : start + size], queries[j].sample(size, entropy)) for j in range(open_)
+                add(rest[j][start : start + size], queries[j].sample(size, entropy))
+                for j in range(open_)
             ]
             at, window = 0, _FIRST_WINDOW if resample else _QUESTION_BLOCK
             while open_ and at < size:
@@ -262,20 +266,24 @@ def crossings(
                     threshold, stages = drawn.take(), stages + 1
                 part = [values[at : at + window] for values in noisy[:open_]]
                 hits, branches = decide(part, threshold)
-                # The next questions meet another threshold: later hits were compared with the wrong one.
+                # The next questions meet another threshold: later hits were compared with the wrong
+                # one.
                 if resample:
                     hits, branches = hits[:1], branches[:1]
                 kept, left = select_affordable(branches, prices, left)
                 hits, branches = hits[kept], branches[kept]
                 found.append(
                     Part(
-                        waiting[start + at + hits], branches, lifted(part, branches, hits, threshold), number
+                        waiting[start + at + hits],
+                        branches,
+                        lifted(part, branches, hits, threshold),
+                        number,
                     )
                 )
                 fired.append(start + at + hits)
                 open_ = affordable(prices, left)
-                # The answers after the last positive meet the next threshold with the noise they have: it has
-                # decided nothing so far.
+                # The answers after the last positive meet the next threshold with the noise they
+                # have: it has decided nothing so far.
                 if hits.size and (resample or not open_):
                     at, window, threshold = at + int(hits[-1]) + 1, _FIRST_WINDOW, None
                 else:

@@ -1,11 +1,10 @@
 """The largest noisy values of a public domain of mostly zeros, drawn without touching every item.
 
-Claim: the pairs (position, value) returned contain the m largest under the public priority, with the law of
-the dense computation.
-Proof: docs/proofs/noisy-top-k.md, "Implicit zeros".
-Noise: binomial numbers of zero items above a falling level, then memoryless draws above it.
-Floats: the first level is chosen with one (any level is right, a good one is fast); everything else is whole
-or certified.
+Claim: the pairs (position, value) returned contain the m largest under the public priority, with
+the law of the dense computation. Proof: docs/proofs/noisy-top-k.md, "Implicit zeros". Noise:
+binomial numbers of zero items above a falling level, then memoryless draws above it. Floats: the
+first level is chosen with one (any level is right, a good one is fast); everything else is whole or
+certified.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> Listed:
     ]
     if lengths[0] < 0 or lengths[0] != lengths[1]:
         raise InvalidParameter(
-            f"{owner}.release with a domain size needs positions: a list of whole numbers, one for each "
+            f"{owner}.release with a domain size needs positions: a list of whole numbers, one for "
+            "each "
             "answer."
         )
     if not lengths[0]:
@@ -55,25 +55,35 @@ def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> Listed:
 
 
 def dense(answers: Any, positions: Any, k: int, step: Fraction, owner: str) -> NDArray[np.int64]:
-    """Return the answers of a list without a domain as steps; refuse positions and fewer than `k` answers."""
+    """Return the answers of a list without a domain as steps.
+
+    Refuse positions and fewer than `k` answers.
+    """
     if positions is not None:
         raise InvalidParameter(f"{owner}.release takes positions only when domain_size was given.")
     steps = np.atleast_1d(to_steps(answers, step, owner))
     if k > steps.size:
-        raise InvalidParameter(f"{owner}.k must be at most the number of answers {steps.size}; got {k}.")
+        raise InvalidParameter(
+            f"{owner}.k must be at most the number of answers {steps.size}; got {k}."
+        )
     return steps
 
 
 def noisy_domain(
-    steps: NDArray[np.int64], positions: NDArray[np.int64], size: int, law: OneSided, m: int, entropy: Entropy
+    steps: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    size: int,
+    law: OneSided,
+    m: int,
+    entropy: Entropy,
 ) -> tuple[Steps, NDArray[np.int64]]:
     """Return noisy values and their positions, sorted by position, among them the `m` largest of the domain.
 
     Parameters
     ----------
     steps, positions : arrays of int, shape (n,)
-        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1 and
-        repeated ones are dropped.
+        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1
+        and repeated ones are dropped.
     size : int
         Public number of items of the domain.
     law : Geometric or DiscreteLaplace
@@ -119,19 +129,24 @@ def _is_increasing(positions: NDArray[np.int64]) -> bool:
 
 
 def _contenders(values: Steps, m: int) -> NDArray[np.intp]:
-    """Return the places of the values that are not below the m-th largest: the m largest are among them."""
+    """Return the places of the values that are not below the m-th largest.
+
+    The m largest are among them.
+    """
     n = values.size
     if n <= m or values.dtype == object:
         return np.arange(n)
     return np.flatnonzero(values >= np.partition(values, n - m)[n - m])
 
 
-def find_unlisted_places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+def find_unlisted_places(
+    ranks: NDArray[np.int64], positions: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Return the positions of items that are not listed, given how many such items come before each.
 
-    The r-th one stands r places after the start, and one more for every listed item before it. The i-th
-    listed item has positions[i] - i items that are not listed before it. These numbers never fall, so halving
-    finds how many of them are at most r.
+    The r-th one stands r places after the start, and one more for every listed item before it. The
+    i-th listed item has positions[i] - i items that are not listed before it. These numbers never
+    fall, so halving finds how many of them are at most r.
     """
     before, beyond = np.zeros(ranks.size, dtype=np.int64), np.full(ranks.size, positions.size)
     for _ in range(positions.size.bit_length()):
@@ -159,7 +174,11 @@ def _draw_zeros_above(
     while True:
         rest = zeros - used.size
         # None: all of the rest, because one-sided noise is never below 0.
-        p = None if isinstance(law, Geometric) and level == 0 else _chance_between(law, level, above)
+        p = (
+            None
+            if isinstance(law, Geometric) and level == 0
+            else _chance_between(law, level, above)
+        )
         if above is not None and above - level == 1 and _prefer_first_hits(p, rest, m):
             # All hits of a band of one step are equal, so by priority only the first m can matter.
             fresh = _first_hits(zeros, p, used, m, entropy)
@@ -173,18 +192,25 @@ def _draw_zeros_above(
         noise.append(drawn)
         ranks.append(fresh)
         used = np.concatenate([used, fresh])
-        # Once m items, listed ones included, reach the level, no item below it is among the m largest.
+        # Once m items, listed ones included, reach the level, no item below it is among the m
+        # largest.
         reached = used.size + int(np.count_nonzero(listed >= level))
         if reached >= m or used.size == zeros:
             return np.concatenate(ranks), np.concatenate(noise)
-        above, level = level, level - stride if isinstance(law, DiscreteLaplace) else max(0, level - stride)
+        above, level = (
+            level,
+            level - stride if isinstance(law, DiscreteLaplace) else max(0, level - stride),
+        )
         # Two-sided noise has another law below 0 than above, so no band may lie on both sides.
         if level < 0 < above:
             level = 0
 
 
 def _first_level(zeros: int, m: int, rate: float) -> int:
-    """Return a level that about four times as many zero items reach as needed; any has the same law."""
+    """Return a level that about four times as many zero items reach as needed.
+
+    Any has the same law.
+    """
     return max(0, math.ceil(math.log(zeros / (4 * m)) / rate)) if zeros > 4 * m else 0
 
 
@@ -207,22 +233,28 @@ def _chance_between(law: OneSided, level: int, above: int | None) -> Enclosure:
 
 
 def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy: Entropy) -> Steps:
-    """Return `n` draws of the law conditioned on level <= X < above; the interval does not straddle 0."""
+    """Return `n` draws of the law conditioned on level <= X < above.
+
+    The interval does not straddle 0.
+    """
     geometric = Geometric(law.rate)
     if above is None:
         return level + geometric.sample(n, entropy)
     offsets = geometric.sample(n, entropy)
     missing = np.flatnonzero(offsets >= above - level)
     while missing.size:
-        # Draws beyond the band are drawn again. One too large for 64 bits is first cut to the end of the
-        # band, where it does not fit either.
+        # Draws beyond the band are drawn again. One too large for 64 bits is first cut to the end
+        # of the band, where it does not fit either.
         offsets[missing] = np.minimum(geometric.sample(missing.size, entropy), above - level)
         missing = missing[offsets[missing] >= above - level]
-    # Below 0 two-sided noise falls away from 0: offsets are counted down from the upper end of the band.
+    # Below 0 two-sided noise falls away from 0: offsets are counted down from the upper end of the
+    # band.
     return level + offsets if level >= 0 else above - 1 - offsets
 
 
-def draw_fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+def draw_fresh_ranks(
+    zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy
+) -> NDArray[np.int64]:
     """Return a uniform set of `n` numbers below `zeros` that are not in `used`."""
     # Where few are left, choose among those: most draws of the loop below would be rejected.
     if 2 * used.size > zeros:
@@ -246,8 +278,8 @@ def draw_fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entro
 def _count_hits(n: int, p: Enclosure | None, entropy: Entropy) -> int:
     """Return how many of `n` items hit with probability `p` each (None: all of them).
 
-    The misses are counted instead if they are fewer on average. Then a chance next to 1 need only be known as
-    far as the draw asks for.
+    The misses are counted instead if they are fewer on average. Then a chance next to 1 need only
+    be known as far as the draw asks for.
     """
     if p is None:
         return n
@@ -270,13 +302,17 @@ def _complement(p: Enclosure) -> Enclosure:
 
 
 def _prefer_first_hits(p: Enclosure | None, rest: int, m: int) -> bool:
-    """Tell whether finding the first `m` hits is faster than listing all hits; a matter of speed only."""
+    """Tell whether finding the first `m` hits is faster than listing all hits.
+
+    A matter of speed only.
+    """
     return rest * _approximate_chance(p) > 8 * m
 
 
 def _hit_block(p: Enclosure | None, m: int) -> int:
     """Return how many items to look at together for `m` hits; any number gives the same law."""
-    # As many as give m hits on average; the limits keep the divisor above 0 and the length within 64 bits.
+    # As many as give m hits on average; the limits keep the divisor above 0 and the length within
+    # 64 bits.
     return min(math.ceil(m / max(_approximate_chance(p), 2.0**-60)), 1 << 60)
 
 
@@ -299,6 +335,8 @@ def _first_hits(
         length = min(block, free - start)
         # The number of hits in a block is binomial; given the number, they are a uniform set.
         hits = _count_hits(length, p, entropy)
-        found = np.concatenate([found, start + np.sort(draw_fresh_ranks(length, hits, none, entropy))])
+        found = np.concatenate(
+            [found, start + np.sort(draw_fresh_ranks(length, hits, none, entropy))]
+        )
         start += length
     return find_unlisted_places(found[:m], np.sort(used))

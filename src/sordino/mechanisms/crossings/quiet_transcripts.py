@@ -1,4 +1,6 @@
-"""What the sparse vectors without gaps share: their thresholds, their heights, and how a release is packed.
+"""What the sparse vectors without gaps share.
+
+Their thresholds, their heights, and how a release is packed.
 
 Claim: a release says which answers were above and how many were asked, and nothing else.
 Proof: docs/proofs/gaussian-sparse-vector.md; docs/proofs/gumbel-sparse-vector.md.
@@ -53,12 +55,17 @@ class Quiet:
             # Both are within 2^52 steps, so the difference fits 64 bits.
             return steps - self.cut().steps
         # A threshold for each question, rounded up to the grid like the one of the mechanism.
-        cuts = cuts_at(f"{name}.{what}", thresholds, steps.size, lambda value: self._cut_at(value, what))
+        cuts = cuts_at(
+            f"{name}.{what}", thresholds, steps.size, lambda value: self._cut_at(value, what)
+        )
         return steps - np.array([cut.steps for cut in cuts], dtype=np.int64)
 
-    def _pack(self, places: NDArray[np.int64], asked: int, cost: Cost, *, simulated: bool) -> Positives:
+    def _pack(
+        self, places: NDArray[np.int64], asked: int, cost: Cost, *, simulated: bool
+    ) -> Positives:
         """Return the release: gaps and estimates are NaN."""
-        # NaN, not 0: no gap was released, and nobody should read one. There is one branch and one pass.
+        # NaN, not 0: no gap was released, and nobody should read one. There is one branch and one
+        # pass.
         return Positives(
             indices=places,
             gaps=np.full(places.size, np.nan),

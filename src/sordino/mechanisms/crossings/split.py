@@ -1,16 +1,16 @@
 """How a sparse vector divides its budget between threshold and questions.
 
-Claim: none about privacy: shares are public constants. Sources: [lyu2017; ding2022; liu2024], for every pair
-of laws.
-Floats: everything here; a share is rounded to 20 binary digits, and the mechanism counts with that fraction.
+Claim: none about privacy: shares are public constants. Sources: [lyu2017; ding2022; liu2024], for
+every pair of laws. Floats: everything here; a share is rounded to 20 binary digits, and the
+mechanism counts with that fraction.
 
 The best correction: the public number added to a threshold so that a task is most likely done.
 
 The task is to pass a run of answers below the threshold and to find the next one above it.
 
-Claim: none about privacy: a correction is a public constant. Source: [liu2024, Sec. 4.3], with closed forms
-for every pair of laws.
-Floats: everything here; the mechanism turns the result into a whole threshold once.
+Claim: none about privacy: a correction is a public constant. Source: [liu2024, Sec. 4.3], with
+closed forms for every pair of laws. Floats: everything here; the mechanism turns the result into a
+whole threshold once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sordino.constraints import DOMAIN_SIZE, FINITE, NOT_NEGATIVE, SHARE, one_of, shown
 from sordino.errors import InvalidParameter
 
-# ---- correction --------------------------------------------------------------------------------------------
+# ---- correction ----------------------------------------------------------------------------------
 
 
 Family = Literal["exponential", "laplace"]
@@ -39,11 +39,13 @@ _GOLDEN_SECTION = (math.sqrt(5) - 1) / 2
 _SIGNS: dict[str, tuple[int, ...]] = {"exponential": (1,), "laplace": (1, -1)}
 
 
-def lead_probability(z: float, query: tuple[Family, float], threshold: tuple[Family, float]) -> float:
+def lead_probability(
+    z: float, query: tuple[Family, float], threshold: tuple[Family, float]
+) -> float:
     """Return P(X - Y >= z) for noise X of a query and Y of the threshold, each a family with its scale.
 
-    The laws are continuous. Sums of positive terms, also where both scales agree; one sign of each variable
-    at a time.
+    The laws are continuous. Sums of positive terms, also where both scales agree; one sign of each
+    variable at a time.
     """
     (x, s), (y, b) = query, threshold
     terms = [_tail_of_difference(z, s * i, b * j) for i in _SIGNS[x] for j in _SIGNS[y]]
@@ -90,9 +92,9 @@ def best_correction(
 ) -> float:
     """Return the correction that makes it likeliest that `run` answers stay below and the next one is found.
 
-    The probability is P(X - Y < r + margin)^run P(X - Y >= r - margin), for answers that keep `margin` from
-    the threshold, each looked at alone [liu2024]. Without margin the best r is where a share 1/(run + 1)
-    crosses; exponential noise on both sides has a closed form.
+    The probability is P(X - Y < r + margin)^run P(X - Y >= r - margin), for answers that keep
+    `margin` from the threshold, each looked at alone [liu2024]. Without margin the best r is where
+    a share 1/(run + 1) crosses; exponential noise on both sides has a closed form.
 
     Parameters
     ----------
@@ -115,12 +117,17 @@ def best_correction(
             return crossing - margin
     else:
         goal = -math.log(run + 1)
-        crossing = _find_root(lambda z: math.log(lead_probability(z, query, threshold)) - goal, scale)
+        crossing = _find_root(
+            lambda z: math.log(lead_probability(z, query, threshold)) - goal, scale
+        )
         if margin == 0:
             return crossing
 
     def value(r: float) -> float:
-        below, above = stays(r + margin, query, threshold), lead_probability(r - margin, query, threshold)
+        below, above = (
+            stays(r + margin, query, threshold),
+            lead_probability(r - margin, query, threshold),
+        )
         # As a logarithm, so that a long run does not underflow.
         return run * math.log(below) + math.log(above) if below > 0 and above > 0 else -math.inf
 
@@ -143,7 +150,9 @@ def _find_root(falling: Callable[[float], float], scale: float) -> float:
         low, high = (middle, high) if falling(middle) > 0 else (low, middle)
 
 
-def highest(value: Callable[[float], float], low: float, high: float, tolerance: float = 1e-9) -> float:
+def highest(
+    value: Callable[[float], float], low: float, high: float, tolerance: float = 1e-9
+) -> float:
     """Return where a function that rises and then falls is highest, by golden sections."""
     width = tolerance * (high - low)
     a, b = high - _GOLDEN_SECTION * (high - low), low + _GOLDEN_SECTION * (high - low)
@@ -210,16 +219,19 @@ class SplitPlan(NamedTuple):
         wanted = split == "success" or correction == "optimal"
         if wanted and run is None:
             raise InvalidParameter(
-                f"{owner}.correction_run must be given with correction='optimal' and split='success': how "
+                f"{owner}.correction_run must be given with correction='optimal' and "
+                "split='success': how "
                 "many answers below come before one above."
             )
         if split == "success" and not found.margin:
             raise InvalidParameter(
-                f"{owner}.correction_margin must be above 0 with split='success'; got {shown(margin)}."
+                f"{owner}.correction_margin must be above 0 with split='success'; got "
+                f"{shown(margin)}."
             )
         if not wanted and (run is not None or margin is not None):
             raise InvalidParameter(
-                f"{owner}.correction_run and correction_margin must only be given with correction='optimal' "
+                f"{owner}.correction_run and correction_margin must only be given with "
+                "correction='optimal' "
                 "or split='success'."
             )
         return found
@@ -227,8 +239,8 @@ class SplitPlan(NamedTuple):
     def share(self, task: Task, unit: Fraction) -> tuple[Fraction, Fraction | None]:
         """Return the share of the threshold, and the correction.
 
-        The correction is None if it is still to be chosen for that share. `unit` is bound/epsilon, in the
-        unit of the answers.
+        The correction is None if it is still to be chosen for that share. `unit` is bound/epsilon,
+        in the unit of the answers.
         """
         fixed = None if isinstance(self.correction, str) else self.correction
         if isinstance(self.split, Fraction):
@@ -242,7 +254,9 @@ class SplitPlan(NamedTuple):
         )
         return _shorten_share(best), fixed if fixed is not None else Fraction(correction) * unit
 
-    def best_correction(self, query: tuple[Family, Fraction], threshold: tuple[Family, Fraction]) -> Fraction:
+    def best_correction(
+        self, query: tuple[Family, Fraction], threshold: tuple[Family, Fraction]
+    ) -> Fraction:
         """Return the best correction for noise of these families and scales, in the unit of the answers."""
         unit = query[1]
         scale = float(threshold[1] / unit)
@@ -269,12 +283,15 @@ def _shorten_share(share: float) -> Fraction:
 def variance_share(task: Task) -> float:
     """Return the share of the budget for the thresholds with the least variance of a comparison.
 
-    That is the variance of noisy answer less noisy threshold. Questions get w = (kappa^2 c^2 A_q / A_0)^(1/3)
-    times as much, with A the variance at scale 1; without c for new thresholds.
+    That is the variance of noisy answer less noisy threshold. Questions get w = (kappa^2 c^2 A_q /
+    A_0)^(1/3) times as much, with A the variance at scale 1; without c for new thresholds.
     """
     c = 1 if task.resample else task.positives
     return 1 / (
-        1 + math.cbrt(task.kappa**2 * c**2 * _UNIT_VARIANCE[task.query] / _UNIT_VARIANCE[task.threshold])
+        1
+        + math.cbrt(
+            task.kappa**2 * c**2 * _UNIT_VARIANCE[task.query] / _UNIT_VARIANCE[task.threshold]
+        )
     )
 
 
@@ -282,8 +299,8 @@ def variance_share(task: Task) -> float:
 def success_share(task: Task, correction: float | None) -> tuple[float, float]:
     """Return the share, and the correction if None is given, that make finding all of the task likeliest.
 
-    The true probability is maximized, with one threshold for all questions of a stage. It may have more than
-    one peak, so a grid is searched first.
+    The true probability is maximized, with one threshold for all questions of a stage. It may have
+    more than one peak, so a grid is searched first.
     """
 
     def best(log_w: float) -> tuple[float, float]:
@@ -315,7 +332,9 @@ def best_success(task: Task, share: float) -> tuple[float, float]:
 
 def scales(task: Task, share: float) -> tuple[float, float]:
     """Return the scales of the noise of questions and thresholds, in units of bound/epsilon."""
-    return task.kappa * task.positives / (1 - share), (task.positives if task.resample else 1) / share
+    return task.kappa * task.positives / (1 - share), (
+        task.positives if task.resample else 1
+    ) / share
 
 
 def log_success(task: Task, share: float, r: float) -> float:
@@ -323,12 +342,15 @@ def log_success(task: Task, share: float, r: float) -> float:
 
     It is an integral over the noise of the threshold, by quadrature.
 
-    One stage: E[(F(r + rho + margin)^run (1 - F(r + rho - margin)))^c] with F of the questions; a new rho
-    each time: c such stages.
+    One stage: E[(F(r + rho + margin)^run (1 - F(r + rho - margin)))^c] with F of the questions; a
+    new rho each time: c such stages.
     """
     s, b = scales(task, share)
     rho, weight = _threshold_nodes(
-        b, (-r - task.margin, -r + task.margin), two_sided=task.threshold == "laplace", width=min(s, b) / 4
+        b,
+        (-r - task.margin, -r + task.margin),
+        two_sided=task.threshold == "laplace",
+        width=min(s, b) / 4,
     )
     inside = np.full(rho.shape, -math.inf)
     below, _ = _log_probabilities(task.query, (r + rho + task.margin) / s)
@@ -371,12 +393,17 @@ def _threshold_nodes(
     # Noise beyond 40 scales has a probability of about e^-40.
     low, high = (-40 * b if two_sided else 0.0), 40 * b
     ends = sorted({low, 0.0, high, *(kink for kink in kinks if low < kink < high)})
-    panels = [np.linspace(a, z, max(2, min(257, 2 + math.ceil((z - a) / width)))) for a, z in pairwise(ends)]
+    panels = [
+        np.linspace(a, z, max(2, min(257, 2 + math.ceil((z - a) / width))))
+        for a, z in pairwise(ends)
+    ]
     left = np.concatenate([part[:-1] for part in panels])
     right = np.concatenate([part[1:] for part in panels])
     x, w = _gauss_rule()
     rho = (left + right)[:, None] / 2 + (right - left)[:, None] / 2 * x
-    weight = (right - left)[:, None] / 2 * w * np.exp(-np.abs(rho) / b) / (2 * b if two_sided else b)
+    weight = (
+        (right - left)[:, None] / 2 * w * np.exp(-np.abs(rho) / b) / (2 * b if two_sided else b)
+    )
     return rho.ravel(), weight.ravel()
 
 

@@ -1,7 +1,9 @@
-"""A stream of questions to a sparse vector: answers come one at a time, noise is drawn ahead and wiped.
+"""A stream of questions to a sparse vector.
 
-Claim: the transcript is the fold of `step` over the answers; each draw of noise serves once, in one process.
-Proof: docs/proofs/sparse-vector.md, "Streams"; docs/proofs/adaptive-sparse-vector.md.
+Answers come one at a time, noise is drawn ahead and wiped.
+
+Claim: the transcript is the fold of `step` over the answers; each draw of noise serves once, in one
+process. Proof: docs/proofs/sparse-vector.md, "Streams"; docs/proofs/adaptive-sparse-vector.md.
 Floats: none but the gap, a whole number of steps less the public threshold.
 """
 
@@ -28,11 +30,16 @@ from sordino.scrubbing import scrubbed
 
 _FIRST_DRAWS, _MOST_DRAWS = 64, 4096
 _CLOSED_MESSAGE = "This stream is closed; open another one, at its own cost. Nothing was answered."
-BUSY = "This stream is answering a question; a signal handler cannot ask it, too. Nothing was answered."
+BUSY = (
+    "This stream is answering a question; a signal handler cannot ask it, too. Nothing was "
+    "answered."
+)
 
 
 class OpenStream(ABC):
-    """What every stream of questions is: it has one owner, answers one question at a time, is never copied.
+    """What every stream of questions is.
+
+    It has one owner, answers one question at a time, is never copied.
 
     Attributes
     ----------
@@ -52,12 +59,18 @@ class OpenStream(ABC):
     def __repr__(self) -> str:
         return short_repr(
             self,
-            {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed},
+            {
+                "mechanism": self.mechanism,
+                "asked": self.asked,
+                "spent": self.spent,
+                "closed": self.closed,
+            },
         )
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError(
-            f"A {type(self).__name__} cannot be copied or pickled: its noise must answer every question only "
+            f"A {type(self).__name__} cannot be copied or pickled: its noise must answer every "
+            "question only "
             "once."
         )
 
@@ -88,9 +101,10 @@ class OpenStream(ABC):
 class Stream(OpenStream):
     """An open sparse vector: answers come one at a time and each gets a verdict.
 
-    The method `open` of a mechanism makes it. It closes when no further positive can be paid for or its
-    `with` block is left. Share it between threads if you like, not between processes: a copy would give the
-    same noise to other questions, so a fork of the process is refused, and so is a pickle.
+    The method `open` of a mechanism makes it. It closes when no further positive can be paid for or
+    its `with` block is left. Share it between threads if you like, not between processes: a copy
+    would give the same noise to other questions, so a fork of the process is refused, and so is a
+    pickle.
 
     Attributes
     ----------
@@ -133,12 +147,15 @@ class Stream(OpenStream):
         self._common = cuts_of(mechanism, mechanism.threshold)
         self._prices = mechanism.branch_tokens
         self._thresholds = Ahead(mechanism.threshold_noise, entropy, 1, 1)
-        self._noise = [Ahead(law, entropy, _FIRST_DRAWS, _MOST_DRAWS) for law in mechanism.branch_noise]
+        self._noise = [
+            Ahead(law, entropy, _FIRST_DRAWS, _MOST_DRAWS) for law in mechanism.branch_noise
+        ]
         self._simulated = entropy.simulated
-        # What a verdict adds to what was spent: by the branch that fired (the last row: none), and by whether
-        # it is the first to meet its threshold.
+        # What a verdict adds to what was spent: by the branch that fired (the last row: none), and
+        # by whether it is the first to meet its threshold.
         self._charges = tuple(
-            tuple(mechanism.spent(tokens, first) for first in (0, 1)) for tokens in (*self._prices, 0)
+            tuple(mechanism.spent(tokens, first) for first in (0, 1))
+            for tokens in (*self._prices, 0)
         )
         self._state = State(mechanism.tokens)
         self._asked = 0
@@ -155,7 +172,10 @@ class Stream(OpenStream):
 
     @property
     def spent(self) -> Pure:
-        """Cost of the transcript so far: each threshold that a question has met, and each positive."""
+        """Cost of the transcript so far.
+
+        Each threshold that a question has met, and each positive.
+        """
         state = self._state
         return self.mechanism.spent(self.mechanism.tokens - state.left, state.stages)
 
@@ -173,8 +193,8 @@ class Stream(OpenStream):
         answer : number
             Private. Anything: what is no number, or NaN, is the lowest value.
         threshold : number, optional
-            Public threshold of this question, instead of the one of the mechanism; the correction is added to
-            either.
+            Public threshold of this question, instead of the one of the mechanism; the correction
+            is added to either.
 
         Returns
         -------
@@ -183,8 +203,9 @@ class Stream(OpenStream):
         Raises
         ------
         StreamClosed
-            If no further positive can be paid for, the stream was left or belongs to another process, or a
-            signal handler asks in the middle of another question. Nothing is answered.
+            If no further positive can be paid for, the stream was left or belongs to another
+            process, or a signal handler asks in the middle of another question. Nothing is
+            answered.
         InvalidParameter
             If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
         """
@@ -200,7 +221,8 @@ class Stream(OpenStream):
                 fired, first = self._answered(height, cuts)
             finally:
                 self._busy = False
-                # A signal handler may have closed the stream during the question, and could not wipe it then.
+                # A signal handler may have closed the stream during the question, and could not
+                # wipe it then.
                 if self._closed:
                     self._wipe()
         # A signal handler may have forked in the middle: only one of the two may say what came out.
@@ -231,14 +253,16 @@ class Stream(OpenStream):
         first = state.threshold is None
         if first:
             state = State(state.left, self._thresholds.take(), state.stages + 1)
-        # Each branch that can be paid for takes a draw, whichever fires. So question i meets the i-th draw of
-        # each, as it does in a list.
+        # Each branch that can be paid for takes a draw, whichever fires. So question i meets the
+        # i-th draw of each, as it does in a list.
         noisy = [
-            height - cut.steps + noise.take() for cut, noise in zip(cuts, self._noise[:open_], strict=False)
+            height - cut.steps + noise.take()
+            for cut, noise in zip(cuts, self._noise[:open_], strict=False)
         ]
         self._state, fired = step(state, noisy, self._prices, resample=self.mechanism.resample)
         self._asked += 1
-        # After a positive some branches may be too dear for what is left: their noise is not needed any more.
+        # After a positive some branches may be too dear for what is left: their noise is not needed
+        # any more.
         if fired is not None:
             self._wipe(self._open())
         return fired, first
@@ -246,10 +270,11 @@ class Stream(OpenStream):
     def close(self) -> None:
         """End the stream: the noise of the threshold and the noise drawn ahead are wiped.
 
-        A signal handler may call it in the middle of a question: that one is still answered, and no other
-        one.
+        A signal handler may call it in the middle of a question: that one is still answered, and no
+        other one.
         """
-        # A fork only wipes its copy, without the lock, which may have been held when the fork was made.
+        # A fork only wipes its copy, without the lock, which may have been held when the fork was
+        # made.
         if not self._process.is_here():
             self._wipe()
             return
@@ -271,7 +296,8 @@ class Stream(OpenStream):
         """Raise `StreamClosed` in any process but the one that opened the stream."""
         if not self._process.is_here():
             raise StreamClosed(
-                "This stream belongs to the process that opened it, not to a fork of it. Nothing was "
+                "This stream belongs to the process that opened it, not to a fork of it. Nothing "
+                "was "
                 "answered."
             )
 
@@ -284,7 +310,8 @@ class Stream(OpenStream):
     def _open(self) -> int:
         """Return how many branches may be asked.
 
-        It is 0 as well if an interrupt came between the last positive and the wiping: the tokens decide, too.
+        It is 0 as well if an interrupt came between the last positive and the wiping: the tokens
+        decide, too.
         """
         return 0 if self._closed else affordable(self._prices, self._state.left)
 
@@ -304,7 +331,10 @@ class _StepConverter:
         self._limit = math.ldexp(float(CLAMP), self._exponent)
 
     def of(self, answer: Any) -> int:
-        """Return the answer in steps, rounded down, clamped to +-2^52; what is no number is the lowest."""
+        """Return the answer in steps, rounded down, clamped to +-2^52.
+
+        What is no number is the lowest.
+        """
         kind = type(answer)
         if kind is float or kind is np.float64:
             answer = float(answer)
@@ -319,6 +349,9 @@ class _StepConverter:
             whole = int(answer)
             return max(
                 -CLAMP,
-                min(CLAMP, whole >> self._exponent if self._exponent >= 0 else whole << -self._exponent),
+                min(
+                    CLAMP,
+                    whole >> self._exponent if self._exponent >= 0 else whole << -self._exponent,
+                ),
             )
         return int(to_steps([answer], self._step, "Stream.ask")[0])

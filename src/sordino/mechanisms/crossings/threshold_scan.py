@@ -2,12 +2,10 @@
 
 Runs of equal answers are skipped at once instead of tested one by one.
 
-Claim: with the rates times the change of one unit as e1 and e2, positions are private for what the functions
-below say [durfee2023].
-Proof: docs/proofs/above-threshold.md; that runs are skipped without changing the law:
-docs/proofs/samplers.md.
-Noise: threshold and answers each one-sided geometric, of any two rates, on one lattice of whole numbers.
-Floats: none.
+Claim: with the rates times the change of one unit as e1 and e2, positions are private for what the
+functions below say [durfee2023]. Proof: docs/proofs/above-threshold.md; that runs are skipped
+without changing the law: docs/proofs/samplers.md. Noise: threshold and answers each one-sided
+geometric, of any two rates, on one lattice of whole numbers. Floats: none.
 """
 
 from __future__ import annotations
@@ -31,7 +29,9 @@ _NEAR_LIMIT = 1 << 61
 @final
 @dataclass(frozen=True)
 class ThresholdScan:
-    """Find the first i with answer_i + Z_i >= threshold + Z, all on one lattice; no epsilon is known here.
+    """Find the first i with answer_i + Z_i >= threshold + Z, all on one lattice.
+
+    No epsilon is known here.
 
     Attributes
     ----------
@@ -45,7 +45,9 @@ class ThresholdScan:
     threshold_noise: Geometric
     noise: Geometric
 
-    def first(self, answers: Steps, lengths: NDArray[np.int64] | None, entropy: Entropy) -> int | None:
+    def first(
+        self, answers: Steps, lengths: NDArray[np.int64] | None, entropy: Entropy
+    ) -> int | None:
         """Return the position of the first answer that reaches the threshold, or None if none does.
 
         Positions are counted from 0 over all tests.
@@ -55,7 +57,8 @@ class ThresholdScan:
         answers : array of int64, or of Python integers, shape (m,)
             Private; int64 within 2^61 lattice steps.
         lengths : array of int64, shape (m,), optional
-            How often in a row each answer is tested, with fresh noise each time; once, if not given.
+            How often in a row each answer is tested, with fresh noise each time; once, if not
+            given.
         entropy : Entropy
             Where the noise comes from.
         """
@@ -70,8 +73,8 @@ class ThresholdScan:
         """Return the first answer whose noise reaches a level that was drawn."""
         # Both within 2^61 steps, so that their difference fits 64 bits.
         if level <= _NEAR_LIMIT and answers.dtype != object:
-            # A test is passed if its noise reaches this depth: probability e^(-rate depth), and 1 from 0
-            # down.
+            # A test is passed if its noise reaches this depth: probability e^(-rate depth), and 1
+            # from 0 down.
             return first_success(level - answers, runs, self.noise.rate, entropy)
         # Python integers, so that no difference wraps around.
         return self._far([max(level - answer, 0) for answer in answers.tolist()], runs, entropy)
@@ -118,8 +121,8 @@ class ThresholdScan:
     def _far(self, depths: list[int], runs: NDArray[np.int64], entropy: Entropy) -> int | None:
         """Return the first success at depths of any size.
 
-        Depths beyond 2^61 steps are cut there. A success at such a depth is kept with the probability
-        e^(-rate (what was cut)), else the search goes on after it.
+        Depths beyond 2^61 steps are cut there. A success at such a depth is kept with the
+        probability e^(-rate (what was cut)), else the search goes on after it.
         """
         near, start = np.array([min(depth, _NEAR_LIMIT) for depth in depths], dtype=np.int64), 0
         ends = np.cumsum(runs)
@@ -131,7 +134,8 @@ class ThresholdScan:
                 return None
             # Kept or not, this test is done.
             start += found + 1
-            # P(Z >= depth) is that of the first 2^61 steps, which was met, times e^(-rate (what is missing)).
+            # P(Z >= depth) is that of the first 2^61 steps, which was met, times e^(-rate (what is
+            # missing)).
             missing = depths[int(ends.searchsorted(start))] - _NEAR_LIMIT
             if missing <= 0 or bernoulli(Probability.exp(self.noise.rate * missing), 1, entropy)[0]:
                 return start - 1
@@ -152,11 +156,15 @@ def monotone_cost(
     Parameters
     ----------
     threshold_epsilon, answer_epsilon : Fraction
-        e1 and e2: the rates times one unit of change, of one threshold and of all answers found above it.
+        e1 and e2: the rates times one unit of change, of one threshold and of all answers found
+        above it.
     orientation : str, optional
-        The public condition that decides which neighbors rise, see `Range`; only where the caller proves it.
+        The public condition that decides which neighbors rise, see `Range`; only where the caller
+        proves it.
     """
-    return Range(low=answer_epsilon, high=threshold_epsilon + answer_epsilon, orientation=orientation)
+    return Range(
+        low=answer_epsilon, high=threshold_epsilon + answer_epsilon, orientation=orientation
+    )
 
 
 def nested_cost(
@@ -168,9 +176,10 @@ def nested_cost(
 ) -> Range:
     """Return the cost where answers count records below rising edges, less an offset for every record.
 
-    Neighbors have one unit more or less. One more record lowers the answers at edges up to its value by
-    `offset` units of change, and raises those beyond by the rest of one. The loss is in
-    [-max(offset e2, (1 - offset) e1), offset e1 + e2] if it is the first data set that has the record.
+    Neighbors have one unit more or less. One more record lowers the answers at edges up to its
+    value by `offset` units of change, and raises those beyond by the rest of one. The loss is in
+    [-max(offset e2, (1 - offset) e1), offset e1 + e2] if it is the first data set that has the
+    record.
 
     Parameters
     ----------
@@ -179,8 +188,8 @@ def nested_cost(
     offset : Fraction
         In [0, 1]; with 0 the threshold of the count itself is fixed.
     orientation : str, optional
-        The public condition that decides which data set is the longer one, see `Range`; only where the caller
-        proves it.
+        The public condition that decides which data set is the longer one, see `Range`; only where
+        the caller proves it.
     """
     low = max(offset * answer_epsilon, (1 - offset) * threshold_epsilon)
     return Range(low=low, high=offset * threshold_epsilon + answer_epsilon, orientation=orientation)

@@ -33,7 +33,9 @@ class Cut(NamedTuple):
         It is a quotient of integers: exact, rounded once.
         """
         # A common denominator first, so that only the division rounds.
-        top = lift * step.numerator * self.above.denominator + self.above.numerator * step.denominator
+        top = (
+            lift * step.numerator * self.above.denominator + self.above.numerator * step.denominator
+        )
         return top / (step.denominator * self.above.denominator)
 
     def value(self, lift: int, step: Fraction) -> float:
@@ -47,21 +49,25 @@ def cut_at(name: str, threshold: Any, correction: Fraction, step: Fraction) -> C
     Raises
     ------
     InvalidParameter
-        If the threshold is no finite number or lies, with the correction, beyond 2^52 steps, where answers
-        are clamped.
+        If the threshold is no finite number or lies, with the correction, beyond 2^52 steps, where
+        answers are clamped.
     """
     plain = FINITE(name, threshold)
-    # Rounded up, while answers are rounded down: an answer below the threshold stays below on the grid.
+    # Rounded up, while answers are rounded down: an answer below the threshold stays below on the
+    # grid.
     steps = -(-(plain + correction) // step)
     if abs(steps) > CLAMP:
         raise InvalidParameter(
-            f"{name} must lie within 2^52 steps of {float(step):g}, correction included; got {shown(plain)}."
+            f"{name} must lie within 2^52 steps of {float(step):g}, correction included; got "
+            f"{shown(plain)}."
         )
     return Cut(int(steps), steps * step - plain)
 
 
 def cuts_at(name: str, thresholds: Any, n: int, cut: Callable[[Any], On]) -> list[On]:
-    """Return a list of n thresholds as `cut` puts them on the grid; each different one is converted once.
+    """Return a list of n thresholds as `cut` puts them on the grid.
+
+    Each different one is converted once.
 
     Raises
     ------
@@ -73,8 +79,8 @@ def cuts_at(name: str, thresholds: Any, n: int, cut: Callable[[Any], On]) -> lis
     )
     if not listed or len(thresholds) != n:
         raise InvalidParameter(f"{name} must be a list of {n} numbers, one for each answer.")
-    # NumPy's narrow floats have a shortest decimal of their own, which `tolist` would lose: they are
-    # converted one by one.
+    # NumPy's narrow floats have a shortest decimal of their own, which `tolist` would lose: they
+    # are converted one by one.
     plain = isinstance(thresholds, np.ndarray) and thresholds.dtype in {
         np.dtype(np.int64),
         np.dtype(np.float64),
@@ -85,8 +91,8 @@ def cuts_at(name: str, thresholds: Any, n: int, cut: Callable[[Any], On]) -> lis
         if type(value) not in {int, float}:
             cuts.append(cut(value))
             continue
-        # By type as well, because 1 and 1.0 are one key. NaN is never found here, so `cut` sees and refuses
-        # it.
+        # By type as well, because 1 and 1.0 are one key. NaN is never found here, so `cut` sees and
+        # refuses it.
         if (type(value), value) not in known:
             known[type(value), value] = cut(value)
         cuts.append(known[type(value), value])

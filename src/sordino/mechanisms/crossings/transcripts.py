@@ -41,7 +41,10 @@ Cuts = tuple[Cut, ...]
 
 
 class BranchingMechanism(Mechanism):
-    """A mechanism that tests each answer in branches; what a release spends depends on its transcript."""
+    """A mechanism that tests each answer in branches.
+
+    What a release spends depends on its transcript.
+    """
 
     per_transcript: ClassVar[bool] = True
 
@@ -66,19 +69,19 @@ class BranchingMechanism(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         thresholds : array of numbers, shape (n,), optional
-            Public: a threshold for each answer, instead of the one of the mechanism; what the mechanism adds
-            to its own, boundaries and corrections, is added to each.
+            Public: a threshold for each answer, instead of the one of the mechanism; what the
+            mechanism adds to its own, boundaries and corrections, is added to each.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain.
-            Positions outside the domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in
+            the domain. Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least one number, or thresholds or positions do not go with
-            them.
+            If the answers are not a list of at least one number, or thresholds or positions do not
+            go with them.
         """
         fresh_entropy(entropy, f"{type(self).__name__}.release")
         return released(self, answers, thresholds, positions, entropy)
@@ -94,7 +97,8 @@ def prepared(
     Raises
     ------
     InvalidParameter
-        If the answers are not a list of at least one number, or thresholds or positions do not go with them.
+        If the answers are not a list of at least one number, or thresholds or positions do not go
+        with them.
     """
     name = type(mechanism).__name__
     common = cuts_of(mechanism, mechanism.threshold)
@@ -108,7 +112,9 @@ def prepared(
             raise InvalidParameter(f"{name}.release takes thresholds only without a domain size.")
         steps, at = listed(answers, positions, mechanism.step, name)
         levels = [cut.steps for cut in common]
-        return partial(domain_crossings, steps, at, mechanism.domain_size, levels, **rules), lambda _: common
+        return partial(
+            domain_crossings, steps, at, mechanism.domain_size, levels, **rules
+        ), lambda _: common
     if positions is not None:
         raise InvalidParameter(f"{name}.release takes positions only when domain_size was given.")
     steps = np.atleast_1d(to_steps(answers, mechanism.step, name))
@@ -116,9 +122,12 @@ def prepared(
     if thresholds is None:
         return partial(crossings, [steps - cut.steps for cut in common], **rules), lambda _: common
     what = "release.thresholds"
-    cuts = cuts_at(f"{name}.{what}", thresholds, steps.size, lambda value: cuts_of(mechanism, value, what))
+    cuts = cuts_at(
+        f"{name}.{what}", thresholds, steps.size, lambda value: cuts_of(mechanism, value, what)
+    )
     heights = [
-        steps - np.array([cut.steps for cut in branch], dtype=np.int64) for branch in zip(*cuts, strict=True)
+        steps - np.array([cut.steps for cut in branch], dtype=np.int64)
+        for branch in zip(*cuts, strict=True)
     ]
     return partial(crossings, heights, **rules), cuts.__getitem__
 
@@ -138,15 +147,23 @@ def rules_of(mechanism: Branching) -> Rules:
 
     def draws(n: int) -> Draws:
         asked = n * mechanism.passes
-        # A new threshold follows each positive, and each positive costs at least the cheapest branch.
-        thresholds = min(mechanism.tokens // mechanism.branch_tokens[0], asked) if mechanism.resample else 1
-        return ((mechanism.threshold_noise, thresholds), *((law, asked) for law in mechanism.branch_noise))
+        # A new threshold follows each positive, and each positive costs at least the cheapest
+        # branch.
+        thresholds = (
+            min(mechanism.tokens // mechanism.branch_tokens[0], asked) if mechanism.resample else 1
+        )
+        return (
+            (mechanism.threshold_noise, thresholds),
+            *((law, asked) for law in mechanism.branch_noise),
+        )
 
     def spent_by(output: Sequence[int]) -> Pure:
-        # The layout of `_write_transcript`: three counts, then three columns of so many positives before
-        # the branches.
+        # The layout of `_write_transcript`: three counts, then three columns of so many positives
+        # before the branches.
         branches = output[3 + 3 * output[2] :]
-        return mechanism.spent(sum(mechanism.branch_tokens[branch] for branch in branches), output[1])
+        return mechanism.spent(
+            sum(mechanism.branch_tokens[branch] for branch in branches), output[1]
+        )
 
     return Rules(
         draws=draws,
@@ -161,8 +178,8 @@ def rules_of(mechanism: Branching) -> Rules:
 def _write_transcript(found: Transcript) -> tuple[int, ...]:
     """Return a transcript as whole numbers.
 
-    They are how many questions were asked, thresholds met and positives found, then the places, lifts, passes
-    and branches of the positives.
+    They are how many questions were asked, thresholds met and positives found, then the places,
+    lifts, passes and branches of the positives.
     """
     columns = (found.places, found.lifts, found.passes, found.branches)
     return (found.asked, found.stages, found.places.size, *np.concatenate(columns).tolist())
@@ -184,14 +201,17 @@ def released(
     means = centers(mechanism)
     branches = found.branches.tolist()
     cuts = [
-        cuts_at_place(place)[branch] for place, branch in zip(found.places.tolist(), branches, strict=True)
+        cuts_at_place(place)[branch]
+        for place, branch in zip(found.places.tolist(), branches, strict=True)
     ]
     lifts = found.lifts.tolist()
     gaps = [cut.gap(lift, step) for lift, cut in zip(lifts, cuts, strict=True)]
     values = [
-        cut.value(lift, step) - means[branch] for lift, cut, branch in zip(lifts, cuts, branches, strict=True)
+        cut.value(lift, step) - means[branch]
+        for lift, cut, branch in zip(lifts, cuts, branches, strict=True)
     ]
-    # A gap of a later pass says nothing about its answer: it would mislead, though it costs nothing.
+    # A gap of a later pass says nothing about its answer: it would mislead, though it costs
+    # nothing.
     first = found.passes == 1
     return Positives(
         indices=found.places,
@@ -206,17 +226,19 @@ def released(
     )
 
 
-# ---- runs of zeros ---------------------------------------------------------------------------------------
+# ---- runs of zeros -------------------------------------------------------------------------------
 # The crossings of a public domain in which all but a few answers are 0, without asking every item.
 #
-# Claim: the transcript has the law of the dense computation. Proof: docs/proofs/adaptive-sparse-vector.md,
-# "Implicit zeros".
-# Noise: in each branch the number of zero items of a run that cross is binomial; which ones, a uniform subset
-# of those that crossed in none before; their noise above the level, memoryless.
-# Floats: only the length of a run (any length is right, a good one is fast).
+# Claim: the transcript has the law of the dense computation. Proof:
+# docs/proofs/adaptive-sparse-vector.md, "Implicit zeros". Noise: in each branch the number of zero
+# items of a run that cross is binomial; which ones, a uniform subset of those that crossed in none
+# before; their noise above the level, memoryless. Floats: only the length of a run (any length is
+# right, a good one is fast).
 
 
-_MOST_LISTED = 1 << 16  # at most so many listed items in a run, which a new threshold may make draw again
+_MOST_LISTED = (
+    1 << 16
+)  # at most so many listed items in a run, which a new threshold may make draw again
 # How many thresholds are drawn ahead, at most.
 _DOMAIN_THRESHOLDS_AHEAD = 1 << 12
 _WANTED_HITS = 64  # about so many crossings in a run
@@ -242,8 +264,8 @@ def domain_crossings(
     Parameters
     ----------
     steps, positions : arrays of int, shape (n,)
-        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1 and
-        repeated ones are dropped.
+        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1
+        and repeated ones are dropped.
     size : int
         Public number of items of the domain.
     cuts : int for each branch
@@ -257,7 +279,9 @@ def domain_crossings(
         dense = np.zeros(size, dtype=np.int64)
         dense[positions] = steps
         heights = [dense - cut for cut in cuts]
-        return crossings(heights, thresholds=thresholds, queries=queries, passes=1, entropy=entropy, **rules)
+        return crossings(
+            heights, thresholds=thresholds, queries=queries, passes=1, entropy=entropy, **rules
+        )
     found: list[Part] = []
     left, start, stages = tokens, 0, 0
     drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _DOMAIN_THRESHOLDS_AHEAD)), None
@@ -265,8 +289,8 @@ def domain_crossings(
         if threshold is None:
             threshold, stages = drawn.take(), stages + 1
         branches = list(zip(cuts[:open_], queries[:open_], strict=True))
-        # The run ends where the branch that crosses most often is expected to have given enough. Its length
-        # is chosen before its noise is drawn, so that the law does not depend on it.
+        # The run ends where the branch that crosses most often is expected to have given enough.
+        # Its length is chosen before its noise is drawn, so that the law does not depend on it.
         end = start + min(
             _choose_run_length(law, cut + threshold, size - start, 1 if resample else left)
             for cut, law in branches
@@ -276,15 +300,18 @@ def domain_crossings(
         if high - low > _MOST_LISTED:
             high, end = low + _MOST_LISTED, int(positions[low + _MOST_LISTED])
         listed = positions[low:high]
-        noisy = [add(steps[low:high] - cut, law.sample(high - low, entropy)) for cut, law in branches]
+        noisy = [
+            add(steps[low:high] - cut, law.sample(high - low, entropy)) for cut, law in branches
+        ]
         hits, fired = decide(noisy, threshold)
         zeros = _draw_zero_hits(end - start - listed.size, threshold, branches, entropy)
-        # The r-th zero item of the run stands r places after its start, and one more for every listed item
-        # before it.
+        # The r-th zero item of the run stands r places after its start, and one more for every
+        # listed item before it.
         ahead = np.searchsorted(listed - start - np.arange(listed.size), zeros.places, side="right")
         places = np.concatenate([listed[hits], start + zeros.places + ahead])
         lifts = np.concatenate([lifted(noisy, fired, hits, threshold), zeros.lifts])
-        # A positive ends the threshold with `resample`: what comes after it is dropped and asked anew.
+        # A positive ends the threshold with `resample`: what comes after it is dropped and asked
+        # anew.
         order = np.argsort(places)[: 1 if resample else None]
         which = np.concatenate([fired, zeros.branches])[order]
         kept, left = select_affordable(which, prices, left)
@@ -306,7 +333,9 @@ def _choose_run_length(law: Law, level: int, rest: int, most: int) -> int:
     return min(rest, math.ceil(wanted / chance) if wanted / chance < rest else rest)
 
 
-def _draw_zero_hits(n: int, threshold: int, branches: Sequence[tuple[int, Law]], entropy: Entropy) -> Part:
+def _draw_zero_hits(
+    n: int, threshold: int, branches: Sequence[tuple[int, Law]], entropy: Entropy
+) -> Part:
     """Return which of `n` zero items in a row reach the noisy threshold, as ranks below n.
 
     With them come the first branch that each reaches it in, and the lifts.
@@ -327,9 +356,12 @@ def _draw_zero_hits(n: int, threshold: int, branches: Sequence[tuple[int, Law]],
         else:
             count = binomial(free, law.at_least(level), entropy) if free else 0
             ranks = (
-                np.sort(draw_fresh_ranks(n, count, used, entropy)) if count else np.zeros(0, dtype=np.int64)
+                np.sort(draw_fresh_ranks(n, count, used, entropy))
+                if count
+                else np.zeros(0, dtype=np.int64)
             )
-            # The level is at least 1 here: above it both laws are the level plus a geometric variable.
+            # The level is at least 1 here: above it both laws are the level plus a geometric
+            # variable.
             lifts = Geometric(law.rate).sample(count, entropy)
         used = np.concatenate([used, ranks])
         parts.append(Part(ranks, np.full(ranks.size, branch), lifts))

@@ -1,9 +1,11 @@
-"""Reads what a selection with a smooth bound takes, private scores and a private bound; no value raises.
+"""Reads what a selection with a smooth bound takes, private scores and a private bound.
 
-Claim: each score becomes the float nearest to it, NaN and what is no number the lowest. A bound is clamped to
-[floor, ceiling]; if it is off by a share of its size, so is the result, at most.
-Proof: docs/proofs/smooth-selection.md, "Floats"; docs/proofs/step-selection.md, "The scale".
-Floats: 53 binary digits of an array of bounds are kept; fractions and decimals are exact.
+No value raises.
+
+Claim: each score becomes the float nearest to it, NaN and what is no number the lowest. A bound is
+clamped to [floor, ceiling]; if it is off by a share of its size, so is the result, at most. Proof:
+docs/proofs/smooth-selection.md, "Floats"; docs/proofs/step-selection.md, "The scale". Floats: 53
+binary digits of an array of bounds are kept; fractions and decimals are exact.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from sordino.errors import InvalidParameter
 from sordino.grid import convert_answers, number_of
 from sordino.mechanisms.randomized_response import read_nearest_float
 
-# ---- private floats ----------------------------------------------------------------------------------------
+# ---- private floats ------------------------------------------------------------------------------
 
 
 def floats_of(scores: Any, size: int, owner: str) -> NDArray[np.float64]:
@@ -47,15 +49,20 @@ def floats_of(scores: Any, size: int, owner: str) -> NDArray[np.float64]:
 
 
 MOST_BOUND = Fraction(1 << 500)
-"""No ceiling is larger, and no floor smaller than its inverse: floats hold what is computed with them."""
+"""No ceiling is larger, and no floor smaller than its inverse: floats hold what is computed with
+them."""
 _BOUND_EXPONENT_LIMIT = 5000  # a decimal whose exponent lies beyond is 0, or beyond the ceiling
 
 
-def checked_limits(floor: Number, ceiling: Number, owner: str, unit_of: str) -> tuple[Fraction, Fraction]:
+def checked_limits(
+    floor: Number, ceiling: Number, owner: str, unit_of: str
+) -> tuple[Fraction, Fraction]:
     """Return floor and ceiling of a private bound, in the unit of `unit_of`, or raise `InvalidParameter`."""
     low, high = to_fraction(floor), to_fraction(ceiling)
     if low > high:
-        raise InvalidParameter(f"{owner}.ceiling must be at least the floor {shown(low)}; got {shown(high)}.")
+        raise InvalidParameter(
+            f"{owner}.ceiling must be at least the floor {shown(low)}; got {shown(high)}."
+        )
     if low < 1 / MOST_BOUND or high > MOST_BOUND:
         raise InvalidParameter(
             f"{owner}.floor and ceiling must lie between 2^-500 and 2^500; got {shown(low)} and "
@@ -64,11 +71,13 @@ def checked_limits(floor: Number, ceiling: Number, owner: str, unit_of: str) -> 
     return low, high
 
 
-def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fraction, owner: str) -> Fraction:
+def clamped_bound(
+    smooth_bound: Any, size: int, floor: Fraction, ceiling: Fraction, owner: str
+) -> Fraction:
     """Return the largest of the bounds, clamped to [floor, ceiling].
 
-    There is one bound for all or one for each of `size` scores. What is no number, NaN among it, counts as
-    the ceiling.
+    There is one bound for all or one for each of `size` scores. What is no number, NaN among it,
+    counts as the ceiling.
 
     Raises
     ------
@@ -82,7 +91,8 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
         bounds = np.zeros(0)
     if bounds.size not in {1, size}:
         raise InvalidParameter(
-            f"{owner}.release.smooth_bound must be a number, or a list of one for each of the {size} scores; "
+            f"{owner}.release.smooth_bound must be a number, or a list of one for each of the "
+            f"{size} scores; "
             "got something of another shape or type."
         )
     if bounds.dtype == object:

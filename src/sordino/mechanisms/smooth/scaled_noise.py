@@ -1,11 +1,10 @@
 """The accounting of `SmoothMechanism`: its largest loss, and the noise that a budget buys.
 
-Claim: with scale S/alpha, S beta-smooth and at least the local sensitivity, and generalized Cauchy noise of
-power gamma the loss is at most `loss_bound`; it is attained. `largest_alpha` has a loss of at most epsilon.
-Proof: docs/proofs/smooth-mechanism.md [nissim2007, yamamoto2024, tightened].
-Noise: none.
-Floats: suprema are enclosed by slopes on both sides of the one place where they are attained; each function
-is assumed to err by less than 1e-14, and bounds are raised by more.
+Claim: with scale S/alpha, S beta-smooth and at least the local sensitivity, and generalized Cauchy
+noise of power gamma the loss is at most `loss_bound`; it is attained. `largest_alpha` has a loss of
+at most epsilon. Proof: docs/proofs/smooth-mechanism.md [nissim2007, yamamoto2024, tightened].
+Noise: none. Floats: suprema are enclosed by slopes on both sides of the one place where they are
+attained; each function is assumed to err by less than 1e-14, and bounds are raised by more.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ _LEAST_BUDGET = 1e-6
 def loss_bound(alpha: float, beta: float, gamma: float) -> float:
     """Return an upper bound of the loss between neighbors, in nats.
 
-    It is less than 1e-9 of the loss (and 1e-12) above it. The loss is convex in the logarithm of the ratio of
-    the scales where these rise, and where they fall: one of three ratios has the largest.
+    It is less than 1e-9 of the loss (and 1e-12) above it. The loss is convex in the logarithm of
+    the ratio of the scales where these rise, and where they fall: one of three ratios has the
+    largest.
     """
     return max(_loss_supremum(alpha, ratio, gamma) for ratio in (-beta, 0.0, beta))
 
@@ -52,7 +52,10 @@ def _loss_supremum(alpha: float, ratio: float, gamma: float) -> float:
     ends = low - _HALVING_WIDTH, high + _HALVING_WIDTH
     moved = tuple(_log_sum(ratio + z, shift) for z in ends)
     largest = (
-        max(_log_sum(0.0, gamma * w) - _log_sum(0.0, gamma * z) for z, w in zip(ends, moved, strict=True))
+        max(
+            _log_sum(0.0, gamma * w) - _log_sum(0.0, gamma * z)
+            for z, w in zip(ends, moved, strict=True)
+        )
         - ratio
     )
     up = tuple(
@@ -60,8 +63,8 @@ def _loss_supremum(alpha: float, ratio: float, gamma: float) -> float:
         for z, w in zip(ends, moved, strict=True)
     )
     down = tuple(gamma / (1 + _exp_or_inf(-gamma * z)) for z in ends)
-    # `up` and `down` say how fast both parts rise with ln z, faster the larger z is. So opposite ends bound
-    # the slope of their difference.
+    # `up` and `down` say how fast both parts rise with ln z, faster the larger z is. So opposite
+    # ends bound the slope of their difference.
     steep = max(up[1] - down[0], down[1] - up[0], 0.0)
     return largest + steep * (ends[1] - ends[0]) + _LOSS_ERROR * (1 + abs(largest))
 
@@ -111,8 +114,8 @@ def power_loss(beta: float, gamma: float) -> float:
 def cauchy_alpha(epsilon: float, beta: float) -> float:
     """Return the alpha with which Cauchy noise loses epsilon exactly, beta < epsilon.
 
-    min(2 sinh(epsilon/2), sqrt(2 e^beta (cosh epsilon - cosh beta))): the second one counts beyond beta =
-    ln(2 cosh epsilon - 1).
+    min(2 sinh(epsilon/2), sqrt(2 e^beta (cosh epsilon - cosh beta))): the second one counts beyond
+    beta = ln(2 cosh epsilon - 1).
     """
     # cosh epsilon - cosh beta as a product, because the difference would lose its digits.
     scales = math.sqrt(math.sinh((epsilon + beta) / 2)) * math.sqrt(math.sinh((epsilon - beta) / 2))

@@ -1,11 +1,10 @@
 """One number with noise in proportion to a smooth bound of the local sensitivity.
 
-Claim: epsilon-differentially private if the bound is at least the local sensitivity and beta-smooth; for
-Cauchy noise the loss is attained [nissim2007, tightened].
-Proof: docs/proofs/smooth-mechanism.md.
-Noise: Cauchy, or of density proportional to 1/(1 + z^4), times bound/alpha.
-Floats: value, bound and noise are floats; the claim is about ideal arithmetic (`exact` is False). Released
-are multiples of a public power of two.
+Claim: epsilon-differentially private if the bound is at least the local sensitivity and
+beta-smooth; for Cauchy noise the loss is attained [nissim2007, tightened]. Proof:
+docs/proofs/smooth-mechanism.md. Noise: Cauchy, or of density proportional to 1/(1 + z^4), times
+bound/alpha. Floats: value, bound and noise are floats; the claim is about ideal arithmetic (`exact`
+is False). Released are multiples of a public power of two.
 """
 
 from __future__ import annotations
@@ -25,7 +24,12 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import HeavyTailWarning, InvalidParameter
 from sordino.grid import CLAMP, choose_grid_step, convert_answers
 from sordino.mechanisms.base import Mechanism
-from sordino.mechanisms.smooth.clamped_bound import MOST_BOUND, checked_limits, clamped_bound, floats_of
+from sordino.mechanisms.smooth.clamped_bound import (
+    MOST_BOUND,
+    checked_limits,
+    clamped_bound,
+    floats_of,
+)
 from sordino.mechanisms.smooth.scaled_noise import largest_alpha, power_loss
 from sordino.noise import GeneralizedCauchy
 from sordino.releases import SmoothValue
@@ -35,7 +39,8 @@ _LAW_POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
 # In nats: larger budgets buy no less noise, and no two scales are farther apart.
 _MOST_NATS = Fraction(1000)
 _INFLATION = 1 + 2.0**-40
-"""Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
+"""Bounds are raised by this factor before they scale noise: by more than all roundings on the
+way."""
 _BETA_ALLOWANCE = 2.0**-40
 """What is added to beta, for the roundings of whoever computed the bound."""
 
@@ -44,14 +49,16 @@ _BETA_ALLOWANCE = 2.0**-40
 class SmoothMechanism(Mechanism):
     """Release a number with noise that follows a smooth bound of how far one unit moves it.
 
-    The bound S is private, too. It is at least the largest change of the number between the data and a
-    neighbor, and at most e^beta times the bound of any neighbor; `sd.smooth` makes such bounds. Where data
-    are far from their worst case, S is far below the global sensitivity, and so is the noise.
+    The bound S is private, too. It is at least the largest change of the number between the data
+    and a neighbor, and at most e^beta times the bound of any neighbor; `sd.smooth` makes such
+    bounds. Where data are far from their worst case, S is far below the global sensitivity, and so
+    is the noise.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, or beta leaves nothing of epsilon for the noise.
+        If a parameter does not satisfy its constraint, or beta leaves nothing of epsilon for the
+        noise.
 
     Warns
     -----
@@ -61,9 +68,9 @@ class SmoothMechanism(Mechanism):
 
     Notes
     -----
-    Nothing that depends on the bound may be shown: a release has no standard error. Neighbors are data sets
-    of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for another adjacency
-    refuses the mechanism.
+    Nothing that depends on the bound may be shown: a release has no standard error. Neighbors are
+    data sets of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for
+    another adjacency refuses the mechanism.
 
     Examples
     --------
@@ -82,40 +89,50 @@ class SmoothMechanism(Mechanism):
     beta: Number = parameter(
         NOT_NEGATIVE,
         (
-            "How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below epsilon/3 for "
-            "the quartic law. 0 only where floor = ceiling: a bound that is the same for all data. With "
+            "How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below "
+            "epsilon/3 for "
+            "the quartic law. 0 only where floor = ceiling: a bound that is the same for all data. "
+            "With "
             "Cauchy noise anything up to ln(2 cosh(epsilon) - 1) costs nothing."
         ),
     )
     ceiling: Number = parameter(
         POSITIVE,
         (
-            "Public: larger bounds are lowered to it, in the unit of the number. It must be at least the "
+            "Public: larger bounds are lowered to it, in the unit of the number. It must be at "
+            "least the "
             "global sensitivity, or nothing is private; 2^500 at most."
         ),
     )
     floor: Number = parameter(
         POSITIVE,
         (
-            "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least. The grid of the "
-            "releases is about a millionth of it (of floor/alpha, where that is more), and their range "
+            "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least. The "
+            "grid of the "
+            "releases is about a millionth of it (of floor/alpha, where that is more), and their "
+            "range "
             "reaches at least 2^31 times as far on both sides of 0."
         ),
     )
     law: Literal["cauchy", "quartic"] = parameter(
         one_of("cauchy", "quartic"),
         (
-            '"cauchy" takes the smoother bounds and less noise in the middle, but has neither mean nor '
-            'variance: a few releases in a hundred are far off. "quartic", with density proportional to 1/(1 '
+            '"cauchy" takes the smoother bounds and less noise in the middle, but has neither '
+            "mean nor "
+            'variance: a few releases in a hundred are far off. "quartic", with density '
+            "proportional to 1/(1 "
             "+ z^4), has a standard deviation of S/alpha."
         ),
         default="cauchy",
     )
     alpha: float = derived("The noise is multiplied by S/alpha.")
     noise: GeneralizedCauchy = derived("Its law, of scale 1.")
-    step: Fraction = derived("Releases are multiples of this power of two, in the unit of the number.")
+    step: Fraction = derived(
+        "Releases are multiples of this power of two, in the unit of the number."
+    )
     output_range: tuple[float, float] = derived(
-        "The smallest and the largest release: numbers beyond are moved to them, before and after the noise."
+        "The smallest and the largest release: numbers beyond are moved to them, before and after "
+        "the noise."
     )
     cost: Pure = derived("What a release spends: epsilon.")
     exact: ClassVar[bool] = False
@@ -128,8 +145,10 @@ class SmoothMechanism(Mechanism):
         power = _LAW_POWERS[self.law]
         if smooth == 0 and low < high:
             raise InvalidParameter(
-                "SmoothMechanism.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be "
-                f"the same for all data; got {shown(self.beta)}. Give the beta of your bound, or floor = "
+                "SmoothMechanism.beta must be above 0 unless floor = ceiling: with beta 0 the "
+                "bound must be "
+                f"the same for all data; got {shown(self.beta)}. Give the beta of your bound, or "
+                "floor = "
                 "ceiling, the constant."
             )
         steep = steepness(smooth, low, high)
@@ -137,24 +156,28 @@ class SmoothMechanism(Mechanism):
         alpha = largest_alpha(float(min(budget, _MOST_NATS)) * (1 - 2.0**-50), steep, float(power))
         if alpha <= 0:
             raise InvalidParameter(
-                f"SmoothMechanism.beta must leave a part of epsilon for the number; got {shown(self.beta)}, "
+                "SmoothMechanism.beta must leave a part of epsilon for the number; got "
+                f"{shown(self.beta)}, "
                 f"of which {self.law} noise loses {power_loss(steep, float(power)):.6g} of epsilon "
                 f"{shown(budget)}. Lower beta, or raise epsilon."
             )
         # The largest scale of the noise, which has to be a float.
         if high / Fraction(alpha) > MOST_BOUND**2:
             raise InvalidParameter(
-                "SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change the unit."
+                "SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change "
+                "the unit."
             )
         # From public numbers alone: the grid must not tell the private bound.
         step = choose_grid_step((low * max(Fraction(1), 1 / Fraction(alpha))) ** 2)
         if power <= 3:
             warnings.warn(
-                "Cauchy noise has neither mean nor variance: a few releases in a hundred are far off, and "
+                "Cauchy noise has neither mean nor variance: a few releases in a hundred are far "
+                "off, and "
                 "averages of releases do not settle. law='quartic' has both; ignore "
                 "sordino.HeavyTailWarning to silence this.",
                 HeavyTailWarning,
-                # The caller of the constructor, which calls the check of a declared object, which calls this.
+                # The caller of the constructor, which calls the check of a declared object, which
+                # calls this.
                 stacklevel=4,
             )
         # A whole number of steps up to here is a float, exactly.
@@ -174,10 +197,11 @@ class SmoothMechanism(Mechanism):
         Parameters
         ----------
         value : number
-            Private. It is moved into `output_range`; NaN, and what is no number, counts as the lowest value.
+            Private. It is moved into `output_range`; NaN, and what is no number, counts as the
+            lowest value.
         smooth_bound : number
-            Private, in the unit of the number. It is moved into [floor, ceiling]; NaN, and what is no number,
-            counts as the ceiling.
+            Private, in the unit of the number. It is moved into [floor, ceiling]; NaN, and what is
+            no number, counts as the ceiling.
         entropy : Entropy
             Where the noise comes from.
 
@@ -194,11 +218,16 @@ class SmoothMechanism(Mechanism):
         fresh_entropy(entropy, "SmoothMechanism.release")
         if convert_answers(value, "SmoothMechanism").ndim:
             raise InvalidParameter(
-                "SmoothMechanism.release needs a single number; got a list. Each number needs a release of "
+                "SmoothMechanism.release needs a single number; got a list. Each number needs a "
+                "release of "
                 "its own."
             )
         low, high = to_fraction(self.floor), to_fraction(self.ceiling)
-        scale = float(clamped_bound(smooth_bound, 1, low, high, "SmoothMechanism")) * _INFLATION / self.alpha
+        scale = (
+            float(clamped_bound(smooth_bound, 1, low, high, "SmoothMechanism"))
+            * _INFLATION
+            / self.alpha
+        )
         # Clamping moves no two values apart.
         [inside] = np.clip(floats_of(value, 1, "SmoothMechanism"), *self.output_range)
         with np.errstate(over="ignore"):
@@ -242,7 +271,8 @@ CLAIMS = (
     Claim(
         name="SmoothMechanism",
         statement=(
-            "A number with Cauchy noise in proportion to a beta-smooth bound of its local sensitivity is "
+            "A number with Cauchy noise in proportion to a beta-smooth bound of its local "
+            "sensitivity is "
             "epsilon-private."
         ),
         references=("nissim2007", "yamamoto2024, Thm 1"),

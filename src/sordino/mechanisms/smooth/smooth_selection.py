@@ -1,11 +1,10 @@
 """Selection with noise in proportion to a smooth bound of the local sensitivity.
 
-Claim: epsilon-differentially private if the bound is at least the local sensitivity of every score and
-beta-smooth [yamamoto2024, Thms 2 and 3, corrected and tightened].
-Proof: docs/proofs/smooth-selection.md.
-Noise: generalized Cauchy of power gamma, times bound/alpha: magnitudes (one-sided) or signed.
-Floats: scores, bound and noise are floats; the claim is about ideal arithmetic (`exact` is False). Only a
-position is released.
+Claim: epsilon-differentially private if the bound is at least the local sensitivity of every score
+and beta-smooth [yamamoto2024, Thms 2 and 3, corrected and tightened]. Proof:
+docs/proofs/smooth-selection.md. Noise: generalized Cauchy of power gamma, times bound/alpha:
+magnitudes (one-sided) or signed. Floats: scores, bound and noise are floats; the claim is about
+ideal arithmetic (`exact` is False). Only a position is released.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ from sordino.releases import Choice
 from sordino.scrubbing import scrubbed
 
 INFLATED = 1 + 2.0**-40
-"""Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
+"""Bounds are raised by this factor before they scale noise: by more than all roundings on the
+way."""
 _SCORE_CLAMP = 2.0**52
 _LARGEST_BUDGET = Fraction(1 << 1000)
 """A budget beyond buys no less noise, a beta beyond leaves nothing of any budget."""
@@ -43,22 +43,24 @@ _MOST_CANDIDATES = 1 << 53
 class SmoothSelection(Mechanism):
     """Select the largest of m private scores, with noise that follows a smooth bound of how far they move.
 
-    The bound S is private, too. It is at least the local sensitivity of every score, and at most e^beta times
-    the bound of any neighboring data set. Where data are far from their worst case, it is far below the
-    global sensitivity, and so is the noise. The noise has a heavy tail, because a scale that differs between
-    neighbors shows in lighter ones.
+    The bound S is private, too. It is at least the local sensitivity of every score, and at most
+    e^beta times the bound of any neighboring data set. Where data are far from their worst case, it
+    is far below the global sensitivity, and so is the noise. The noise has a heavy tail, because a
+    scale that differs between neighbors shows in lighter ones.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, or beta leaves nothing of epsilon for the noise.
+        If a parameter does not satisfy its constraint, or beta leaves nothing of epsilon for the
+        noise.
 
     Notes
     -----
-    Neighbors are data sets of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for
-    another adjacency refuses the mechanism. Nothing that depends on the bound may be shown: no standard
-    error, no gap. The scale of each score must be the same: a scale for each score is not private with any
-    accounting of this kind (see the proof page), so of several bounds the largest counts.
+    Neighbors are data sets of as many units of which one is replaced, as in all of `sd.smooth`; a
+    ledger for another adjacency refuses the mechanism. Nothing that depends on the bound may be
+    shown: no standard error, no gap. The scale of each score must be the same: a scale for each
+    score is not private with any accounting of this kind (see the proof page), so of several bounds
+    the largest counts.
 
     Examples
     --------
@@ -73,14 +75,18 @@ class SmoothSelection(Mechanism):
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
     beta: Number = parameter(
         NOT_NEGATIVE,
-        "How smooth the bound is, in nats a record. 0 only where floor = ceiling: a bound that is the same "
+        "How smooth the bound is, in nats a record. 0 only where floor = ceiling: a bound that is "
+        "the same "
         "for all data sets.",
     )
-    candidates: int = parameter(COUNT, "Number of scores, at most 2^53: public, because noise depends on it.")
+    candidates: int = parameter(
+        COUNT, "Number of scores, at most 2^53: public, because noise depends on it."
+    )
     ceiling: Number = parameter(
         POSITIVE,
         (
-            "Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the "
+            "Public: larger bounds are lowered to it, in the unit of the scores. It must be at "
+            "least the "
             "global sensitivity, or nothing is private; 2^500 at most."
         ),
     )
@@ -89,7 +95,8 @@ class SmoothSelection(Mechanism):
     )
     gamma: Number = parameter(
         GAMMA,
-        "Power of the noise, from 1.1 to 100. The larger, the lighter the tail and the more beta costs.",
+        "Power of the noise, from 1.1 to 100. The larger, the lighter the tail and the more beta "
+        "costs.",
         default=4.0,
     )
     sided: Sided = parameter(
@@ -100,7 +107,8 @@ class SmoothSelection(Mechanism):
     accounting: Accounting = parameter(
         one_of("tight", "published"),
         (
-            '"tight": the least loss that is proved here. "published": that of the paper, for comparison; '
+            '"tight": the least loss that is proved here. "published": that of the paper, for '
+            "comparison; "
             "its noise is larger. Two-sided noise has one accounting."
         ),
         default="tight",
@@ -115,13 +123,17 @@ class SmoothSelection(Mechanism):
         """Set the scale of the noise and the cost."""
         budget, smooth, count = to_fraction(self.epsilon), to_fraction(self.beta), self.candidates
         if count > _MOST_CANDIDATES:
-            raise InvalidParameter(f"SmoothSelection.candidates must be at most 2^53; got {shown(count)}.")
+            raise InvalidParameter(
+                f"SmoothSelection.candidates must be at most 2^53; got {shown(count)}."
+            )
         low, high = checked_limits(self.floor, self.ceiling, "SmoothSelection", "scores")
         law = GeneralizedCauchy(to_fraction(self.gamma))
         if smooth == 0 and low < high:
             raise InvalidParameter(
-                "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be "
-                f"the same for all data sets; got {shown(self.beta)}. Give the beta of your bound, or floor "
+                "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the "
+                "bound must be "
+                f"the same for all data sets; got {shown(self.beta)}. Give the beta of your bound, "
+                "or floor "
                 "= ceiling, the constant."
             )
         steep = _selection_steepness(smooth, low, high, self.accounting)
@@ -131,8 +143,10 @@ class SmoothSelection(Mechanism):
         if alpha <= 0:
             least = scale_loss(steep, count, law, self.sided, self.accounting)
             raise InvalidParameter(
-                f"SmoothSelection.beta must leave a part of epsilon for the scores; got {shown(self.beta)}, "
-                f"of which the noise of {count} candidates with gamma {shown(law.gamma)} loses {least:.6g} "
+                "SmoothSelection.beta must leave a part of epsilon for the scores; got "
+                f"{shown(self.beta)}, "
+                f"of which the noise of {count} candidates with gamma {shown(law.gamma)} loses "
+                f"{least:.6g} "
                 f"of epsilon {shown(budget)}. Lower beta, or raise epsilon."
             )
         self._set(alpha=alpha, noise=law, cost=Pure(epsilon=budget))
@@ -146,8 +160,8 @@ class SmoothSelection(Mechanism):
         scores : array of numbers, shape (candidates,)
             Private. They are clamped to 2^52 ceilings from 0; NaN counts as the lowest value.
         smooth_bound : number, or array of numbers, shape (candidates,)
-            Private, in the unit of the scores; the largest counts. It is clamped to [floor, ceiling]; NaN and
-            what is no number count as the ceiling.
+            Private, in the unit of the scores; the largest counts. It is clamped to [floor,
+            ceiling]; NaN and what is no number count as the ceiling.
         entropy : Entropy
             Where the noise comes from.
 
@@ -159,18 +173,22 @@ class SmoothSelection(Mechanism):
         Raises
         ------
         InvalidParameter
-            If the scores are not `candidates` numbers, or the bound is neither one number nor as many.
+            If the scores are not `candidates` numbers, or the bound is neither one number nor as
+            many.
         """
         fresh_entropy(entropy, "SmoothSelection.release")
         end = _SCORE_CLAMP * float(to_fraction(self.ceiling))
         values = np.clip(floats_of(scores, self.candidates, "SmoothSelection"), -end, end)
         scale = scale_of(self, smooth_bound)
-        # Of the differences to the largest score: an addend that all scores share then costs no digits.
+        # Of the differences to the largest score: an addend that all scores share then costs no
+        # digits.
         draw = self.noise.sample if self.sided == "one" else self.noise.sample_signed
         with np.errstate(over="ignore"):
             scaled = (values - values.max()) / scale
         index = decide(scaled, draw(self.candidates, entropy))
-        return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated, exact=False)
+        return Choice(
+            index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated, exact=False
+        )
 
 
 def scale_of(mechanism: SmoothSelection, smooth_bound: Any) -> float:
@@ -188,11 +206,13 @@ def decide(scaled: NDArray[np.float64], noise: NDArray[np.float64]) -> int:
     return int((scaled + noise).argmax())
 
 
-def _selection_steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Accounting) -> float:
+def _selection_steepness(
+    beta: Fraction, low: Fraction, high: Fraction, accounting: Accounting
+) -> float:
     """Return the logarithm of the largest ratio of the scales of neighbors, rounded up.
 
-    A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings
-    of whoever computed the bound.
+    A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the
+    roundings of whoever computed the bound.
     """
     steep = float(min(beta, _LARGEST_BUDGET)) + 2.0**-40 if beta else 0.0
     if accounting == "published":
@@ -200,16 +220,15 @@ def _selection_steepness(beta: Fraction, low: Fraction, high: Fraction, accounti
     return min(steep, math.log(high / low) + 2.0**-40) if low < high else 0.0
 
 
-# ---- what a selection costs ------------------------------------------------------------------------------
-# What selection with noise in proportion to a smooth bound loses at most, and the noise that a budget buys.
+# ---- what a selection costs ----------------------------------------------------------------------
+# What selection with noise in proportion to a smooth bound loses at most, and the noise that a
+# budget buys.
 #
-# Claim: `bound_selection_loss` is at least the loss of the largest of m scores, each plus S/alpha times
-# generalized Cauchy noise, S beta-smooth.
-# Proof: docs/proofs/smooth-selection.md [yamamoto2024, corrected].
-# Noise: none.
-# Floats: suprema are enclosed cell by cell with what the hazard's shape says of slopes, so that a grid
-# decides nothing; each log of a survival function is assumed to err by less than 1e-12, and every bound is
-# raised by more than that.
+# Claim: `bound_selection_loss` is at least the loss of the largest of m scores, each plus S/alpha
+# times generalized Cauchy noise, S beta-smooth. Proof: docs/proofs/smooth-selection.md
+# [yamamoto2024, corrected]. Noise: none. Floats: suprema are enclosed cell by cell with what the
+# hazard's shape says of slopes, so that a grid decides nothing; each log of a survival function is
+# assumed to err by less than 1e-12, and every bound is raised by more than that.
 
 
 Sided = Literal["one", "two"]
@@ -218,7 +237,8 @@ Floats = NDArray[np.float64]
 
 _LOG_ERROR = 1e-12
 _BOUND_GAP = 1e-7
-"""How far above a supremum its bound may lie, and a quarter of what may be left of a budget, as a share."""
+"""How far above a supremum its bound may lie, and a quarter of what may be left of a budget, as a
+share."""
 _LARGEST_LOSS = 100.0
 """Budgets beyond that buy no less noise: survival functions would leave the floats."""
 _SMALLEST_LOSS = 1e-4
@@ -233,12 +253,13 @@ _ELASTICITY_CELLS = 4096
 def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, float]:
     """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + shift), and its slope by the shift.
 
-    The slope is approximate. With y = e^beta z + shift and p(z) = z r(z), which rises (r the hazard), the
-    derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a cell it lies between what the ends say. From
-    `_end_of_search` on it is negative, and below the first node both survival functions fall.
+    The slope is approximate. With y = e^beta z + shift and p(z) = z r(z), which rises (r the
+    hazard), the derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a cell it lies between
+    what the ends say. From `_end_of_search` on it is negative, and below the first node both
+    survival functions fall.
     """
-    # Simple and never too small: the scale costs at most (g - 1) beta, the shift itself times the largest
-    # hazard.
+    # Simple and never too small: the scale costs at most (g - 1) beta, the shift itself times the
+    # largest hazard.
     plain = float(law.gamma - 1) * beta + max(0.0, shift) * law.hazard_bound
     if shift <= 0 or plain < _SMALLEST_LOSS:
         return plain * (1 + _LOG_ERROR), law.hazard_bound
@@ -247,7 +268,8 @@ def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, 
     at = _Nodes.of(law, beta, shift, np.exp(nodes))
     start = _Nodes.of(law, beta, shift, np.zeros(1))
     best = max(start.best(), at.best())
-    # Below the first node the numerator is at most 1, and the denominator at least its value at the node.
+    # Below the first node the numerator is at most 1, and the denominator at least its value at the
+    # node.
     most = max(best[0], float(at.loss[0] - at.own[0]))
     left, right = at.take(slice(None, -1)), at.take(slice(1, None))
     for _ in range(_CUT_ROUNDS):
@@ -299,12 +321,17 @@ class _Nodes:
         survival, hazard = law.tail(both)
         with np.errstate(divide="ignore"):
             logs, x = np.log(survival), np.log(z)
-        return cls(x, logs[0] - logs[1], logs[0], math.exp(beta) * z * hazard[1], z * hazard[0], hazard[1])
+        return cls(
+            x, logs[0] - logs[1], logs[0], math.exp(beta) * z * hazard[1], z * hazard[0], hazard[1]
+        )
 
     def take(self, which: slice) -> _Nodes:
         """Return some of them."""
         return _Nodes(
-            *(part[which] for part in (self.x, self.loss, self.own, self.rises, self.falls, self.slope))
+            *(
+                part[which]
+                for part in (self.x, self.loss, self.own, self.rises, self.falls, self.slope)
+            )
         )
 
     def best(self) -> tuple[float, float]:
@@ -316,7 +343,8 @@ class _Nodes:
 def _cell_bounds(left: _Nodes, right: _Nodes) -> Floats:
     """Return upper bounds of the log ratio over cells.
 
-    Through the ends of a cell go two lines that are as steep as the parts allow: they meet above all values.
+    Through the ends of a cell go two lines that are as steep as the parts allow: they meet above
+    all values.
     """
     width = right.x - left.x
     up = np.maximum(right.rises - left.falls, 0.0) + _LOG_ERROR
@@ -345,9 +373,9 @@ def k1(alpha: float, beta: float, law: GeneralizedCauchy) -> float:
 def k2(alpha: float, beta: float, candidates: int, law: GeneralizedCauchy) -> float:
     """Return an upper bound of the loss where the scale of the neighbor is larger.
 
-    It is larger by a factor of 1/s, with s from e^-beta to 1. The bound is the largest value over s of
-    kappa(2 alpha s) + min(D_m ln(1/s), ln m), which is convex in ln s up to where ln m is reached, and only
-    falls beyond: one of the two ends has it.
+    It is larger by a factor of 1/s, with s from e^-beta to 1. The bound is the largest value over s
+    of kappa(2 alpha s) + min(D_m ln(1/s), ln m), which is convex in ln s up to where ln m is
+    reached, and only falls beyond: one of the two ends has it.
     """
     factor, losers = dilation(beta, candidates, law)
     return max(kappa(law, 2 * alpha), kappa(law, 2 * alpha * factor) + losers)
@@ -363,7 +391,9 @@ def dilation(beta: float, candidates: int, law: GeneralizedCauchy) -> tuple[floa
     # The losers never cost more than ln m: a factor that reaches that is small enough.
     if most <= all_of_them:
         return math.exp(-beta) * (1 + _LOG_ERROR), most * (1 + _LOG_ERROR)
-    return math.exp(-all_of_them / d_m(candidates, law)) * (1 + _LOG_ERROR), all_of_them * (1 + _LOG_ERROR)
+    return math.exp(-all_of_them / d_m(candidates, law)) * (1 + _LOG_ERROR), all_of_them * (
+        1 + _LOG_ERROR
+    )
 
 
 def d_m(candidates: int, law: GeneralizedCauchy) -> float:
@@ -377,16 +407,16 @@ def d_m(candidates: int, law: GeneralizedCauchy) -> float:
     # The line without a constant part, by (e) of the proof page.
     chord = math.log(candidates) / -math.log1p(-1 / g)
     # Each of the three is a bound, so the least of them is one.
-    return min((candidates - 1) * mean_elasticity(law), chord, _least_line_bound(candidates, law)) * (
-        1 + _LOG_ERROR
-    )
+    return min(
+        (candidates - 1) * mean_elasticity(law), chord, _least_line_bound(candidates, law)
+    ) * (1 + _LOG_ERROR)
 
 
 def _least_line_bound(candidates: int, law: GeneralizedCauchy) -> float:
     """Return the least (m - 1) a + b ln m of the lines a + b Lambda that were tried, Lambda = -ln F.
 
-    Any line that is nowhere below psi is right. psi and Lambda both fall, so over a cell psi is at most what
-    it is at the left end, Lambda at least what it is at the right one.
+    Any line that is nowhere below psi is right. psi and Lambda both fall, so over a cell psi is at
+    most what it is at the left end, Lambda at least what it is at the right one.
     """
     psi, logs = _elasticities(law)
 
@@ -490,7 +520,12 @@ def scale_loss(
 
 @lru_cache(maxsize=256)
 def largest_selection_alpha(
-    epsilon: float, beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
+    epsilon: float,
+    beta: float,
+    candidates: int,
+    law: GeneralizedCauchy,
+    sided: Sided,
+    accounting: Accounting,
 ) -> float:
     """Return an alpha whose selection loses at most epsilon, less than a millionth below the largest such.
 
@@ -500,7 +535,10 @@ def largest_selection_alpha(
     epsilon *= 1 - _LOG_ERROR
     if accounting == "tight" and sided == "one" and law.gamma >= 2:
         factor, losers = dilation(beta, m, law)
-        shifts = largest_shift(law, beta, epsilon), largest_shift(law, 0.0, epsilon - losers) / factor
+        shifts = (
+            largest_shift(law, beta, epsilon),
+            largest_shift(law, 0.0, epsilon - losers) / factor,
+        )
         return min(shifts) / 2 * (1 - _LOG_ERROR)
     # What the change of the scale leaves for the scores.
     left = epsilon - dilations(beta, m, law, sided, accounting)
@@ -517,7 +555,8 @@ def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
     It is found by Newton's steps and secants.
     """
     budget = min(budget, _LARGEST_LOSS, _LARGEST_LOSS * float(law.gamma - 1)) * (1 - _LOG_ERROR)
-    # This shift is safe, and `low` is replaced only by shifts whose enclosed loss is within the budget.
+    # This shift is safe, and `low` is replaced only by shifts whose enclosed loss is within the
+    # budget.
     low = (budget - float(law.gamma - 1) * beta) / law.hazard_bound * (1 - 1e-9)
     if low <= 0:
         return 0.0
@@ -526,7 +565,8 @@ def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
         if budget - found <= 4 * _BOUND_GAP * budget + 2 * _LOG_ERROR or high - low <= 1e-9 * low:
             break
         tried = low + (budget - found) / slope
-        # A step beyond a shift that is known to be too large is replaced by a secant, kept in between.
+        # A step beyond a shift that is known to be too large is replaced by a secant, kept in
+        # between.
         if tried >= high:
             tried = low + (high - low) * min(0.9, max(0.1, (budget - found) / (over - found)))
         loss, rise = sup_loss(law, beta, tried)
@@ -542,7 +582,8 @@ CLAIMS = (
     Claim(
         name="SmoothSelection",
         statement=(
-            "The index is epsilon-differentially private where scores move by at most a beta-smooth bound "
+            "The index is epsilon-differentially private where scores move by at most a "
+            "beta-smooth bound "
             "(one-sided noise)."
         ),
         references=("yamamoto2024, Thm 3",),
@@ -555,7 +596,11 @@ CLAIMS = (
         references=("yamamoto2024, Thm 2",),
         proof="smooth-selection.md",
         neighbours=(
-            (SmoothSelection(beta=0.05, **_TWO_CANDIDATES, sided="two"), (0, 12, 1), (-0.95, 12.95, 0.9513)),
+            (
+                SmoothSelection(beta=0.05, **_TWO_CANDIDATES, sided="two"),
+                (0, 12, 1),
+                (-0.95, 12.95, 0.9513),
+            ),
         ),
     ),
 )

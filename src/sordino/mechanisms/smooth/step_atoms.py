@@ -2,16 +2,15 @@
 
 They are rounded so that one move crosses one of them.
 
-Claim: `ratio_for` is at least (1 + ROOM) times the largest factor by which the scale moves; heights a satisfy
-a_0 = 0 and a_(j+1) >= ratio a_j + 2, in units of 2^-32, up to where a level decides alone.
-Proof: docs/proofs/step-selection.md, "Rounding".
-Floats: none.
+Claim: `ratio_for` is at least (1 + ROOM) times the largest factor by which the scale moves; heights
+a satisfy a_0 = 0 and a_(j+1) >= ratio a_j + 2, in units of 2^-32, up to where a level decides
+alone. Proof: docs/proofs/step-selection.md, "Rounding". Floats: none.
 
 How likely the best of public scores wins under step noise: closed forms in floats, for plans.
 
-Claim: `win_probability` is P(the best of these scores wins), up to the rounding of floats and 1e-12.
-Proof: docs/proofs/step-selection.md, "How likely the best one wins".
-Floats: everything here; nothing about privacy depends on it.
+Claim: `win_probability` is P(the best of these scores wins), up to the rounding of floats and
+1e-12. Proof: docs/proofs/step-selection.md, "How likely the best one wins". Floats: everything
+here; nothing about privacy depends on it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 from sordino.grid import CLAMP
 from sordino.noise.probability import exp_bounds
 
-# ---- step success ------------------------------------------------------------------------------------------
+# ---- step success --------------------------------------------------------------------------------
 
 
 # Levels are added up to here: what is left out has a probability of e^-30 at most.
@@ -40,7 +39,9 @@ _MOST_SUMMED_LEVELS = 1 << 20
 
 
 def win_probability(
-    steps: NDArray[np.int64], rate: Fraction, heights: Callable[[Sequence[int]], Sequence[int | Fraction]]
+    steps: NDArray[np.int64],
+    rate: Fraction,
+    heights: Callable[[Sequence[int]], Sequence[int | Fraction]],
 ) -> float:
     """Return the probability that the largest score wins, among equals the first.
 
@@ -68,13 +69,14 @@ def win_probability(
     for start in range(0, reach, block):
         levels = np.arange(start, min(start + block, reach))
         limits = above[levels][:, None] + depths[None, :]
-        # With how many of its levels another score stays behind the best one, at each level of that.
+        # With how many of its levels another score stays behind the best one, at each level of
+        # that.
         counted = np.where(
             strict, np.searchsorted(above, limits, "left"), np.searchsorted(above, limits, "right")
         )
         with np.errstate(divide="ignore"):
-            # Scores are independent, so their logs add up, equal ones at once. Where one cannot stay behind
-            # it is -inf.
+            # Scores are independent, so their logs add up, equal ones at once. Where one cannot
+            # stay behind it is -inf.
             logs = np.log(-np.expm1(-slow * counted)) @ times
         total += float((-np.expm1(-slow) * np.exp(-slow * levels + logs)).sum())
     return total
@@ -127,8 +129,8 @@ def heights(ratio: Fraction) -> Heights:
 
     def at(levels: Sequence[int]) -> list[int]:
         most = max(levels, default=0) + 1
-        # The levels are noise, and what is kept in memory must not follow from them: a fixed number of atoms
-        # is kept. If more are needed, they are computed for this release.
+        # The levels are noise, and what is kept in memory must not follow from them: a fixed number
+        # of atoms is kept. If more are needed, they are computed for this release.
         known = _kept_atoms(steps) if most <= _KEPT_ATOMS else _first_atoms(steps, most)
         last = len(known) - 1
         return [
@@ -145,10 +147,14 @@ def _kept_atoms(ratio: int) -> tuple[int, ...]:
 
 
 def _first_atoms(ratio: int, count: int) -> tuple[int, ...]:
-    """Return the first `count` atoms, or fewer: up to the first that a level alone decides about."""
+    """Return the first `count` atoms, or fewer.
+
+    Up to the first that a level alone decides about.
+    """
     found, up, two = [0], (1 << _RATIO_DIGITS) - 1, 2 << DIGITS
     while len(found) < count:
-        # Each from the rounded one before it, and rounded up: otherwise they might not be far enough apart.
+        # Each from the rounded one before it, and rounded up: otherwise they might not be far
+        # enough apart.
         found.append(((found[-1] * ratio + up) >> _RATIO_DIGITS) + two)
         if found[-1] - found[-2] >= _DECISIVE_HEIGHT:
             break
@@ -159,13 +165,16 @@ def _first_atoms(ratio: int, count: int) -> tuple[int, ...]:
 def least_counts(ratio: Fraction) -> tuple[int, ...]:
     """Return for the first levels k how many heights a rival stays behind with at least, if it loses one.
 
-    That is the number of heights that are at most (1 + ratio) z_k + 2, z_k the height of level k, but no more
-    than are looked at. It does not fall with k. Where the scale is public nobody loses any.
+    That is the number of heights that are at most (1 + ratio) z_k + 2, z_k the height of level k,
+    but no more than are looked at. It does not fall with k. Where the scale is public nobody loses
+    any.
     """
     atoms = _kept_atoms(int(ratio * (1 << _RATIO_DIGITS)))
-    # In the unit of the heights, rounded down: heights are whole, so none is counted that is higher.
+    # In the unit of the heights, rounded down: heights are whole, so none is counted that is
+    # higher.
     limits = (
-        atom + (atom * int(ratio * (1 << _RATIO_DIGITS)) >> _RATIO_DIGITS) + (2 << DIGITS) for atom in atoms
+        atom + (atom * int(ratio * (1 << _RATIO_DIGITS)) >> _RATIO_DIGITS) + (2 << DIGITS)
+        for atom in atoms
     )
     return tuple(bisect_right(atoms, limit) for limit in limits)
 
@@ -173,6 +182,7 @@ def least_counts(ratio: Fraction) -> tuple[int, ...]:
 def levels_needed(ratio: Fraction, rate: Fraction) -> int:
     """Return about how many atoms a release computes, for a ratio above 1.
 
-    They are those that noise reaches, or those after which a level decides alone, if these are fewer.
+    They are those that noise reaches, or those after which a level decides alone, if these are
+    fewer.
     """
     return math.ceil(min(64 / rate, 23 / (ratio - 1) + 1))

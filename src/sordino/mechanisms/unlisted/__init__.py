@@ -1,1 +1,4 @@
-"""Mechanisms for labels that nobody listed: a label that only one unit has is told with probability delta."""
+"""Mechanisms for labels that nobody listed.
+
+A label that only one unit has is told with probability delta.
+"""

@@ -1,11 +1,11 @@
 """How likely a label is released that only one unit has, and the least threshold for a probability.
 
-Of two neighbors one may have labels that the other has not: at most `labels` of them, each with the smallest
-count that takes part. The release fails if one of them reaches the threshold, `offset` steps higher.
+Of two neighbors one may have labels that the other has not: at most `labels` of them, each with the
+smallest count that takes part. The release fails if one of them reaches the threshold, `offset`
+steps higher.
 
-Claim: each bound is at least the probability of that, and the least offset is as stated for each law.
-Proof: docs/proofs/unlisted.md, "Thresholds".
-Floats: none; decimals with directed rounding.
+Claim: each bound is at least the probability of that, and the least offset is as stated for each
+law. Proof: docs/proofs/unlisted.md, "Thresholds". Floats: none; decimals with directed rounding.
 """
 
 from __future__ import annotations
@@ -22,29 +22,32 @@ from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.noise.probability import Bounds, contexts, exp_bounds, ratio_bounds
 
 _DIGITS = 60
-# Expected numbers of failing labels up to which the alternating sum is taken: its terms stay below e^64.
+# Expected numbers of failing labels up to which the alternating sum is taken: its terms stay below
+# e^64.
 _MOST_EXPECTED = 64
 # The sum ends where the next term is smaller than this share of it.
 _NEGLIGIBLE = Decimal("1e-30")
-# Below this rate the weights of a discrete Gaussian add up to sqrt(pi/rate), but for a share of 1e-200.
+# Below this rate the weights of a discrete Gaussian add up to sqrt(pi/rate), but for a share of
+# 1e-200.
 _WIDE_RATE = Fraction(1, 50)
 # From this rate on its tail is summed term by term; below, an integral is as good.
 _SUMMED_RATE = Fraction(1, 500)
-# Levels of the continued fraction of the normal tail, and more than what its steps and roots can lose.
+# Levels of the continued fraction of the normal tail, and more than what its steps and roots can
+# lose.
 _LEVELS = 60
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510")  # rounded down
 _LOST = Decimal("1e-50")
 
 
-# ---- at least one of several labels ------------------------------------------------------------------------
+# ---- at least one of several labels --------------------------------------------------------------
 
 
 def bound_any(labels: int, moment: Callable[[int], Bounds]) -> Decimal:
     """Return an upper bound of the probability that at least one of `labels` labels fails.
 
-    Given what they have in common they fail independently and with equal probability; `moment(m)` encloses
-    the probability that `m` of them fail together. Sums of inclusion and exclusion that end with an odd
-    number of terms are upper bounds [Bonferroni].
+    Given what they have in common they fail independently and with equal probability; `moment(m)`
+    encloses the probability that `m` of them fail together. Sums of inclusion and exclusion that
+    end with an odd number of terms are upper bounds [Bonferroni].
     """
     down, up = contexts(_DIGITS)
     first = up.multiply(Decimal(labels), moment(1)[1])
@@ -63,7 +66,8 @@ def bound_any(labels: int, moment: Callable[[int], Bounds]) -> Decimal:
             if up.multiply(ways, high) <= up.multiply(least, _NEGLIGIBLE):
                 break
         else:
-            # What is subtracted is rounded down: the factor makes up for `ways`, which was rounded up.
+            # What is subtracted is rounded down: the factor makes up for `ways`, which was rounded
+            # up.
             smaller = down.multiply(down.multiply(ways, low), Decimal(1) - _LOST)
             total = up.subtract(total, smaller)
             # All terms are there: the sum itself.
@@ -72,17 +76,21 @@ def bound_any(labels: int, moment: Callable[[int], Bounds]) -> Decimal:
     return min(least, Decimal(1))
 
 
-# ---- the laws ----------------------------------------------------------------------------------------------
+# ---- the laws ------------------------------------------------------------------------------------
 
 
 def bound_exponential(rate: Fraction, offset: int, labels: int) -> Decimal:
-    """Return an upper bound of the failure with geometric noise on labels and threshold; `offset` >= 0."""
+    """Return an upper bound of the failure with geometric noise on labels and threshold.
+
+    `offset` >= 0.
+    """
     down, up = contexts(_DIGITS)
     one = exp_bounds(rate, _DIGITS)
     fall = down.subtract(1, one[1]), up.subtract(1, one[0])
 
     def moment(m: int) -> Bounds:
-        # m labels pass given the noise j of the threshold with probability r^(m (offset + j)); summed over j.
+        # m labels pass given the noise j of the threshold with probability r^(m (offset + j));
+        # summed over j.
         power = exp_bounds(rate * m * offset, _DIGITS) if offset else (Decimal(1), Decimal(1))
         next_one = exp_bounds(rate * (m + 1), _DIGITS)
         rest = down.subtract(1, next_one[1]), up.subtract(1, next_one[0])
@@ -112,14 +120,18 @@ def bound_laplace(rate: Fraction, offset: int, labels: int) -> Decimal:
         lone = up.divide(high, down.subtract(1, high))
         steps = up.add(up.add(Decimal(offset + 1), up.multiply(2, rest)), lone)
         return min(Decimal(1), up.multiply(up.multiply(power, share), steps))
-    # From this height over the smallest count on the union bound is below 1; any height gives a bound.
+    # From this height over the smallest count on the union bound is below 1; any height gives a
+    # bound.
     height = _find_height(rate, labels)
     if height > offset:
         return Decimal(1)
-    # The noise of the threshold brings it below that height, or it does not: then M r^height/(1 + r) each.
+    # The noise of the threshold brings it below that height, or it does not: then M r^height/(1 +
+    # r) each.
     below = up.divide(_bound_power(rate, offset - height + 1)[1], above)
     each = up.multiply(up.multiply(Decimal(labels), power), share)
-    return min(Decimal(1), up.add(below, up.multiply(each, up.add(Decimal(offset - height + 1), rest))))
+    return min(
+        Decimal(1), up.add(below, up.multiply(each, up.add(Decimal(offset - height + 1), rest)))
+    )
 
 
 def bound_laplace_alone(rate: Fraction, offset: int, labels: int) -> Decimal:
@@ -130,7 +142,9 @@ def bound_laplace_alone(rate: Fraction, offset: int, labels: int) -> Decimal:
 def bound_gaussian_alone(rate: Fraction, offset: int, labels: int) -> Decimal:
     """Return an upper bound of the failure with discrete Gaussian noise on labels, none on the threshold."""
     wide = rate < _SUMMED_RATE
-    return _bound_independent(_bound_wide_tail(rate, offset) if wide else _sum_tail(rate, offset), labels)
+    return _bound_independent(
+        _bound_wide_tail(rate, offset) if wide else _sum_tail(rate, offset), labels
+    )
 
 
 def _sum_tail(rate: Fraction, offset: int) -> Decimal:
@@ -150,7 +164,8 @@ def _sum_tail(rate: Fraction, offset: int) -> Decimal:
 def _add_weights(rate: Fraction) -> Decimal:
     """Return a lower bound of the sum of e^(-rate x^2) over all whole numbers."""
     down, _ = contexts(_DIGITS)
-    # At least sqrt(pi/rate) at every rate [Poisson summation], which is all of it where the law is wide.
+    # At least sqrt(pi/rate) at every rate [Poisson summation], which is all of it where the law is
+    # wide.
     if rate < _WIDE_RATE:
         return down.sqrt(down.divide(_PI, ratio_bounds(rate, _DIGITS)[1]))
     total, x, weight = Decimal(1), 1, Decimal(1)
@@ -161,10 +176,12 @@ def _add_weights(rate: Fraction) -> Decimal:
 
 
 def _bound_wide_tail(rate: Fraction, offset: int) -> Decimal:
-    """Return erfc(x)/2, x = sqrt(rate) (offset - 1/2), rounded up: a bound where e^(-rate t^2) is convex.
+    """Return erfc(x)/2, x = sqrt(rate) (offset - 1/2), rounded up.
 
-    Each weight is at most the integral over the unit interval around it, from the second half of which the
-    function is convex.
+    A bound where e^(-rate t^2) is convex.
+
+    Each weight is at most the integral over the unit interval around it, from the second half of
+    which the function is convex.
     """
     down, up = contexts(_DIGITS)
     edge = Fraction(2 * offset - 1, 2)
@@ -173,24 +190,27 @@ def _bound_wide_tail(rate: Fraction, offset: int) -> Decimal:
         return Decimal(1)
     square = ratio_bounds(rate * edge * edge, _DIGITS)
     x = down.sqrt(square[0])
-    # erfc(x) = e^(-x^2)/sqrt(pi) / (x + (1/2)/(x + 1/(x + (3/2)/(x + ...)))): every second convergent is
-    # below the fraction, so that its inverse is above.
+    # erfc(x) = e^(-x^2)/sqrt(pi) / (x + (1/2)/(x + 1/(x + (3/2)/(x + ...)))): every second
+    # convergent is below the fraction, so that its inverse is above.
     fraction = x
     for level in range(_LEVELS, 0, -1):
         fraction = down.add(x, down.divide(Decimal(level), down.multiply(2, fraction)))
     inverse = up.divide(1, fraction)
-    tail = up.divide(up.multiply(exp_bounds(rate * edge * edge, _DIGITS)[1], inverse), down.sqrt(_PI))
+    tail = up.divide(
+        up.multiply(exp_bounds(rate * edge * edge, _DIGITS)[1], inverse), down.sqrt(_PI)
+    )
     return up.multiply(up.divide(tail, 2), 1 + _LOST)
 
 
 def _bound_independent(chance: Decimal, labels: int) -> Decimal:
     """Return an upper bound of the probability that one of `labels` independent labels fails."""
     down, up = contexts(_DIGITS)
-    # The probability rises with the chance of each, so that an upper bound may stand for it exactly.
+    # The probability rises with the chance of each, so that an upper bound may stand for it
+    # exactly.
     return bound_any(labels, lambda m: (_power(down, chance, m), _power(up, chance, m)))
 
 
-# ---- the least threshold -----------------------------------------------------------------------------------
+# ---- the least threshold -------------------------------------------------------------------------
 
 Law = Geometric | DiscreteLaplace | DiscreteGaussian
 _BOUNDS: dict[tuple[type, bool], Callable[[Fraction, int, int], Decimal]] = {
@@ -230,7 +250,8 @@ def least_offset(law: Law, labels: int, delta: Fraction, owner: str, *, noisy: b
     """
     bound = _BOUNDS[type(law), noisy]
 
-    # As a decimal, rounded down: a bound at a large rate is one with billions of zeros, and no fraction.
+    # As a decimal, rounded down: a bound at a large rate is one with billions of zeros, and no
+    # fraction.
     allowed = ratio_bounds(delta, _DIGITS)[0]
 
     def enough(offset: int) -> bool:
@@ -243,7 +264,8 @@ def least_offset(law: Law, labels: int, delta: Fraction, owner: str, *, noisy: b
         low, high, width = high, high + width, 2 * width
     if high > CLAMP:
         raise InvalidParameter(
-            f"{owner} must have a threshold of at most 2^52. Raise epsilon (rho) or delta, or let a unit "
+            f"{owner} must have a threshold of at most 2^52. Raise epsilon (rho) or delta, or let "
+            "a unit "
             "count for fewer labels."
         )
     width = 1

@@ -1,11 +1,12 @@
-"""Noisy top-k of labels that nobody listed, from the largest counts alone: the next count sets the threshold.
+"""Noisy top-k of labels that nobody listed, from the largest counts alone.
 
-Claim: but for a failure of probability delta a release with s labels before the threshold is (s + 1) rate
-private under add-remove and (2s + 2) rate under replace-one, one with k labels k spread rate
-[durfee2019, with gaps].
-Proof: docs/proofs/unlisted.md, "Limited domain".
-Noise: one-sided geometric, rate epsilon/(k spread), on every label that is read and on the threshold.
-Floats: none; counts, gaps and the threshold are whole numbers.
+The next count sets the threshold.
+
+Claim: but for a failure of probability delta a release with s labels before the threshold is (s +
+1) rate private under add-remove and (2s + 2) rate under replace-one, one with k labels k spread
+rate [durfee2019, with gaps]. Proof: docs/proofs/unlisted.md, "Limited domain". Noise: one-sided
+geometric, rate epsilon/(k spread), on every label that is read and on the threshold. Floats: none;
+counts, gaps and the threshold are whole numbers.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ from sordino.sensitivity import Sensitivity
 class LimitedTopK(LabelSelection, Mechanism):
     """Select the labels with the largest counts, at most k, reading only the `best` + 1 largest of them.
 
-    Units may count for any number of labels. The count after the `best` largest, which stays private, sets
-    the threshold: a label that only one of two neighbors reads can lie above it by a step or two at most.
-    Where units count for few labels, `UnlistedTopK` has the lower threshold most often; this one is for units
-    without such a bound, or for `best` far below it. `release` needs at least the `best` + 1 largest counts.
+    Units may count for any number of labels. The count after the `best` largest, which stays
+    private, sets the threshold: a label that only one of two neighbors reads can lie above it by a
+    step or two at most. Where units count for few labels, `UnlistedTopK` has the lower threshold
+    most often; this one is for units without such a bound, or for `best` far below it. `release`
+    needs at least the `best` + 1 largest counts.
 
     Raises
     ------
@@ -64,16 +66,20 @@ class LimitedTopK(LabelSelection, Mechanism):
 
     k: int = parameter(COUNT, "How many to select at most, k <= best.")
     best: int = parameter(COUNT, "How many of the largest counts compete; one more is read.")
-    epsilon: Number = parameter(POSITIVE, "Budget of the whole selection; spent in full only if k are found.")
+    epsilon: Number = parameter(
+        POSITIVE, "Budget of the whole selection; spent in full only if k are found."
+    )
     delta: Number = parameter(
         SHARE,
-        "How likely a label may be released that only one of two neighbors reads. Always spent in full.",
+        "How likely a label may be released that only one of two neighbors reads. Always spent in "
+        "full.",
     )
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
         (
             "Counts of units: bound=1, step=1. If they count for at most M labels each, l1=M under "
-            "add-remove, l1=2M under replace-one, which lowers the threshold where M is below `best`."
+            "add-remove, l1=2M under replace-one, which lowers the threshold where M is below "
+            "`best`."
         ),
     )
     least: int = parameter(COUNT, LEAST_MEANS, default=1)
@@ -88,12 +94,13 @@ class LimitedTopK(LabelSelection, Mechanism):
         if self.best < self.k:
             raise InvalidParameter(f"{owner}.best must be at least k, {self.k}; got {self.best}.")
         reach = read_reach(self.sensitivity, owner, bounded=False)
-        # A label is read because it rose, or because others fell, which under replace-one are of two units.
+        # A label is read because it rose, or because others fell, which under replace-one are of
+        # two units.
         labels = self.best if reach is None else min(self.best, reach.together)
         rate = fit_rate(to_fraction(self.epsilon) / self._steps_paid(self.k), owner)
         law, delta = Geometric(rate), to_fraction(self.delta)
-        # The next count may rise by a step while a label that was not read rises above it by as much; under
-        # replace-one that label may have been one step above it before.
+        # The next count may rise by a step while a label that was not read rises above it by as
+        # much; under replace-one that label may have been one step above it before.
         self._set(
             noise=law,
             offset=self._spread + least_offset(law, labels, delta, owner, noisy=True),
@@ -118,8 +125,8 @@ def decide_limited(
 ) -> Found:
     """Return what is decided of counts (n,) and noise (..., n + 1), whose last draw is the threshold's.
 
-    Of the counts of at least `least` the `best` largest compete, of equal ones those with the smaller
-    position. The next one, or `least` - 1, is what the threshold is counted from.
+    Of the counts of at least `least` the `best` largest compete, of equal ones those with the
+    smaller position. The next one, or `least` - 1, is what the threshold is counted from.
     """
     occurring = np.flatnonzero(counts >= least)
     ranked = occurring[np.argsort(-counts[occurring], kind="stable")]
@@ -131,27 +138,35 @@ def decide_limited(
     return np.append(items, -1)[found], gaps
 
 
-# One label, at rate 1 and two steps above what may lie above the next count: e^-2/(1 + e^-1) = 0.0989383...
+# One label, at rate 1 and two steps above what may lie above the next count: e^-2/(1 + e^-1) =
+# 0.0989383...
 _JUST_ENOUGH = Fraction("0.0989385")
 _EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="LimitedTopK",
         statement=(
-            "But for a failure of probability delta each release is private for what it spent, though only "
-            "the largest counts are read: s labels above the threshold cost (s + 1)/k epsilon, k labels "
+            "But for a failure of probability delta each release is private for what it spent, "
+            "though only "
+            "the largest counts are read: s labels above the threshold cost (s + 1)/k epsilon, k "
+            "labels "
             "epsilon."
         ),
         references=("durfee2019",),
         proof="unlisted.md",
         neighbours=(
-            # Under replace-one another label is the one that is read: (t + 2, t) and (t + 1, t + 1).
+            # Under replace-one another label is the one that is read: (t + 2, t) and (t + 1, t +
+            # 1).
             (
                 LimitedTopK(k=1, best=1, epsilon=2, delta=_JUST_ENOUGH, sensitivity=_EITHER),
                 (3, 5, 3),
                 (4, 4, 4),
             ),
-            (LimitedTopK(k=1, best=1, epsilon=1, delta=_JUST_ENOUGH, sensitivity=counting(1)), (1,), (0,)),
+            (
+                LimitedTopK(k=1, best=1, epsilon=1, delta=_JUST_ENOUGH, sensitivity=counting(1)),
+                (1,),
+                (0,),
+            ),
         ),
         tight=True,
     ),

@@ -1,13 +1,13 @@
 """Counts of labels that occur, with the labels: what the mechanisms for unlisted labels take.
 
-Labels with fewer than the least count are no items: they get no noise and no place, so that whoever hands
-them in and whoever leaves them out get the same release. Among equals the label that comes first in the order
-of its code points wins, which is a public order of all labels; a position in the list would be private.
+Labels with fewer than the least count are no items: they get no noise and no place, so that whoever
+hands them in and whoever leaves them out get the same release. Among equals the label that comes
+first in the order of its code points wins, which is a public order of all labels; a position in the
+list would be private.
 
-Claim: what is kept is a set of labels with their counts, each decided by what was given for that label alone,
-in a public order; a count that is kept moves no further than those that were given.
-Proof: docs/proofs/unlisted.md, "Setting".
-Floats: none after the counts are whole numbers.
+Claim: what is kept is a set of labels with their counts, each decided by what was given for that
+label alone, in a public order; a count that is kept moves no further than those that were given.
+Proof: docs/proofs/unlisted.md, "Setting". Floats: none after the counts are whole numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _ONE = Fraction(1)
 
 # What the parameters mean that mechanisms for unlisted labels have in common.
 COUNTS_OF_UNITS_MEANS = (
-    "Counts of units, each of which counts for at most M labels: bound=1, step=1, and l1=M under add-remove, "
+    "Counts of units, each of which counts for at most M labels: bound=1, step=1, and l1=M under "
+    "add-remove, "
     "l1=2M under replace-one."
 )
 DELTA_MEANS = "How likely a label may be released that only one unit has. Always spent in full."
@@ -39,13 +40,17 @@ LEAST_MEANS = "The least count that takes part: labels with fewer units are left
 ABOVE_MEANS = "A public threshold of your own, in counts, rounded up. The larger one counts."
 COUNT_STEP_MEANS = "Width of the grid: 1, counts are whole."
 SPENT_FOR_FOUND_MEANS = (
-    "What a release spends at most, exactly. `UnlistedTop.cost` is what it did spend: less epsilon where the "
+    "What a release spends at most, exactly. `UnlistedTop.cost` is what it did spend: less epsilon "
+    "where the "
     "list is shorter than k, the same delta."
 )
 
 
 class Occurring(NamedTuple):
-    """The counts that take part, shape (m,), and their labels in the order of code points; m may be 0."""
+    """The counts that take part, shape (m,), and their labels in the order of code points.
+
+    M may be 0.
+    """
 
     counts: NDArray[np.int64]
     labels: list[str]
@@ -67,8 +72,8 @@ def read_counts(answers: Any, owner: str) -> NDArray[np.int64]:
 def read_occurring(answers: Any, labels: Any, least: int, owner: str) -> Occurring:
     """Return the counts of at least `least`, with their labels.
 
-    What is no text is no label, and of a label that is given twice the largest count counts: nothing here
-    raises by what the rows hold.
+    What is no text is no label, and of a label that is given twice the largest count counts:
+    nothing here raises by what the rows hold.
 
     Raises
     ------
@@ -77,7 +82,9 @@ def read_occurring(answers: Any, labels: Any, least: int, owner: str) -> Occurri
     """
     length = _length(answers)
     if length < 0 or length != _length(labels):
-        raise InvalidParameter(f"{owner}.release needs two lists of one length: answers, and their labels.")
+        raise InvalidParameter(
+            f"{owner}.release needs two lists of one length: answers, and their labels."
+        )
     counts = read_counts(answers, owner)
     # Only what is kept is looked at: most of a long list may lie below the least count.
     places = np.flatnonzero(counts >= least)
@@ -88,8 +95,9 @@ def read_occurring(answers: Any, labels: Any, least: int, owner: str) -> Occurri
         one < other for one, other in pairwise(texts) if one is not None and other is not None
     ):
         return Occurring(counts[places], [text for text in texts if text is not None])
-    # The largest of counts that move by a step moves by a step, and what lies below the least count is never
-    # it. The first one of those that occur would jump, where one unit more lets another one occur.
+    # The largest of counts that move by a step moves by a step, and what lies below the least count
+    # is never it. The first one of those that occur would jump, where one unit more lets another
+    # one occur.
     largest: dict[str, int] = {}
     for text, count in zip(texts, counts[places].tolist(), strict=True):
         if text is not None:
@@ -98,10 +106,15 @@ def read_occurring(answers: Any, labels: Any, least: int, owner: str) -> Occurri
     return Occurring(np.array([largest[text] for text in ordered], dtype=np.int64), ordered)
 
 
-def play_labels(mechanism: Any, answers: Any, labels: Any, entropy: Entropy) -> tuple[tuple[str, ...], Steps]:
-    """Let a mechanism play private counts: return the labels that it told, and what of each, in steps.
+def play_labels(
+    mechanism: Any, answers: Any, labels: Any, entropy: Entropy
+) -> tuple[tuple[str, ...], Steps]:
+    """Let a mechanism play private counts.
 
-    An output of its rules lists positions of labels, -1 from where there are no more, and then the rest.
+    Return the labels that it told, and what of each, in steps.
+
+    An output of its rules lists positions of labels, -1 from where there are no more, and then the
+    rest.
     """
     occurring = read_occurring(answers, labels, mechanism.least, type(mechanism).__name__)
     items, told = mechanism.rules.play(occurring.counts, occurring.counts.size, entropy)
@@ -120,7 +133,7 @@ def _read_label(value: Any) -> str | None:
     return str.__str__(value) if issubclass(type(value), str) else None
 
 
-# ---- what one unit can do ----------------------------------------------------------------------------------
+# ---- what one unit can do ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -168,19 +181,24 @@ def read_reach(sensitivity: Sensitivity, owner: str, *, bounded: bool = True) ->
     either = sensitivity.adjacency == "replace-one"
     if (sensitivity.bound, sensitivity.step, sensitivity.monotone) != (1, 1, not either):
         raise InvalidParameter(
-            f"{owner}.sensitivity must be about counts of units: bound=1, step=1, monotone under add-remove "
+            f"{owner}.sensitivity must be about counts of units: bound=1, step=1, monotone under "
+            "add-remove "
             f"and not under replace-one; got bound={shown(sensitivity.bound)}, "
-            f"step={shown(sensitivity.step)}, monotone={sensitivity.monotone}, {sensitivity.adjacency}."
+            f"step={shown(sensitivity.step)}, monotone={sensitivity.monotone}, "
+            f"{sensitivity.adjacency}."
         )
     if sensitivity.l1 is None:
         if bounded:
             raise InvalidParameter(
-                f"{owner}.sensitivity must bound all counts together, l1=M under add-remove and 2M under "
-                "replace-one for units that count for M labels at most; got none. Give max_rows, or use "
+                f"{owner}.sensitivity must bound all counts together, l1=M under add-remove and 2M "
+                "under "
+                "replace-one for units that count for M labels at most; got none. Give max_rows, "
+                "or use "
                 "LimitedTopK, which needs no such bound."
             )
         return None
-    # Counts move by whole steps. Under replace-one a unit leaves and another one comes, each with M labels.
+    # Counts move by whole steps. Under replace-one a unit leaves and another one comes, each with M
+    # labels.
     moved = floor(to_fraction(sensitivity.l1))
     labels = ceil(Fraction(moved, 2)) if either else moved
     if labels < 1:
@@ -218,7 +236,8 @@ def find_threshold(least: int, offset: int, above: Any, owner: str) -> int:
         raise InvalidParameter(f"{owner}.above must be at least -2^52; got {shown(above)}.")
     if threshold > CLAMP:
         raise InvalidParameter(
-            f"{owner} must have a threshold of at most 2^52; got one beyond. Raise epsilon (rho) or delta, "
+            f"{owner} must have a threshold of at most 2^52; got one beyond. Raise epsilon (rho) "
+            "or delta, "
             "lower `least` or `above`, or let a unit count for fewer labels."
         )
     return threshold

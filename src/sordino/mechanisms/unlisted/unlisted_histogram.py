@@ -1,12 +1,10 @@
 """Noisy counts of labels that nobody listed: those that reach a public threshold.
 
-Claim: with discrete Laplace noise epsilon-private but for a failure of probability delta, with discrete
-Gaussian noise rho-zCDP but for one; all noisy counts that reach the threshold may be told [desfontaines2022,
-for several labels a unit].
-Proof: docs/proofs/unlisted.md.
-Noise: discrete Laplace of rate epsilon/l1 or discrete Gaussian of rate rho/l1 on every label that occurs;
-none on the threshold.
-Floats: none; noisy counts and the threshold are whole numbers.
+Claim: with discrete Laplace noise epsilon-private but for a failure of probability delta, with
+discrete Gaussian noise rho-zCDP but for one; all noisy counts that reach the threshold may be told
+[desfontaines2022, for several labels a unit]. Proof: docs/proofs/unlisted.md. Noise: discrete
+Laplace of rate epsilon/l1 or discrete Gaussian of rate rho/l1 on every label that occurs; none on
+the threshold. Floats: none; noisy counts and the threshold are whole numbers.
 """
 
 from __future__ import annotations
@@ -51,14 +49,16 @@ Found = tuple[NDArray[np.int64], Steps]
 class UnlistedHistogram(Mechanism):
     """Release the noisy counts of labels that reach a threshold, without a public list of labels.
 
-    Every label that occurs with at least `least` units gets noise for all counts of a unit together, so that
-    whatever reaches the threshold may be told, with its noisy count. The threshold has no noise; it lies so
-    high that a label which only one unit has reaches it with probability at most delta.
+    Every label that occurs with at least `least` units gets noise for all counts of a unit
+    together, so that whatever reaches the threshold may be told, with its noisy count. The
+    threshold has no noise; it lies so high that a label which only one unit has reaches it with
+    probability at most delta.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, or not exactly one of epsilon and rho is given.
+        If a parameter does not satisfy its constraint, or not exactly one of epsilon and rho is
+        given.
 
     Examples
     --------
@@ -78,7 +78,9 @@ class UnlistedHistogram(Mechanism):
         COUNTS_OF_UNITS_MEANS,
     )
     epsilon: Number | None = parameter(
-        OrNone(POSITIVE), "Budget of the whole release; the noise is discrete Laplace.", default=None
+        OrNone(POSITIVE),
+        "Budget of the whole release; the noise is discrete Laplace.",
+        default=None,
     )
     rho: Number | None = parameter(
         OrNone(POSITIVE),
@@ -86,7 +88,9 @@ class UnlistedHistogram(Mechanism):
         default=None,
     )
     k: int | None = parameter(
-        OrNone(COUNT), "How many to release at most, the largest noisy counts. None: all.", default=None
+        OrNone(COUNT),
+        "How many to release at most, the largest noisy counts. None: all.",
+        default=None,
     )
     least: int = parameter(COUNT, LEAST_MEANS, default=1)
     above: Number | None = parameter(
@@ -97,7 +101,9 @@ class UnlistedHistogram(Mechanism):
     noise: DiscreteLaplace | DiscreteGaussian = derived("The law of the noise on each count.")
     threshold: int = derived("The public threshold that a noisy count must reach.")
     step: Fraction = derived(COUNT_STEP_MEANS)
-    cost: Approximate | ApproximateZCDP = derived("What a release spends, whatever is found, exactly.")
+    cost: Approximate | ApproximateZCDP = derived(
+        "What a release spends, whatever is found, exactly."
+    )
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
@@ -118,7 +124,9 @@ class UnlistedHistogram(Mechanism):
         else:
             assert self.rho is not None  # noqa: S101  (one of both is given)
             # Each count moves by one step, so that the squares add up to as much as the moves.
-            law = DiscreteGaussian(fit_rate(to_fraction(self.rho) / together, owner, RATE_DENOMINATOR**2))
+            law = DiscreteGaussian(
+                fit_rate(to_fraction(self.rho) / together, owner, RATE_DENOMINATOR**2)
+            )
             cost = ApproximateZCDP(rho=together * law.rate, delta=delta)
         offset = least_offset(law, reach.labels, delta, owner, noisy=False)
         self._set(
@@ -137,7 +145,8 @@ class UnlistedHistogram(Mechanism):
         answers : array of numbers, shape (n,)
             Private: how many units each label has. n may be 0. Counts below `least` are left out.
         labels : list of str, length n
-            Private: the labels. What is no text is left out; of equal ones the largest count counts.
+            Private: the labels. What is no text is left out; of equal ones the largest count
+            counts.
         entropy : Entropy
             Where the noise comes from.
 
@@ -160,7 +169,9 @@ class UnlistedHistogram(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made: what reaches the threshold is told, best first, with its noisy count.
+        """How a release is made.
+
+        What reaches the threshold is told, best first, with its noisy count.
 
         An output lists positions of labels, -1 where there are no more, and then the noisy counts.
         """
@@ -171,11 +182,14 @@ class UnlistedHistogram(Mechanism):
         )
 
 
-def decide(counts: NDArray[np.int64], noise: Steps, least: int, threshold: int, k: int | None) -> Found:
+def decide(
+    counts: NDArray[np.int64], noise: Steps, least: int, threshold: int, k: int | None
+) -> Found:
     """Return the positions of the labels that reach the threshold, best first, and their noisy counts.
 
-    Counts have shape (n,), noise (..., n), both results (..., n) or (..., min(k, n)). Counts below `least`
-    are no items. Among equals the smaller position comes first; -1 and 0 stand where there are no more.
+    Counts have shape (n,), noise (..., n), both results (..., n) or (..., min(k, n)). Counts below
+    `least` are no items. Among equals the smaller position comes first; -1 and 0 stand where there
+    are no more.
     """
     # Below the threshold whatever the noise is: what does not occur is not looked at.
     occurring = np.flatnonzero(counts >= least)
@@ -184,26 +198,37 @@ def decide(counts: NDArray[np.int64], noise: Steps, least: int, threshold: int, 
     order = largest(noisy, most)
     values = np.take_along_axis(noisy, order, axis=-1)
     told = values >= threshold
-    return widen(np.where(told, occurring[order], -1), most, -1), widen(np.where(told, values, 0), most)
+    return widen(np.where(told, occurring[order], -1), most, -1), widen(
+        np.where(told, values, 0), most
+    )
 
 
-# Two labels that one unit alone has, at rate 1 and three steps below the threshold: each reaches it with
-# probability e^-3/(1 + e^-1) = 0.0363973..., one of them with 0.0714698...
+# Two labels that one unit alone has, at rate 1 and three steps below the threshold: each reaches it
+# with probability e^-3/(1 + e^-1) = 0.0363973..., one of them with 0.0714698...
 _JUST_ENOUGH = Fraction("0.0714699")
 CLAIMS = (
     Claim(
         name="UnlistedHistogram",
         statement=(
-            "With Laplace noise all noisy counts that reach the threshold are epsilon-private together, but "
+            "With Laplace noise all noisy counts that reach the threshold are epsilon-private "
+            "together, but "
             "for a failure of probability delta."
         ),
         references=("desfontaines2022",),
         proof="unlisted.md",
         neighbours=(
-            (UnlistedHistogram(epsilon=2, delta=_JUST_ENOUGH, sensitivity=counting(2)), (1, 1), (0, 0)),
+            (
+                UnlistedHistogram(epsilon=2, delta=_JUST_ENOUGH, sensitivity=counting(2)),
+                (1, 1),
+                (0, 0),
+            ),
             (
                 UnlistedHistogram(
-                    epsilon=4, delta=_JUST_ENOUGH, sensitivity=counting(2, either=True), least=3, k=1
+                    epsilon=4,
+                    delta=_JUST_ENOUGH,
+                    sensitivity=counting(2, either=True),
+                    least=3,
+                    k=1,
                 ),
                 (3, 3, 2),
                 (2, 2, 3),
@@ -213,17 +238,24 @@ CLAIMS = (
     ),
     Claim(
         name="UnlistedHistogram",
-        statement=("With Gaussian noise they are rho-zCDP together, but for a failure of probability delta."),
+        statement=(
+            "With Gaussian noise they are rho-zCDP together, but for a failure of probability "
+            "delta."
+        ),
         references=("desfontaines2022", "canonne2020, Thm 4"),
         proof="unlisted.md",
         neighbours=(
             (
-                UnlistedHistogram(rho=Fraction(1, 2), delta=Fraction(1, 1000), sensitivity=counting(1)),
+                UnlistedHistogram(
+                    rho=Fraction(1, 2), delta=Fraction(1, 1000), sensitivity=counting(1)
+                ),
                 (1, 6),
                 (0, 6),
             ),
             (
-                UnlistedHistogram(rho=1, delta=Fraction(1, 1000), sensitivity=counting(1, either=True)),
+                UnlistedHistogram(
+                    rho=1, delta=Fraction(1, 1000), sensitivity=counting(1, either=True)
+                ),
                 (5, 6),
                 (6, 5),
             ),

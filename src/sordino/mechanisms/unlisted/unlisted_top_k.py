@@ -1,13 +1,14 @@
-"""Noisy top-k of labels that nobody listed: labels that occur compete with a threshold that they must reach.
+"""Noisy top-k of labels that nobody listed.
 
-Claim: but for a failure of probability delta a release with s labels before the threshold is (s + 1) rate
-private under add-remove and (2s + 1) rate under replace-one, one with k labels k spread rate [durfee2019;
-desfontaines2022, with a noisy threshold]; with Laplace noise never more than M spread rate, where a unit
-counts for M labels.
-Proof: docs/proofs/unlisted.md.
-Noise: one-sided geometric, rate epsilon/(k spread), or discrete Laplace, rate epsilon/(spread min(k, M)), on
-every label that occurs and on the threshold.
-Floats: none; counts, gaps and the threshold are whole numbers.
+Labels that occur compete with a threshold that they must reach.
+
+Claim: but for a failure of probability delta a release with s labels before the threshold is (s +
+1) rate private under add-remove and (2s + 1) rate under replace-one, one with k labels k spread
+rate [durfee2019; desfontaines2022, with a noisy threshold]; with Laplace noise never more than M
+spread rate, where a unit counts for M labels. Proof: docs/proofs/unlisted.md. Noise: one-sided
+geometric, rate epsilon/(k spread), or discrete Laplace, rate epsilon/(spread min(k, M)), on every
+label that occurs and on the threshold. Floats: none; counts, gaps and the threshold are whole
+numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ Found = tuple[NDArray[np.int64], Steps]
 
 
 class LabelSelection:
-    """What selections of labels share: epsilon is paid for the labels that are there, delta in full."""
+    """What selections of labels share.
+
+    Epsilon is paid for the labels that are there, delta in full.
+    """
 
     k: int
     least: int
@@ -75,8 +79,13 @@ class LabelSelection:
         return None
 
     def spent(self, found: int) -> Approximate:
-        """Return the cost of a release with so many labels; fewer than k: the threshold ended the list."""
-        return Approximate(epsilon=self._steps_paid(found) * self.noise.rate, delta=self.cost.delta_)
+        """Return the cost of a release with so many labels.
+
+        Fewer than k: the threshold ended the list.
+        """
+        return Approximate(
+            epsilon=self._steps_paid(found) * self.noise.rate, delta=self.cost.delta_
+        )
 
     def _spent_by(self, output: Sequence[int]) -> Approximate:
         """Return what an output spends: the items (-1 from the threshold on), then the gaps."""
@@ -89,11 +98,12 @@ class LabelSelection:
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private: how many units each label has. n may be 0. Counts below `least` are left out. Where only
-            the largest are read, those will do, and of equal ones those of the labels that come first in the
-            order of code points.
+            Private: how many units each label has. n may be 0. Counts below `least` are left out.
+            Where only the largest are read, those will do, and of equal ones those of the labels
+            that come first in the order of code points.
         labels : list of str, length n
-            Private: the labels. What is no text is left out; of equal ones the largest count counts.
+            Private: the labels. What is no text is left out; of equal ones the largest count
+            counts.
         entropy : Entropy
             Where the noise comes from.
 
@@ -142,10 +152,11 @@ class LabelSelection:
 class UnlistedTopK(LabelSelection, Mechanism):
     """Select the labels with the largest counts, at most k, without a public list of labels.
 
-    Labels that occur with at least `least` units compete, each with noise of its own, and with them a
-    threshold that lies so high that a label which only one unit has reaches it with probability at most
-    delta. The list ends where the threshold stands; k may be more than there are labels. Labels that are
-    missing from the k are not paid for in epsilon; delta is always paid for in full.
+    Labels that occur with at least `least` units compete, each with noise of its own, and with them
+    a threshold that lies so high that a label which only one unit has reaches it with probability
+    at most delta. The list ends where the threshold stands; k may be more than there are labels.
+    Labels that are missing from the k are not paid for in epsilon; delta is always paid for in
+    full.
 
     Raises
     ------
@@ -166,7 +177,9 @@ class UnlistedTopK(LabelSelection, Mechanism):
     """
 
     k: int = parameter(COUNT, "How many to select at most.")
-    epsilon: Number = parameter(POSITIVE, "Budget of the whole selection; spent in full only if k are found.")
+    epsilon: Number = parameter(
+        POSITIVE, "Budget of the whole selection; spent in full only if k are found."
+    )
     delta: Number = parameter(SHARE, DELTA_MEANS)
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
@@ -176,7 +189,8 @@ class UnlistedTopK(LabelSelection, Mechanism):
     noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
         (
-            "One-sided noise (the default) for k selections, or two-sided noise for the smaller of k and M: "
+            "One-sided noise (the default) for k selections, or two-sided noise for the smaller of "
+            "k and M: "
             "less where M is far below k."
         ),
         default="exponential",
@@ -225,7 +239,9 @@ class UnlistedTopK(LabelSelection, Mechanism):
         return self.threshold
 
 
-def decide_occurring(counts: NDArray[np.int64], noise: Steps, least: int, threshold: int, k: int) -> Found:
+def decide_occurring(
+    counts: NDArray[np.int64], noise: Steps, least: int, threshold: int, k: int
+) -> Found:
     """Return what is decided of counts (n,) and noise (..., n + 1), whose last draw is the threshold's."""
     occurring = np.flatnonzero(counts >= least)
     # What does not occur is no item of count 0: its noise is not looked at.
@@ -239,10 +255,11 @@ def decide_occurring(counts: NDArray[np.int64], noise: Steps, least: int, thresh
 def decide(noisy: Steps, k: int) -> Found:
     """Return the items before the threshold, best first, and the gaps in steps, both of shape (..., k).
 
-    The threshold is the last value and loses all ties: an item at the noisy threshold comes before it. From
-    the threshold on there is -1 instead of an item, and 0 instead of a gap: **nothing is told about what lies
-    below a threshold that ended the list.** A margin there would tell the noisy threshold where no other
-    item is near. Of k items the last gap is the margin, as in noisy top-k. There may be fewer than k items.
+    The threshold is the last value and loses all ties: an item at the noisy threshold comes before
+    it. From the threshold on there is -1 instead of an item, and 0 instead of a gap: **nothing is
+    told about what lies below a threshold that ended the list.** A margin there would tell the
+    noisy threshold where no other item is near. Of k items the last gap is the margin, as in noisy
+    top-k. There may be fewer than k items.
     """
     order, gaps = noisy_top_k.decide(noisy, k)
     ended = np.logical_or.accumulate(order == noisy.shape[-1] - 1, axis=-1)
@@ -257,16 +274,24 @@ CLAIMS = (
     Claim(
         name="UnlistedTopK",
         statement=(
-            "But for a failure of probability delta each release is private for what it spent: s labels "
-            "above the threshold cost (s + 1)/k epsilon under add-remove and (2s + 1)/(2k) epsilon under "
+            "But for a failure of probability delta each release is private for what it spent: s "
+            "labels "
+            "above the threshold cost (s + 1)/k epsilon under add-remove and (2s + 1)/(2k) epsilon "
+            "under "
             "replace-one, k labels epsilon."
         ),
         references=("durfee2019", "desfontaines2022"),
         proof="unlisted.md",
         neighbours=(
-            (UnlistedTopK(k=2, epsilon=2, delta=_JUST_ENOUGH, sensitivity=counting(2)), (1, 1), (0, 0)),
             (
-                UnlistedTopK(k=2, epsilon=4, delta=_JUST_ENOUGH, sensitivity=counting(2, either=True)),
+                UnlistedTopK(k=2, epsilon=2, delta=_JUST_ENOUGH, sensitivity=counting(2)),
+                (1, 1),
+                (0, 0),
+            ),
+            (
+                UnlistedTopK(
+                    k=2, epsilon=4, delta=_JUST_ENOUGH, sensitivity=counting(2, either=True)
+                ),
                 (1, 1, 0),
                 (0, 0, 1),
             ),
@@ -281,12 +306,17 @@ CLAIMS = (
     ),
     Claim(
         name="UnlistedTopK",
-        statement="With Laplace noise no release costs more than M spreads of it, where a unit has M labels.",
+        statement=(
+            "With Laplace noise no release costs more than M spreads of it, where a unit has M "
+            "labels."
+        ),
         references=("durfee2019", "desfontaines2022"),
         proof="unlisted.md",
         neighbours=(
             (
-                UnlistedTopK(k=2, epsilon=2, delta=Fraction(1, 20), sensitivity=counting(1), noise="laplace"),
+                UnlistedTopK(
+                    k=2, epsilon=2, delta=Fraction(1, 20), sensitivity=counting(1), noise="laplace"
+                ),
                 (1, 4),
                 (0, 4),
             ),

@@ -1,14 +1,14 @@
 """Coins with exact bias: one probability for all draws, or exp(-x) with an x for each draw.
 
-Claim: each draw is True with probability exactly p. Proof: docs/proofs/samplers.md.
-Noise: 16-bit (64-bit) words, compared with the binary digits of p and refined without end on equality.
-Floats: a float may only propose; inside a certified band the digits of p decide.
+Claim: each draw is True with probability exactly p. Proof: docs/proofs/samplers.md. Noise: 16-bit
+(64-bit) words, compared with the binary digits of p and refined without end on equality. Floats: a
+float may only propose; inside a certified band the digits of p decide.
 
 The exact number of successes among n independent trials, for a probability with certified digits.
 
-Claim: `binomial` returns j with probability exactly C(n, j) p^j (1-p)^(n-j). Proof: docs/proofs/samplers.md.
-Noise: one uniform number, extended without end; it is compared with an enclosure of the cumulative sum.
-Floats: none.
+Claim: `binomial` returns j with probability exactly C(n, j) p^j (1-p)^(n-j). Proof:
+docs/proofs/samplers.md. Noise: one uniform number, extended without end; it is compared with an
+enclosure of the cumulative sum. Floats: none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sordino.entropy import Entropy
 from sordino.noise.probability import Enclosure, Probability, contexts
 
-# ---- binomial ----------------------------------------------------------------------------------------------
+# ---- binomial ------------------------------------------------------------------------------------
 
 
 # Binary digits of U that are drawn together.
@@ -39,8 +39,8 @@ def binomial(n: int, p: Enclosure, entropy: Entropy) -> int:
     while True:
         for extra in entropy.words(_BITS_AT_ONCE // 64).tolist():
             word, length = (word << 64) | extra, length + 64
-        # All digits so far stay: a longer start of the same U is tried, so the comparison is exact when it is
-        # made.
+        # All digits so far stay: a longer start of the same U is tried, so the comparison is exact
+        # when it is made.
         found = _invert_cdf(n, p, word, length)
         if found is not None:
             return found
@@ -51,7 +51,8 @@ def _invert_cdf(n: int, p: Enclosure, word: int, length: int) -> int | None:
 
     None if they are too few to tell.
     """
-    # What the binary digits are worth in decimal ones, and some for the roundings of a sum of up to n terms.
+    # What the binary digits are worth in decimal ones, and some for the roundings of a sum of up to
+    # n terms.
     digits = length * 31 // 100 + len(str(n)) + 20
     down, up = contexts(digits)
     p_low, p_high = p(digits)
@@ -60,8 +61,8 @@ def _invert_cdf(n: int, p: Enclosure, word: int, length: int) -> int | None:
     p_low = max(p_low, Decimal(0))
     at_least = down.divide(Decimal(word), Decimal(1 << length))
     at_most = up.divide(Decimal(word + 1), Decimal(1 << length))
-    # (1 - p)^n falls with p, while the odds p/(1 - p) rise: each bound takes the end of p that moves it
-    # outward.
+    # (1 - p)^n falls with p, while the odds p/(1 - p) rise: each bound takes the end of p that
+    # moves it outward.
     low, high = _chance_of_none(n, p_high, down), _chance_of_none(n, p_low, up)
     odds_low = down.divide(p_low, up.subtract(1, p_low))
     odds_high = up.divide(p_high, down.subtract(1, p_high))
@@ -74,7 +75,9 @@ def _invert_cdf(n: int, p: Enclosure, word: int, length: int) -> int | None:
         if at_least < sum_high:
             return None
         # From P(j) to P(j + 1): times (n - j)/(j + 1) and the odds.
-        low = down.multiply(low, down.multiply(odds_low, down.divide(Decimal(n - j), Decimal(j + 1))))
+        low = down.multiply(
+            low, down.multiply(odds_low, down.divide(Decimal(n - j), Decimal(j + 1)))
+        )
         high = up.multiply(high, up.multiply(odds_high, up.divide(Decimal(n - j), Decimal(j + 1))))
         sum_low, sum_high = down.add(sum_low, low), up.add(sum_high, high)
     # The sum of all probabilities is 1, which U stays below.
@@ -91,8 +94,8 @@ def _chance_of_none(n: int, p: Decimal, context: Context) -> Decimal:
     return min(beyond(context.exp(context.multiply(Decimal(n), log))), Decimal(1))
 
 
-# Relative error allowed to the float proposal of exp(-x): x itself is good to 2^-44 and exp to a few 2^-53;
-# 2^-38 is 64 times as much.
+# Relative error allowed to the float proposal of exp(-x): x itself is good to 2^-44 and exp to a
+# few 2^-53; 2^-38 is 64 times as much.
 BAND = 2.0**-38
 
 
@@ -117,7 +120,8 @@ def is_below(words: NDArray[np.uint16], p: Probability, entropy: Entropy) -> NDA
     equal = np.flatnonzero(words == first)
     depth = 16
     while equal.size:
-        # Once in 2^16 draws: 64 more digits of both, and so on without an end, so that the law is exact.
+        # Once in 2^16 draws: 64 more digits of both, and so on without an end, so that the law is
+        # exact.
         further = entropy.words(equal.size)
         digits = np.uint64(p.word(depth, 64))
         coins[equal] = further < digits
@@ -134,16 +138,20 @@ def bernoulli_exp(
     Parameters
     ----------
     proposed : array of float, shape (n,)
-        The numbers x_i >= 0, with an absolute error of at most 2^-44 (or a relative one, whichever is
-        larger).
+        The numbers x_i >= 0, with an absolute error of at most 2^-44 (or a relative one, whichever
+        is larger).
     exact : callable
-        Returns the exact rational x_i for a position i; called for the few draws that a float cannot decide.
+        Returns the exact rational x_i for a position i; called for the few draws that a float
+        cannot decide.
     """
     words = entropy.words(proposed.size)
-    uniform = words.astype(np.float64) * 2.0**-64  # within 2^-53 relative of the true leading digits
+    uniform = (
+        words.astype(np.float64) * 2.0**-64
+    )  # within 2^-53 relative of the true leading digits
     guess = np.exp(-proposed)
     slack = BAND * np.maximum(1.0, proposed)
-    # Certain whatever the floats may have lost; what lies in the band between is decided by exact digits.
+    # Certain whatever the floats may have lost; what lies in the band between is decided by exact
+    # digits.
     coins: NDArray[np.bool_] = uniform < guess * (1 - slack) - 2.0**-62
     undecided = np.flatnonzero(~coins & (uniform <= guess * (1 + slack) + 2.0**-62))
     for i in undecided.tolist():

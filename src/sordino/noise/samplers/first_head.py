@@ -1,10 +1,9 @@
 """Permute-and-flip over runs of equal candidates: in random order, the first whose coin shows heads wins.
 
-Claim: the law of the winner is exactly that of the coins in random order.
-Proof: docs/proofs/samplers.md, "First head".
-Noise: candidates ring by independent Poisson clocks of rate 1 and flip at their first ring; only rings that
-could show heads are drawn.
-Floats: they may only propose; inside a certified band decimals of any precision decide.
+Claim: the law of the winner is exactly that of the coins in random order. Proof:
+docs/proofs/samplers.md, "First head". Noise: candidates ring by independent Poisson clocks of rate
+1 and flip at their first ring; only rings that could show heads are drawn. Floats: they may only
+propose; inside a certified band decimals of any precision decide.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ def first_head(
     ----------
     depths : array of int, shape (m,)
         How far the candidates of run j lie below the best: their coins show heads with probability
-        e^(-rate depths[j]). Depths are counted from the least one of a run that is not empty, so that some
-        coin is certain.
+        e^(-rate depths[j]). Depths are counted from the least one of a run that is not empty, so
+        that some coin is certain.
     lengths : array of int, shape (m,)
         How many candidates run j has, at least 0, in all at least 1.
     rate : Fraction
@@ -70,7 +69,9 @@ def first_head(
 class _Runs:
     """The runs, the floats that propose, and the decimals that decide."""
 
-    def __init__(self, depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction) -> None:
+    def __init__(
+        self, depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction
+    ) -> None:
         self.depths, self.lengths, self.rate = depths, lengths, rate
         self.x = exponents(depths, rate)
         p, self.q = chances(self.x)
@@ -111,8 +112,11 @@ class _Runs:
         """
         threshold, *known = exponentials([coin.first, *(wait.first for wait in waits)])
         total, error, chance = float(self.sums[-1]), float(self.slack[-1]), float(self.q[run])
-        # Floats decide if their bounds do not overlap; otherwise decimals do, with as many digits as needed.
-        if threshold[0] * (total - error) > chance * (1 + 64 * UNIT) * sum(high for _, high in known):
+        # Floats decide if their bounds do not overlap; otherwise decimals do, with as many digits
+        # as needed.
+        if threshold[0] * (total - error) > chance * (1 + 64 * UNIT) * sum(
+            high for _, high in known
+        ):
             return True
         if threshold[1] * (total + error) < chance * (1 - 64 * UNIT) * sum(low for low, _ in known):
             return False
@@ -148,6 +152,9 @@ class _Runs:
         for depth, length in zip(self.depths.tolist(), self.lengths.tolist(), strict=True):
             # An empty run may be better than all others: it counts as depth 0.
             chance_low, chance_high = exp_bounds(self.rate * max(depth, 0), digits)
-            low, high = down.fma(Decimal(length), chance_low, low), up.fma(Decimal(length), chance_high, high)
+            low, high = (
+                down.fma(Decimal(length), chance_low, low),
+                up.fma(Decimal(length), chance_high, high),
+            )
             sums.append((low, high))
         return sums

@@ -1,10 +1,9 @@
 """The first success in a long row of independent trials, of which many in a row have the same probability.
 
-Claim: `first_success` returns i with probability exactly p_i (1-p_0)...(1-p_(i-1)).
-Proof: docs/proofs/samplers.md, "First success".
-Noise: one uniform number, extended without end; it is compared with enclosures of the probability that the
-first i trials all fail.
-Floats: one may only propose; inside a certified band decimals of any precision decide.
+Claim: `first_success` returns i with probability exactly p_i (1-p_0)...(1-p_(i-1)). Proof:
+docs/proofs/samplers.md, "First success". Noise: one uniform number, extended without end; it is
+compared with enclosures of the probability that the first i trials all fail. Floats: one may only
+propose; inside a certified band decimals of any precision decide.
 """
 
 from __future__ import annotations
@@ -104,7 +103,9 @@ def _propose_position(
     depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, word: int
 ) -> int | None:
     """Return what `_locate_position` would, from floats, or None if their error leaves it open."""
-    [found] = _propose_positions(depths[None], lengths[None], rate, np.array([word], dtype=np.uint64))
+    [found] = _propose_positions(
+        depths[None], lengths[None], rate, np.array([word], dtype=np.uint64)
+    )
     return None if found == _OPEN else int(found)
 
 
@@ -123,11 +124,15 @@ def _propose_positions(
     none = np.zeros((words.size, 1))
     sums = np.concatenate([none, np.cumsum(weights, axis=1)], axis=1)
     # What the sums may err by: "Sums" on the proof page.
-    slack = UNIT * (6 * np.concatenate([none, np.cumsum(weights * x, axis=1)], axis=1) + (size + 70) * sums)
+    slack = UNIT * (
+        6 * np.concatenate([none, np.cumsum(weights * x, axis=1)], axis=1) + (size + 70) * sums
+    )
     # Sums rise, so this is the last one that is not above -ln U.
     run = (sums <= wanted[:, None]).sum(axis=1) - 1
     bounds = [widened(*one) for one in zip(wanted.tolist(), words.tolist(), strict=True)]
-    low, high = (np.array(end, dtype=np.float64) - sums[rows, run] for end in zip(*bounds, strict=True))
+    low, high = (
+        np.array(end, dtype=np.float64) - sums[rows, run] for end in zip(*bounds, strict=True)
+    )
     before = slack[rows, run]
     beyond = run == size
     inner = np.minimum(run, size - 1)
@@ -136,8 +141,9 @@ def _propose_positions(
         relative = UNIT * (6 * x[rows, inner] + 70)
         first = np.floor((low - before) / (hazard[rows, inner] * (1 + relative)))
         last = np.floor((high + before) / (hazard[rows, inner] * (1 - relative)))
-    # Both ends of the quotient name one trial of this run: then it is that one. A word so short that it sets
-    # no upper end to -ln U leaves it open, and so does what may belong to an earlier run.
+    # Both ends of the quotient name one trial of this run: then it is that one. A word so short
+    # that it sets no upper end to -ln U leaves it open, and so does what may belong to an earlier
+    # run.
     told = (low >= before) & ~beyond & (first == last) & (last < lengths[rows, inner])
     starts = np.cumsum(lengths, axis=1)[rows, inner] - lengths[rows, inner]
     found = np.full(words.size, _OPEN, dtype=np.int64)
@@ -166,8 +172,12 @@ def _locate_position(
         next_high = up.fma(Decimal(length), hazard_high, high)
         # Not certainly beyond this run: it is in it, or these digits cannot tell.
         if wanted_low < next_high:
-            first = down.divide(down.subtract(wanted_low, high), hazard_high).to_integral_value(ROUND_FLOOR)
-            last = up.divide(up.subtract(wanted_high, low), hazard_low).to_integral_value(ROUND_FLOOR)
+            first = down.divide(down.subtract(wanted_low, high), hazard_high).to_integral_value(
+                ROUND_FLOOR
+            )
+            last = up.divide(up.subtract(wanted_high, low), hazard_low).to_integral_value(
+                ROUND_FLOOR
+            )
             return start + int(first) if first == last < length else None
         low, high = down.fma(Decimal(length), hazard_low, low), next_high
         start += length

@@ -3,9 +3,8 @@
 They are e^-x, 1 - e^-x and -ln(1 - e^-x) for x = rate * depth, and -ln U.
 
 Claim: the bounds at each function, for every depth of 62 bits and every rate in [2^-400, 2^60].
-Proof: docs/proofs/samplers.md, "Certified floats".
-Floats: IEEE 754 doubles, sums, products and quotients of two at a time, rounded to nearest; no function of
-the C library.
+Proof: docs/proofs/samplers.md, "Certified floats". Floats: IEEE 754 doubles, sums, products and
+quotients of two at a time, rounded to nearest; no function of the C library.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ def exponents(depths: NDArray[np.int64], rate: Fraction) -> Floats:
 def chances(x: Floats) -> tuple[Floats, Floats]:
     """Return p = e^-x and q = 1 - p, both of shape (m,), for what `exponents` returns.
 
-    The first is right to a relative (4 x + 16) UNIT, the second to a relative 32 UNIT; both with the error of
-    x. Beyond `DEEP` they are 0 and 1.
+    The first is right to a relative (4 x + 16) UNIT, the second to a relative 32 UNIT; both with
+    the error of x. Beyond `DEEP` they are 0 and 1.
     """
     # e^-x = 2^-k e^r, with r between -0.35 and 0.35.
     k = np.rint(x * (1 / _LN2_NEAREST))
@@ -73,8 +72,8 @@ def chances(x: Floats) -> tuple[Floats, Floats]:
 def logarithms(p: Floats, q: Floats) -> Floats:
     """Return -ln q, shape (m,), where q is in (0, 1] and p = 1 - q, both known to a small relative error.
 
-    Right to a relative 40 UNIT if p and q are right to a relative UNIT; to a relative (6 x + 64) UNIT if they
-    are what `chances` returns.
+    Right to a relative 40 UNIT if p and q are right to a relative UNIT; to a relative (6 x + 64)
+    UNIT if they are what `chances` returns.
     """
     # Split into 2^shift and f by the bits of the float, which rounds nothing.
     bits = q.view(np.int64)
@@ -103,7 +102,8 @@ def uniforms(words: list[int]) -> tuple[Floats, Floats]:
 
     They are right to a relative UNIT if the word is not 0.
     """
-    # A word of 0 has no logarithm: 1 takes its place, and `widened` makes nothing of so short a word.
+    # A word of 0 has no logarithm: 1 takes its place, and `widened` makes nothing of so short a
+    # word.
     p = np.array([float((1 << 64) - word) for word in words])
     return p * 2.0**-64, np.array([float(word or 1) for word in words]) * 2.0**-64
 
@@ -123,5 +123,6 @@ def widened(value: float, word: int) -> tuple[float, float]:
 def exponentials(words: list[int]) -> list[tuple[float, float]]:
     """Return bounds on -ln U for uniform numbers that begin with these 64 digits."""
     return [
-        widened(value, word) for value, word in zip(logarithms(*uniforms(words)).tolist(), words, strict=True)
+        widened(value, word)
+        for value, word in zip(logarithms(*uniforms(words)).tolist(), words, strict=True)
     ]

@@ -2,12 +2,11 @@
 
 Claim: each of 0..n-1 with probability exactly 1/n. Proof: docs/proofs/samplers.md. Floats: none.
 
-A uniform number whose binary digits are drawn only when a comparison asks, and its exponential variable.
+A uniform number whose binary digits are drawn only when a comparison asks, and its exponential
+variable.
 
-Claim: `bounds` and `exponential` enclose U and -ln U for one and the same uniform U, however often more
-digits are drawn.
-Proof: docs/proofs/samplers.md, "Lazy uniform numbers".
-Floats: none.
+Claim: `bounds` and `exponential` enclose U and -ln U for one and the same uniform U, however often
+more digits are drawn. Proof: docs/proofs/samplers.md, "Lazy uniform numbers". Floats: none.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sordino.constraints import COUNT
 from sordino.entropy import Entropy
 from sordino.noise.probability import Bounds, contexts
 
-# ---- lazy uniform ------------------------------------------------------------------------------------------
+# ---- lazy uniform --------------------------------------------------------------------------------
 
 
 @final
@@ -38,7 +37,10 @@ class LazyUniform:
     def extend(self) -> None:
         """Draw 64 more digits."""
         # The known digits stay, so what was decided with them stays true.
-        self.word, self.length = (self.word << 64) | int(self._entropy.words(1)[0]), self.length + 64
+        self.word, self.length = (
+            (self.word << 64) | int(self._entropy.words(1)[0]),
+            self.length + 64,
+        )
 
     @property
     def first(self) -> int:
@@ -58,7 +60,10 @@ class LazyUniform:
         return down.divide(Decimal(self.word), scale), up.divide(Decimal(self.word + 1), scale)
 
     def exponential(self, digits: int) -> Bounds:
-        """Return decimals at most and at least -ln U; the upper one is infinite while all digits are 0."""
+        """Return decimals at most and at least -ln U.
+
+        The upper one is infinite while all digits are 0.
+        """
         down, up = contexts(digits)
         low, high = self.bounds(digits)
         # The logarithm is correct to the last digit, so one step further out encloses it.
@@ -69,8 +74,8 @@ class LazyUniform:
 def uniform_below(n: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
     """Return `size` independent uniform numbers of 0..n-1, shape (size,); 1 <= n <= 2^62.
 
-    The low bits of a word are kept and drawn again while they are not below `n` (fewer than two tries on
-    average).
+    The low bits of a word are kept and drawn again while they are not below `n` (fewer than two
+    tries on average).
     """
     n = COUNT("uniform_below.n", n)
     # The fewest low bits that hold n - 1: more than half of such words fit.

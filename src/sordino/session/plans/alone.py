@@ -1,4 +1,7 @@
-"""Plans a mechanism alone, whose answers come from a pipe or from somebody else: what it costs and leaves."""
+"""Plans a mechanism alone, whose answers come from a pipe or from somebody else.
+
+What it costs and leaves.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ class NamedData:
     source: str
 
 
-def assume(request: Request[Any], private: Source, form: CsvFormat, *, like: Any, rows: Any) -> Assumption:
+def assume(
+    request: Request[Any], private: Source, form: CsvFormat, *, like: Any, rows: Any
+) -> Assumption:
     """Return where answers come from: made-up data of shapes, or public data.
 
     Parameters
@@ -103,7 +105,9 @@ def assume(request: Request[Any], private: Source, form: CsvFormat, *, like: Any
     return Assumption((PublicRows(text, source),), f"data like {text}, which is taken as public")
 
 
-def _open_public(request: Request[Any], private: Source, form: CsvFormat, like: Any) -> tuple[str, Source]:
+def _open_public(
+    request: Request[Any], private: Source, form: CsvFormat, like: Any
+) -> tuple[str, Source]:
     """Open public or synthetic data, and say what they are called; refuse the private source."""
     place = like.source if isinstance(like, NamedData) else like
     named = isinstance(place, str | os.PathLike)
@@ -117,14 +121,19 @@ def _open_public(request: Request[Any], private: Source, form: CsvFormat, like: 
     if reason := find_shared_rows(private, source):
         text = text if named else f"a {source.kind}"
         raise InvalidParameter(
-            f"{request.name}.like must be synthetic or public data, and no rows of the private source; got "
-            f"{shown(text)}, which {reason}. A plan of them would be a release that nobody pays for."
+            f"{request.name}.like must be synthetic or public data, and no rows of the private "
+            "source; got "
+            f"{shown(text)}, which {reason}. A plan of them would be a release that nobody pays "
+            "for."
         )
     return text if named else f"a public {source.kind}", source
 
 
 def _may_be_table(text: str, place: str) -> bool:
-    """Tell whether a text looks like a source: an address, or a path that is there, or a pattern."""
+    """Tell whether a text looks like a source.
+
+    An address, or a path that is there, or a pattern.
+    """
     return "://" in text or "#" in text or "*" in text or "." in text or Path(place).exists()
 
 

@@ -44,7 +44,9 @@ def simulate_choice(request: Any, draw: SimulatedDraw, wanted: int) -> Chances:
         floor = None if threshold is None else float(to_fraction(threshold))
         k = min(mechanism.k, values.size)
         runs = max(RUNS, wanted)
-        return simulate_top(values, k, mechanism.noise, float(mechanism.step), floor=floor, runs=runs)
+        return simulate_top(
+            values, k, mechanism.noise, float(mechanism.step), floor=floor, runs=runs
+        )
     return _play(request, draw, wanted)
 
 

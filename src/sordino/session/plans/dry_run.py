@@ -1,8 +1,8 @@
 """Runs a release up to its charge on the real schema, and from there on with answers that nobody read.
 
-Up to the reservation it is the release itself: the same requests, the same refusals, the same cost. Behind it
-stands an object with the interface of `Charged` that has no engine: it hands out made-up answers, or those of
-public data, and draws noise from a seed.
+Up to the reservation it is the release itself: the same requests, the same refusals, the same cost.
+Behind it stands an object with the interface of `Charged` that has no engine: it hands out made-up
+answers, or those of public data, and draws noise from a seed.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class SimulatedCharge:
         self.drawn.append(SimulatedDraw(mechanism, answers, more, released))
         return released
 
-    def watch(self, function: Callable[..., object]) -> Callable[..., None]:  # noqa: ARG002 - never called
+    # Never called.
+    def watch(self, function: Callable[..., object]) -> Callable[..., None]:  # noqa: ARG002
         """Return a function that does nothing, in place of one of the caller's."""
         return _do_nothing
 
@@ -130,7 +131,10 @@ def _do_nothing(*_given: Any, **_named: Any) -> None:
 @final
 @dataclass(frozen=True)
 class SchemaOnly:
-    """The dialect of a source, and no way to its rows; what was rehearsed once is not rehearsed again."""
+    """The dialect of a source, and no way to its rows.
+
+    What was rehearsed once is not rehearsed again.
+    """
 
     dialect: Dialect
     limit: ClassVar[None] = None
@@ -201,7 +205,8 @@ class DryRun:
         *,
         rehearsed: bool = False,
     ) -> None:
-        # One of its own, whose salts come from a seed: those of the session draw what they would anyway.
+        # One of its own, whose salts come from a seed: those of the session draw what they would
+        # anyway.
         self._executor = ReleaseExecutor(
             executor.source, executor.unit, executor.ledger, Seeded(SEED), executor.form
         )
@@ -230,7 +235,10 @@ class DryRun:
         return self._executor.preview(asked)
 
     def start_behind(self, before: Sequence[Started[Any]]) -> Started[Any]:
-        """Return the release at its charge, with others before it in its batch; its source has no rows."""
+        """Return the release at its charge, with others before it in its batch.
+
+        Its source has no rows.
+        """
         return self._without_rows().start(self._know_labels(), before)
 
     def run(self, answers: Answers, seed: int) -> Outcome:

@@ -1,8 +1,8 @@
 """What sums, means and variances are without noise, of made-up or public data.
 
-The interval of a clipped figure is about rows that were moved between the ends that were found. With little
-epsilon these ends lie near 0: the interval is narrow, and far from the figure of the rows as they are. So
-plans compare with that one: of the rows that count, between the public ends.
+The interval of a clipped figure is about rows that were moved between the ends that were found.
+With little epsilon these ends lie near 0: the interval is narrow, and far from the figure of the
+rows as they are. So plans compare with that one: of the rows that count, between the public ends.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from sordino.session.plans.synthetic import SyntheticData
 
 OF_CLIPPED = ("sum", "mean", "variance")
 """Releases whose rows may be clipped."""
-# Between the public ends there are at most so many steps, so that no rounding is seen; fewer where they are
-# squared.
+# Between the public ends there are at most so many steps, so that no rounding is seen; fewer where
+# they are squared.
 _STEP_BITS, _SQUARED_BITS = 50, 31
 
 
@@ -73,7 +73,11 @@ class ExpectedValues:
             drawn = (answers.draw_group(question) for question in asked)
             columns = [column for column in drawn if column is not None]
             # Where no group was found there is no column.
-            return ExpectedValue(_compute_figure(self._kind, columns[0])) if columns else ExpectedValue()
+            return (
+                ExpectedValue(_compute_figure(self._kind, columns[0]))
+                if columns
+                else ExpectedValue()
+            )
         questions = [found for one in asked if (found := _find_question(one)) is not None]
         return self._read(answers.text, questions[0]) if questions else ExpectedValue()
 
@@ -85,26 +89,38 @@ class ExpectedValues:
         known = {group: self._of_public[text, group] for group in groups}
         return ExpectedValue(
             known.get(None),
-            {group: figure for group, figure in known.items() if group is not None and figure is not None},
+            {
+                group: figure
+                for group, figure in known.items()
+                if group is not None and figure is not None
+            },
         )
 
     def _add_up(self, question: NumberQuestion, groups: int) -> list[float | None]:
-        """Return the figures of public rows, which are read for that; None of a group without a number."""
+        """Return the figures of public rows, which are read for that.
+
+        None of a group without a number.
+        """
         bits = _SQUARED_BITS if self._kind == "variance" else _STEP_BITS
         span = max(abs(self._lower), abs(self._cap), Fraction(1, 1 << 40))
         step = Fraction(2) ** (math.ceil(math.log2(span)) - bits)
-        ends = StepRange(low=math.floor(self._lower / step), high=math.ceil(self._cap / step), step=step)
+        ends = StepRange(
+            low=math.floor(self._lower / step), high=math.ceil(self._cap / step), step=step
+        )
         if self._kind == "variance":
             squared = question.square_totals([ends] * groups)
             return [
-                float(step) ** 2 * _find_variance(one.steps - ends.low * one.known, one.squares, one.known)
+                float(step) ** 2
+                * _find_variance(one.steps - ends.low * one.known, one.squares, one.known)
                 if one.known
                 else None
                 for one in squared
             ]
         totals = question.totals([ends] * groups)
         return [
-            float(one.steps * step / (one.known if self._kind == "mean" else 1)) if one.known else None
+            float(one.steps * step / (one.known if self._kind == "mean" else 1))
+            if one.known
+            else None
             for one in totals
         ]
 
@@ -127,7 +143,10 @@ class Off(NamedTuple):
 
 
 def measure_off(releases: Sequence[Any], expected_values: Sequence[ExpectedValue]) -> Off | None:
-    """Compare figures with those of the rows of their data; None where nothing is known of these."""
+    """Compare figures with those of the rows of their data.
+
+    None where nothing is known of these.
+    """
     distances, held = [], 0
     for release, truth in zip(releases, expected_values, strict=True):
         for item, one in _list_released_figures(release):

@@ -63,10 +63,12 @@ def count_choices(goal: Goal) -> int:
 
 
 def find_reach_of(row: PlannedFigure) -> float:
-    """Return how far a figure may lie off: half its widest interval; of a report two standard errors.
+    """Return how far a figure may lie off: half its widest interval.
 
-    The interval of clipped rows may be narrow, and far from the figure without noise. So it is no less than
-    what the figures of the runs lay off.
+    Of a report two standard errors.
+
+    The interval of clipped rows may be narrow, and far from the figure without noise. So it is no
+    less than what the figures of the runs lay off.
     """
     if row.widest is not None:
         return max(row.widest / 2, row.off or 0.0)
@@ -79,13 +81,14 @@ def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
     Raises
     ------
     InvalidParameter
-        If nothing is chosen and a choice shall be right, another number of items is meant, or a share of a
-        size is wished of which nobody has said anything.
+        If nothing is chosen and a choice shall be right, another number of items is meant, or a
+        share of a size is wished of which nobody has said anything.
     """
     k = getattr(request, "k", None)
     if goal.kind == "right" and not request.chooses:
         raise InvalidParameter(
-            f'{request.name}.goal must be about a figure, such as "±20" or "5 %", because nothing is chosen; '
+            f'{request.name}.goal must be about a figure, such as "±20" or "5 %", because '
+            "nothing is chosen; "
             f"got {goal.text!r}."
         )
     if goal.k is not None and goal.k != k:
@@ -96,6 +99,7 @@ def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
     sized = like is not None or rows is not None or getattr(request, "size_hint", None) is not None
     if goal.kind == "share" and not sized:
         raise InvalidParameter(
-            f"{request.name}.goal must come with a public size where it is a share: like, rows or a size "
+            f"{request.name}.goal must come with a public size where it is a share: like, rows or "
+            "a size "
             f"hint (--like, --like-rows, --size-hint); got {goal.text!r} alone."
         )

@@ -27,8 +27,9 @@ class PlannedChoice:
     like : str
         What is assumed of the data.
     right : float
-        How likely all that is named is right, and nothing that is right is left out for want of noise: of a
-        top k, that each item is one of the k largest; above a threshold, that just those above it are found.
+        How likely all that is named is right, and nothing that is right is left out for want of
+        noise: of a top k, that each item is one of the k largest; above a threshold, that just
+        those above it are found.
     share : float
         The share of right items that is named, on average.
     wrong : float
@@ -119,7 +120,9 @@ class Plan(Tabular):
 
     def list_rows(self) -> list[Row]:
         """Return the figures, each as a mapping of names."""
-        return [{field.name: getattr(row, field.name) for field in fields(row)} for row in self.rows]
+        return [
+            {field.name: getattr(row, field.name) for field in fields(row)} for row in self.rows
+        ]
 
     def _list_columns(self) -> dict[str, Kind]:
         return list_row_columns(self)
@@ -143,7 +146,12 @@ class Plan(Tabular):
         notes = [f"Goal {self.goal}: reached with epsilon {self.epsilon:g}."] if self.goal else []
         notes += [f"Assumed: {self.assumed}."] if self.assumed else []
         notes += [f"Left out: {'; '.join(self.left_out)}."] if self.left_out else []
-        return [*notes, f"Cost: {describe_spent(list_spent(self.cost))}.", self._say_account(), self.odds]
+        return [
+            *notes,
+            f"Cost: {describe_spent(list_spent(self.cost))}.",
+            self._say_account(),
+            self.odds,
+        ]
 
     def _list_notes(self, rows: int) -> list[str]:  # noqa: ARG002 - there are few
         return [*self.list_choices(), *self.list_notes(), "Nothing was read, nothing was charged."]
@@ -153,7 +161,10 @@ class Plan(Tabular):
         if seen is None:
             return "Account: none; nobody pays, and nothing would remember it."
         more = "any number" if seen.more is None else f"{seen.more:,}"
-        return f"Account {seen.account}: {seen.say_left()} would be left, enough for {more} more like it."
+        return (
+            f"Account {seen.account}: {seen.say_left()} would be left, enough for {more} more "
+            "like it."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
@@ -182,7 +193,11 @@ def say_planned_figure(row: PlannedFigure) -> str:
         return f"{row.figure} ({row.like}): no interval, or one without an end."
     if row.narrowest == row.widest:
         return f"{row.figure} ({row.like}): ± {_half(row.widest)}{_say_off(row)}."
-    high = "without an end" if row.widest is None else f"± {_half(row.widest)} at most ({row.sure:.0%} sure)"
+    high = (
+        "without an end"
+        if row.widest is None
+        else f"± {_half(row.widest)} at most ({row.sure:.0%} sure)"
+    )
     width = f"± {_half(row.narrowest)} to ± {_half(row.typical)}, {high}"
     return f"{row.figure} ({row.like}): {width}{_say_off(row)}."
 
@@ -193,7 +208,8 @@ def _say_off(row: PlannedFigure) -> str:
         return ""
     # Of few runs: rounded down, as everywhere.
     return (
-        f"; off the figure without noise by {row.off:.6g} at most, which {math.floor(100 * row.held)} % of "
+        f"; off the figure without noise by {row.off:.6g} at most, which "
+        f"{math.floor(100 * row.held)} % of "
         "the intervals held"
     )
 

@@ -45,8 +45,9 @@ class Planner:
     before : sequence of Started
         What stands before it in an open batch.
     ask : function
-        What is asked of a release before anything else is said of it: by default what the account would say,
-        which raises `BudgetExceeded` where it has not so much. What it returns stands in the plan.
+        What is asked of a release before anything else is said of it: by default what the account
+        would say, which raises `BudgetExceeded` where it has not so much. What it returns stands in
+        the plan.
     """
 
     def __init__(
@@ -59,9 +60,14 @@ class Planner:
         self._executor, self._form, self._before, self._ask = executor, form, before, ask
 
     def settle(self, request: Request[Any]) -> Request[Any]:
-        """Return a request that knows what it is about: an earlier release is looked up once for all runs."""
+        """Return a request that knows what it is about.
+
+        An earlier release is looked up once for all runs.
+        """
         find = getattr(request, "find", None)
-        return request if find is None else replace(cast("Any", request), release=find(self._executor))
+        return (
+            request if find is None else replace(cast("Any", request), release=find(self._executor))
+        )
 
     def check_assumed(self, request: Request[Any], *, like: Any, rows: Any) -> None:
         """Refuse what a plan could not assume, such as the private source; no plan is made.
@@ -76,19 +82,25 @@ class Planner:
     def make(
         self, request: Request[Any], *, like: Any, rows: Any, runs: Any, rehearsed: bool = False
     ) -> Plan:
-        """Return the plan of a request; `rehearsed` says whether its question was put to the engine before.
+        """Return the plan of a request.
+
+        `rehearsed` says whether its question was put to the engine before.
 
         Raises
         ------
         SordinoError
-            Where the release would be refused before its charge; if what is assumed is no public shape or
-            public data.
+            Where the release would be refused before its charge; if what is assumed is no public
+            shape or public data.
         """
         prepared = self._prepare(request, self._assume(request, like, rows), runs)
-        return self._describe(DryRun(self._executor, request, self._before, rehearsed=rehearsed), prepared)
+        return self._describe(
+            DryRun(self._executor, request, self._before, rehearsed=rehearsed), prepared
+        )
 
     def seek(self, request: Request[Any], goal: Goal, *, like: Any, rows: Any, runs: Any) -> Plan:
-        """Return the plan with the smallest epsilon that reaches a goal; the request has any epsilon.
+        """Return the plan with the smallest epsilon that reaches a goal.
+
+        The request has any epsilon.
 
         Raises
         ------
@@ -103,7 +115,9 @@ class Planner:
             prepared = replace(prepared, choices=max(prepared.choices, count_choices(goal)))
         # All that is wrong with the other parameters is said now, and the engine is asked once.
         first = DryRun(self._executor, request, self._before)
-        goal_meter = GoalMeter(goal, self._measure_sizes(first, prepared) if goal.kind == "share" else {})
+        goal_meter = GoalMeter(
+            goal, self._measure_sizes(first, prepared) if goal.kind == "share" else {}
+        )
         confidence = _find_confidence(prepared.start(first))
         exact = goal.kind != "right" and self._find_law(first, confidence) is not None
 
@@ -135,9 +149,10 @@ class Planner:
 
         search = Search(request.name, goal, look, fits, describe, exact, look_closely)
         epsilon = search.find()
-        # The search takes what its own runs reach, by luck as well. How likely the right items are named is
-        # told with its error. Of widths it is told how sure they are: so the plan is made of other runs. If
-        # these do not reach the goal, an epsilon is looked for with which they do.
+        # The search takes what its own runs reach, by luck as well. How likely the right items are
+        # named is told with its error. Of widths it is told how sure they are: so the plan is made
+        # of other runs. If these do not reach the goal, an epsilon is looked for with which they
+        # do.
         turn = 0 if goal.kind == "right" else 1
         afresh = replace(prepared, assumed=prepared.assumed._replace(turn=turn), failed=[])
         plan = self._describe(start(epsilon), afresh)
@@ -164,7 +179,9 @@ class Planner:
         figures = runs.describe(run, first) if law is None else [law]
         choices = self._choose(run, runs)
         depends = bool(choices) or law is None
-        cost = compose(*(part if isinstance(part, Cost) else part.cost for part in run.reservation.parts))
+        cost = compose(
+            *(part if isinstance(part, Cost) else part.cost for part in run.reservation.parts)
+        )
         request = cast("Any", run.request)
         return Plan(
             release=request.name,
@@ -179,7 +196,7 @@ class Planner:
             method=getattr(first.release, "method", None),
         )
 
-    # ---- widths --------------------------------------------------------------------------------------------
+    # ---- widths ----------------------------------------------------------------------------------
 
     def _find_law(self, run: DryRun, confidence: float) -> PlannedFigure | None:
         """Return the width on any data, where what measures is known before the charge."""
@@ -197,10 +214,13 @@ class Planner:
                     sizes[name, ANY_DATA] = size
         return sizes
 
-    # ---- choices -------------------------------------------------------------------------------------------
+    # ---- choices ---------------------------------------------------------------------------------
 
     def _choose(self, run: DryRun, runs: DryRuns) -> tuple[PlannedChoice, ...]:
-        """Return how likely the right items are named, for each assumption; none where nothing is chosen."""
+        """Return how likely the right items are named, for each assumption.
+
+        None where nothing is chosen.
+        """
         if not run.request.chooses:
             return ()
         choices = []

@@ -37,14 +37,18 @@ class Plans:
         def __getattr__(self, name: str) -> Callable[..., Plan]:
             """Return the method of a release."""
 
-    def __init__(self, executor: ReleaseExecutor, form: CsvFormat, before: Sequence[Started[Any]]) -> None:
+    def __init__(
+        self, executor: ReleaseExecutor, form: CsvFormat, before: Sequence[Started[Any]]
+    ) -> None:
         self._planner = Planner(executor, form, before)
 
     def __repr__(self) -> str:
         return "Plans()"
 
     @scrubbed
-    def _make(self, kind: type[Request[Any]], given: tuple[Any, ...], asked: dict[str, Any]) -> Plan:
+    def _make(
+        self, kind: type[Request[Any]], given: tuple[Any, ...], asked: dict[str, Any]
+    ) -> Plan:
         """Return the plan of a release of this kind."""
         own = {word: asked.pop(word, None) for word in ("like", "rows", "runs")}
         goal = asked.pop("goal", None)
@@ -53,7 +57,8 @@ class Plans:
         wish = parse_goal(kind.name, goal)
         if asked.setdefault("epsilon", ANY_EPSILON) is not ANY_EPSILON:
             raise InvalidParameter(
-                f"{kind.name}.goal takes the place of epsilon, which is looked for; got both. Leave one of "
+                f"{kind.name}.goal takes the place of epsilon, which is looked for; got both. "
+                "Leave one of "
                 "them out."
             )
         return self._planner.seek(self._planner.settle(kind(*given, **asked)), wish, **own)
@@ -67,7 +72,10 @@ class _Planned:
         self._name = name
 
     def __get__(self, owner: Plans | None, kind: object = None) -> Any:
-        """Return the method; its signature is that of the release, without an epsilon that must be given."""
+        """Return the method.
+
+        Its signature is that of the release, without an epsilon that must be given.
+        """
         request = RELEASES[self._name].request
 
         def plan(self: Plans, *given: Any, **asked: Any) -> Plan:

@@ -9,7 +9,10 @@ from sordino.session.executor import ReleaseExecutor
 
 
 def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
-    """Return the rules by which a release drops, bounds or moves rows; how many it moves is private."""
+    """Return the rules by which a release drops, bounds or moves rows.
+
+    How many it moves is private.
+    """
     rules = list(executor.list_left_out())
     if (where := getattr(request, "where", None)) is not None:
         rules.append(f"rows for which {where} does not hold")
@@ -21,7 +24,9 @@ def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
     # A number of units is that of all of them, whichever of their rows count.
     if most is not None and request.name != "count_distinct_units":
         counted = "items" if hasattr(request, "item") else "rows"
-        everywhere = ", in all groups together" if getattr(request, "by", None) and groups is None else ""
+        everywhere = (
+            ", in all groups together" if getattr(request, "by", None) and groups is None else ""
+        )
         rules.append(f"{counted} of a unit beyond {most}{everywhere}")
     if groups is not None and executor.unit.column is not None:
         rules.append(f"groups of a unit beyond {groups}")
@@ -41,7 +46,11 @@ def _list_ends(request: Any) -> list[str]:
     if request.name == "quantile":
         rules.append(f"what lies above {cap} (it counts as {cap})")
     elif getattr(request, "bounds", None) is not None:
-        rules.append(f"what lies above {cap} (it counts as {cap}), and what a figure lies beyond its bounds")
+        rules.append(
+            f"what lies above {cap} (it counts as {cap}), and what a figure lies beyond its bounds"
+        )
     else:
-        rules.append(f"what lies beyond a clip that is found, at most {cap} (it counts as the clip)")
+        rules.append(
+            f"what lies beyond a clip that is found, at most {cap} (it counts as the clip)"
+        )
     return rules

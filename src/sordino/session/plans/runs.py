@@ -14,9 +14,10 @@ from sordino.session.plans.expected_values import ExpectedValue, ExpectedValues,
 from sordino.session.plans.widths import PlannedFigure, describe_runs
 
 RUNS = 19
-"""How many dry runs show a width that depends on the data: in one of twenty the widest is too small."""
-# Of many figures, and of many labels, fewer runs are made unless somebody asks for more, so that a plan stays
-# quick: so many figures together.
+"""How many dry runs show a width that depends on the data: in one of twenty the widest is too
+small."""
+# Of many figures, and of many labels, fewer runs are made unless somebody asks for more, so that a
+# plan stays quick: so many figures together.
 _FIGURES_IN_ALL = 72
 _LABELS_IN_ALL = 1 << 21
 # The same of groups, each of which has intervals of its own.
@@ -32,7 +33,10 @@ class _Place(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What came of one run: what was released, and what it should have been, where a plan compares."""
+    """What came of one run.
+
+    What was released, and what it should have been, where a plan compares.
+    """
 
     release: Any
     truth: ExpectedValue | None
@@ -41,7 +45,9 @@ class _Seen(NamedTuple):
 @final
 @dataclass(frozen=True)
 class DryRuns:
-    """Dry runs of one request over all that is assumed; with another epsilon these are the same runs.
+    """Dry runs of one request over all that is assumed.
+
+    With another epsilon these are the same runs.
 
     Attributes
     ----------
@@ -56,8 +62,8 @@ class DryRuns:
     choices : int
         How often a choice is made at least, to see whether it is right.
     failed : list
-        Runs that were not good enough with some epsilon, the newest first: with the next one they are tried
-        first.
+        Runs that were not good enough with some epsilon, the newest first: with the next one they
+        are tried first.
     """
 
     assumed: Assumption
@@ -68,7 +74,10 @@ class DryRuns:
     failed: list[_Place] = field(default_factory=list)
 
     def describe(self, run: DryRun, first: Outcome | None = None) -> list[PlannedFigure]:
-        """Return the widths of all of them; `first` is a run of the first answers that was made before."""
+        """Return the widths of all of them.
+
+        `first` is a run of the first answers that was made before.
+        """
         first = first or self.start(run)
         found: list[PlannedFigure] = []
         for number in range(len(self.assumed.answers)):
@@ -80,7 +89,9 @@ class DryRuns:
     def find_worst(
         self, run: DryRun, measure: Callable[[list[PlannedFigure]], float], enough: float
     ) -> float:
-        """Return the worst of what is measured of each run; the first that is not good enough ends it.
+        """Return the worst of what is measured of each run.
+
+        The first that is not good enough ends it.
 
         Parameters
         ----------
@@ -135,7 +146,9 @@ class DryRuns:
         text = self.assumed.answers[number].text
         figures = describe_runs([one.release for one in seen], text, self.names)
         expected_values = [one.truth for one in seen if one.truth is not None]
-        off = measure_off([one.release for one in seen], expected_values) if expected_values else None
+        off = (
+            measure_off([one.release for one in seen], expected_values) if expected_values else None
+        )
         if off is None:
             return figures
         # Of these releases there is one figure, or one of each group.
@@ -144,8 +157,8 @@ class DryRuns:
     def _list_places(self, run: DryRun, number: int) -> list[_Place]:
         """Return the runs over some of the data.
 
-        Other plans have other chance than this one. With another epsilon it is the same, so that these can be
-        compared.
+        Other plans have other chance than this one. With another epsilon it is the same, so that
+        these can be compared.
         """
         turn = f" {self.assumed.turn}" if self.assumed.turn else ""
         text = f"{run.request.name} {self.assumed.answers[number].text} {len(self.names)}{turn}"
@@ -158,7 +171,11 @@ class DryRuns:
             return self.asked
         figures = len(self.names) * len(self.assumed.answers)
         domain = run.reservation.domain
-        labels = 1 if domain is None or domain.hidden or domain.known is None else max(1, len(domain.known))
+        labels = (
+            1
+            if domain is None or domain.hidden or domain.known is None
+            else max(1, len(domain.known))
+        )
         grouped = getattr(run.request, "by", None) is not None
         most = _INTERVALS_IN_ALL // figures if grouped else _LABELS_IN_ALL
         return max(_LEAST_RUNS, min(RUNS, _FIGURES_IN_ALL // figures, most // labels))

@@ -29,7 +29,9 @@ _TOGETHER, _LEAST_RUNS = 1 << 22, 20
 def plan_scores(
     mechanism: Any, private: Path, like: str | None, number: int | None, score: str, form: CsvFormat
 ) -> tuple[list[PlannedChoice], str]:
-    """Return how often the best are selected, and what is assumed; nothing where nobody says what to assume.
+    """Return how often the best are selected, and what is assumed.
+
+    Nothing where nobody says what to assume.
 
     Parameters
     ----------
@@ -47,13 +49,17 @@ def plan_scores(
         How the file is written.
     """
     if number is not None:
-        raise InvalidParameter("--like-rows is for a table: steps and public scores say how many there are.")
+        raise InvalidParameter(
+            "--like-rows is for a table: steps and public scores say how many there are."
+        )
     if like is None:
         return [], ""
     scores = _read_scores(private, like, score, form)
     k = getattr(mechanism, "k", 1)
     if k > scores.size:
-        raise InvalidParameter(f"-k must be at most the number of scores of --like, {scores.size}; got {k}.")
+        raise InvalidParameter(
+            f"-k must be at most the number of scores of --like, {scores.size}; got {k}."
+        )
     least = float(np.sort(scores)[-k])
     times = int(max(_LEAST_RUNS, min(_RUNS, _TOGETHER // scores.size)))
     noise, hits = Seeded(2), []
@@ -124,7 +130,9 @@ def seek_epsilon(
 
 def describe_success(like: str, success: float) -> PlannedChoice:
     """Return a success that is computed, and not simulated."""
-    return PlannedChoice(like=like, right=success, share=success, wrong=1 - success, error=0.0, runs=0)
+    return PlannedChoice(
+        like=like, right=success, share=success, wrong=1 - success, error=0.0, runs=0
+    )
 
 
 def _read_scores(private: Path, like: str, score: str, form: CsvFormat) -> Any:
@@ -133,14 +141,16 @@ def _read_scores(private: Path, like: str, score: str, form: CsvFormat) -> Any:
         shape = parse_shape(like)
         if shape.kind != "steps":
             raise InvalidParameter(
-                f"--like must be steps:HOWMANYxSCORE,... or a file of public scores; got {shown(like)}."
+                "--like must be steps:HOWMANYxSCORE,... or a file of public scores; got "
+                f"{shown(like)}."
             )
         return np.repeat([much for _, much in shape.steps], [many for many, _ in shape.steps])
     path = Path(like)
     # What is no file is refused where it is opened.
     if path.is_file() and (reason := find_tie(path, [private]) or find_origin(path)):
         raise InvalidParameter(
-            f"--like must name public scores; got {shown(like)}, which {reason}. A plan of private scores "
+            f"--like must name public scores; got {shown(like)}, which {reason}. A plan of private "
+            "scores "
             "would be a release that nobody pays for."
         )
     return open_scores(path, score=score, form=form).read().values

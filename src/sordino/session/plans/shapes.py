@@ -1,7 +1,9 @@
-"""Public shapes of made-up data: how counts fall from rank to rank, and how the numbers of a column lie.
+"""Public shapes of made-up data.
 
-A shape is written as a text, such as `zipf:1.1`. It is an assumption about data that nobody looks at, so
-everything that is said with one names it.
+How counts fall from rank to rank, and how the numbers of a column lie.
+
+A shape is written as a text, such as `zipf:1.1`. It is an assumption about data that nobody looks
+at, so everything that is said with one names it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _NUMBER = r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9
 _STEP = re.compile(rf"([0-9]{{1,9}})x({_NUMBER})", re.ASCII)
 _WRITTEN = re.compile(rf"([a-z]+)(?::({_NUMBER})(?:,({_NUMBER}))?)?", re.ASCII)
 _HOW = (
-    "flat, zipf:S, geometric:R, steps:HOWMANYxHOWMUCH,... (such as steps:10x500,90x20), normal:MEAN,SD or "
+    "flat, zipf:S, geometric:R, steps:HOWMANYxHOWMUCH,... (such as steps:10x500,90x20), "
+    "normal:MEAN,SD or "
     "lognormal:MEDIAN,SIGMA"
 )
 _MOST_STEPS = 1 << 20
@@ -94,7 +97,9 @@ class Shape:
         return self.kind not in {"normal", "lognormal"}
 
     def list_counts(self, labels: int, total: int) -> NDArray[np.int64]:
-        """Return falling counts of so many labels, which add up to about `total`; those beyond are 0.
+        """Return falling counts of so many labels, which add up to about `total`.
+
+        Those beyond are 0.
 
         Raises
         ------
@@ -158,7 +163,11 @@ class Shape:
 
 # Places at which a normal law is inverted; between them it is nearly straight.
 _FINE: Floats = np.concatenate(
-    [np.geomspace(1e-7, 0.02, 64), np.linspace(0.02, 0.98, 512)[1:-1], 1 - np.geomspace(0.02, 1e-7, 64)]
+    [
+        np.geomspace(1e-7, 0.02, 64),
+        np.linspace(0.02, 0.98, 512)[1:-1],
+        1 - np.geomspace(0.02, 1e-7, 64),
+    ]
 )
 
 
@@ -180,7 +189,9 @@ def parse_shape(text: str) -> Shape:
     if kind == "steps":
         return Shape(text, kind, steps=_read_steps(text, rest))
     found = _WRITTEN.fullmatch(text)
-    numbers = () if found is None else tuple(float(one) for one in found.groups()[1:] if one is not None)
+    numbers = (
+        () if found is None else tuple(float(one) for one in found.groups()[1:] if one is not None)
+    )
     if found is None or not _fits_shape(kind, numbers):
         raise InvalidParameter(f"like must be {_HOW}, or public data; got {shown(text)}.")
     return Shape(text, kind, numbers)

@@ -1,4 +1,6 @@
-"""Answers questions about a table with made-up data of a public shape: no row is read, and none could be.
+"""Answers questions about a table with made-up data of a public shape.
+
+No row is read, and none could be.
 
 Each kind of question gets an answer of the form that its engine gives.
 """
@@ -65,13 +67,18 @@ class SyntheticData:
         return self.shape.text
 
     def vary(self, seed: int) -> SyntheticData:
-        """Return other data of the same shape: a run with them is like one with data that nobody knows."""
+        """Return other data of the same shape.
+
+        A run with them is like one with data that nobody knows.
+        """
         return replace(self, seed=seed)
 
     @singledispatchmethod
     def answer(self, question: Any) -> Any:
         """Return an answer of the form that the question has."""
-        raise InvalidParameter(f"A plan must be of a release of a table; got {type(question).__name__}.")
+        raise InvalidParameter(
+            f"A plan must be of a release of a table; got {type(question).__name__}."
+        )
 
     @answer.register
     def _(self, question: CountQuestion) -> Counts:
@@ -88,7 +95,9 @@ class SyntheticData:
             kept = counts > 0
             return Counts(counts[kept], domain.numbered, places[kept])
         known = None if domain is None else domain.known
-        labels: Sequence[str] = [f"item {place + 1}" for place in range(ASSUMED)] if known is None else known
+        labels: Sequence[str] = (
+            [f"item {place + 1}" for place in range(ASSUMED)] if known is None else known
+        )
         return Counts(_list_shuffled(self.shape, len(labels), self.rows), labels)
 
     def _count_hidden(self, least: int, best: int | None) -> Counts:
@@ -101,10 +110,15 @@ class SyntheticData:
 
     @answer.register
     def _(self, reading: ColumnReading) -> PrivateNumbers:
-        return reading.figures.read(cast("NumberQuestion", _SyntheticColumn(self, reading.question)), None)
+        return reading.figures.read(
+            cast("NumberQuestion", _SyntheticColumn(self, reading.question)), None
+        )
 
     def draw_group(self, reading: object) -> Floats | None:
-        """Return the numbers of each group that a question is about; None if it is about no column."""
+        """Return the numbers of each group that a question is about.
+
+        None if it is about no column.
+        """
         if not isinstance(reading, ColumnReading):
             return None
         clip = reading.figures.clip
@@ -121,7 +135,8 @@ class SyntheticData:
         return draw(self.shape, ends, rows, self.seed)
 
     @answer.register
-    def _(self, question: RecordQuestion) -> Iterator[Floats]:  # noqa: ARG002 - all records are alike
+    # All records are alike.
+    def _(self, question: RecordQuestion) -> Iterator[Floats]:  # noqa: ARG002
         # NaN stands for the middle of the range, whatever that is.
         return iter([np.full(_REPORTED, np.nan)])
 
@@ -141,7 +156,8 @@ def _draw_many(shape: Shape, ends: Ends, rows: int, seed: int) -> Floats:
     return shape.draw_numbers(ends, rows, seed)
 
 
-# A goal asks for the same columns with each epsilon that it tries, and a plan for what they add up to.
+# A goal asks for the same columns with each epsilon that it tries, and a plan for what they add up
+# to.
 @lru_cache(maxsize=128)
 def _draw_few(shape: Shape, ends: Ends, rows: int, seed: int) -> Floats:
     numbers = shape.draw_numbers(ends, rows, seed)
@@ -174,7 +190,9 @@ def _add_up(steps: NDArray[np.int64], largest: int) -> int:
 @final
 @dataclass
 class _SyntheticColumn:
-    """Made-up numbers that are counted and added up, as a question about a column is; all groups are alike.
+    """Made-up numbers that are counted and added up, as a question about a column is.
+
+    All groups are alike.
 
     They lie between the ends of the buckets if these were counted, else between those of each clip.
     """
@@ -188,7 +206,8 @@ class _SyntheticColumn:
         """Labels of the groups."""
         return self.question.groups
 
-    def count(self, *, progress: None = None) -> ColumnCounts:  # noqa: ARG002 - it is as a question has it
+    # It is as a question has it.
+    def count(self, *, progress: None = None) -> ColumnCounts:  # noqa: ARG002
         """Return how many numbers each bucket has."""
         self._counted = numbers = self.shape.draw(self.question)
         counts = BucketCounts.of(numbers, grid=self.question.grid)

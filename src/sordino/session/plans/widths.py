@@ -1,4 +1,7 @@
-"""How wide the intervals of a release will be: from its law where that is public, else from dry runs."""
+"""How wide the intervals of a release will be.
+
+From its law where that is public, else from dry runs.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +34,20 @@ class PlannedFigure:
     like : str
         What is assumed of the data; "any data" where nothing is.
     narrowest, typical, widest : float or None
-        The narrowest, the median and the widest interval, in the unit of the figure. None: it has no end, or
-        none is released. Where nothing is assumed all three are the width that noise alone makes; an interval
-        that is cut at 0 is narrower.
+        The narrowest, the median and the widest interval, in the unit of the figure. None: it has
+        no end, or none is released. Where nothing is assumed all three are the width that noise
+        alone makes; an interval that is cut at 0 is narrower.
     sure : float
-        How likely no interval of the release is wider than `widest`, if the data are as assumed: 1 where
-        nothing is, else n/(n + 1) after n runs.
+        How likely no interval of the release is wider than `widest`, if the data are as assumed: 1
+        where nothing is, else n/(n + 1) after n runs.
     confidence : float or None
         With which an interval covers the true figure.
     standard_error : float or None
         Of the noise, where it is the same for all data.
     off : float or None
-        Of a sum, mean or variance: how far the figure of a run lay at most from the one without noise, of the
-        rows that count and between the public ends; `sure` is about that as well. Its interval may be far
-        from there: it is about rows clipped to what was found.
+        Of a sum, mean or variance: how far the figure of a run lay at most from the one without
+        noise, of the rows that count and between the public ends; `sure` is about that as well. Its
+        interval may be far from there: it is about rows clipped to what was found.
     held : float or None
         Of the same: the share of the intervals of all runs that held the figure without noise.
     """
@@ -105,7 +108,8 @@ def describe_runs(releases: Sequence[Any], like: str, names: Sequence[str]) -> l
     like : str
         What they assume.
     names : sequence of str
-        What the figures of one release are called, one after the other; the last one stands for all others.
+        What the figures of one release are called, one after the other; the last one stands for all
+        others.
     """
     found: dict[str, list[tuple[float | None, Any]]] = {}
     for release in releases:
@@ -121,7 +125,9 @@ def _period(release: Any, names: Sequence[str]) -> int:
     return len(names) if hasattr(release, "budgets") else 1 << 62
 
 
-def _summarize(name: str, like: str, sure: float, seen: list[tuple[float | None, Any]]) -> PlannedFigure:
+def _summarize(
+    name: str, like: str, sure: float, seen: list[tuple[float | None, Any]]
+) -> PlannedFigure:
     known = [width for width, _ in seen if width is not None]
     # Where some interval has no end, nothing is promised of the widest one.
     whole = len(known) == len(seen) and all(map(math.isfinite, known))
@@ -138,7 +144,10 @@ def _summarize(name: str, like: str, sure: float, seen: list[tuple[float | None,
 
 
 def _median_or_none(seen: list[tuple[float | None, Any]]) -> float | None:
-    """Return the median width, an interval without an end counting as the widest; None where it has none."""
+    """Return the median width, an interval without an end counting as the widest.
+
+    None where it has none.
+    """
     ordered = sorted(math.inf if width is None else width for width, _ in seen)
     middle = ordered[len(ordered) // 2]
     return middle if math.isfinite(middle) else None

@@ -1,1 +1,4 @@
-"""Text files line by line: which lines there are, which fields they have, and which of these are public."""
+"""Text files line by line.
+
+Which lines there are, which fields they have, and which of these are public.
+"""

@@ -4,21 +4,22 @@ The label is public. Whatever stands behind its delimiter is private.
 
 The rules, each about one line, ended by LF or CRLF (the last line may lack its end):
 
-- An empty line is no question and is skipped. In every other line the label ends at the first delimiter,
-  whatever quotes say.
-- The label is bare text without quotes, or quoted as a whole, a doubled quote being one quote; it must be
-  text in the declared encoding.
-- The rest of the line is the answer: a decimal number, with or without blanks or quotes around it. Anything
-  else counts as the lowest value, in silence. That includes a text with another delimiter and a number beyond
-  the floats.
-- A line that breaks a rule about its label, or has no delimiter, is refused by its number: these are public.
-- An answer in a line with more than 1 MiB (1048576 bytes without its end) counts as the lowest value; it is
-  skipped as it comes.
+- An empty line is no question and is skipped. In every other line the label ends at the first
+  delimiter, whatever quotes say.
+- The label is bare text without quotes, or quoted as a whole, a doubled quote being one quote; it
+  must be text in the declared encoding.
+- The rest of the line is the answer: a decimal number, with or without blanks or quotes around it.
+  Anything else counts as the lowest value, in silence. That includes a text with another delimiter
+  and a number beyond the floats.
+- A line that breaks a rule about its label, or has no delimiter, is refused by its number: these
+  are public.
+- An answer in a line with more than 1 MiB (1048576 bytes without its end) counts as the lowest
+  value; it is skipped as it comes.
 - A delimiter that could stand in a number, or in "nan", is refused: no answer could be read.
 
-Suppose a label could hold its delimiter in quotes. Then it would end where its quote closes, and a quote that
-is never closed would let the label end in the answer. So private bytes would decide what is printed, and
-whether the line is refused (docs/decisions/0011).
+Suppose a label could hold its delimiter in quotes. Then it would end where its quote closes, and a
+quote that is never closed would let the label end in the answer. So private bytes would decide what
+is printed, and whether the line is refused (docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def read_number(text: bytes) -> float:
 
 
 def check_delimiter(delimiter: str) -> None:
-    """Refuse a delimiter that could stand in a private number: what is a number would depend on it."""
+    """Refuse a delimiter that could stand in a private number.
+
+    What is a number would depend on it.
+    """
     if delimiter.isalnum() or delimiter in "+-.":
         raise InvalidParameter(
             "delimiter must be no letter, digit, sign or point, which could stand in a number; "
@@ -90,8 +94,8 @@ def answer_lines(
     Raises
     ------
     InvalidParameter
-        At once, before anything is read, if the delimiter could stand in a number or the encoding is none
-        of these.
+        At once, before anything is read, if the delimiter could stand in a number or the encoding
+        is none of these.
     DataSourceError
         If a line breaks a rule about public things; after the questions before it were yielded.
     """
@@ -101,7 +105,8 @@ def answer_lines(
 
 
 def _read_answers(read: Callable[[int], bytes], lines: _AnswerLines) -> Iterator[list[Answer]]:
-    # Answers are handed on piece by piece, so that a pipe is answered while it is still being written.
+    # Answers are handed on piece by piece, so that a pipe is answered while it is still being
+    # written.
     while piece := read(PIECE):
         yield from lines.take(piece)
     yield from lines.end()
@@ -152,7 +157,8 @@ class _AnswerLines:
         if not line:
             return None
         label, answer = self._split(line)
-        # The label was found by the bytes before the answer alone: the answer decides nothing but its value.
+        # The label was found by the bytes before the answer alone: the answer decides nothing but
+        # its value.
         return Answer(label, read_number(answer) if len(line) <= LONGEST else math.nan)
 
     def _unmarked(self, line: bytes) -> bytes:
@@ -164,9 +170,11 @@ class _AnswerLines:
         if self._skipped is not None:
             return
         self._rest += rest
-        # A mark, and the CR of a line end, are no part of the line: they do not count against its length.
+        # A mark, and the CR of a line end, are no part of the line: they do not count against its
+        # length.
         if len(self._rest) > LONGEST + len(MARK) + 1:
-            # The label is public, so it is checked now. The rest of the line need not be held in memory.
+            # The label is public, so it is checked now. The rest of the line need not be held in
+            # memory.
             self._skipped = self._split(self._unmarked(bytes(self._rest)))[0]
             self._rest.clear()
 
@@ -174,7 +182,8 @@ class _AnswerLines:
         """Return the label of a line, or of its beginning, and what stands behind the delimiter."""
         field, delimiter, answer = line.partition(self._delimiter)
         text = public_text(field, b'"')
-        # All three parts of this test are decided by the bytes before the first delimiter, which are public.
+        # All three parts of this test are decided by the bytes before the first delimiter, which
+        # are public.
         if not delimiter or len(field) > LONGEST or text is None:
             raise self._refused(
                 "must begin with a label, bare or in quotes, and a delimiter, "
@@ -187,4 +196,6 @@ class _AnswerLines:
 
     def _refused(self, rule: str) -> DataSourceError:
         """Return the error of the line that is being read. It tells only the number of the line."""
-        return DataSourceError(f"Line {self._number} {rule}. It was not answered, and the charge stays.")
+        return DataSourceError(
+            f"Line {self._number} {rule}. It was not answered, and the charge stays."
+        )

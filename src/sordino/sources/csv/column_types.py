@@ -1,23 +1,26 @@
 """Types that columns of a CSV file may be declared to have, and which texts are values of each.
 
-The grammar is ours, and each rule looks at one field: a text either is a value of its type, or is missing. No
-text is refused, rounded or repaired. Patterns are written in what the regular expressions of the engine and
-of Python have in common.
+The grammar is ours, and each rule looks at one field: a text either is a value of its type, or is
+missing. No text is refused, rounded or repaired. Patterns are written in what the regular
+expressions of the engine and of Python have in common.
 
 The rules, each about one field that is not NULL:
 
-- Blanks and tabs around a number, a date, a time or a truth value are no part of it. They belong to a text.
-- A number is a sign or none, ASCII digits, and the decimal mark followed by digits or nothing; digits may be
-  missing on one side of the mark. Its whole part may be grouped by the thousands mark: groups of exactly
-  three digits, but for the first, which has one to three and does not begin with 0; then all of it is
-  grouped. Without groups a double may have an exponent (1e5).
-- An integer or a decimal is such a number without exponent that is exactly a value of its type: digits beyond
-  its scale are zeros, and it is not too large. So 7.0 is an integer, and 7.5 is none.
-- A double is the float nearest to the number, infinite beyond the floats. Words such as nan and inf are none.
-- A date is written as the date format says: %Y are four digits (0001 to 9999), %m and %d one digit or two
-  (where two of these touch, two), and everything else stands for itself. The day must exist.
-- A timestamp is such a date, a blank or T, and a time: hours, minutes, and none or seconds with none or one
-  to six digits behind a point (and at most nine zeros behind these). It has no time zone.
+- Blanks and tabs around a number, a date, a time or a truth value are no part of it. They belong to
+  a text.
+- A number is a sign or none, ASCII digits, and the decimal mark followed by digits or nothing;
+  digits may be missing on one side of the mark. Its whole part may be grouped by the thousands
+  mark: groups of exactly three digits, but for the first, which has one to three and does not begin
+  with 0; then all of it is grouped. Without groups a double may have an exponent (1e5).
+- An integer or a decimal is such a number without exponent that is exactly a value of its type:
+  digits beyond its scale are zeros, and it is not too large. So 7.0 is an integer, and 7.5 is none.
+- A double is the float nearest to the number, infinite beyond the floats. Words such as nan and inf
+  are none.
+- A date is written as the date format says: %Y are four digits (0001 to 9999), %m and %d one digit
+  or two (where two of these touch, two), and everything else stands for itself. The day must exist.
+- A timestamp is such a date, a blank or T, and a time: hours, minutes, and none or seconds with
+  none or one to six digits behind a point (and at most nine zeros behind these). It has no time
+  zone.
 - A boolean is true, yes, t, y or 1, or false, no, f, n or 0, in letters of either case.
 - A text is what stands there.
 """
@@ -91,7 +94,8 @@ def column_type(name: str, declared: object) -> ColumnType:
     if not (1 <= precision <= _MOST_DIGITS and scale <= precision):
         raise InvalidParameter(
             f"{name} must have 1 to {_MOST_DIGITS} digits, of which at most all stand after "
-            f"the decimal mark: decimal(12,2) has 10 before it and 2 after it; got {shown(declared)}."
+            "the decimal mark: decimal(12,2) has 10 before it and 2 after it; got "
+            f"{shown(declared)}."
         )
     return ColumnType(f"DECIMAL({precision},{scale})", scale)
 
@@ -105,25 +109,32 @@ def check_marks(name: str, marks: Marks, *, delimiter: str, quote: str) -> None:
         If a mark is none of the usual ones, or stands for something else already.
     """
     if marks.decimal not in {".", ","}:
-        raise InvalidParameter(f"{name}decimal must be a point or a comma; got {shown(marks.decimal)}.")
+        raise InvalidParameter(
+            f"{name}decimal must be a point or a comma; got {shown(marks.decimal)}."
+        )
     if marks.thousands not in _THOUSANDS_MARKS:
         raise InvalidParameter(
-            f"{name}thousands must be the empty text, one of . , ' _ or a blank, or the apostrophe U+2019 or "
+            f"{name}thousands must be the empty text, one of . , ' _ or a blank, or the apostrophe "
+            "U+2019 or "
             f"one of the blanks U+00A0 and U+202F; got {shown(marks.thousands)}."
         )
     if marks.thousands == marks.decimal:
         raise InvalidParameter(
-            f"{name}thousands must be another mark than decimal; got {shown(marks.decimal)} for both."
+            f"{name}thousands must be another mark than decimal; got {shown(marks.decimal)} for "
+            "both."
         )
     for role, mark in zip(Marks._fields, marks, strict=True):
-        # The decimal point is the default, also of files without numbers, which may be written in any way.
+        # The decimal point is the default, also of files without numbers, which may be written in
+        # any way.
         if (role, mark) == ("decimal", "."):
             continue
         # A bare 1,5 would be two fields, and the first of them a number.
         if mark == delimiter:
             raise InvalidParameter(
-                f"{name}{role} must be another mark than the delimiter, which would cut numbers in two; got "
-                f"{shown(mark)} for both. Name the delimiter of the file (often ;), or write it with another."
+                f"{name}{role} must be another mark than the delimiter, which would cut numbers in "
+                "two; got "
+                f"{shown(mark)} for both. Name the delimiter of the file (often ;), or write it "
+                "with another."
             )
         if mark and mark == quote:
             raise InvalidParameter(
@@ -134,7 +145,7 @@ def check_marks(name: str, marks: Marks, *, delimiter: str, quote: str) -> None:
 _THOUSANDS_MARKS = frozenset({"", ".", ",", "'", "_", "\u2019", " ", "\u00a0", "\u202f"})
 
 
-# ---- patterns ----------------------------------------------------------------------------------------------
+# ---- patterns ------------------------------------------------------------------------------------
 
 
 BLANKS = r"[ \t]*"
@@ -172,8 +183,8 @@ def bare_number_pattern(marks: Marks, scale: int | None) -> str:
         exponent = ""
     ways = [f"(?:[0-9]+{behind}|{alone}){exponent}"]
     if marks.thousands:
-        # A first group of 0 is what no program writes: 0.123 with a thousands point is no 123. Nor is there
-        # an exponent: 1.234e5 is a number with a decimal point.
+        # A first group of 0 is what no program writes: 0.123 with a thousands point is no 123. Nor
+        # is there an exponent: 1.234e5 is a number with a decimal point.
         grouped = f"[1-9][0-9]{{0,2}}(?:{re.escape(marks.thousands)}[0-9]{{3}})+"
         ways.append(f"{grouped}{behind}")
     return f"[+-]?(?:{'|'.join(ways)})"
@@ -203,7 +214,8 @@ def date_pattern(date_format: str) -> WrittenDate:
     day = "0[1-9]|[12][0-9]|3[01]" if touching else "0?[1-9]|[12][0-9]|3[01]"
     groups = {"Y": f"({_YEAR})", "m": f"({month})", "d": f"({day})"}
     pattern = re.escape(between[0]) + "".join(
-        groups[directive] + re.escape(text) for directive, text in zip(order, between[1:], strict=True)
+        groups[directive] + re.escape(text)
+        for directive, text in zip(order, between[1:], strict=True)
     )
     return WrittenDate(pattern, *(order.index(directive) + 1 for directive in "Ymd"))
 
@@ -219,7 +231,8 @@ def check_date_format(name: str, value: object) -> None:
     Raises
     ------
     InvalidParameter
-        If year, month and day do not all stand in it once, or something else with a percent sign does.
+        If year, month and day do not all stand in it once, or something else with a percent sign
+        does.
     """
     short = is_unicode(value) and len(str(value)) <= _LONGEST_DATE_FORMAT
     parts = re.split("(%[Ymd])", str(value) if short else "")
@@ -229,13 +242,15 @@ def check_date_format(name: str, value: object) -> None:
     if sorted(parts[1::2]) != ["%Y", "%d", "%m"] or not clear:
         raise InvalidParameter(
             f"{name} must have %Y (four digits of the year), %m and %d once each, of at most "
-            f"{_LONGEST_DATE_FORMAT} characters, and no other directives, digits or control characters; "
+            f"{_LONGEST_DATE_FORMAT} characters, and no other directives, digits or control "
+            "characters; "
             f"got {shown(value)}. For 31.12.2024 it is %d.%m.%Y."
         )
 
 
 UNCLEAR_NAME = (
-    "is a name that stands more than once in the header, or is empty there. Rename the column, or name all "
+    "is a name that stands more than once in the header, or is empty there. Rename the column, or "
+    "name all "
     "of them: --skip-lines 1 --no-header --columns a,b,c."
 )
 """Why a column cannot be asked for: words that follow on its name."""

@@ -1,10 +1,12 @@
 """Encodings in which CSV files are read, and UTF-16 as lines in UTF-8.
 
-- UTF-16 is a row of units of two bytes, of which those that say LF end lines. Each line is written in UTF-8
-  by itself, and from there on is read as any line in UTF-8 is, its length included. Half of a character
-  without the other half (a surrogate, or one byte at the end of a file) becomes bytes that are no UTF-8.
-- Which of its two bytes comes first is said by the byte order mark of each file, which is part of its first
-  line. So a file without a header has none (its first line is private), and the encoding says it: utf-16-le.
+- UTF-16 is a row of units of two bytes, of which those that say LF end lines. Each line is written
+  in UTF-8 by itself, and from there on is read as any line in UTF-8 is, its length included. Half
+  of a character without the other half (a surrogate, or one byte at the end of a file) becomes
+  bytes that are no UTF-8.
+- Which of its two bytes comes first is said by the byte order mark of each file, which is part of
+  its first line. So a file without a header has none (its first line is private), and the encoding
+  says it: utf-16-le.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ def open_lines(path: Path, encoding: Encoding) -> Iterator[ByteFile]:
     Raises
     ------
     OSError
-        If it cannot be read, or is in utf-16 and does not begin with a byte order mark. What is read of it
-        raises the same if it is damaged.
+        If it cannot be read, or is in utf-16 and does not begin with a byte order mark. What is
+        read of it raises the same if it is damaged.
     """
     with open_unpacked(path) as file:
         if encoding not in _BYTE_ORDERS:
@@ -58,7 +60,9 @@ def open_lines(path: Path, encoding: Encoding) -> Iterator[ByteFile]:
             # Part of the first line of a file with a header, which is public.
             order = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(file.read(2), "")
         if not order:
-            raise OSError(None, "it has no byte order mark: write one, or name utf-16-le or utf-16-be")
+            raise OSError(
+                None, "it has no byte order mark: write one, or name utf-16-le or utf-16-be"
+            )
         yield _Utf16Lines(file, order)
 
 
@@ -69,9 +73,9 @@ _BYTE_ORDERS = {"utf-16": "", "utf-16-le": "utf-16-le", "utf-16-be": "utf-16-be"
 class _Utf16Lines:
     """A file in UTF-16 whose bytes are those of its lines in UTF-8.
 
-    What is no character in UTF-16 becomes bytes that are none in UTF-8. LF is one unit and never half of
-    another character, so each line is written by itself. What is held in memory is a fixed multiple of what
-    is asked for.
+    What is no character in UTF-16 becomes bytes that are none in UTF-8. LF is one unit and never
+    half of another character, so each line is written by itself. What is held in memory is a fixed
+    multiple of what is asked for.
     """
 
     def __init__(self, file: ByteFile, order: str) -> None:
@@ -93,7 +97,8 @@ class _Utf16Lines:
     def readline(self, size: int, /) -> bytes:
         """Return the next line with its end, or the first so many bytes of it, or up to a lone CR."""
         line = bytearray()
-        # Three bytes are one unit: of a compressed file nothing behind the line is unpacked (`packed`).
+        # Three bytes are one unit: of a compressed file nothing behind the line is unpacked
+        # (`packed`).
         while len(line) < size and (piece := self.read(min(3, size - len(line)))):
             head, end, behind = piece.partition(b"\n")
             lone = line.endswith(b"\r") and head
@@ -118,5 +123,6 @@ class _Utf16Lines:
                 cut -= 2
         units, self._rest = units[:cut], units[cut:]
         whole, odd = (units[:-1], b"\xff") if len(units) % 2 else (units, b"")
-        # A half without its other half passes, as bytes that are no UTF-8. So does one byte at the end.
+        # A half without its other half passes, as bytes that are no UTF-8. So does one byte at the
+        # end.
         return whole.decode(self._order, "surrogatepass").encode("utf-8", "surrogatepass") + odd

@@ -2,13 +2,13 @@
 
 The rules, each about that line, which ends with the first LF behind the lines that are skipped:
 
-- It is text in the declared encoding, of at most 1 MiB (1048576 bytes), without control characters and
-  the line separators of Unicode (U+2028, U+2029), but for a CR right before its LF, tabs, and what was
-  declared as delimiter and quote. Otherwise one sentence refuses it, which quotes nothing: where lines end
-  with something else than LF, what follows on such a character are rows, and no row may be named, counted, or
-  decide what is said.
-- Its fields are the names of columns. A name that several have, and an empty one, name none: such columns are
-  refused when they are asked for, and block no other.
+- It is text in the declared encoding, of at most 1 MiB (1048576 bytes), without control characters
+  and the line separators of Unicode (U+2028, U+2029), but for a CR right before its LF, tabs, and
+  what was declared as delimiter and quote. Otherwise one sentence refuses it, which quotes nothing:
+  where lines end with something else than LF, what follows on such a character are rows, and no row
+  may be named, counted, or decide what is said.
+- Its fields are the names of columns. A name that several have, and an empty one, name none: such
+  columns are refused when they are asked for, and block no other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def read_header(path: Path, form: CsvFormat) -> tuple[bytes, list[str]]:
         with open_lines(path, form.encoding) as file:
             line = first_line(file, line_encoding(form.encoding), form.skip_lines)
     except OSError as error:
-        raise DataSourceError(f"A CSV file must be readable; {path} is not ({error.strerror}).") from None
+        raise DataSourceError(
+            f"A CSV file must be readable; {path} is not ({error.strerror})."
+        ) from None
     return line, split_header(line, form, str(path))
 
 
@@ -56,7 +58,8 @@ def split_header(line: bytes, form: CsvFormat, where: str) -> list[str]:
     """
     if not line:
         raise DataSourceError(
-            f"A CSV file must begin with a header line; {where} is empty, or its first line is. For a file "
+            f"A CSV file must begin with a header line; {where} is empty, or its first line is. "
+            "For a file "
             "without one: --no-header --columns a,b,c."
         )
     header = decode_header(line, form, where)
@@ -70,8 +73,10 @@ def split_header(line: bytes, form: CsvFormat, where: str) -> list[str]:
     names = split_line(header, form)
     if names is None:
         raise DataSourceError(
-            f"The header line of {where} must have quotes only around whole fields, and no line break within "
-            "them; it has others. Declare another quote (--quote CHAR, or --quote none), or repair it."
+            f"The header line of {where} must have quotes only around whole fields, and no line "
+            "break within "
+            "them; it has others. Declare another quote (--quote CHAR, or --quote none), or repair "
+            "it."
         )
     return names
 
@@ -101,11 +106,16 @@ def check_one_line(line: bytes, text: str, form: CsvFormat, where: str) -> None:
         If it is too long, or its text holds control characters.
     """
     strange = set(text) - {"\t", form.delimiter, form.quote}
-    if len(line) > LONGEST or any(unicodedata.category(one) in {"Cc", "Zl", "Zp"} for one in strange):
+    if len(line) > LONGEST or any(
+        unicodedata.category(one) in {"Cc", "Zl", "Zp"} for one in strange
+    ):
         raise DataSourceError(
-            f"The header line of {where} must be one line of {form.encoding} text, ended by LF or CRLF, "
-            f"without control characters and of at most {LONGEST} bytes; it is not. Where lines end with CR "
-            r"alone (old Macs), convert them: tr '\r' '\n' < OLD > NEW. Otherwise name the encoding, or call "
+            f"The header line of {where} must be one line of {form.encoding} text, ended by LF or "
+            "CRLF, "
+            f"without control characters and of at most {LONGEST} bytes; it is not. Where lines "
+            "end with CR "
+            r"alone (old Macs), convert them: tr '\r' '\n' < OLD > NEW. Otherwise name the "
+            r"encoding, or call "
             "the file .gz or .zst if it is compressed."
         )
 
@@ -119,10 +129,14 @@ def split_line(line: str, form: CsvFormat) -> list[str] | None:
     delimiter = re.escape(form.delimiter)
     if not re.fullmatch(f"{one}(?:{delimiter}{one})*", line, re.DOTALL):
         return None
-    # A delimiter in front makes every field one behind a delimiter. Otherwise the first field would be lost.
+    # A delimiter in front makes every field one behind a delimiter. Otherwise the first field would
+    # be lost.
     fields = re.findall(f"{delimiter}({one})", form.delimiter + line, re.DOTALL)
     quote = form.quote
-    return [field[1:-1].replace(quote * 2, quote) if field.startswith(quote) else field for field in fields]
+    return [
+        field[1:-1].replace(quote * 2, quote) if field.startswith(quote) else field
+        for field in fields
+    ]
 
 
 def _field_pattern(form: CsvFormat) -> str:
@@ -131,7 +145,7 @@ def _field_pattern(form: CsvFormat) -> str:
     return f"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|[^{delimiter}{quote}]*)"
 
 
-# ---- names -------------------------------------------------------------------------------------------------
+# ---- names ---------------------------------------------------------------------------------------
 
 
 def check_typed_names(
@@ -150,7 +164,8 @@ def check_typed_names(
             raise InvalidParameter(say_unclear("CsvFormat.types", name))
         if name not in known:
             hint = advise_delimiter(names, form) or (
-                f" The columns are {', '.join(map(repr, known[:12]))}{', ...' if len(known) > 12 else ''}."
+                " The columns are "
+                f"{', '.join(map(repr, known[:12]))}{', ...' if len(known) > 12 else ''}."
             )
             raise InvalidParameter(
                 f"CsvFormat.types must be for columns of {where}; got {shown(name)}.{hint}"
@@ -168,7 +183,8 @@ def check_column(name: str, role: str, names: Sequence[str], form: CsvFormat) ->
     if name not in names:
         hint = advise_delimiter(names, form) or did_you_mean(name, names)
         raise InvalidParameter(
-            f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}.{hint}"
+            f"{role} must be one of the columns {', '.join(map(repr, names))}; got "
+            f"{shown(name)}.{hint}"
         )
     if name not in find_clear_names(names):
         raise InvalidParameter(say_unclear(role, name))
@@ -184,14 +200,20 @@ def find_clear_names(names: Sequence[str]) -> dict[str, int]:
 
 
 def advise_delimiter(names: Sequence[str], form: CsvFormat) -> str:
-    """Return what is said of a header that seems to have another delimiter; empty if it does not seem so."""
+    """Return what is said of a header that seems to have another delimiter.
+
+    Empty if it does not seem so.
+    """
     if len(names) != 1:
         return ""
     known, _ = _DELIMITERS.get(form.delimiter, (repr(form.delimiter), ""))
     for sign in _DELIMITERS:
         if sign in names[0] and sign != form.delimiter:
             option = _write_option(sign)
-            return f" The header has no {known}. This looks like a file with {option}: --delimiter {option}."
+            return (
+                f" The header has no {known}. This looks like a file with {option}: --delimiter "
+                f"{option}."
+            )
     return ""
 
 
@@ -218,6 +240,7 @@ def compare_headers(headers: Mapping[Path, Sequence[str]]) -> None:
         for place, (one, two) in enumerate(zip(names, other, strict=True), start=1):
             if one != two:
                 raise DataSourceError(
-                    f"All files of a source must have the same header line; column {place} is {one!r} in "
+                    f"All files of a source must have the same header line; column {place} is "
+                    f"{one!r} in "
                     f"{first} and another one in {path}."
                 )

@@ -1,20 +1,24 @@
 r"""Reads JSON lines: one object on each line, `{"user": "u1", "amount": 12.5}`.
 
-Which fields there are cannot be found out, because every line may have others: so the columns are those that
-were declared with a type. Blocks of lines are cut as those of CSV are (`lines`), and each line is parsed by
-itself, by Python's parser and not by the engine's: an engine's reader of JSON ends a whole query by one bad
-line, or keeps it as a row of NULL.
+Which fields there are cannot be found out, because every line may have others: so the columns are
+those that were declared with a type. Blocks of lines are cut as those of CSV are (`lines`), and
+each line is parsed by itself, by Python's parser and not by the engine's: an engine's reader of
+JSON ends a whole query by one bad line, or keeps it as a row of NULL.
 
 The rules, each a function of one physical line:
 
-- A line is dropped if it is empty, holds a NUL byte, is no UTF-8, or is longer than 1 MiB, as in CSV.
-- It is dropped if it is not one JSON object (RFC 8259), or if arrays and objects in it are nested more than
-  64 deep. NaN and Infinity are no JSON.
-- A column is the entry of the outermost object with exactly that name. Of equal names the first counts.
-- A text is what it says, without its escapes. A number is the text that stands there, digit by digit; true
-  and false are those words. The rules about types are those of CSV, and take these texts.
-- null, the empty text, a text equal to a NULL text, and a name that the object lacks are NULL. So are
-  arrays, objects, and texts with NUL or with half of a character (`\ud800`), which no text can hold.
+- A line is dropped if it is empty, holds a NUL byte, is no UTF-8, or is longer than 1 MiB, as in
+  CSV.
+- It is dropped if it is not one JSON object (RFC 8259), or if arrays and objects in it are nested
+  more than 64 deep. NaN and Infinity are no JSON.
+- A column is the entry of the outermost object with exactly that name. Of equal names the first
+  counts.
+- A text is what it says, without its escapes. A number is the text that stands there, digit by
+  digit; true and false are those words. The rules about types are those of CSV, and take these
+  texts.
+- null, the empty text, a text equal to a NULL text, and a name that the object lacks are NULL. So
+  are arrays, objects, and texts with NUL or with half of a character (`\ud800`), which no text can
+  hold.
 """
 
 from __future__ import annotations
@@ -40,11 +44,12 @@ NO_OBJECT_LINES = "lines that are no JSON object in UTF-8, hold a NUL byte, or h
 DEEPEST_JSON = 64
 """How many arrays and objects may stand inside each other.
 
-Python's parser calls itself for each, and gives up somewhere beyond; where, depends on more than the line.
+Python's parser calls itself for each, and gives up somewhere beyond; where, depends on more than
+the line.
 """
 
-# A text, to its end or to that of the line: so every quote outside of a text begins a match, and the search
-# takes one walk through the line.
+# A text, to its end or to that of the line: so every quote outside of a text begins a match, and
+# the search takes one walk through the line.
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 
@@ -74,7 +79,8 @@ def open_json_lines(
         If something was declared that JSON lines have not.
     """
     refuse_text_options(
-        form, "JSON lines, which have rules of their own (UTF-8, a decimal point, names in every line)"
+        form,
+        "JSON lines, which have rules of their own (UTF-8, a decimal point, names in every line)",
     )
     # The first line is private: whether a file can be opened is all that is found out.
     for path in files:
@@ -114,8 +120,8 @@ def json_texts(block: bytes, indices: Sequence[int], *, names: Sequence[str]) ->
     Returns
     -------
     TextBatch
-        For each line and column two texts: that of the entry, which is empty if it is missing, and an empty
-        one.
+        For each line and column two texts: that of the entry, which is empty if it is missing, and
+        an empty one.
     """
     wanted = [names[index] for index in indices]
     size, texts = 0, list[bytes]()
@@ -128,7 +134,10 @@ def json_texts(block: bytes, indices: Sequence[int], *, names: Sequence[str]) ->
 
 
 def parse_object(line: bytes) -> dict[str, Any] | None:
-    """Return the entries of the object that a line in UTF-8 is, numbers as texts; None if it is none."""
+    """Return the entries of the object that a line in UTF-8 is, numbers as texts.
+
+    None if it is none.
+    """
     if _nests_too_deep(line):
         return None
     try:

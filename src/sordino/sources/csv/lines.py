@@ -1,45 +1,49 @@
 """Reads the bytes of CSV files as blocks of lines, and drops lines that cannot be read.
 
-One rule, `kept`, decides about each line by itself. The result is the union over lines of what that rule
-keeps, and nothing else. A block is cut at LF bytes, so no line can reach another.
+One rule, `kept`, decides about each line by itself. The result is the union over lines of what that
+rule keeps, and nothing else. A block is cut at LF bytes, so no line can reach another.
 
-An engine's CSV reader was tried for this. With quotes on it breaks the law of this package: one open quote
-swallows other lines. With one text column a line and errors ignored, DuckDB 2.0 leaves other lines alone, but
-a line with a CR in it is two rows there, and which lines it drops is promised by nobody.
+An engine's CSV reader was tried for this. With quotes on it breaks the law of this package: one
+open quote swallows other lines. With one text column a line and errors ignored, DuckDB 2.0 leaves
+other lines alone, but a line with a CR in it is two rows there, and which lines it drops is
+promised by nobody.
 
-Tests on a whole block only save time. Where they pass, the rule keeps every line of the block; where one
-fails, the rule is asked line by line.
+Tests on a whole block only save time. Where they pass, the rule keeps every line of the block;
+where one fails, the rule is asked line by line.
 
 Reads quotes in one line, as bytes: the fields of a private text, and what a public field says.
 
 Time and memory are linear in what is read.
 
-The public options that say how a CSV file is written; nothing about a file is guessed from its rows.
+The public options that say how a CSV file is written; nothing about a file is guessed from its
+rows.
 
-The rules, each a function of one physical line (so that no line can swallow, shift or drop another):
+The rules, each a function of one physical line (so that no line can swallow, shift or drop
+another):
 
-- A record is one physical line, ended by LF or CRLF (the last line may lack it). A carriage return elsewhere
-  is ordinary text, but for the header line, where it is refused (`header`).
-- A line is dropped if it is empty, holds a NUL byte, is longer than 1 MiB (1048576 bytes without its end), or
-  holds a quote that does not open, close or (doubled) belong to a quoted field.
-- It is dropped, too, if it has another number of fields than there are columns (`reader`). One more is
-  allowed if it is empty, and holds no quotes: many programs end each line with a delimiter. How many columns
-  there are is public, so this is a function of one line as well.
+- A record is one physical line, ended by LF or CRLF (the last line may lack it). A carriage return
+  elsewhere is ordinary text, but for the header line, where it is refused (`header`).
+- A line is dropped if it is empty, holds a NUL byte, is longer than 1 MiB (1048576 bytes without
+  its end), or holds a quote that does not open, close or (doubled) belong to a quoted field.
+- It is dropped, too, if it has another number of fields than there are columns (`reader`). One more
+  is allowed if it is empty, and holds no quotes: many programs end each line with a delimiter. How
+  many columns there are is public, so this is a function of one line as well.
 - A field that is not valid in the declared encoding is NULL.
 - UTF-16 is written in UTF-8 first, line by line (`encodings`).
-- A field is bare text without quotes, or quoted from its first to its last character; inside, a delimiter is
-  text and a doubled quote is one quote. A quoted field cannot hold a line end. A record whose text has line
-  breaks is several lines: the first and the last one have an unbalanced quote and are dropped, and those
-  between are dropped unless they have as many fields as there are columns. Who can be somebody else by such a
-  line can be so by any line that he writes.
+- A field is bare text without quotes, or quoted from its first to its last character; inside, a
+  delimiter is text and a doubled quote is one quote. A quoted field cannot hold a line end. A
+  record whose text has line breaks is several lines: the first and the last one have an unbalanced
+  quote and are dropped, and those between are dropped unless they have as many fields as there are
+  columns. Who can be somebody else by such a line can be so by any line that he writes.
 - Fields are matched to the header by position. Spaces belong to the field.
-- Where lines may be ragged (`ragged`), the number of fields drops none: missing fields are NULL, and extra
-  ones are ignored. Then the lines between are rows.
-- The empty field and a field equal to a NULL text are NULL, quoted or not. Every other field is text as it
-  stands.
+- Where lines may be ragged (`ragged`), the number of fields drops none: missing fields are NULL,
+  and extra ones are ignored. Then the lines between are rows.
+- The empty field and a field equal to a NULL text are NULL, quoted or not. Every other field is
+  text as it stands.
 - In UTF-8 and UTF-16 a byte order mark that begins a line is no part of it, in any line.
-- The first lines of every file may be skipped, as many as is declared, whatever they hold. Then comes the
-  header line, which names the same columns in every file and is no record, unless none is declared.
+- The first lines of every file may be skipped, as many as is declared, whatever they hold. Then
+  comes the header line, which names the same columns in every file and is no record, unless none is
+  declared.
 """
 
 from __future__ import annotations
@@ -67,7 +71,7 @@ from sordino.sources.csv.column_types import (
 from sordino.sources.csv.encodings import Encoding, LineEncoding, line_encoding, open_lines
 from sordino.sources.csv.packed import ByteFile
 
-# ---- csv format --------------------------------------------------------------------------------------------
+# ---- csv format ----------------------------------------------------------------------------------
 
 
 @final
@@ -75,37 +79,40 @@ from sordino.sources.csv.packed import ByteFile
 class CsvFormat:
     """The public options of a CSV source, of JSON lines, or of a sheet of Excel.
 
-    JSON lines have the columns that `types` declares, and take `null` and `date_format` besides. A sheet
-    takes these three alone, too.
+    JSON lines have the columns that `types` declares, and take `null` and `date_format` besides. A
+    sheet takes these three alone, too.
 
     Parameters
     ----------
     delimiter : str
         One ASCII character between fields, other than the quote, CR, LF and NUL.
     quote : str
-        One ASCII character around quoted fields, or the empty text if the file has no quoted fields.
+        One ASCII character around quoted fields, or the empty text if the file has no quoted
+        fields.
     header : bool
-        True: the first line of every file names the columns. False: every line is a record and `columns`
-        names them.
+        True: the first line of every file names the columns. False: every line is a record and
+        `columns` names them.
     columns : tuple of str
         Names of the columns of a file without a header.
     skip_lines : int
         How many lines at the beginning of every file are passed over, whatever they hold.
     ragged : bool
-        False: a line with another number of fields than there are columns is dropped; one delimiter more at
-        its end is allowed. True: missing fields are NULL, and extra ones are ignored.
+        False: a line with another number of fields than there are columns is dropped; one delimiter
+        more at its end is allowed. True: missing fields are NULL, and extra ones are ignored.
     encoding : {"utf-8", "latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be"}
-        How the bytes are read. A file in utf-16 must begin with a byte order mark and have a header line.
-        Other encodings must be converted first.
+        How the bytes are read. A file in utf-16 must begin with a byte order mark and have a header
+        line. Other encodings must be converted first.
     null : str or tuple of str
         A field equal to this text, or to one of them, is NULL, as the empty field always is.
     types : mapping of str to str
-        Declared types of columns: integer (64 bits), decimal(p,s), double, date, timestamp, boolean or text.
-        A field that is no value of its type is missing. Other columns are texts; JSON lines have no others.
+        Declared types of columns: integer (64 bits), decimal(p,s), double, date, timestamp, boolean
+        or text. A field that is no value of its type is missing. Other columns are texts; JSON
+        lines have no others.
     decimal : {".", ","}
         The mark before the digits after the point, in columns of numbers.
     thousands : str
-        What stands between groups of three digits there; the empty text where digits are not grouped.
+        What stands between groups of three digits there; the empty text where digits are not
+        grouped.
     date_format : str
         How dates are written, made of %Y, %m and %d.
 
@@ -159,9 +166,12 @@ class CsvFormat:
                 f"{name}delimiter must be one ASCII character other "
                 f"than CR, LF and NUL; got {shown(self.delimiter)}."
             )
-        if self.quote != "" and (not _is_one_usable_character(self.quote) or self.quote == self.delimiter):
+        if self.quote != "" and (
+            not _is_one_usable_character(self.quote) or self.quote == self.delimiter
+        ):
             raise InvalidParameter(
-                f"{name}quote must be one ASCII character other than CR, LF, NUL and the delimiter, "
+                f"{name}quote must be one ASCII character other than CR, LF, NUL and the "
+                "delimiter, "
                 f"or the empty text; got {shown(self.quote)}."
             )
         TRUTH(name + "header", self.header)
@@ -171,7 +181,8 @@ class CsvFormat:
         # The first bytes of a file without a header are those of a row.
         if self.encoding == "utf-16" and not self.header:
             raise InvalidParameter(
-                f"{name}encoding must be utf-16-le or utf-16-be for a file without a header line, where a "
+                f"{name}encoding must be utf-16-le or utf-16-be for a file without a header line, "
+                "where a "
                 "byte order mark would be part of a private line; got 'utf-16'."
             )
         nulls = null_texts(self)
@@ -189,11 +200,14 @@ class CsvFormat:
             )
         # By the exact types: a subclass of `str` could say another text each time it is asked.
         if {type(self.columns), *map(type, self.columns)} - {tuple, str}:
-            raise InvalidParameter(f"{name}columns must be a tuple of texts; got {shown(self.columns)}.")
+            raise InvalidParameter(
+                f"{name}columns must be a tuple of texts; got {shown(self.columns)}."
+            )
         twice = sorted({column for column in self.columns if self.columns.count(column) > 1})
         if twice:
             raise InvalidParameter(
-                f"{name}columns must be different names; got {shown(twice[0])} more than once. Name each "
+                f"{name}columns must be different names; got {shown(twice[0])} more than once. "
+                "Name each "
                 "column once."
             )
         types: object = self.types
@@ -209,14 +223,16 @@ class CsvFormat:
             self.thousands.encode(line_encoding(self.encoding))
         except UnicodeEncodeError:
             raise InvalidParameter(
-                f"{name}thousands must be a character of the encoding; got {shown(self.thousands)}, "
+                f"{name}thousands must be a character of the encoding; got "
+                f"{shown(self.thousands)}, "
                 f"which {self.encoding} lacks."
             ) from None
         check_date_format(name + "date_format", self.date_format)
         kinds = {kind.engine for kind in declared_types(self).values()}
         if self.date_format != PLAIN_DATE and not kinds & {"DATE", "TIMESTAMP"}:
             raise InvalidParameter(
-                f"{name}date_format must go with a column of type date or timestamp in {name}types; "
+                f"{name}date_format must go with a column of type date or timestamp in "
+                f"{name}types; "
                 f"got {shown(self.date_format)} and no such column."
             )
 
@@ -227,7 +243,10 @@ class CsvFormat:
 
 def declared_types(form: CsvFormat) -> dict[str, ColumnType]:
     """Return the types that are declared, by the names of columns."""
-    return {column: column_type(f"CsvFormat.types[{column!r}]", kind) for column, kind in form.types.items()}
+    return {
+        column: column_type(f"CsvFormat.types[{column!r}]", kind)
+        for column, kind in form.types.items()
+    }
 
 
 def null_texts(form: CsvFormat) -> tuple[str, ...]:
@@ -273,7 +292,9 @@ def refuse_text_options(form: CsvFormat, what: str) -> None:
     ):
         given = getattr(form, name)
         if given != getattr(plain, name):
-            raise InvalidParameter(f"CsvFormat.{name} must be left out for {what}; got {shown(given)}.")
+            raise InvalidParameter(
+                f"CsvFormat.{name} must be left out for {what}; got {shown(given)}."
+            )
 
 
 def _is_one_usable_character(value: object) -> bool:
@@ -281,7 +302,7 @@ def _is_one_usable_character(value: object) -> bool:
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in "\r\n\0"
 
 
-# ---- quoted ------------------------------------------------------------------------------------------------
+# ---- quoted --------------------------------------------------------------------------------------
 
 
 def public_text(field: bytes, quote: bytes) -> bytes | None:
@@ -294,7 +315,8 @@ def public_text(field: bytes, quote: bytes) -> bytes | None:
         return field
     # What stands between the first and the last byte, which must be the two quotes around it.
     text = field[1:-1]
-    # A single quote inside, that is one which is not doubled, would close the text before its last byte.
+    # A single quote inside, that is one which is not doubled, would close the text before its last
+    # byte.
     if (
         len(field) < 2
         or not (field.startswith(quote) and field.endswith(quote))
@@ -315,7 +337,8 @@ def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes
             return
         start, end = span
         if quote and line.startswith(quote, start):
-            # The quotes around the field go, and each doubled quote inside is one quote of the text.
+            # The quotes around the field go, and each doubled quote inside is one quote of the
+            # text.
             yield line[start + 1 : end - 1].replace(quote * 2, quote)
         else:
             yield line[start:end]
@@ -331,20 +354,25 @@ def field_spans(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[tuple[i
         if quote and line.startswith(quote, at):
             close = _find_closing_quote(line, at + 1, quote)
             # Never closed, or something other than a delimiter stands behind the closing quote.
-            if close is None or not (close + 1 == len(line) or line.startswith(delimiter, close + 1)):
+            if close is None or not (
+                close + 1 == len(line) or line.startswith(delimiter, close + 1)
+            ):
                 yield None
                 return
             end = close + 1
         else:
-            # A bare field ends at the next delimiter: there are no quotes in which one could be text.
+            # A bare field ends at the next delimiter: there are no quotes in which one could be
+            # text.
             end = line.find(delimiter, at)
             end = len(line) if end < 0 else end
-            # A quote in the middle of bare text opens nothing. Where the fields behind it begin is unclear.
+            # A quote in the middle of bare text opens nothing. Where the fields behind it begin is
+            # unclear.
             if quote and line.find(quote, at, end) >= 0:
                 yield None
                 return
         yield at, end
-        # At the end of the line, or at a delimiter: then one more field follows, which may be empty.
+        # At the end of the line, or at a delimiter: then one more field follows, which may be
+        # empty.
         if end == len(line):
             return
         at = end + 1
@@ -378,10 +406,12 @@ BLOCK = 1 << 21
 """Bytes read at once: enough for the engine to work in parallel, little enough to stay in cache."""
 
 _LOOKED_AT_ONCE = 1 << 9
-"""Fields of a line of more bytes than this are looked at together; of a shorter one that is slower."""
+"""Fields of a line of more bytes than this are looked at together; of a shorter one that is
+slower."""
 
 MARK = b"\xef\xbb\xbf"
-"""A byte order mark in UTF-8. One that begins a line of a table is no part of it, wherever the line stands.
+"""A byte order mark in UTF-8. One that begins a line of a table is no part of it, wherever the line
+stands.
 
 If that held for the first line alone, a row put before that line would change what it says.
 """
@@ -390,9 +420,12 @@ _LONGEST_WITH_MARK_AND_CR = LONGEST + len(MARK) + 1
 
 
 class TextBatch(NamedTuple):
-    """Some rows, each of one text or several: text i is `data[offsets[i]:offsets[i + 1]]`, in UTF-8.
+    """Some rows, each of one text or several.
 
-    The texts of the first row come first. `numbers` is one whole number for each row, where these are wanted.
+    Text i is `data[offsets[i]:offsets[i + 1]]`, in UTF-8.
+
+    The texts of the first row come first. `numbers` is one whole number for each row, where these
+    are wanted.
     """
 
     size: int
@@ -422,8 +455,8 @@ def first_line(file: ByteFile, encoding: LineEncoding, skip: int = 0) -> bytes:
     line = file.readline(LONGEST + 8)
     if encoding == "utf-8":
         line = line.removeprefix(MARK)
-    # A CR is a part of the end of a line only before an LF. Where none comes, what follows on a CR are rows:
-    # with or without them the line has a CR in it.
+    # A CR is a part of the end of a line only before an LF. Where none comes, what follows on a CR
+    # are rows: with or without them the line has a CR in it.
     return line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
 
 
@@ -434,11 +467,14 @@ def skip_lines(file: ByteFile, count: int) -> None:
 
 
 def shortened_blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
-    """Yield pieces of whole lines, each line ended by LF; of very long lines the middle is left out.
+    """Yield pieces of whole lines, each line ended by LF.
 
-    This happens to lines that are longer than four times `_LONGEST_WITH_MARK_AND_CR`. Of what is left, the
-    first two thirds and the last third are as they were. So there are more than `LONGEST` bytes on either
-    side, and more than `LONGEST` between those. Whoever looks no farther sees no difference.
+    Of very long lines the middle is left out.
+
+    This happens to lines that are longer than four times `_LONGEST_WITH_MARK_AND_CR`. Of what is
+    left, the first two thirds and the last third are as they were. So there are more than `LONGEST`
+    bytes on either side, and more than `LONGEST` between those. Whoever looks no farther sees no
+    difference.
 
     Parameters
     ----------
@@ -483,7 +519,8 @@ def kept_blocks(
     form : CsvFormat
         How all files are written.
     header : bytes or None
-        The first line of every file as it was when the source was opened; None if files have no header.
+        The first line of every file as it was when the source was opened; None if files have no
+        header.
     read : callable
         Called with the number of bytes of each block read.
     repair : callable, optional
@@ -493,7 +530,8 @@ def kept_blocks(
     written = line_encoding(form.encoding)
     for path in paths:
         with open_lines(path, form.encoding) as file:
-            # Fields are matched to columns by their places: another header would give them other names.
+            # Fields are matched to columns by their places: another header would give them other
+            # names.
             if header is None:
                 skip_lines(file, form.skip_lines)
             elif first_line(file, written, form.skip_lines) != header:
@@ -510,7 +548,8 @@ def without_marks(block: bytes) -> bytes:
     """Return whole lines without the byte order mark that may begin each of them."""
     if MARK not in block:
         return block
-    # The block begins a line, and each LF in it ends one: these are all places where a line can begin.
+    # The block begins a line, and each LF in it ends one: these are all places where a line can
+    # begin.
     return block.removeprefix(MARK).replace(b"\n" + MARK, b"\n")
 
 
@@ -523,7 +562,8 @@ def _read_whole_lines(file: ByteFile, read: Callable[[int], None]) -> Iterator[b
     while fresh := file.read(BLOCK):
         read(file.tell() - before)
         before = file.tell()
-        # In the middle of a line that is already known to be too long: all of it is dropped, up to its end.
+        # In the middle of a line that is already known to be too long: all of it is dropped, up to
+        # its end.
         if skipping:
             end = fresh.find(b"\n")
             if end < 0:
@@ -536,7 +576,8 @@ def _read_whole_lines(file: ByteFile, read: Callable[[int], None]) -> Iterator[b
             rest = fresh[cut:]
         else:
             rest += fresh
-        # A mark, and the CR of a line end, are no part of a line: they do not count against its length.
+        # A mark, and the CR of a line end, are no part of a line: they do not count against its
+        # length.
         if len(rest) > LONGEST + len(MARK) + 1:
             rest, skipping = b"", True
     if rest:
@@ -566,11 +607,12 @@ def _drop_unreadable_lines(block: bytes, form: CsvFormat, repair: Repair) -> byt
 def empty_unreadable_fields(line: bytes, form: CsvFormat) -> bytes | None:
     """Return a line in which every field that is not in the encoding is empty.
 
-    None if quotes are out of place: then it is unclear what its fields are, and the line is dropped.
+    None if quotes are out of place: then it is unclear what its fields are, and the line is
+    dropped.
     """
     encoding = line_encoding(form.encoding)
-    # Delimiter and quote are ASCII, and no byte of another character is one of them. So fields are found in
-    # bytes, and a line can be decoded exactly if each of its fields can.
+    # Delimiter and quote are ASCII, and no byte of another character is one of them. So fields are
+    # found in bytes, and a line can be decoded exactly if each of its fields can.
     delimiter = form.delimiter.encode()
     # A line may have half a million fields: then they are looked at together.
     if len(line) > _LOOKED_AT_ONCE:
@@ -586,7 +628,8 @@ def empty_unreadable_fields(line: bytes, form: CsvFormat) -> bytes | None:
 
 def _empty_fields_at_once(line: bytes, form: CsvFormat, encoding: LineEncoding) -> bytes | None:
     """Do what `empty_unreadable_fields` does, with a few operations on all characters together."""
-    # What is not in the encoding becomes halves of surrogate pairs, which no text in an encoding has.
+    # What is not in the encoding becomes halves of surrogate pairs, which no text in an encoding
+    # has.
     text = line.decode(encoding, "surrogateescape")
     marks = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     unreadable, ends = (marks >= 0xDC80) & (marks <= 0xDCFF), marks == ord(form.delimiter)
@@ -615,12 +658,15 @@ def _are_in_place(quotes: NDArray[np.intp], ends: NDArray[np.bool_]) -> bool:
     """
     if quotes.size % 2:
         return False
-    # Every other quote opens, or is the second one of two; the others close, or are the first one of two.
+    # Every other quote opens, or is the second one of two; the others close, or are the first one
+    # of two.
     openers, closers = quotes[::2], quotes[1::2]
     doubled = closers[:-1] + 1 == openers[1:]
     begins = (openers == 0) | ends[openers - 1]
     stops = (closers == ends.size - 1) | ends[np.minimum(closers + 1, ends.size - 1)]
-    return bool((begins | np.append(False, doubled)).all() and (stops | np.append(doubled, False)).all())
+    return bool(
+        (begins | np.append(False, doubled)).all() and (stops | np.append(doubled, False)).all()
+    )
 
 
 def _keeps_every_line(block: bytes, encoding: LineEncoding) -> bool:

@@ -1,12 +1,14 @@
 """Opens text files that are compressed: gzip (.gz) and zstandard (.zst), as streams in bounded memory.
 
-Both formats allow several compressed pieces in one file, one behind the other: `cat a.gz b.gz > ab.gz`. All
-of them are read. What breaks off, is damaged, or stands behind the last piece without being one is an error,
-as `OSError`: before the charge it is said of the header line alone, after it there is one constant sentence.
+Both formats allow several compressed pieces in one file, one behind the other: `cat a.gz b.gz >
+ab.gz`. All of them are read. What breaks off, is damaged, or stands behind the last piece without
+being one is an error, as `OSError`: before the charge it is said of the header line alone, after it
+there is one constant sentence.
 
-What a small file unpacks to may be enormous. So it is unpacked as it is asked for, never more of it, and a
-zstandard file that asks for a window of more than 128 MiB is an error: the window is what must be kept of
-what was unpacked already. Only who asks for one writes such files (`zstd --long` above 27).
+What a small file unpacks to may be enormous. So it is unpacked as it is asked for, never more of
+it, and a zstandard file that asks for a window of more than 128 MiB is an error: the window is what
+must be kept of what was unpacked already. Only who asks for one writes such files (`zstd --long`
+above 27).
 """
 
 from __future__ import annotations
@@ -35,14 +37,23 @@ class ByteFile(Protocol):
         """Return at most so many bytes, and none at the end."""
 
     def readline(self, size: int, /) -> bytes:
-        """Return the next line with its end, or the first so many bytes of it; perhaps less, behind a CR."""
+        """Return the next line with its end, or the first so many bytes of it.
+
+        Perhaps less, behind a CR.
+        """
 
     def tell(self) -> int:
-        """Return how many bytes of the file have been read; of a compressed file those that are packed."""
+        """Return how many bytes of the file have been read.
+
+        Of a compressed file those that are packed.
+        """
 
 
 class _Decoder(Protocol):
-    """Unpacks one piece. Decoders of zstandard are such by themselves, and for gzip there is `_Gzip`."""
+    """Unpacks one piece.
+
+    Decoders of zstandard are such by themselves, and for gzip there is `_Gzip`.
+    """
 
     @property
     def eof(self) -> bool:
@@ -82,7 +93,8 @@ class _Gzip:
     def decompress(self, data: bytes, size: int, /) -> bytes:
         unpacked = self._decoder.decompress(self._rest + data, size)
         self._rest = self._decoder.unconsumed_tail
-        # Where all that was asked for came out, more may be waiting inside, even if nothing is left to take.
+        # Where all that was asked for came out, more may be waiting inside, even if nothing is left
+        # to take.
         self.needs_input = not self._rest and len(unpacked) < size
         return unpacked
 
@@ -110,7 +122,8 @@ def _load_zstandard() -> tuple[Callable[[], _Decoder], type[Exception]]:
 
 
 def _import_zstandard() -> Any:
-    # From Python 3.14 on it is part of the standard library; before, a copy of just that (decision 0021).
+    # From Python 3.14 on it is part of the standard library; before, a copy of just that (decision
+    # 0021).
     for name in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
             return import_module(name)
@@ -176,11 +189,14 @@ class _Unpacked:
         return b"".join(pieces)
 
     def readline(self, size: int, /) -> bytes:
-        """Return the next line with its end, or the first so many bytes of it; less behind a lone CR."""
+        """Return the next line with its end, or the first so many bytes of it.
+
+        Less behind a lone CR.
+        """
         line = bytearray()
-        # One byte at a time: nothing behind the header line, which is what this reads, is unpacked before the
-        # charge. So whether the rest of the file is damaged is not said before it. What follows on a lone CR
-        # are rows of a file whose lines end with it (`header`).
+        # One byte at a time: nothing behind the header line, which is what this reads, is unpacked
+        # before the charge. So whether the rest of the file is damaged is not said before it. What
+        # follows on a lone CR are rows of a file whose lines end with it (`header`).
         while len(line) < size and (byte := self._read_some(1)):
             line += byte
             if byte == b"\n" or line[-2:-1] == b"\r":

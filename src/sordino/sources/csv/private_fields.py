@@ -1,11 +1,12 @@
 """Reads CSV files in which some neighboring columns are private, and all others are public.
 
-Public is also where the private ones begin and end. The public fields before them end at the first, second,
-... delimiter of a line; those behind them begin at the last, second last, ... one. What lies between is
-private, whatever delimiters and quotes stand in it, and decides its own numbers only. So a public field holds
-no delimiter, not even in quotes. docs/decisions/0011 proves that nothing public depends on private bytes, and
-that a rule that lets quoted labels hold delimiters has no such proof. Empty lines are skipped, unless all
-columns are private: then an empty line is a candidate about which nothing is known.
+Public is also where the private ones begin and end. The public fields before them end at the first,
+second, ... delimiter of a line; those behind them begin at the last, second last, ... one. What
+lies between is private, whatever delimiters and quotes stand in it, and decides its own numbers
+only. So a public field holds no delimiter, not even in quotes. docs/decisions/0011 proves that
+nothing public depends on private bytes, and that a rule that lets quoted labels hold delimiters has
+no such proof. Empty lines are skipped, unless all columns are private: then an empty line is a
+candidate about which nothing is known.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ from sordino.sources.csv.reader import open_csv
 class PrivateFields:
     """A file whose header was read.
 
-    It has `count` private columns from column `first` on; `label` is the place of the column of labels, or
-    None.
+    It has `count` private columns from column `first` on; `label` is the place of the column of
+    labels, or None.
     """
 
     path: Path
@@ -52,7 +53,9 @@ class PrivateFields:
     header: bytes
 
     def lines(self) -> Iterator[tuple[str | None, list[bytes]]]:
-        """Yield the label of each line, and its private fields as they stand there. Call it after the charge.
+        """Yield the label of each line, and its private fields as they stand there.
+
+        Call it after the charge.
 
         Raises
         ------
@@ -65,7 +68,9 @@ class PrivateFields:
             yield self._label(public, place), self._fields(private)
 
     def check_lines(self) -> int:
-        """Return how many lines there are, after a look at what is public about each: before the charge.
+        """Return how many lines there are, after a look at what is public about each.
+
+        Before the charge.
 
         Raises
         ------
@@ -79,16 +84,23 @@ class PrivateFields:
         return count
 
     def _candidate_lines(self) -> Iterator[tuple[int, bytes]]:
-        # If all columns are private, an empty line is an empty private text. Skipping it would let private
-        # bytes decide how many candidates there are.
+        # If all columns are private, an empty line is an empty private text. Skipping it would let
+        # private bytes decide how many candidates there are.
         every_line = len(self.columns) == self.count
         return candidate_lines(
-            self.path, self.header, self.format.encoding, self.format.skip_lines, every_line=every_line
+            self.path,
+            self.header,
+            self.format.encoding,
+            self.format.skip_lines,
+            every_line=every_line,
         )
 
     def _parts(self, line: bytes, place: int) -> tuple[list[bytes], bytes]:
         """Return the public fields of a line, and what lies between them."""
-        delimiter, behind = self.format.delimiter.encode(), len(self.columns) - self.count - self.first
+        delimiter, behind = (
+            self.format.delimiter.encode(),
+            len(self.columns) - self.count - self.first,
+        )
         # From both ends, so that nothing in the private part can move a public field.
         *left, rest = line.split(delimiter, self.first)
         private, *right = rest.rsplit(delimiter, behind)
@@ -97,19 +109,25 @@ class PrivateFields:
         # the middle, and the cut must not decide which is said.
         if len(left) < self.first or len(right) < behind or longest > LONGEST:
             raise DataSourceError(
-                f"Line {place} of {self.path} must have {len(self.columns)} fields, as the header line has, "
+                f"Line {place} of {self.path} must have {len(self.columns)} fields, as the header "
+                "line has, "
                 f"and public fields of at most {LONGEST} bytes on either side of the private ones."
             )
         return [*left, *right], private
 
     def _fields(self, private: bytes) -> list[bytes]:
-        """Return the private fields; empty ones if there are more or fewer of them, or more than 1 MiB."""
+        """Return the private fields.
+
+        Empty ones if there are more or fewer of them, or more than 1 MiB.
+        """
         delimiter, quote = self.format.delimiter.encode(), self.format.quote.encode()
         nothing = [b""] * self.count
-        # A line may have been cut in its middle. Such a text is never read, so the cut decides nothing.
+        # A line may have been cut in its middle. Such a text is never read, so the cut decides
+        # nothing.
         if len(private) > LONGEST:
             return nothing
-        # A single private field needs no delimiter: whatever delimiters it holds, all of it is the field.
+        # A single private field needs no delimiter: whatever delimiters it holds, all of it is the
+        # field.
         if self.count == 1:
             return [private]
         # Nothing here is refused: whether private bytes are well formed is private.
@@ -133,12 +151,15 @@ class PrivateFields:
             said = public_text(field, quote)
             if said is None:
                 raise DataSourceError(
-                    f"Line {place} of {self.path} must have public fields that are bare, or quoted as a "
+                    f"Line {place} of {self.path} must have public fields that are bare, or quoted "
+                    "as a "
                     "whole, and hold no delimiter, not even in quotes; choose another delimiter."
                 )
             if index == wanted:
                 label = said
-        return None if label is None else decode_label(label, self.format.encoding, self.path, place)
+        return (
+            None if label is None else decode_label(label, self.format.encoding, self.path, place)
+        )
 
 
 def candidate_lines(
@@ -155,10 +176,12 @@ def candidate_lines(
     """
     try:
         with open_lines(path, encoding) as file:
-            # The header is public and was read before the charge. So it may be said that it changed.
+            # The header is public and was read before the charge. So it may be said that it
+            # changed.
             if first_line(file, line_encoding(encoding), skip) != header:
                 raise DataSourceError(f"The header line of {path} changed after it was read.")
-            # Lines count from 1. The number of a line depends on the LF bytes before it, which are public.
+            # Lines count from 1. The number of a line depends on the LF bytes before it, which are
+            # public.
             for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=skip + 2):
                 line = ended.removesuffix(b"\r")
                 if line or every_line:
@@ -203,8 +226,8 @@ def open_private(
     DataSourceError
         If the file or its header cannot be read.
     InvalidParameter
-        If the file has no header, there is no such column, one is named twice, the private ones lie apart, or
-        the delimiter could stand in a number.
+        If the file has no header, there is no such column, one is named twice, the private ones lie
+        apart, or the delimiter could stand in a number.
     """
     # All that is refused below is public: options, the path, and the header line.
     check_delimiter(form.delimiter)
@@ -230,8 +253,11 @@ def open_private(
         )
     if places != list(range(places[0], places[0] + len(places))):
         raise InvalidParameter(
-            f"{roles} must be two columns that stand side by side: otherwise what is wrong in one could move "
+            f"{roles} must be two columns that stand side by side: otherwise what is wrong in one "
+            "could move "
             f"what stands between them. Move columns, of {', '.join(map(repr, names))}."
         )
     where = None if label[1] is None else names.index(label[1])
-    return PrivateFields(path, names, places[0], len(places), where, form, reader.rows.headers[0] or b"")
+    return PrivateFields(
+        path, names, places[0], len(places), where, form, reader.rows.headers[0] or b""
+    )

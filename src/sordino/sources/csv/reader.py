@@ -1,7 +1,7 @@
 """Reads CSV files as rows.
 
-Lines come from `lines`, where the rules stand, names from `header`, and fields are found here, for a block of
-lines at once.
+Lines come from `lines`, where the rules stand, names from `header`, and fields are found here, for
+a block of lines at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class CsvReader:
     rows : TextRows
         Their lines.
     names : tuple of str
-        All columns of a line, also those that cannot be asked for because others have the same name, or none.
+        All columns of a line, also those that cannot be asked for because others have the same
+        name, or none.
     """
 
     rows: TextRows
@@ -80,19 +81,22 @@ def open_csv(
         return field_texts(block, form, [standing[index] for index in indices], width)
 
     rows = TextRows(tuple(files), form, headers, kinds, split, folders)
-    return CsvReader(rows, names), {name: kind.engine for name, kind in zip(columns, kinds, strict=True)}
+    return CsvReader(rows, names), {
+        name: kind.engine for name, kind in zip(columns, kinds, strict=True)
+    }
 
 
-# ---- fields ------------------------------------------------------------------------------------------------
+# ---- fields --------------------------------------------------------------------------------------
 # Finds the fields of CSV lines, for a whole block of lines at once.
 #
-# Only the fields that are asked for reach the engine. The engine used to split the lines, and made every
-# field of a line before it took one. A file of 381 MB, with lines of a megabyte of delimiters, needed 5 GB.
-# Here a field is two places in the bytes of the block. So the memory is a fixed multiple of the block,
-# whatever the block holds: some arrays with one whole number for each line, delimiter or quote.
+# Only the fields that are asked for reach the engine. The engine used to split the lines, and made
+# every field of a line before it took one. A file of 381 MB, with lines of a megabyte of
+# delimiters, needed 5 GB. Here a field is two places in the bytes of the block. So the memory is a
+# fixed multiple of the block, whatever the block holds: some arrays with one whole number for each
+# line, delimiter or quote.
 #
-# What a line means is written twice: here, and for one line in `split_line`. Tests compare both with a
-# third implementation that goes character by character.
+# What a line means is written twice: here, and for one line in `split_line`. Tests compare both
+# with a third implementation that goes character by character.
 
 
 LF = 10
@@ -101,7 +105,9 @@ Places = NDArray[np.intp]
 Offsets = NDArray[np.int32]
 
 
-def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int], width: int | None = None) -> TextBatch:
+def field_texts(
+    block: bytes, form: CsvFormat, indices: Sequence[int], width: int | None = None
+) -> TextBatch:
     """Return some fields of the lines of a block; lines whose quotes are out of place are left out.
 
     Parameters
@@ -113,14 +119,14 @@ def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int], width: in
     indices : sequence of int
         Which fields, in ascending order.
     width : int, optional
-        How many fields a line has; one with more or fewer is left out, unless all that it has beyond is a
-        delimiter at its end. None: lines have any number of fields.
+        How many fields a line has; one with more or fewer is left out, unless all that it has
+        beyond is a delimiter at its end. None: lines have any number of fields.
 
     Returns
     -------
     Batch
-        For each line and field two texts: the field, which is empty if it is missing, and what lies between
-        it and the next one, lines that are left out included.
+        For each line and field two texts: the field, which is empty if it is missing, and what lies
+        between it and the next one, lines that are left out included.
     """
     data, delimiter = np.frombuffer(block, dtype=np.uint8), ord(form.delimiter)
     quoted = bool(form.quote) and form.quote.encode() in block
@@ -178,9 +184,9 @@ def _quote_parity(data: Bytes, quote: int) -> Bytes:
 def _drop_misquoted_lines(data: Bytes, delimiter: int, quote: int) -> tuple[Bytes, Places]:
     """Return the lines whose quotes are all in place, and the places of quotes that only double the next one.
 
-    Within a line quotes open and close in turn. A quote that opens stands at the start of a field, or right
-    behind one that closed: then both are one quote of the text. A quote that closes stands at the end of a
-    field, or right before one that opens.
+    Within a line quotes open and close in turn. A quote that opens stands at the start of a field,
+    or right behind one that closed: then both are one quote of the text. A quote that closes stands
+    at the end of a field, or right before one that opens.
     """
     # Whether a quote opens is counted from the start of its
     # own line: an open quote must not reach the next line.
@@ -189,7 +195,9 @@ def _drop_misquoted_lines(data: Bytes, delimiter: int, quote: int) -> tuple[Byte
         np.flatnonzero(data == LF),
         _quote_parity(data, quote),
     )
-    before = np.concatenate([[0], parity[ends[:-1]]]).astype(np.uint8)  # up to the start of each line
+    before = np.concatenate([[0], parity[ends[:-1]]]).astype(
+        np.uint8
+    )  # up to the start of each line
     counts = np.diff(np.searchsorted(quotes, ends), prepend=0)
     opening = parity[quotes] != np.repeat(before, counts)
     beside = np.where(opening, data[quotes - 1], data[quotes + 1])
@@ -203,7 +211,8 @@ def _drop_misquoted_lines(data: Bytes, delimiter: int, quote: int) -> tuple[Byte
     if broken.any():
         data = data[np.repeat(~broken, np.diff(ends, prepend=-1))]
         quotes = np.flatnonzero(data == quote)
-        # The lines that are left have an even number of quotes each, so parity over the block will do.
+        # The lines that are left have an even number of quotes each, so parity over the block will
+        # do.
         opening = _quote_parity(data, quote)[quotes] == 1
     return data, quotes[~opening & (data[quotes + 1] == quote)]
 
@@ -211,7 +220,8 @@ def _drop_misquoted_lines(data: Bytes, delimiter: int, quote: int) -> tuple[Byte
 class _Lines(NamedTuple):
     """The lines of a block that are left: which breaks end them, and which are their first ones.
 
-    `most` is the number of fields where all lines of the block are left and have equally many; otherwise 0.
+    `most` is the number of fields where all lines of the block are left and have equally many;
+    otherwise 0.
     """
 
     firsts: Places
@@ -225,7 +235,12 @@ def _find_lines(breaks: Places, line_ends: NDArray[np.bool_], width: int | None)
     size = int(np.count_nonzero(ended))
     most = breaks.size // size if size else 0
     # The usual case, for speed: all lines have equally many fields, so the breaks are a table.
-    if size and width in {None, most} and breaks.size == most * size and ended[most - 1 :: most].all():
+    if (
+        size
+        and width in {None, most}
+        and breaks.size == most * size
+        and ended[most - 1 :: most].all()
+    ):
         ends = np.arange(most - 1, breaks.size, most)
         return _Lines(ends - (most - 1), ends, most)
     ends = np.flatnonzero(ended)
@@ -262,7 +277,9 @@ def _locate_fields(breaks: Places, lines: _Lines, indices: Sequence[int], spans:
         stops = breaks[np.minimum(firsts + index, ends)]
         spans[:, column, 1] = stops
         if index:
-            spans[:, column, 0] = np.minimum(breaks[np.minimum(firsts + index - 1, ends)] + 1, stops)
+            spans[:, column, 0] = np.minimum(
+                breaks[np.minimum(firsts + index - 1, ends)] + 1, stops
+            )
         else:
             # Behind the end of the line before, if there is one.
             spans[:, column, 0] = np.where(firsts > 0, breaks[firsts - 1] + 1, 0)

@@ -2,28 +2,33 @@
 
 There are as many records as lines, whatever the lines hold. So the number of records can be public.
 
-The rules, each about one physical line, ended by LF or CRLF (the last line may lack its end, if it is not
-empty):
+The rules, each about one physical line, ended by LF or CRLF (the last line may lack its end, if it
+is not empty):
 
-- Every line after the header is one record, also an empty one. None is dropped, and none reaches another.
+- Every line after the header is one record, also an empty one. None is dropped, and none reaches
+  another.
 - In UTF-8 a byte order mark that begins a line is no part of it.
-- The column of the unit, if there is one, is the first or the last. Its field ends at the first delimiter, or
-  begins at the last one, whatever quotes say: so nothing else in a line changes whose it is. The rest of the
-  line is private; without a unit all of the line is.
-- The unit is bare text without quotes, or quoted as a whole. A record has no unit if that field is empty, is
-  a NULL text, holds quotes otherwise or more than 1 MiB (1048576 bytes), or if its line has no delimiter.
-- What is private is read as fields of bytes, quoted or bare; no quote decides where another line ends.
-- A line with another number of fields than there are columns has no number, and neither has one in which a
-  quote is out of place or that has more than 1 MiB of private bytes, so that what no session would take for
-  a row says nothing here. One delimiter more at the end of a line is allowed, unless the unit stands there.
-  Lines that may be ragged (`CsvFormat.ragged`) are read as far as they go: of what is private the first MiB,
-  up to the first quote that is out of place; what is missing is no number.
-- The number of a record is a decimal number in the declared marks, with or without blanks around it; one
-  beyond the floats is infinite. Anything else in its field, a NULL text included, is no number: NaN.
+- The column of the unit, if there is one, is the first or the last. Its field ends at the first
+  delimiter, or begins at the last one, whatever quotes say: so nothing else in a line changes whose
+  it is. The rest of the line is private; without a unit all of the line is.
+- The unit is bare text without quotes, or quoted as a whole. A record has no unit if that field is
+  empty, is a NULL text, holds quotes otherwise or more than 1 MiB (1048576 bytes), or if its line
+  has no delimiter.
+- What is private is read as fields of bytes, quoted or bare; no quote decides where another line
+  ends.
+- A line with another number of fields than there are columns has no number, and neither has one in
+  which a quote is out of place or that has more than 1 MiB of private bytes, so that what no
+  session would take for a row says nothing here. One delimiter more at the end of a line is
+  allowed, unless the unit stands there. Lines that may be ragged (`CsvFormat.ragged`) are read as
+  far as they go: of what is private the first MiB, up to the first quote that is out of place; what
+  is missing is no number.
+- The number of a record is a decimal number in the declared marks, with or without blanks around
+  it; one beyond the floats is infinite. Anything else in its field, a NULL text included, is no
+  number: NaN.
 
-Of each unit the first M records count, in the order of the file. Records without a unit do not count. Records
-that do not count have no number. Where a unit's records stand is taken as public; whether they hold a number
-decides nothing about it.
+Of each unit the first M records count, in the order of the file. Records without a unit do not
+count. Records that do not count have no number. Where a unit's records stand is taken as public;
+whether they hold a number decides nothing about it.
 """
 
 from __future__ import annotations
@@ -62,8 +67,8 @@ Values = NDArray[np.float64]
 class Fields(NamedTuple):
     """Where the number and the unit of a record stand.
 
-    `number` counts the private fields of a line. `unit` is the end of the line at which the unit stands, if
-    there is one. `private` is how many private fields a line has; None: any number.
+    `number` counts the private fields of a line. `unit` is the end of the line at which the unit
+    stands, if there is one. `private` is how many private fields a line has; None: any number.
     """
 
     number: int
@@ -71,7 +76,9 @@ class Fields(NamedTuple):
     private: int | None = None
 
 
-def fields_of(names: Sequence[str], number: str, unit: str | None, *, ragged: bool = False) -> Fields:
+def fields_of(
+    names: Sequence[str], number: str, unit: str | None, *, ragged: bool = False
+) -> Fields:
     """Return where number and unit stand.
 
     Raises
@@ -90,7 +97,8 @@ def fields_of(names: Sequence[str], number: str, unit: str | None, *, ragged: bo
     if unit == names[-1]:
         return Fields(place, "last", private)
     raise InvalidParameter(
-        "The unit of CSV that is randomized must be its first or its last column, because a delimiter or a "
+        "The unit of CSV that is randomized must be its first or its last column, because a "
+        "delimiter or a "
         f"quote in another column could move what stands between two; got {unit!r} among "
         f"{', '.join(map(repr, names))}. Move the column, or use Parquet."
     )
@@ -111,7 +119,8 @@ def check_record_types(form: CsvFormat, number: str, unit: str | None) -> None:
     ):
         if name is not None and declared.get(name, engine) != engine:
             raise InvalidParameter(
-                f"{role} of CSV that is randomized must have the type {word}, or none, because every line is "
+                f"{role} of CSV that is randomized must have the type {word}, or none, because "
+                "every line is "
                 f"read as it stands; got {name!r} of type {form.types[name]!r}. Leave the type out."
             )
 
@@ -134,7 +143,8 @@ class UnitRows:
         for place, unit in enumerate(units):
             # A record without a unit never counts.
             before = most if unit is None else seen.get(unit, 0)
-            # Whether the record holds a number plays no part: no private value may decide about another.
+            # Whether the record holds a number plays no part: no private value may decide about
+            # another.
             counting[place] = before < most
             if before < most:
                 seen[unit] = before + 1
@@ -160,7 +170,8 @@ def record_blocks(
     """
     for block in shortened_blocks(read, BLOCK):
         lines = without_marks(block) if line_encoding(form.encoding) == "utf-8" else block
-        # The quick way only saves time: it gives up on blocks that need the rules about quotes or long lines.
+        # The quick way only saves time: it gives up on blocks that need the rules about quotes or
+        # long lines.
         numbers, units = _read_unquoted_records(lines, form, fields) or _read_records_by_rule(
             lines, form, fields
         )
@@ -200,7 +211,9 @@ def _read_unquoted_records(
     ), units
 
 
-def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]]:
+def _read_records_by_rule(
+    block: bytes, form: CsvFormat, fields: Fields
+) -> tuple[Values, list[bytes | None]]:
     """Return number and unit of each line, by the rules, one after the other."""
     delimiter, quote, nulls = form.delimiter.encode(), form.quote.encode(), _encode_null_texts(form)
     numbers, units = list[float](), list[bytes | None]()
@@ -220,7 +233,10 @@ def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tupl
 
 
 def _find_number(private: bytes, delimiter: bytes, quote: bytes, fields: Fields) -> bytes | None:
-    """Return the field of the number; None if it is missing, or the line is none with all of its fields."""
+    """Return the field of the number.
+
+    None if it is missing, or the line is none with all of its fields.
+    """
     # Fields behind a misplaced quote are missing: the list ends there, with None.
     found = quoted_fields(private[:LONGEST], delimiter, quote)
     if fields.private is None:
@@ -229,13 +245,16 @@ def _find_number(private: bytes, delimiter: bytes, quote: bytes, fields: Fields)
     listed = list(islice(found, fields.private + 2))
     whole = len(private) <= LONGEST and None not in listed
     return (
-        listed[fields.number] if whole and _has_all_fields(private, len(listed), delimiter, fields) else None
+        listed[fields.number]
+        if whole and _has_all_fields(private, len(listed), delimiter, fields)
+        else None
     )
 
 
 def _has_all_fields(private: bytes, count: int, delimiter: bytes, fields: Fields) -> bool:
     """Tell whether what is private of a line has as many fields as there are columns."""
-    # One delimiter more may stand at the end of the line, which is not here where the unit stands behind.
+    # One delimiter more may stand at the end of the line, which is not here where the unit stands
+    # behind.
     trailing = fields.unit != "last" and private.endswith(delimiter)
     return count == fields.private or (trailing and count - 1 == fields.private)
 
@@ -255,7 +274,9 @@ def _number_writer(form: CsvFormat) -> Callable[[bytes], bytes]:
     return lambda field: field.replace(thousands, b"").replace(decimal, b".")
 
 
-def _split_off_unit(line: bytes, delimiter: bytes, unit: Literal["first", "last"]) -> tuple[bytes, bytes]:
+def _split_off_unit(
+    line: bytes, delimiter: bytes, unit: Literal["first", "last"]
+) -> tuple[bytes, bytes]:
     """Return the field of the unit, and what is private; without a delimiter there is no unit."""
     if unit == "first":
         # From the left: the unit ends at the first delimiter, whatever stands behind it.

@@ -1,7 +1,10 @@
-"""Hands rows of text files to the engine: some fields of each row, and the columns that folders are named by.
+"""Hands rows of text files to the engine.
 
-How a block of lines becomes fields is the format's own. All that happens here is the same for every format:
-files are read anew for each scan, and fields get their declared types in the projection over the stream.
+Some fields of each row, and the columns that folders are named by.
+
+How a block of lines becomes fields is the format's own. All that happens here is the same for every
+format: files are read anew for each scan, and fields get their declared types in the projection
+over the stream.
 """
 
 from __future__ import annotations
@@ -30,16 +33,19 @@ from sordino.sources.engine import Engine, literal
 from sordino.sources.folders import NO_FOLDERS, Folders, write_lookup
 
 Split = Callable[[bytes, Sequence[int]], TextBatch]
-"""From whole lines and the places of columns, in ascending order, to two texts for each row and column.
+"""From whole lines and the places of columns, in ascending order, to two texts for each row and
+column.
 
-The first text is the field, which is empty if it is missing. What the second one holds is not looked at.
+The first text is the field, which is empty if it is missing. What the second one holds is not
+looked at.
 """
 
 
 MOST_FIELDS = 1 << 20
 """How many fields are looked at together, unless one line alone has more that are asked for.
 
-A block may hold a million lines. A predicate over 400 columns would need 3 GB for all of them at once.
+A block may hold a million lines. A predicate over 400 columns would need 3 GB for all of them at
+once.
 """
 
 
@@ -96,7 +102,9 @@ class TextRows:
                         batch = self.split(lines, places)
                         # Which file a row is from is wanted only where its folders are.
                         if keys:
-                            batch = batch._replace(numbers=np.full(batch.size, number, dtype=np.int32))
+                            batch = batch._replace(
+                                numbers=np.full(batch.size, number, dtype=np.int32)
+                            )
                         if batch.size:
                             yield batch
 
@@ -126,7 +134,8 @@ def lend_texts(
     engine : Engine
         Where they are evaluated.
     start : callable
-        Begins to read them, anew for each scan: two texts for each row and place, as `Split` makes them.
+        Begins to read them, anew for each scan: two texts for each row and place, as `Split` makes
+        them.
     places : sequence of int
         Which columns are read, each once and in ascending order.
     kinds : sequence of ColumnType
@@ -134,10 +143,13 @@ def lend_texts(
     form : CsvFormat
         How values are written.
     beside : mapping of int to str, optional
-        Columns that are not read: SQL of each, in which `file` is the number of the file that a row is from.
+        Columns that are not read: SQL of each, in which `file` is the number of the file that a row
+        is from.
     """
     beside = beside or {}
-    stream = TextStream("texts", start, width=2 * len(places) or 1, number="file" if beside else None)
+    stream = TextStream(
+        "texts", start, width=2 * len(places) or 1, number="file" if beside else None
+    )
     engine.connection.register("lines", stream)
     # Each field comes with a second text behind it, so fields are the 1st, 3rd, 5th, ... entry.
     fields = [
@@ -145,7 +157,10 @@ def lend_texts(
         for place, index in enumerate(places)
     ]
     fields += [f"{looked_up} AS f{index}" for index, looked_up in beside.items()]
-    values = (f"{write_typed(f'f{index}', kinds[index], form)} AS c{index}" for index in (*places, *beside))
+    values = (
+        f"{write_typed(f'f{index}', kinds[index], form)} AS c{index}"
+        for index in (*places, *beside)
+    )
     return f"SELECT {', '.join(values) or '1'} FROM (SELECT {', '.join(fields) or '1'} FROM lines)"
 
 

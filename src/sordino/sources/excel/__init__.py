@@ -1,1 +1,4 @@
-"""Sheets of Excel workbooks row by row: the parts of a workbook, the rows of a sheet, what a cell says."""
+"""Sheets of Excel workbooks row by row.
+
+The parts of a workbook, the rows of a sheet, what a cell says.
+"""

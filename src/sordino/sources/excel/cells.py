@@ -3,18 +3,18 @@
 The rules, each a function of one cell, its number format, and what is public about the workbook:
 
 - A text is what it says, without its escapes (`_x000D_`), formats and reading aids.
-- A number is the float that Excel keeps, in the fewest digits that mean it, without an exponent: 12.5, and 3
-  for 3.0. A whole number that is written with digits alone keeps all of them.
-- A number whose format shows a day, a month or a year is the date that it stands for, with a time behind it
-  if it is not midnight (and always, where the column is a timestamp): 2024-02-29 13:45:00. It is written by
-  the declared date format, and is to the nearest millisecond. What is no day of Excel's calendar is missing:
-  so is 29 February 1900, which that calendar has and no other.
-- A number whose format shows hours, minutes or seconds and no date is such a time, with as many hours as it
-  has: 36:00:00. Below 0 it is missing.
+- A number is the float that Excel keeps, in the fewest digits that mean it, without an exponent:
+  12.5, and 3 for 3.0. A whole number that is written with digits alone keeps all of them.
+- A number whose format shows a day, a month or a year is the date that it stands for, with a time
+  behind it if it is not midnight (and always, where the column is a timestamp): 2024-02-29
+  13:45:00. It is written by the declared date format, and is to the nearest millisecond. What is no
+  day of Excel's calendar is missing: so is 29 February 1900, which that calendar has and no other.
+- A number whose format shows hours, minutes or seconds and no date is such a time, with as many
+  hours as it has: 36:00:00. Below 0 it is missing.
 - True and false are `true` and `false`. A date in ISO 8601 is what stands there.
 - A formula is what was last computed for it. Without that the cell is empty.
-- Errors (#N/A), what is no value of its kind, kinds that nobody knows, and texts that are none in Unicode
-  without NUL are missing.
+- Errors (#N/A), what is no value of its kind, kinds that nobody knows, and texts that are none in
+  Unicode without NUL are missing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ class CellRules:
     date_format: str
 
     def write(self, cell: Cell, *, timed: bool) -> bytes:
-        """Return what a cell says in UTF-8, empty if it is missing; `timed`: dates always have a time."""
+        """Return what a cell says in UTF-8, empty if it is missing.
+
+        `timed`: dates always have a time.
+        """
         if cell.kind in {"str", "inlineStr"}:
             return _write_cell_text(cell.text)
         plain = cell.text.strip(_BLANKS)
@@ -88,7 +91,11 @@ class CellRules:
         if cell.kind == "d":
             return _write_cell_text(plain)
         number = cell.kind == "n" and _NUMBER.fullmatch(plain)
-        return self._write_shown(plain, self._format_of(cell.style), timed=timed).encode() if number else b""
+        return (
+            self._write_shown(plain, self._format_of(cell.style), timed=timed).encode()
+            if number
+            else b""
+        )
 
     def _write_shown(self, number: str, shows: Shows, *, timed: bool) -> str:
         if shows == "number":
@@ -157,7 +164,7 @@ def _write_cell_text(text: str) -> bytes:
         return b""
 
 
-# ---- number formats ----------------------------------------------------------------------------------------
+# ---- number formats ------------------------------------------------------------------------------
 
 # Some of East Asia show a date in one language and a time in another: they count as dates.
 _DATES = frozenset((*range(14, 18), 22, *range(27, 32), *range(34, 37), *range(50, 59)))
@@ -165,7 +172,8 @@ _TIMES = frozenset((*range(18, 22), 32, 33, *range(45, 48)))
 _SPEECH = re.compile(
     r'"[^"]*"?|\\.|[_*].|\[(?![hms]+\])[^\]]*\]?|AM/PM|A/P|General', re.IGNORECASE | re.DOTALL
 )
-"""What means itself in a format: quoted text, escapes, fillers, colors, and words with letters of dates."""
+"""What means itself in a format: quoted text, escapes, fillers, colors, and words with letters of
+dates."""
 
 
 def numbered_format(number: int) -> Shows:
@@ -179,6 +187,11 @@ def written_format(code: str) -> Shows:
     code = _SPEECH.sub("", code).partition(";")[0].lower()
     timed = "h" in code or "s" in code
     # Beside hours and seconds one m or two are minutes.
-    if "y" in code or "d" in code or "mmm" in code or ("m" in code and not timed and "[" not in code):
+    if (
+        "y" in code
+        or "d" in code
+        or "mmm" in code
+        or ("m" in code and not timed and "[" not in code)
+    ):
         return "date"
     return "time" if timed or "[m" in code else "number"

@@ -1,9 +1,10 @@
 """Reads the XML inside of a workbook: a zip archive of parts, piece by piece and in bounded memory.
 
-A part is never held as a whole, whatever it unpacks to. Nor does its XML make memory grow: it has no
-definitions of its own (DTD), is nested at most 64 deep, and has a bounded number of names; between two `<`
-and `>` stands about 1 MiB at most. What breaks off, is damaged or goes beyond is an error for the whole part.
-No program that writes workbooks makes such parts, whatever people type into cells.
+A part is never held as a whole, whatever it unpacks to. Nor does its XML make memory grow: it has
+no definitions of its own (DTD), is nested at most 64 deep, and has a bounded number of names;
+between two `<` and `>` stands about 1 MiB at most. What breaks off, is damaged or goes beyond is an
+error for the whole part. No program that writes workbooks makes such parts, whatever people type
+into cells.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ class Enough(Exception):
 
 
 class Visitor:
-    """Looks at the elements of a part; `path` are the names of those around, from the outermost one on."""
+    """Looks at the elements of a part.
+
+    `path` are the names of those around, from the outermost one on.
+    """
 
     def begin(self, path: list[str], attributes: Mapping[str, str]) -> None:
         """Look at an element, the last one of `path`, that begins."""
@@ -85,9 +89,15 @@ class Archive:
         return self._archive.getinfo(part).file_size
 
     def walk(
-        self, part: str, visitor: Visitor, read: Callable[[int], None] | None = None, piece: int = PIECE
+        self,
+        part: str,
+        visitor: Visitor,
+        read: Callable[[int], None] | None = None,
+        piece: int = PIECE,
     ) -> Iterator[None]:
-        """Show a part to a visitor, and pause after each piece; ends early if the visitor has enough.
+        """Show a part to a visitor, and pause after each piece.
+
+        Ends early if the visitor has enough.
 
         Parameters
         ----------
@@ -131,7 +141,10 @@ class Archive:
         yield
 
     def look(self, part: str, visitor: Visitor) -> None:
-        """Show a part to a visitor, in small pieces: little is parsed behind what the visitor wants."""
+        """Show a part to a visitor, in small pieces.
+
+        Little is parsed behind what the visitor wants.
+        """
         for _ in self.walk(part, visitor, piece=256):
             pass
 

@@ -1,14 +1,20 @@
-"""The rows of one sheet as texts, and the tables that its cells refer to: shared texts and number formats.
+"""The rows of one sheet as texts, and the tables that its cells refer to.
 
-The rules, each a function of one row (of its own cells, and of the texts and formats that they refer to):
+Shared texts and number formats.
 
-- A row is an element `row` behind the first one. Its height and whether it is hidden say nothing. Its number,
-  one more than that of the row before unless it is said, must be above it: otherwise the sheet is damaged,
-  which no text in a cell can bring about.
-- A cell stands in the column that its reference names (C of C5), without a reference in the column behind the
-  cell before it. A cell with another reference is left out. Of cells in one column the first counts.
-- Cells in columns that the first row does not name are left out. Of merged cells the first one has the value.
-- A row is dropped if nothing stands in its cells, or if what stands there has more than 1 MiB in UTF-8.
+The rules, each a function of one row (of its own cells, and of the texts and formats that they
+refer to):
+
+- A row is an element `row` behind the first one. Its height and whether it is hidden say nothing.
+  Its number, one more than that of the row before unless it is said, must be above it: otherwise
+  the sheet is damaged, which no text in a cell can bring about.
+- A cell stands in the column that its reference names (C of C5), without a reference in the column
+  behind the cell before it. A cell with another reference is left out. Of cells in one column the
+  first counts.
+- Cells in columns that the first row does not name are left out. Of merged cells the first one has
+  the value.
+- A row is dropped if nothing stands in its cells, or if what stands there has more than 1 MiB in
+  UTF-8.
 """
 
 from __future__ import annotations
@@ -81,7 +87,9 @@ class RowCells(Visitor):
                 self._in_cell = path[3] == "c"
                 if self._in_cell:
                     self._begin_cell(attributes)
-            elif self._in_cell and path[4:] in (_INLINE_ENDS if self._kind == "inlineStr" else _VALUE_ENDS):
+            elif self._in_cell and path[4:] in (
+                _INLINE_ENDS if self._kind == "inlineStr" else _VALUE_ENDS
+            ):
                 self._words = self._found
 
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
@@ -106,7 +114,8 @@ class RowCells(Visitor):
     def text(self, words: str) -> None:
         """Keep the words of a cell, unless the row is too long already."""
         if self._words is not None and self._size <= LONGEST:
-            # Characters, of which a byte is the least: so what is left out here is too long in bytes as well.
+            # Characters, of which a byte is the least: so what is left out here is too long in
+            # bytes as well.
             self._size += len(words)
             self._words.append(words)
 
@@ -198,7 +207,9 @@ class NumberFormats(Visitor):
     def begin(self, path: list[str], attributes: Mapping[str, str]) -> None:
         """Look at a number format that is defined, or at the format of cells that refers to one."""
         if path == ["styleSheet", "numFmts", "numFmt"]:
-            self._defined[attributes.get("numFmtId", "")] = written_format(attributes.get("formatCode", ""))
+            self._defined[attributes.get("numFmtId", "")] = written_format(
+                attributes.get("formatCode", "")
+            )
         elif path == ["styleSheet", "cellXfs", "xf"]:
             number = attributes.get("numFmtId", "")
             known = numbered_format(int(number)) if re.fullmatch("[0-9]{1,9}", number) else "number"
@@ -223,8 +234,12 @@ def rows_of_sheet(
         visitor.rows.clear()
 
 
-def resolve(cells: Mapping[int, Cell], places: Sequence[int], shared: SharedTexts) -> dict[int, Cell] | None:
-    """Return the cells of a row that stand in some columns, with their texts; None if the row is dropped.
+def resolve(
+    cells: Mapping[int, Cell], places: Sequence[int], shared: SharedTexts
+) -> dict[int, Cell] | None:
+    """Return the cells of a row that stand in some columns, with their texts.
+
+    None if the row is dropped.
 
     Parameters
     ----------
@@ -242,7 +257,8 @@ def resolve(cells: Mapping[int, Cell], places: Sequence[int], shared: SharedText
             continue
         if cell.kind == "s":
             words = shared.find(cell.text)
-            # A number that means no text is an error like any other: something stands there, and is missing.
+            # A number that means no text is an error like any other: something stands there, and is
+            # missing.
             cell = Cell("e", "", cell.text) if words is None else Cell("str", "", words)
         if cell.text:
             size += len(cell.text.encode())

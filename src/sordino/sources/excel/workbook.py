@@ -1,12 +1,12 @@
 """Opens one sheet of an Excel workbook: `excel:FILE#SHEET`.
 
-Public, and read before the charge: which sheets there are, whether days are counted from 1904, and the first
-row of the sheet, with the texts that it refers to. (To find these, shared texts in front of them are passed
-over.) All else is private.
+Public, and read before the charge: which sheets there are, whether days are counted from 1904, and
+the first row of the sheet, with the texts that it refers to. (To find these, shared texts in front
+of them are passed over.) All else is private.
 
-No library that reads workbooks keeps rows apart: in one a bad cell ends all others, with its name and value,
-and in another a cell far to the right takes all memory. So the parts of the workbook are read here
-(docs/decisions/0022).
+No library that reads workbooks keeps rows apart: in one a bad cell ends all others, with its name
+and value, and in another a cell far to the right takes all memory. So the parts of the workbook are
+read here (docs/decisions/0022).
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from sordino.sources.csv.text_rows import column_kinds, lend_texts, make_batch
 from sordino.sources.engine import Engine
 from sordino.sources.excel.cells import Cell, CellRules
 from sordino.sources.excel.parts import BROKEN, LINKED, Archive, Enough, Visitor, open_archive
-from sordino.sources.excel.sheet_rows import NumberFormats, RowCells, SharedTexts, resolve, rows_of_sheet
+from sordino.sources.excel.sheet_rows import (
+    NumberFormats,
+    RowCells,
+    SharedTexts,
+    resolve,
+    rows_of_sheet,
+)
 
 DROPPED_ROWS = "rows without a value in any named column, or with more than 1 MiB of text"
 """Which rows are dropped, for people."""
@@ -37,7 +43,10 @@ _BATCH_ROWS = 1 << 12
 @final
 @dataclass(frozen=True)
 class _Sheet:
-    """Where a sheet and what its cells refer to stand in a workbook; empty: there is no such part."""
+    """Where a sheet and what its cells refer to stand in a workbook.
+
+    Empty: there is no such part.
+    """
 
     part: str
     shared: str
@@ -88,7 +97,9 @@ class ExcelReader:
         engine.measure = lambda: 100 * done[0] / total[0]
         return lend_texts(engine, start, places, self.kinds, self.format)
 
-    def _read(self, archive: Archive, places: Sequence[int], done: list[int]) -> Iterator[TextBatch]:
+    def _read(
+        self, archive: Archive, places: Sequence[int], done: list[int]
+    ) -> Iterator[TextBatch]:
         def read(size: int) -> None:
             done[0] += size
 
@@ -128,7 +139,8 @@ def open_excel(path: str, sheet: str, form: CsvFormat) -> tuple[ExcelReader, dic
     Raises
     ------
     DataSourceError
-        If the workbook cannot be read, has no such sheet, or the first row does not name columns by texts.
+        If the workbook cannot be read, has no such sheet, or the first row does not name columns by
+        texts.
     InvalidParameter
         If something is declared that cells have not, or a type for a column that there is not.
     """
@@ -137,7 +149,9 @@ def open_excel(path: str, sheet: str, form: CsvFormat) -> tuple[ExcelReader, dic
     )
     file = Path(path)
     if not file.is_file():
-        raise DataSourceError(f"An Excel source must be an existing file; nothing was found at {file}.")
+        raise DataSourceError(
+            f"An Excel source must be an existing file; nothing was found at {file}."
+        )
     try:
         with open_archive(file) as archive:
             found = _find_sheet(archive, file, sheet)
@@ -145,7 +159,8 @@ def open_excel(path: str, sheet: str, form: CsvFormat) -> tuple[ExcelReader, dic
     except BROKEN:
         # One sentence, whatever it is: it may have been found in the bytes behind the first row.
         raise DataSourceError(
-            f"An Excel source must be a workbook without a password (.xlsx, .xlsm); {file} cannot be read as "
+            f"An Excel source must be a workbook without a password (.xlsx, .xlsm); {file} cannot "
+            "be read as "
             "one. Save it as .xlsx, or export the sheet to CSV."
         ) from None
     check_typed_names(tuple(names.values()), form, f"{file}#{sheet}")
@@ -174,13 +189,17 @@ def _find_sheet(archive: Archive, file: Path, name: str) -> _Sheet:
     }
     if name not in sheets:
         hint = (
-            did_you_mean(name, list(sheets)) or f" Its sheets are {', '.join(map(repr, list(sheets)[:12]))}."
+            did_you_mean(name, list(sheets))
+            or f" Its sheets are {', '.join(map(repr, list(sheets)[:12]))}."
         )
         raise DataSourceError(
-            f"An Excel source must be a sheet of the workbook; {file} has no sheet {shown(name)}.{hint}"
+            f"An Excel source must be a sheet of the workbook; {file} has no sheet "
+            f"{shown(name)}.{hint}"
         )
     parts = dict(linked.values())
-    return _Sheet(sheets[name], parts.get("sharedStrings", ""), parts.get("styles", ""), book.from_1904)
+    return _Sheet(
+        sheets[name], parts.get("sharedStrings", ""), parts.get("styles", ""), book.from_1904
+    )
 
 
 @final
@@ -216,8 +235,10 @@ def _read_first_row(archive: Archive, file: Path, name: str, sheet: _Sheet) -> d
     names = _read_names(cells, shared)
     if not names:
         raise DataSourceError(
-            f"The first row of a sheet must name the columns, each by a text; that of {shown(name)} in "
-            f"{file} does not. Remove what stands above the names, and write names that are numbers as texts."
+            "The first row of a sheet must name the columns, each by a text; that of "
+            f"{shown(name)} in "
+            f"{file} does not. Remove what stands above the names, and write names that are "
+            "numbers as texts."
         )
     return names
 
@@ -225,7 +246,9 @@ def _read_first_row(archive: Archive, file: Path, name: str, sheet: _Sheet) -> d
 def _last_shared(cells: Mapping[int, Cell]) -> int:
     """Return the largest number of a shared text that cells refer to."""
     numbers = (cell.text.strip() for cell in cells.values() if cell.kind == "s")
-    return max((int(number) for number in numbers if number.isascii() and number.isdigit()), default=0)
+    return max(
+        (int(number) for number in numbers if number.isascii() and number.isdigit()), default=0
+    )
 
 
 def _read_names(cells: Mapping[int, Cell] | None, shared: SharedTexts) -> dict[int, str]:

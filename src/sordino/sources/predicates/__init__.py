@@ -1,1 +1,4 @@
-"""Conditions on one row: the little language they are written in, and what each engine is asked instead."""
+"""Conditions on one row.
+
+The little language they are written in, and what each engine is asked instead.
+"""

@@ -1,6 +1,9 @@
-"""The nodes of the syntax tree of a row predicate: what may be said about one row, independent of any engine.
+"""The nodes of the syntax tree of a row predicate.
 
-A chain such as `a OR b OR c` is one node. So a tree is never deeper than the parentheses of what was written.
+What may be said about one row, independent of any engine.
+
+A chain such as `a OR b OR c` is one node. So a tree is never deeper than the parentheses of what
+was written.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ class _InnerNode:
     @cached_property
     def size(self) -> int:
         """How many operators and operands are written out for it; the parser limits this."""
-        # Kept once it is known: each node above asks for it, and so the whole tree is counted only once.
+        # Kept once it is known: each node above asks for it, and so the whole tree is counted only
+        # once.
         return self.operators + sum(part.size for part in parts_of(cast("Node", self)))
 
 
@@ -50,7 +54,8 @@ class _InnerNode:
 class Negative(_InnerNode):
     """Minus an operand."""
 
-    # A node of its own, because it can overflow: the least whole number of a type has no negative in it.
+    # A node of its own, because it can overflow: the least whole number of a type has no negative
+    # in it.
     operand: Node
 
 
@@ -59,7 +64,8 @@ class Negative(_InnerNode):
 class Arithmetic(_InnerNode):
     """`first`, then one operator and operand after the other, from left to right."""
 
-    # Each operator of the chain can fail by itself, so each gets a TRY of its own when this is rendered.
+    # Each operator of the chain can fail by itself, so each gets a TRY of its own when this is
+    # rendered.
     first: Node
     rest: tuple[tuple[str, Node], ...]
 
@@ -83,7 +89,8 @@ class TryCast(_InnerNode):
 class Comparison(_InnerNode):
     """Two operands with an operator between them, LIKE among the operators."""
 
-    # One kind of node for all of them: each is NULL where an operand is (docs/proofs/predicates.md, E1).
+    # One kind of node for all of them: each is NULL where an operand is (docs/proofs/predicates.md,
+    # E1).
     left: Node
     operator: str
     right: Node
@@ -135,4 +142,6 @@ def parts_of(node: Node) -> tuple[Node, ...]:
     return ()
 
 
-Node: TypeAlias = Column | Constant | Negative | Arithmetic | TryCast | Comparison | IsNull | Not | Connected
+Node: TypeAlias = (
+    Column | Constant | Negative | Arithmetic | TryCast | Comparison | IsNull | Not | Connected
+)

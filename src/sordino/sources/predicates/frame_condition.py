@@ -1,15 +1,15 @@
 """Reads the columns of a frame in a predicate by what stands beside them, and never by their types.
 
-The type of a column of a frame follows from all of its rows together: one word among numbers makes texts of
-them, one missing value makes floats of whole numbers. So a predicate must mean the same whatever the type is,
-and must not be refused for it. Two steps see to that.
+The type of a column of a frame follows from all of its rows together: one word among numbers makes
+texts of them, one missing value makes floats of whole numbers. So a predicate must mean the same
+whatever the type is, and must not be refused for it. Two steps see to that.
 
-- How a column is read follows from the words of the predicate alone (`_Reader`). Beside a number, in
-  arithmetic, or where TRY_CAST makes a number of it, it is a number. Beside TRUE or FALSE, and where a
-  condition is meant, it is a truth value. Beside a text that is written as a date or a time of day it is one.
-  Everywhere else it is a text.
-- Each reading gives the same for one value in every type that the value may come in (`_READINGS`): numbers
-  are floats of 64 bits, and have the text of that float, without a point where it is whole.
+- How a column is read follows from the words of the predicate alone (`_Reader`). Beside a number,
+  in arithmetic, or where TRY_CAST makes a number of it, it is a number. Beside TRUE or FALSE, and
+  where a condition is meant, it is a truth value. Beside a text that is written as a date or a time
+  of day it is one. Everywhere else it is a text.
+- Each reading gives the same for one value in every type that the value may come in (`_READINGS`):
+  numbers are floats of 64 bits, and have the text of that float, without a point where it is whole.
 
 Proof: docs/proofs/predicates.md.
 """
@@ -98,7 +98,9 @@ class _Reader:
         """Return a node; a column as `reading`, whatever is no column as its own words say."""
         match node:
             case Column():
-                read: Node = replace(node, sql=_READINGS[reading](node.index, self._kinds[node.index]))
+                read: Node = replace(
+                    node, sql=_READINGS[reading](node.index, self._kinds[node.index])
+                )
             case Constant():
                 read = node
             case Negative():
@@ -128,10 +130,13 @@ class _Reader:
                 joined.append(self.condition(one))
             else:
                 column, constant = listed
-                lists.setdefault((column.index, _find_reading_beside(constant, "=")), []).append(constant)
+                lists.setdefault((column.index, _find_reading_beside(constant, "=")), []).append(
+                    constant
+                )
         for (index, reading), constants in lists.items():
             values = ", ".join(
-                f"CAST({_write_constant(one, reading)} AS {_TYPES_IN_LISTS[reading]})" for one in constants
+                f"CAST({_write_constant(one, reading)} AS {_TYPES_IN_LISTS[reading]})"
+                for one in constants
             )
             read = _READINGS[reading](index, self._kinds[index])
             joined.append(Column(index, f"list_contains([{values}], {read})"))
@@ -141,10 +146,16 @@ class _Reader:
         left, right = node.left, node.right
         if node.operator == "LIKE":
             return Comparison(self._read(left, "text"), node.operator, right)
-        if isinstance(left, Column) and isinstance(right, Column) and node.operator not in _EQUALITIES:
+        if (
+            isinstance(left, Column)
+            and isinstance(right, Column)
+            and node.operator not in _EQUALITIES
+        ):
             raise InvalidParameter(
-                f"where must say how two columns of a frame are compared by {node.operator}, because "
-                "their types may follow from rows. Write TRY_CAST(x AS DOUBLE), or AS TIMESTAMP or VARCHAR, "
+                f"where must say how two columns of a frame are compared by {node.operator}, "
+                "because "
+                "their types may follow from rows. Write TRY_CAST(x AS DOUBLE), or AS TIMESTAMP or "
+                "VARCHAR, "
                 "for one of them."
             )
         sides = []
@@ -159,17 +170,28 @@ class _Reader:
 
 
 def _find_listed(node: Node) -> tuple[Column, Constant] | None:
-    """Return the column and the number or text that a node says are equal; None if it says something else."""
+    """Return the column and the number or text that a node says are equal.
+
+    None if it says something else.
+    """
     if not (isinstance(node, Comparison) and node.operator == "="):
         return None
     left, right = node.left, node.right
-    if isinstance(left, Column) and isinstance(right, Constant) and right.kind in {"number", "text"}:
+    if (
+        isinstance(left, Column)
+        and isinstance(right, Constant)
+        and right.kind in {"number", "text"}
+    ):
         return left, right
     return None
 
 
 def _write_constant(constant: Constant, reading: str) -> str:
-    return literal(_write_usual_text(constant.text)) if reading == "text" else render_constant(constant)
+    return (
+        literal(_write_usual_text(constant.text))
+        if reading == "text"
+        else render_constant(constant)
+    )
 
 
 def _is_text_column(node: Node) -> bool:
@@ -195,7 +217,9 @@ def _find_reading_beside(other: Node, operator: str) -> str:
         case TryCast(kind="BOOLEAN"):
             reading = "truth"
         case TryCast():
-            reading = other.kind if other.kind in _CAST_TO_MOMENT else _find_source_of_cast(other.kind)
+            reading = (
+                other.kind if other.kind in _CAST_TO_MOMENT else _find_source_of_cast(other.kind)
+            )
     return reading
 
 
@@ -206,14 +230,16 @@ def _find_reading_of_text(text: str, operator: str) -> str:
         return "TIME"
     if operator not in _EQUALITIES and _NUMBER.fullmatch(text):
         raise InvalidParameter(
-            f"where must not compare a column of a frame by {operator} with a number in quotes; got "
-            f"{shown(text)}. Write the number without quotes, or TRY_CAST(x AS VARCHAR) for the column if "
+            f"where must not compare a column of a frame by {operator} with a number in quotes; "
+            "got "
+            f"{shown(text)}. Write the number without quotes, or TRY_CAST(x AS VARCHAR) for the "
+            "column if "
             "the order of texts is meant."
         )
     return "text"
 
 
-# ---- readings ----------------------------------------------------------------------------------------------
+# ---- readings ------------------------------------------------------------------------------------
 # SQL that is a function of the value of a column, whatever its type, and fails for none.
 
 
@@ -221,8 +247,8 @@ def _write_frame_text(index: int, kind: str) -> str:
     column = f"c{index}"
     if kind == "VARCHAR":
         number = f"TRY_CAST({column} AS DOUBLE)"
-        # Truth values in the letters in which they are written where they have a type of their own, and
-        # numbers that floats round, as floats: that is what remains of them in other types.
+        # Truth values in the letters in which they are written where they have a type of their own,
+        # and numbers that floats round, as floats: that is what remains of them in other types.
         return (
             f"(CASE WHEN lower({column}) = 'true' OR lower({column}) = 'false' THEN lower({column})"
             f" WHEN abs({number}) >= {LARGEST_EXACT_WHOLE} AND isfinite({number})"
@@ -241,10 +267,14 @@ def _write_double(column: str, kind: str) -> str:
 
 
 def _write_text_of_number(number: str) -> str:
-    """Return the text of a float that is no NaN: its digits if it is whole, and else its shortest decimal."""
+    """Return the text of a float that is no NaN.
+
+    Its digits if it is whole, and else its shortest decimal.
+    """
     whole = f"TRY_CAST({number} AS HUGEINT)"
     return (
-        f"CASE WHEN {number} = floor({number}) AND {whole} IS NOT NULL THEN CAST({whole} AS VARCHAR)"
+        f"CASE WHEN {number} = floor({number}) AND {whole} IS NOT NULL THEN CAST({whole} AS "
+        "VARCHAR)"
         f" ELSE CAST({number} AS VARCHAR) END"
     )
 
@@ -257,7 +287,11 @@ def _write_frame_number(index: int, kind: str) -> str:
         return f"CAST(c{index} AS DOUBLE)"
     known = number_kind(kind, text=True, inferred=True)
     # Neither a date nor a time of day is a number.
-    return "CAST(NULL AS DOUBLE)" if known is None else f"CAST({EMBEDDED.number(index, known)} AS DOUBLE)"
+    return (
+        "CAST(NULL AS DOUBLE)"
+        if known is None
+        else f"CAST({EMBEDDED.number(index, known)} AS DOUBLE)"
+    )
 
 
 def _write_frame_truth(index: int, kind: str) -> str:
@@ -269,7 +303,9 @@ def _write_frame_truth(index: int, kind: str) -> str:
 
 
 def _write_moment(kind_of_moment: str) -> Callable[[int, str], str]:
-    return lambda index, kind: f"TRY(TRY_CAST({_write_frame_text(index, kind)} AS {kind_of_moment}))"
+    return lambda index, kind: (
+        f"TRY(TRY_CAST({_write_frame_text(index, kind)} AS {kind_of_moment}))"
+    )
 
 
 def _is_number(kind: str) -> bool:

@@ -1,9 +1,10 @@
 """Parses row predicates, a small language for conditions on one row.
 
-What is parsed is written anew as SQL, so that the user's text never reaches the engine. A predicate sees one
-row: its columns, with literals, comparisons and arithmetic. It cannot read another row, a file, a clock or a
-random number. And it cannot fail: arithmetic that overflows, and a value that a comparison cannot take, are
-NULL (`render_total`). A row for which the predicate is NULL is left out.
+What is parsed is written anew as SQL, so that the user's text never reaches the engine. A predicate
+sees one row: its columns, with literals, comparisons and arithmetic. It cannot read another row, a
+file, a clock or a random number. And it cannot fail: arithmetic that overflows, and a value that a
+comparison cannot take, are NULL (`render_total`). A row for which the predicate is NULL is left
+out.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ class Predicate:
 
     @property
     def sql(self) -> str:
-        """The condition over columns c<index> as written. It may fail, and is asked of no private row."""
+        """The condition over columns c<index> as written.
+
+        It may fail, and is asked of no private row.
+        """
         return render_plain(self.condition)
 
     @property
@@ -71,7 +75,10 @@ class Predicate:
 
     @property
     def total(self) -> str:
-        """The condition over columns c<index>, true or false for each row by itself. It never fails."""
+        """The condition over columns c<index>, true or false for each row by itself.
+
+        It never fails.
+        """
         return render_total(self.condition)
 
 
@@ -91,8 +98,8 @@ def parse(predicate: str, resolve: Callable[[str], int]) -> Predicate:
         If it leaves the allow-list.
     """
     words = tokens(predicate)
-    # Parsed twice: first to find out whether it may be said at all, then which columns are meant. So what
-    # leaves the language is refused before an unknown column is.
+    # Parsed twice: first to find out whether it may be said at all, then which columns are meant.
+    # So what leaves the language is refused before an unknown column is.
     for meaning in (lambda _name: 0, resolve):
         parser = _Parser(words, meaning)
         condition = parser.disjunction()
@@ -114,7 +121,8 @@ class _Parser:
         if self._next.kind != "end":
             raise self._refusal()
 
-    # From the loosest to the tightest: OR, AND, NOT, comparison, sum, product, atom. Each calls the next.
+    # From the loosest to the tightest: OR, AND, NOT, comparison, sum, product, atom. Each calls the
+    # next.
     def disjunction(self) -> Node:
         operands = [self._conjunction()]
         while self._accept("OR"):
@@ -129,7 +137,9 @@ class _Parser:
 
     def _connected(self, operator: str, operands: Sequence[Node]) -> Node:
         # A single operand is no chain: it needs no node around it.
-        return self._sized(Connected(operator, tuple(operands))) if len(operands) > 1 else operands[0]
+        return (
+            self._sized(Connected(operator, tuple(operands))) if len(operands) > 1 else operands[0]
+        )
 
     def _negation(self) -> Node:
         if self._accept("NOT"):
@@ -154,7 +164,10 @@ class _Parser:
         return Not(found) if negated else found
 
     def _membership(self, left: Node) -> Node | None:
-        """Return what IN, BETWEEN or LIKE says about the left side; None if none of them stands here."""
+        """Return what IN, BETWEEN or LIKE says about the left side.
+
+        None if none of them stands here.
+        """
         if self._accept("IN"):
             # Never written as IN: the engine turns longer lists into
             # a join, which takes the casts and sums out of TRY.
@@ -162,8 +175,11 @@ class _Parser:
         if self._accept("BETWEEN"):
             low = self._sum()
             self._expect("AND")
-            # Never written as BETWEEN: it holds two comparisons, and each of them needs a TRY of its own.
-            return self._connected("AND", [Comparison(left, ">=", low), Comparison(left, "<=", self._sum())])
+            # Never written as BETWEEN: it holds two comparisons, and each of them needs a TRY of
+            # its own.
+            return self._connected(
+                "AND", [Comparison(left, ">=", low), Comparison(left, "<=", self._sum())]
+            )
         if self._accept("LIKE"):
             return Comparison(left, "LIKE", self._text())
         return None
@@ -216,7 +232,8 @@ class _Parser:
             return self._column(self._take().text[1:-1].replace('""', '"'))
         if word.kind == "word" and word.text.upper() not in KEYWORDS | RESERVED:
             self._take()
-            # A name with a parenthesis behind it is a function, and functions are not in the language.
+            # A name with a parenthesis behind it is a function, and functions are not in the
+            # language.
             if self._next.text == "(":
                 raise refuse(f"the function {word.text!r}", word.position)
             return self._column(word.text)
@@ -245,7 +262,10 @@ class _Parser:
         return Column(index)
 
     def _sized(self, node: Node) -> Node:
-        """Return a node; refuse it if the SQL for it would be so long that it could exhaust the engine."""
+        """Return a node.
+
+        Refuse it if the SQL for it would be so long that it could exhaust the engine.
+        """
         if node.size > LARGEST:
             raise UnsafePredicate(
                 f"A predicate must have at most {LARGEST} operators and "
@@ -276,7 +296,11 @@ class _Parser:
 
     def _digits(self, most: int) -> int:
         word = self._take()
-        if word.kind != "number" or not re.fullmatch("[0-9]{1,2}", word.text) or int(word.text) > most:
+        if (
+            word.kind != "number"
+            or not re.fullmatch("[0-9]{1,2}", word.text)
+            or int(word.text) > most
+        ):
             raise refuse(_describe_token(word), word.position)
         return int(word.text)
 
@@ -323,7 +347,7 @@ def _describe_token(word: Token) -> str:
     return word.text if word.kind == "end" else ascii(word.text[:20])
 
 
-# ---- words -------------------------------------------------------------------------------------------------
+# ---- words ---------------------------------------------------------------------------------------
 # Splits a row predicate into words.
 #
 # What is no word here cannot be said: comments, parameters, casts with `::`, other quotes.
@@ -390,7 +414,9 @@ def tokens(predicate: str) -> list[Token]:
     """
     # Before anything is split into words, so that no time is spent on what is refused.
     if len(predicate) > LONGEST:
-        raise UnsafePredicate(f"A predicate must have at most {LONGEST} characters; got {len(predicate)}.")
+        raise UnsafePredicate(
+            f"A predicate must have at most {LONGEST} characters; got {len(predicate)}."
+        )
     found: list[Token] = []
     at, glued = 0, False
     while at < len(predicate):
@@ -410,23 +436,25 @@ def tokens(predicate: str) -> list[Token]:
     return found
 
 
-# ---- SQL ---------------------------------------------------------------------------------------------------
-# Writes a row predicate as SQL of the embedded engine; every operator that can fail has a `TRY` of its own.
+# ---- SQL -----------------------------------------------------------------------------------------
+# Writes a row predicate as SQL of the embedded engine; every operator that can fail has a `TRY` of
+# its own.
 #
-# `TRY` gives NULL where what it holds fails. Around several operators it would also tell which of them were
-# evaluated. Rows that stand side by side decide that: a column that is NULL in a whole block decides a
-# comparison before the other operand is computed, and an operand that is not computed cannot overflow. Hence
-# the rule of this module:
+# `TRY` gives NULL where what it holds fails. Around several operators it would also tell which of
+# them were evaluated. Rows that stand side by side decide that: a column that is NULL in a whole
+# block decides a comparison before the other operand is computed, and an operand that is not
+# computed cannot overflow. Hence the rule of this module:
 #
-# - Each `TRY` holds one operator, its casts included. Each operator gives NULL if an operand is NULL. So
-#   it makes no difference whether the engine skips an operand: what fails and what is skipped is NULL.
-# - `AND`, `OR`, `NOT`, `IS NULL` and `COALESCE` stand above these. They follow three-valued logic and
-#   cannot fail: their operands are conditions. An operand that is a value (a column, say) becomes a
-#   condition inside a `TRY` of its own. The engine would do that outside of every `TRY`, and a text that is
-#   no truth value would end the query.
+# - Each `TRY` holds one operator, its casts included. Each operator gives NULL if an operand is
+#   NULL. So it makes no difference whether the engine skips an operand: what fails and what is
+#   skipped is NULL.
+# - `AND`, `OR`, `NOT`, `IS NULL` and `COALESCE` stand above these. They follow three-valued logic
+#   and cannot fail: their operands are conditions. An operand that is a value (a column, say)
+#   becomes a condition inside a `TRY` of its own. The engine would do that outside of every `TRY`,
+#   and a text that is no truth value would end the query.
 #
-# So the value is a function of the row alone. An overflow is NULL, as it is for the `try_` functions of other
-# engines. Proof: docs/proofs/predicates.md.
+# So the value is a function of the row alone. An overflow is NULL, as it is for the `try_`
+# functions of other engines. Proof: docs/proofs/predicates.md.
 
 
 def render_total(condition: Node) -> str:
@@ -499,7 +527,8 @@ def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
             # The blank keeps two minus signs from becoming a comment.
             sql = attempt(f"(- {inside(node.operand)})")
         case Arithmetic():
-            # One TRY for each operator of the chain, from the inside out, and not one around the chain.
+            # One TRY for each operator of the chain, from the inside out, and not one around the
+            # chain.
             sql = inside(node.first)
             for operator, operand in node.rest:
                 sql = attempt(f"({sql} {operator} {inside(operand)})")
@@ -512,9 +541,7 @@ def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
         case Not():
             sql = f"(NOT {_render_truth(node.operand, attempt)})"
         case Connected():
-            sql = (
-                f"({f' {node.operator} '.join(_render_truth(operand, attempt) for operand in node.operands)})"
-            )
+            sql = f"({f' {node.operator} '.join(_render_truth(operand, attempt) for operand in node.operands)})"
     return sql
 
 

@@ -39,7 +39,8 @@ from sordino.sources.sql.sql_templates import FLOATS
 from sordino.sources.validation import lend_engine
 
 LONGEST_PATTERN = 255
-"""A pattern of LIKE has at most so many characters: longer ones could exhaust the stack on some texts."""
+"""A pattern of LIKE has at most so many characters: longer ones could exhaust the stack on some
+texts."""
 
 _WHOLE = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}
 """Whole numbers, and how many digits they have."""
@@ -68,7 +69,8 @@ def write_condition(predicate: Predicate, kinds: Mapping[int, str]) -> str:
     Raises
     ------
     InvalidParameter
-        If a part of it has a type, or joins types, that Spark reads otherwise than the embedded engine.
+        If a part of it has a type, or joins types, that Spark reads otherwise than the embedded
+        engine.
     """
     with lend_engine() as opened:
         condition = _Writer(opened, kinds).truth(predicate.condition)
@@ -159,7 +161,11 @@ class _Writer:
     def _add_decimals(self, left: _Value, operator: str, right: _Value, kind: str) -> str:
         """Return a sum, a difference or a product of exact numbers, as a decimal."""
         (whole, scale), (more, finer) = (_digits(one.type) for one in (left, right))
-        digits = whole + scale + more + finer if operator == "*" else max(whole, more) + max(scale, finer)
+        digits = (
+            whole + scale + more + finer
+            if operator == "*"
+            else max(whole, more) + max(scale, finer)
+        )
         # Spark would drop some digits behind the point.
         if digits >= _MOST_DIGITS:
             raise _make_refusal("sums and products of decimals that may have more than 38 digits")
@@ -188,7 +194,8 @@ class _Writer:
         if node.operator == "LIKE":
             return self._match(left, node.right)
         for one, other, side in ((left, right, node.right), (right, left, node.left)):
-            # A text as it was written takes the type of what it is compared with, as in the embedded engine.
+            # A text as it was written takes the type of what it is compared with, as in the
+            # embedded engine.
             if isinstance(side, Constant) and side.kind == "text" and one.type != "VARCHAR":
                 converted = _Value(_write_try_cast(other.sql, one.type), one.type, one.told)
                 left, right = (one, converted) if one is left else (converted, one)
@@ -200,7 +207,8 @@ class _Writer:
             raise _make_refusal(f"LIKE of {left.type}")
         if len(pattern.text) > LONGEST_PATTERN:
             raise InvalidParameter(
-                f"A pattern of LIKE must have at most {LONGEST_PATTERN} characters for a Spark source; got "
+                f"A pattern of LIKE must have at most {LONGEST_PATTERN} characters for a Spark "
+                "source; got "
                 f"{len(pattern.text)}."
             )
         return _write_match(left.sql, pattern.text)
@@ -212,9 +220,13 @@ class _Writer:
         """Return the type that the embedded engine gives an expression."""
         if told not in self._known:
             try:
-                rows = self._engine.connection.execute(f"DESCRIBE SELECT {told} AS answer").fetchall()
+                rows = self._engine.connection.execute(
+                    f"DESCRIBE SELECT {told} AS answer"
+                ).fetchall()
             except duckdb.Error:
-                raise _make_refusal("numbers with more digits than the engine can compute with") from None
+                raise _make_refusal(
+                    "numbers with more digits than the engine can compute with"
+                ) from None
             self._known[told] = str(rows[0][1])
         return self._known[told]
 
@@ -238,7 +250,8 @@ class _Writer:
 
 def _make_refusal(what: str) -> InvalidParameter:
     return InvalidParameter(
-        f"where must not use {what} for a Spark source. It may use whole numbers of at most 64 bits, "
+        f"where must not use {what} for a Spark source. It may use whole numbers of at most 64 "
+        "bits, "
         "decimals, floats, texts, dates and truth values, compared with their like; TRY_CAST "
         "converts them."
     )
@@ -255,7 +268,10 @@ def _write_try_cast(sql: str, kind: str) -> str:
 
 
 def _write_operator(left: str, operator: str, right: str) -> str:
-    """Return what + - * makes of two values of one type, or of two decimals; NULL: it does not fit."""
+    """Return what + - * makes of two values of one type, or of two decimals.
+
+    NULL: it does not fit.
+    """
     return f"{_FUNCTIONS[operator]}({left}, {right})"
 
 

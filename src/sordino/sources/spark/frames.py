@@ -2,18 +2,19 @@
 
 Questions run inside Spark; the rows stay where they are. Who is trusted with what:
 
-- The frame is its owner's. What it computes to make its rows, it computes there, by the owner's rules: one
-  row on which that fails ends a release.
+- The frame is its owner's. What it computes to make its rows, it computes there, by the owner's
+  rules: one row on which that fails ends a release.
 - What questions compute is written so that it can fail on no row (`sql`, `steps`,
-  `spark_condition`), depends on no setting but those that `_check_session` looks at, and calls functions by
-  their full names, so that no function of the session stands in for one.
-- Files of a table say of all their rows what their least and largest values are. No predicate reaches them.
-- A query reads a table once. A release that asks two queries may find two states of a table in them; each
-  unit's part in either is bounded (docs/known-limits.md).
+  `spark_condition`), depends on no setting but those that `_check_session` looks at, and calls
+  functions by their full names, so that no function of the session stands in for one.
+- Files of a table say of all their rows what their least and largest values are. No predicate
+  reaches them.
+- A query reads a table once. A release that asks two queries may find two states of a table in
+  them; each unit's part in either is bounded (docs/known-limits.md).
 
-A value that does not fit its declared type is missing, as Spark reads it; bytes that are no text in UTF-8 are
-no label. What Spark says of an error may hold a private value, so none of it is repeated, and what its client
-would log is muted for the time of a question.
+A value that does not fit its declared type is missing, as Spark reads it; bytes that are no text in
+UTF-8 are no label. What Spark says of an error may hold a private value, so none of it is repeated,
+and what its client would log is muted for the time of a question.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ _TASKS = "spark.sql.shuffle.partitions"
 _FIRST_TASKS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 _USUAL_TASKS = "200"
 _BYTES_OF_TASK = 1024
-# How many best rows are found without a sort of all, for which the driver would be sent rows of every task.
+# How many best rows are found without a sort of all, for which the driver would be sent rows of
+# every task.
 _BEST_ROWS = "spark.sql.execution.topKSortFallbackThreshold"
 _USUAL_BEST_ROWS = 2147483632
 _SIZE = re.compile(r"([0-9]{1,18})([kmgtp]?)b?", re.ASCII)
@@ -78,7 +80,9 @@ _FUNCTIONS = re.compile(
     r"|least|length|ln|max|min|replace|rint|round|sha2|shiftright|sign|spark_partition_id|split|substr|sum"
     r"|try_add|try_multiply|try_subtract|try_validate_utf8)\("
 )
-_NOTHING_SAID = "Spark cannot answer this question for the columns as they are; check that they may be read."
+_NOTHING_SAID = (
+    "Spark cannot answer this question for the columns as they are; check that they may be read."
+)
 
 
 @final
@@ -108,7 +112,9 @@ class SparkBackend:
             # A setting or a column may have changed since; types decide what can fail.
             _check_session(frame.sparkSession)
             if _describe(frame.select("*")) != self.schema:
-                raise DataSourceError("A source must not change while it is open; the columns of it have.")
+                raise DataSourceError(
+                    "A source must not change while it is open; the columns of it have."
+                )
             read = {"frame_of_rows": self._rows(frame, indices)}
             yield _SparkScan(frame.sparkSession, "SELECT * FROM {frame_of_rows}", read)
 
@@ -119,7 +125,8 @@ class SparkBackend:
             _check_session(session)
             # Whether these columns may be read: their types are asked for, and nothing is run.
             _describe(self._rows(frame, list(columns)))
-            # Of a table of its own without rows: those that stand in a plan would be computed with it.
+            # Of a table of its own without rows: those that stand in a plan would be computed with
+            # it.
             typed = ", ".join(
                 f"CAST(NULL AS {_write_type(kind)}) AS c{index}" for index, kind in columns.items()
             )
@@ -147,7 +154,13 @@ class _SparkScan:
         self._tag = f"sordino-{os.getpid()}-{next(_NUMBERS)}"
         self._measure: Callable[[], float] = lambda: 0.0
 
-    def ask(self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None) -> Answer:  # noqa: ARG002
+    def ask(
+        self,
+        question: str,
+        labels: Sequence[str] | None = None,
+        *,
+        kept: Kept | None = None,  # noqa: ARG002
+    ) -> Answer:
         """Run a query over `rows` and `labels`."""
         import pyarrow as pa  # noqa: PLC0415 - Spark brings it along
 
@@ -156,7 +169,8 @@ class _SparkScan:
             # Of an empty table the client would not know the types.
             tables += ", labels AS (SELECT CAST(0 AS BIGINT) AS position, '' AS label WHERE FALSE)"
         elif labels is not None:
-            # Texts travel as a table and never as a part of the query, of which a session may replace some.
+            # Texts travel as a table and never as a part of the query, of which a session may
+            # replace some.
             places, texts = pa.array(range(len(labels)), pa.int64()), pa.array(labels, pa.string())
             listed = pa.table({"position": places, "label": texts})
             frames["frame_of_labels"] = self._session.createDataFrame(listed)
@@ -205,13 +219,15 @@ def open_spark_frame(frame: Any) -> tuple[SparkBackend, dict[str, str]]:
 
 
 def open_spark_table(address: str) -> tuple[SparkBackend, dict[str, str], str]:
-    """Read the schema of a table of a server of Spark Connect, and no row; return also what a ledger keeps.
+    """Read the schema of a table of a server of Spark Connect, and no row.
+
+    Return also what a ledger keeps.
 
     Raises
     ------
     InvalidParameter
-        If the address is not written sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or names of columns differ in
-        nothing but case.
+        If the address is not written sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or names of columns
+        differ in nothing but case.
     UnsupportedBackend
         If Spark is not installed, or the server is older than Spark 4.
     DataSourceError
@@ -220,7 +236,10 @@ def open_spark_table(address: str) -> tuple[SparkBackend, dict[str, str], str]:
     origin = spark_parts(address)
     server, names = origin
     _require_spark()
-    what = f"A Spark source must be an existing table or view that may be read; {server.shown} is none."
+    what = (
+        f"A Spark source must be an existing table or view that may be read; {server.shown} is "
+        "none."
+    )
     with _reaching(what), _lend_frame(origin) as frame:
         backend, columns = _open(origin, frame)
     return backend, columns, spark_table(names)
@@ -234,7 +253,8 @@ def _open(origin: Any, frame: Any) -> tuple[SparkBackend, dict[str, str]]:
     # Whether a name finds one column or fails is a setting of the session.
     if len({name.lower() for name in names}) != len(names):
         raise InvalidParameter(
-            "The columns of a Spark source must have names that differ in more than capitals; rename them "
+            "The columns of a Spark source must have names that differ in more than capitals; "
+            "rename them "
             "with withColumnRenamed or in a view."
         )
     columns = {name: _translate_type(kind) for name, kind in schema}
@@ -245,7 +265,8 @@ def _read_spark_limit(session: Any) -> AnswerLimit | None:
     """Return how large an answer the driver of a session takes; None if it takes any."""
     told = [_read_size(session.conf)]
     if not type(session).__module__.startswith("pyspark.sql.connect"):
-        # A session over a context that runs already may say something else than what that was started with.
+        # A session over a context that runs already may say something else than what that was
+        # started with.
         told.append(_read_size(session.sparkContext.getConf()))
     size = min((one for one in told if one), default=0)
     remedy = f"Or have the cluster started with a larger {_MOST_ANSWER} (0: no limit)."
@@ -299,10 +320,13 @@ def _write_type(kind: str) -> str:
 def _check_session(session: Any) -> None:
     """Refuse a session whose settings could change what a question means, or let it fail."""
     if int(str(session.version).partition(".")[0]) < 4:
-        raise UnsupportedBackend(f"A Spark source needs Spark 4 or newer; got {shown(session.version)}.")
+        raise UnsupportedBackend(
+            f"A Spark source needs Spark 4 or newer; got {shown(session.version)}."
+        )
     if session.conf.get(_ANSI) != "true":
         raise InvalidParameter(
-            f"A session of Spark must follow ANSI rules, because otherwise numbers that are too large become "
+            "A session of Spark must follow ANSI rules, because otherwise numbers that are too "
+            "large become "
             f"others in silence; got {_ANSI} = false. Set it to true."
         )
     odd = sorted(
@@ -314,8 +338,10 @@ def _check_session(session: Any) -> None:
     )
     if odd:
         raise InvalidParameter(
-            f"A session of Spark must have no setting {_LEGACY}*, and neither {_RESERVED} nor {_BEST_ROWS}, "
-            f"which change what queries mean or send; got {odd[0]}. Unset it: spark.conf.unset({odd[0]!r})."
+            f"A session of Spark must have no setting {_LEGACY}*, and neither {_RESERVED} nor "
+            f"{_BEST_ROWS}, "
+            f"which change what queries mean or send; got {odd[0]}. Unset it: "
+            f"spark.conf.unset({odd[0]!r})."
         )
 
 
@@ -365,7 +391,8 @@ def _connect(server: SparkServer) -> Any:
         grpc.channel_ready_future(channel).result(timeout=_REACHED_SECONDS)
     except grpc.FutureTimeoutError:
         raise DataSourceError(
-            f"A Spark source must be reachable; {server.shown} is not. Check the address, the token and "
+            f"A Spark source must be reachable; {server.shown} is not. Check the address, the "
+            "token and "
             "whether the server runs."
         ) from None
     finally:
@@ -375,7 +402,9 @@ def _connect(server: SparkServer) -> Any:
 
 @contextmanager
 def _reaching(sentence: str) -> Iterator[None]:
-    """Turn a failure of Spark before the charge into a sentence of ours: its own may hold a private value.
+    """Turn a failure of Spark before the charge into a sentence of ours.
+
+    Its own may hold a private value.
 
     Raises
     ------

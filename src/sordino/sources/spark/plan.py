@@ -1,9 +1,10 @@
 """Refuses frames of Spark over text files, whose rows decide the types of their columns.
 
-Spark finds the types of columns of JSON, XML and, where it is asked to, CSV out from rows, each time a frame
-is made. One row more would decide which questions are refused. The plan that Spark has analyzed says which
-files it reads. Tables of a catalog have declared types. Of other files only the plan of a client of Spark
-Connect says whether a schema was given, so what that plan does not show counts as none.
+Spark finds the types of columns of JSON, XML and, where it is asked to, CSV out from rows, each
+time a frame is made. One row more would decide which questions are refused. The plan that Spark has
+analyzed says which files it reads. Tables of a catalog have declared types. Of other files only the
+plan of a client of Spark Connect says whether a schema was given, so what that plan does not show
+counts as none.
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ def check_plan(frame: Any) -> None:
         If more of such files are read than were given a schema.
     """
     of_client = type(frame).__module__.startswith("pyspark.sql.connect")
-    found: list[str] = _SCAN.findall(_explain_client(frame) if of_client else _explain_classic(frame))
+    found: list[str] = _SCAN.findall(
+        _explain_client(frame) if of_client else _explain_classic(frame)
+    )
     given, guessed = 0, list[str]()
     if of_client:
-        plan = frame._plan.to_proto(frame._session.client)  # noqa: SLF001 - what was asked for is said only there
+        # What was asked for is said only there.
+        plan = frame._plan.to_proto(frame._session.client)  # noqa: SLF001
         for read in filter(_is_guessed, _walk(plan)):
             if _is_declared(read):
                 given += 1
@@ -39,14 +43,17 @@ def check_plan(frame: Any) -> None:
                 guessed.append(read.format.lower())
     if guessed or len(found) > given:
         raise UnsupportedBackend(
-            "A Spark frame must read files that declare the types of their columns, such as Parquet, or be "
-            f"given a schema, because otherwise rows decide them; got {(guessed or found)[0].upper()}. Give "
+            "A Spark frame must read files that declare the types of their columns, such as "
+            "Parquet, or be "
+            "given a schema, because otherwise rows decide them; got "
+            f"{(guessed or found)[0].upper()}. Give "
             "a schema through Spark Connect (spark.read.schema(...)), or write the rows to a table."
         )
 
 
 def _explain_classic(frame: Any) -> str:
-    return str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001 - Python has no other way there
+    # Python has no other way there.
+    return str(frame._jdf.queryExecution().analyzed().toString())  # noqa: SLF001
 
 
 def _explain_client(frame: Any) -> str:
@@ -55,12 +62,14 @@ def _explain_client(frame: Any) -> str:
 
     try:
         said: str = frame._explain_string(mode="extended")  # noqa: SLF001 - `explain` prints
-    # Spark goes on to a plan that runs, and computes rows that stand in the frame itself: one of them may
-    # fail, which must refuse nothing. Then what the client asked for has to do.
+    # Spark goes on to a plan that runs, and computes rows that stand in the frame itself: one of
+    # them may fail, which must refuse nothing. Then what the client asked for has to do.
     except PySparkException:
         return ""
     # The plan as it was written comes first, and those behind say the same once more.
-    behind = said.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    behind = said.partition("== Analyzed Logical Plan ==")[2].partition(
+        "== Optimized Logical Plan =="
+    )[0]
     return behind or said
 
 

@@ -1,7 +1,8 @@
 """How far a query of Spark is: how many of its tasks are done.
 
-Spark says so to whoever started the query, in other words for each kind of session. What it says depends on
-private rows, so it goes to the `progress` of that person and nowhere else, and decides nothing.
+Spark says so to whoever started the query, in other words for each kind of session. What it says
+depends on private rows, so it goes to the `progress` of that person and nowhere else, and decides
+nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ class Stage(NamedTuple):
 def share_done(stages: Sequence[Stage]) -> float:
     """Return how much is done of the stages that are known and of one more, in percent.
 
-    Stages become known one after the other. So one more as large as the last one is expected, always.
+    Stages become known one after the other. So one more as large as the last one is expected,
+    always.
     """
     total = sum(stage.tasks for stage in stages)
-    return 100.0 * sum(stage.done for stage in stages) / (total + stages[-1].tasks) if total else 0.0
+    return (
+        100.0 * sum(stage.done for stage in stages) / (total + stages[-1].tasks) if total else 0.0
+    )
 
 
 class TaskProgress:
@@ -105,5 +109,7 @@ def _ask_tracker(context: Any, tag: str, known: TaskProgress) -> float:
         infos = [tracker.getJobInfo(job) for job in sorted(jobs)]
         numbers = sorted({number for info in infos if info is not None for number in info.stageIds})
         stages = [tracker.getStageInfo(number) for number in numbers]
-        known.note([Stage(one.numTasks, one.numCompletedTasks) for one in stages if one is not None])
+        known.note(
+            [Stage(one.numTasks, one.numCompletedTasks) for one in stages if one is not None]
+        )
     return known.percent

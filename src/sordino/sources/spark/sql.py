@@ -2,8 +2,8 @@
 
 Under ANSI rules one row that an operator cannot take ends the query for all. So no part of a query
 can fail, whatever is evaluated: places on a scale are moved into public ends before they are
-rounded, and what has no value is NULL. `steps` adds numbers up, `predicates.spark_condition` chooses
-rows.
+rounded, and what has no value is NULL. `steps` adds numbers up, `predicates.spark_condition`
+chooses rows.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _EASY = 1 << 49
 """Up to here, floats are near enough to a decimal that its digits can be read from one."""
 
 SPARK_WORDS = SqlTemplates(
-    # The columns come without collations (`SparkBackend`). Bytes that are no text in UTF-8 are told apart
-    # like others; they are no label that leaves the engine, because nobody could read them.
+    # The columns come without collations (`SparkBackend`). Bytes that are no text in UTF-8 are told
+    # apart like others; they are no label that leaves the engine, because nobody could read them.
     text="CAST({} AS STRING)",
     readable="try_validate_utf8({})",
     # Which decimal is written depends on the version of Java.
@@ -55,7 +55,9 @@ SPARK_WORDS = SqlTemplates(
         "CASE WHEN CAST(try_cast({0} AS BIGINT) AS STRING) = {0}"
         f" THEN CAST(try_cast({{0}} AS BIGINT) AS {WIDE}) END"
     ),
-    signed="CASE WHEN CAST(try_cast({0} AS BIGINT) AS STRING) = {0} THEN try_cast({0} AS BIGINT) END",
+    signed=(
+        "CASE WHEN CAST(try_cast({0} AS BIGINT) AS STRING) = {0} THEN try_cast({0} AS BIGINT) END"
+    ),
     plain=(
         f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, char(0))"
         " AND is_valid_utf8({0})"
@@ -81,39 +83,51 @@ def _write_digits(x: str, kind: NumberKind) -> str:
     """Return a short decimal times 10^scale, a whole number."""
     scale = kind.scale or 0
     if kind.largest <= _EASY:
-        # The nearest float to u / 10^s, times 10^s, lies within 2^-52 of u, in proportion: less than 1/8.
+        # The nearest float to u / 10^s, times 10^s, lies within 2^-52 of u, in proportion: less
+        # than 1/8.
         return f"CAST(rint(CAST({x} AS DOUBLE) * CAST('1e{scale}' AS DOUBLE)) AS BIGINT)"
     return f"CAST({x} * {write_whole(10**scale, f'DECIMAL({scale + 1},0)')} AS BIGINT)"
 
 
-def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None) -> tuple[BucketQuery]:
+def _write_buckets(
+    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
+) -> tuple[BucketQuery]:
     """Return the query in which a logarithm proposes how many cuts a number reaches.
 
-    Two comparisons say whether it is right. If not, and where edges have no scale, a search by halves finds
-    it. So each number is in its bucket, whatever logarithms Spark computes.
+    Two comparisons say whether it is right. If not, and where edges have no scale, a search by
+    halves finds it. So each number is in its bucket, whatever logarithms Spark computes.
     """
     # Edges that round up to one number of the kind have one cut each: they are reached together.
     found = (kind.cut(edge) for edge in grid.edges.tolist())
     cuts = tuple(hold(kind, cut) for cut in found if cut is not None)
-    # Written as one text of numbers with all their digits, which Spark reads while it plans: as a table they
-    # would cost each question two more jobs. It stands in a query of its own, because the first thing that
-    # Spark does is to compute for each row what is asked of a frame that holds its rows in its plan.
-    array = f"(SELECT CAST(split('{','.join(cuts)}', ',') AS ARRAY<{held_type(kind)}>))" if cuts else "NULL"
+    # Written as one text of numbers with all their digits, which Spark reads while it plans: as a
+    # table they would cost each question two more jobs. It stands in a query of its own, because
+    # the first thing that Spark does is to compute for each row what is asked of a frame that holds
+    # its rows in its plan.
+    array = (
+        f"(SELECT CAST(split('{','.join(cuts)}', ',') AS ARRAY<{held_type(kind)}>))"
+        if cuts
+        else "NULL"
+    )
     scale = Scale.of(grid)
     proposed = "NULL" if scale is None or not scale.even else _propose(kind, scale, len(cuts))
     # No value of the kind may reach any edge.
     cell = (
-        f"CASE WHEN x IS NULL THEN 0 WHEN {_is_near(len(cuts))} THEN near ELSE {_write_search(len(cuts))} END"
+        f"CASE WHEN x IS NULL THEN 0 WHEN {_is_near(len(cuts))} THEN near ELSE "
+        f"{_write_search(len(cuts))} END"
         if cuts
         else "0"
     )
     wanted, steps, plain = "", "", None
     if ladder is not None:
         plain = _find_sums_that_fit(kind, ladder)
-        of_row, total = _write_ladder_sum(kind, ladder) if plain is None else _write_plain_sum(plain)
+        of_row, total = (
+            _write_ladder_sum(kind, ladder) if plain is None else _write_plain_sum(plain)
+        )
         wanted, steps = f", CAST({total} AS STRING) AS total", f"{of_row} AS steps, "
     sql = (
-        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, CAST(0 AS BIGINT) AS reached{wanted} FROM "
+        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, CAST(0 AS BIGINT) AS "
+        f"reached{wanted} FROM "
         f"(SELECT {{group}}x, {steps}{cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts,"
         f" CAST({proposed} AS INT) AS near FROM {{rows}} AS counted) AS beside) AS placed"
         " GROUP BY {group}cell"
@@ -122,7 +136,10 @@ def _write_buckets(kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None) 
 
 
 def _find_sums_that_fit(kind: NumberKind, ladder: SumSteps) -> PlainSums | None:
-    """Return how numbers are added up as they are; None if they are not, or if they are too large for it."""
+    """Return how numbers are added up as they are.
+
+    None if they are not, or if they are too large for it.
+    """
     plain = find_plain_sums(kind, ladder)
     # `write_sum` takes no larger ones.
     return None if plain is None or max(map(abs, plain.ends)) > CLAMP else plain
@@ -157,7 +174,10 @@ def _write_search(cuts: int) -> str:
 
 
 def _propose(kind: NumberKind, scale: Scale, cuts: int) -> str:
-    """Return how many cuts `x` reaches on a logarithmic scale, about; NULL if it has no logarithm."""
+    """Return how many cuts `x` reaches on a logarithmic scale, about.
+
+    NULL if it has no logarithm.
+    """
     place = scale.sql
     if is_short(kind):
         place = place.replace(X_AS_DOUBLE, f"({X_AS_DOUBLE} / CAST('1e{kind.scale}' AS DOUBLE))")

@@ -32,7 +32,9 @@ def write_whole(number: int, kind: str = "BIGINT") -> str:
 
 
 def is_short(kind: NumberKind) -> bool:
-    """Tell whether values are held without their point, as whole numbers of 64 bits: decimals of 18 digits.
+    """Tell whether values are held without their point, as whole numbers of 64 bits.
+
+    Decimals of 18 digits.
 
     Spark compares, sorts and multiplies those several times as fast as decimals.
     """
@@ -81,7 +83,8 @@ def _write_spark_float_steps(ends: StepRange) -> str:
     """
     # The step is a power of two, so the product with its inverse is the exact quotient.
     one, per, low, high = (
-        f"CAST('{float(number)!r}' AS DOUBLE)" for number in (ends.step, 1 / ends.step, ends.low, ends.high)
+        f"CAST('{float(number)!r}' AS DOUBLE)"
+        for number in (ends.step, 1 / ends.step, ends.low, ends.high)
     )
     zero, below = write_whole(0), write_whole(-1)
     near = f"WHEN x >= 0 AND x < {one} THEN {zero} WHEN x < 0 AND x >= -{one} THEN {below}"
@@ -96,7 +99,8 @@ def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
     known = _write_known_steps(kind, ends)
     if known is not None:
         return known
-    # The ends as values of the kind: whatever x is, it is moved between them before anything is computed.
+    # The ends as values of the kind: whatever x is, it is moved between them before anything is
+    # computed.
     low, high = (_clamp_end(kind, end * ends.step) for end in (ends.low, ends.high))
     # The step is a power of two, so its numerator or its denominator is 1.
     factor, divisor = ends.step.denominator, ends.step.numerator
@@ -105,7 +109,11 @@ def _write_exact_steps(kind: NumberKind, ends: StepRange) -> str:
     if kind.name in WHOLE_NUMBERS:
         x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
         # The product is within 2^53, and shifting rounds down.
-        return f"(CAST({x} AS BIGINT) * {factor})" if factor > 1 else _shift(f"CAST({x} AS BIGINT)", divisor)
+        return (
+            f"(CAST({x} AS BIGINT) * {factor})"
+            if factor > 1
+            else _shift(f"CAST({x} AS BIGINT)", divisor)
+        )
     return _write_decimal_steps(kind, ends, low, high)
 
 
@@ -131,10 +139,14 @@ def _clamp_end(kind: NumberKind, end: Fraction) -> int:
 def _write_short_steps(ends: StepRange, low: int, high: int, scale: int) -> str:
     """Return the same of a decimal without its point, with ends that are given so, too."""
     factor, by = ends.step.denominator, ends.step.numerator * 10**scale
-    x, most = f"least(greatest(x, {write_whole(low)}), {write_whole(high)})", max(abs(low), abs(high))
+    x, most = (
+        f"least(greatest(x, {write_whole(low)}), {write_whole(high)})",
+        max(abs(low), abs(high)),
+    )
     if most * factor < 1 << 60:
         product = f"({x} * {write_whole(factor)})" if factor > 1 else x
-        # `div` cuts off toward 0, and is exact on whole numbers of 64 bits: so the number is lifted above 0.
+        # `div` cuts off toward 0, and is exact on whole numbers of 64 bits: so the number is lifted
+        # above 0.
         lift = -(-most * factor // by)
         return (
             f"(({product} + {write_whole(lift * by)}) div {write_whole(by)} - {write_whole(lift)})"
@@ -148,7 +160,10 @@ def _write_short_steps(ends: StepRange, low: int, high: int, scale: int) -> str:
 
 
 def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int) -> str:
-    """Return the same of a decimal of more than 18 digits; the ends are given as numbers times 10^scale."""
+    """Return the same of a decimal of more than 18 digits.
+
+    The ends are given as numbers times 10^scale.
+    """
     scale, factor, divisor = kind.scale or 0, ends.step.denominator, ends.step.numerator
     x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
     most = max(abs(low), abs(high))
@@ -161,9 +176,12 @@ def _write_decimal_steps(kind: NumberKind, ends: StepRange, low: int, high: int)
     more = len(str(factor))
     value = _write_decimal(most, scale)
     if len(str(most // 10**scale)) + scale + more + 1 <= _DIGITS:
-        return f"CAST(floor(CAST({x} AS {value}) * {write_whole(factor, f'DECIMAL({more},0)')}) AS BIGINT)"
-    # The type of the product would have too many digits before the point, all of them 0. So the digits are
-    # multiplied without their point: at most 2^53 times 10^18, which has 34.
+        return (
+            f"CAST(floor(CAST({x} AS {value}) * {write_whole(factor, f'DECIMAL({more},0)')}) AS "
+            "BIGINT)"
+        )
+    # The type of the product would have too many digits before the point, all of them 0. So the
+    # digits are multiplied without their point: at most 2^53 times 10^18, which has 34.
     digits = f"CAST(replace(CAST({x} AS STRING), '.', '') AS DECIMAL({len(str(most))},0))"
     product = f"CAST({digits} * {write_whole(factor, f'DECIMAL({more},0)')} AS {WIDE})"
     return _divide_wide(product, 10**scale)
@@ -203,12 +221,13 @@ def _unscaled(number: int, kind: NumberKind) -> str:
 def write_sum(steps: str) -> str:
     """Return the sum of whole numbers within +-2^52, exactly; 0 of none.
 
-    They are added up in three pieces of 18 bits, each as a whole number of 64 bits, which holds 2^45 of them.
-    A sum of decimals takes five times as long.
+    They are added up in three pieces of 18 bits, each as a whole number of 64 bits, which holds
+    2^45 of them. A sum of decimals takes five times as long.
     """
     pieces = [f"shiftright({steps}, {2 * _PIECE})"]
     pieces += [
-        f"shiftright({steps}, {place * _PIECE}) & {write_whole((1 << _PIECE) - 1)}" for place in (1, 0)
+        f"shiftright({steps}, {place * _PIECE}) & {write_whole((1 << _PIECE) - 1)}"
+        for place in (1, 0)
     ]
     total = f"CAST(coalesce(sum({pieces[0]}), 0) AS {WIDE})"
     for piece in pieces[1:]:

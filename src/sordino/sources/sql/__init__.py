@@ -1,1 +1,4 @@
-"""The SQL of each engine: how it reads, counts and adds up numbers, and what it calls texts and hashes."""
+"""The SQL of each engine.
+
+How it reads, counts and adds up numbers, and what it calls texts and hashes.
+"""

@@ -1,22 +1,22 @@
 """Writes the SQL with which the embedded engine counts the numbers in each bucket of a grid.
 
-It is one aggregate, and the edges are sent as a table. Comparisons alone decide a bucket; a logarithm only
-proposes it. There are three ways, each slower than the one before:
+It is one aggregate, and the edges are sent as a table. Comparisons alone decide a bucket; a
+logarithm only proposes it. There are three ways, each slower than the one before:
 
-- *Even* grids: the logarithm proposes a bucket for each row. The least and the largest number of each
-  proposed bucket are compared with its edges. If all of them lie within, the counts are right, however the
-  logarithm was computed. If not, a number beside an edge was misplaced, and the question is asked again in
-  the next way.
-- *Cells*: the logarithm proposes, for each row, the one edge that is worth comparing with. The cell of a
-  number is the nearest whole number on the scale. It holds at most one edge; every other edge lies to the
-  left or right of it. For the edges at hand it is checked, publicly, that this holds with a quarter of a cell
-  to spare. Only a logarithm that is wrong by that much could matter.
-- *Search*: the engine looks for the edge itself. This is for edges that no rule made, or that stand closer
-  together than floats can tell.
+- *Even* grids: the logarithm proposes a bucket for each row. The least and the largest number of
+  each proposed bucket are compared with its edges. If all of them lie within, the counts are right,
+  however the logarithm was computed. If not, a number beside an edge was misplaced, and the
+  question is asked again in the next way.
+- *Cells*: the logarithm proposes, for each row, the one edge that is worth comparing with. The cell
+  of a number is the nearest whole number on the scale. It holds at most one edge; every other edge
+  lies to the left or right of it. For the edges at hand it is checked, publicly, that this holds
+  with a quarter of a cell to spare. Only a logarithm that is wrong by that much could matter.
+- *Search*: the engine looks for the edge itself. This is for edges that no rule made, or that stand
+  closer together than floats can tell.
 
-Where the numbers of each bucket are added up, too, the least and the largest number of each are compared with
-its edges in the second way as well, and the third one is asked if one lies beyond: what a number counts in a
-sum is bounded by the edges of its bucket.
+Where the numbers of each bucket are added up, too, the least and the largest number of each are
+compared with its edges in the second way as well, and the third one is asked if one lies beyond:
+what a number counts in a sum is bounded by the edges of its bucket.
 
 Logarithms are not taken where they would not exist, and a cast that fails is NULL, never an error.
 """
@@ -40,7 +40,9 @@ from sordino.sources.sql.plain_sums import PlainSums
 
 
 class CountedRows(NamedTuple):
-    """The rows of a question with a number, counted: of each group in each bucket, shape (groups, K + 1).
+    """The rows of a question with a number, counted.
+
+    Of each group in each bucket, shape (groups, K + 1).
 
     `known` of all rows hold a number, `missing` hold none: these are in no bucket. Private.
     """
@@ -58,14 +60,15 @@ class BucketQuery:
     Parameters
     ----------
     cuts : tuple of str
-        What is sent to the engine, one text for each cell: the number with which the values of the cell are
-        compared, or nothing.
+        What is sent to the engine, one text for each cell: the number with which the values of the
+        cell are compared, or nothing.
     buckets : array of int64
         The bucket of the values of a cell that are below its cut; the others are in the next one.
     sql : str
-        The aggregate over `{rows}`, which has columns grp, cell, n, known, reached, perhaps sound and total;
-        `{group}` is the group with a comma, or nothing. Column known counts the rows of a cell that have a
-        number. Where there is a total, the text of a whole number, no row of a cell reaches its cut.
+        The aggregate over `{rows}`, which has columns grp, cell, n, known, reached, perhaps sound
+        and total; `{group}` is the group with a comma, or nothing. Column known counts the rows of
+        a cell that have a number. Where there is a total, the text of a whole number, no row of a
+        cell reaches its cut.
     plain : PlainSums, optional
         How the sums of buckets follow from the totals; None: they are the totals.
     """
@@ -80,7 +83,9 @@ class BucketQuery:
         # The rows come last: a text of their predicate may look like one of the marks.
         return self.sql.replace("{group}", "grp, " if grouped else "").replace("{rows}", rows)
 
-    def counted(self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int) -> CountedRows | None:
+    def counted(
+        self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int
+    ) -> CountedRows | None:
         """Return the counts of an answer.
 
         None if some number is not in the bucket that was proposed for it.
@@ -91,9 +96,11 @@ class BucketQuery:
         cells, rows, known, reached = (
             np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known", "reached")
         )
-        group = np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
-        # Rows that reach the cut of their cell are in the next bucket, all others with a number in the bucket
-        # of the cell.
+        group = (
+            np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
+        )
+        # Rows that reach the cut of their cell are in the next bucket, all others with a number in
+        # the bucket of the cell.
         below = self.buckets[cells]
         np.add.at(counts, (group, below), known - reached)
         # Only where some rows reach a cut: the last cell has
@@ -102,15 +109,21 @@ class BucketQuery:
         with_number = int(known.sum())
         return CountedRows(counts, with_number, int(rows.sum()) - with_number)
 
-    def summed(self, answer: dict[str, NDArray[Any]], ladder: SumSteps, groups: int) -> BucketSums | None:
+    def summed(
+        self, answer: dict[str, NDArray[Any]], ladder: SumSteps, groups: int
+    ) -> BucketSums | None:
         """Return the counts and the sums of an answer, whose steps are those of a ladder.
 
         None if some number is not in the bucket that was proposed for it.
         """
         if not _is_sound(answer):
             return None
-        cells, rows, known = (np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known"))
-        group = np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
+        cells, rows, known = (
+            np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known")
+        )
+        group = (
+            np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
+        )
         bucket = self.buckets[cells]
         # Engines answer in any order, and the counts of groups are looked up by place.
         order = np.lexsort((bucket, group))
@@ -137,7 +150,9 @@ def _is_sound(answer: dict[str, NDArray[Any]]) -> bool:
     return "sound" not in answer or bool(np.all(np.asarray(answer["sound"], dtype=bool)))
 
 
-def bucket_queries(kind: NumberKind, grid: BucketGrid, steps: str | None = None) -> tuple[BucketQuery, ...]:
+def bucket_queries(
+    kind: NumberKind, grid: BucketGrid, steps: str | None = None
+) -> tuple[BucketQuery, ...]:
     """Return the queries that count the values of a kind in buckets; the last one always succeeds.
 
     Parameters
@@ -147,7 +162,8 @@ def bucket_queries(kind: NumberKind, grid: BucketGrid, steps: str | None = None)
     grid : BucketGrid
         The buckets.
     steps : str, optional
-        What a row `x` adds to the sum of its bucket, in SQL; NULL if it is missing. None: only count.
+        What a row `x` adds to the sum of its bucket, in SQL; NULL if it is missing. None: only
+        count.
     """
     # The grid is public, so which queries there are depends on no row.
     scale, search = Scale.of(grid), _write_search_query(kind, grid, steps)
@@ -161,13 +177,18 @@ def bucket_queries(kind: NumberKind, grid: BucketGrid, steps: str | None = None)
     return (_write_even_query(kind, grid, scale, steps), *slow) if scale.even else slow
 
 
-_CUTS = "(SELECT position AS cell, TRY_CAST(label AS {type}) AS cut FROM labels WHERE position < {size})"
+_CUTS = (
+    "(SELECT position AS cell, TRY_CAST(label AS {type}) AS cut FROM labels WHERE position < "
+    "{size})"
+)
 
 
 _TOTAL = "CAST(coalesce(sum(steps), 0) AS VARCHAR) AS total"
 
 
-def _write_even_query(kind: NumberKind, grid: BucketGrid, scale: Scale, steps: str | None) -> BucketQuery:
+def _write_even_query(
+    kind: NumberKind, grid: BucketGrid, scale: Scale, steps: str | None
+) -> BucketQuery:
     """Return the query in which a logarithm proposes the bucket.
 
     The least and the largest number of each bucket are compared with its edges.
@@ -178,7 +199,10 @@ def _write_even_query(kind: NumberKind, grid: BucketGrid, scale: Scale, steps: s
     cell = _write_cell_case(kind, grid, inside, grid.size)
     more = "" if steps is None else f"{steps} AS steps, "
     return _write_checked_query(
-        kind, grid, f"(SELECT {{group}}x, {more}{cell} AS cell FROM {{rows}})", summed=steps is not None
+        kind,
+        grid,
+        f"(SELECT {{group}}x, {more}{cell} AS cell FROM {{rows}})",
+        summed=steps is not None,
     )
 
 
@@ -187,27 +211,32 @@ def _write_checked_query(
 ) -> BucketQuery:
     """Return the query that counts numbers in the buckets that were proposed for them, and checks these.
 
-    `placed` is a SELECT with columns x, cell and, if they are added up, steps; `others` are texts that it is
-    sent, which come after the cuts of the buckets.
+    `placed` is a SELECT with columns x, cell and, if they are added up, steps; `others` are texts
+    that it is sent, which come after the cuts of the buckets.
     """
     cuts = ("", *(kind.cut(edge) or "" for edge in grid.edges.tolist()))
     table = _CUTS.format(type=kind.name, size=len(cuts))
     total, wanted = (", total", f"{_TOTAL}, ") if summed else ("", "")
-    # Without an upper cut it is the last bucket, or no value of the kind reaches the upper edge. Without a
-    # lower cut nothing can be in the bucket: then the comparison is NULL and counts as false.
+    # Without an upper cut it is the last bucket, or no value of the kind reaches the upper edge.
+    # Without a lower cut nothing can be in the bucket: then the comparison is NULL and counts as
+    # false.
     sound = "cell = 0 OR (low >= here.cut AND (above.cut IS NULL OR high < above.cut))"
     sql = (
         "SELECT {group}coalesce(cell, 0) AS cell, n, known, CAST(0 AS BIGINT) AS reached, "
         f"coalesce({sound}, FALSE) AS sound{total} FROM "
-        f"(SELECT {{group}}cell, count(*) AS n, count(x) AS known, {wanted}min(x) AS low, max(x) AS high"
+        f"(SELECT {{group}}cell, count(*) AS n, count(x) AS known, {wanted}min(x) AS low, max(x) "
+        "AS high"
         f" FROM {placed} GROUP BY ALL) "
-        f"LEFT JOIN {table} AS here USING (cell) LEFT JOIN {table} AS above ON above.cell = here.cell + 1"
+        f"LEFT JOIN {table} AS here USING (cell) LEFT JOIN {table} AS above ON above.cell = "
+        "here.cell + 1"
     )
     return BucketQuery((*cuts, *others), np.arange(len(cuts)), sql)
 
 
 def _write_cell_case(kind: NumberKind, grid: BucketGrid, inside: str, top: int) -> str:
-    """Return the cell of `x`: 0 below the first edge and for what is missing, `top` from the last edge on.
+    """Return the cell of `x`.
+
+    0 below the first edge and for what is missing, `top` from the last edge on.
 
     Both are decided by comparison. Only numbers between these edges get the cell `inside`.
     """
@@ -238,8 +267,8 @@ def _place_in_cells(
     # edges in lower cells: the first edge counts as well.
     buckets[1:-1] = 1 + np.searchsorted(scale.cells, np.arange(low, high + 1), side="left")
     buckets[-1] = grid.size
-    # Moved between the inner cells: whatever a logarithm proposes, no row is lost in the join, and none gets
-    # to where nothing is compared.
+    # Moved between the inner cells: whatever a logarithm proposes, no row is lost in the join, and
+    # none gets to where nothing is compared.
     place = f"least({len(cuts) - 2}, greatest(1, TRY_CAST({scale.sql} AS BIGINT) - ({low - 1})))"
     cell = _write_cell_case(kind, grid, place, len(cuts) - 1)
     return tuple(cuts), buckets, cell
@@ -252,25 +281,31 @@ def _write_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> Bucke
     sql = (
         "SELECT {group}cell, count(*) AS n, count(x) AS known, "
         "CAST(count_if(x >= cut) AS BIGINT) AS reached FROM "
-        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) JOIN {table} USING (cell) GROUP BY {{group}}cell"
+        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) JOIN {table} USING (cell) GROUP BY "
+        f"{{group}}cell"
     )
     return BucketQuery(cuts, buckets, sql)
 
 
-def _write_checked_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale, steps: str) -> BucketQuery:
+def _write_checked_cell_query(
+    kind: NumberKind, grid: BucketGrid, scale: Scale, steps: str
+) -> BucketQuery:
     """Return the same query for sums, which checks the buckets that follow."""
     cuts, buckets, cell = _place_in_cells(kind, grid, scale)
-    # The cuts of buckets come first; behind them stand those of cells, each with the bucket below it.
+    # The cuts of buckets come first; behind them stand those of cells, each with the bucket below
+    # it.
     first = grid.size + 1
     sent = tuple(f"{bucket} {cut}" for bucket, cut in zip(buckets.tolist(), cuts, strict=True))
     table = (
-        f"(SELECT position - {first} AS place, TRY_CAST(split_part(label, ' ', 1) AS BIGINT) AS bucket,"
+        f"(SELECT position - {first} AS place, TRY_CAST(split_part(label, ' ', 1) AS BIGINT) AS "
+        "bucket,"
         f" TRY_CAST(split_part(label, ' ', 2) AS {kind.name}) AS cut FROM labels"
         f" WHERE position BETWEEN {first} AND {first + len(sent) - 1})"
     )
     placed = (
         "(SELECT {group}x, steps, bucket + CASE WHEN x >= cut THEN 1 ELSE 0 END AS cell FROM "
-        f"(SELECT {{group}}x, {steps} AS steps, {cell} AS place FROM {{rows}}) JOIN {table} USING (place))"
+        f"(SELECT {{group}}x, {steps} AS steps, {cell} AS place FROM {{rows}}) JOIN {table} USING "
+        "(place))"
     )
     return _write_checked_query(kind, grid, placed, summed=True, others=sent)
 
@@ -290,7 +325,8 @@ def _write_search_query(kind: NumberKind, grid: BucketGrid, steps: str | None) -
 
 def list_cuts(kind: NumberKind, grid: BucketGrid) -> dict[str, int]:
     """Return the cuts that values of a kind may reach, in order, each with the bucket of those that do."""
-    # Edges that round up to one number of the kind are reached together: the last bucket among them counts.
+    # Edges that round up to one number of the kind are reached together: the last bucket among them
+    # counts.
     cuts: dict[str, int] = {}
     for bucket, edge in enumerate(grid.edges.tolist(), start=1):
         cut = kind.cut(edge)
@@ -303,16 +339,18 @@ def _cast_cut(text: str, kind: NumberKind) -> str:
     return f"CAST('{text}' AS {kind.name})"
 
 
-# ---- scale -------------------------------------------------------------------------------------------------
+# ---- scale ---------------------------------------------------------------------------------------
 # Finds a logarithmic scale on which the edges of a geometric grid stand near whole numbers, as SQL.
 
 
 # How far an edge may stand from its whole number. The proof
 # in docs/proofs/numbers.md needs a quarter of a cell.
 _CELL_TOLERANCE = 0.25
-# The same for even grids. It decides only how often the fast way is right, because its answer is checked.
+# The same for even grids. It decides only how often the fast way is right, because its answer is
+# checked.
 _EVEN_TOLERANCE = 1e-6
-# Limits the table of cells that is sent, and the rounding errors of places (docs/proofs/numbers.md).
+# Limits the table of cells that is sent, and the rounding errors of places
+# (docs/proofs/numbers.md).
 _MOST_SCALE_CELLS = 1 << 22
 X_AS_DOUBLE = "CAST(x AS DOUBLE)"
 
@@ -358,9 +396,12 @@ class Scale:
                 )
             else:
                 places = np.log(1 + (grid.edges - float(lower)) / unit) * factor
-                far = X_AS_DOUBLE if lower == 0 else f"({X_AS_DOUBLE} - {_cast_double(float(lower))})"
+                far = (
+                    X_AS_DOUBLE if lower == 0 else f"({X_AS_DOUBLE} - {_cast_double(float(lower))})"
+                )
                 sql = (
-                    f"ln(1 + {far}{'' if unit == 1 else f' / {_cast_double(unit)}'}) * {_cast_double(factor)}"
+                    f"ln(1 + {far}{'' if unit == 1 else f' / {_cast_double(unit)}'}) * "
+                    f"{_cast_double(factor)}"
                 )
         if not np.isfinite(places).all() or np.abs(places).max() > _MOST_SCALE_CELLS:
             return None

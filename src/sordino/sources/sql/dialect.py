@@ -1,4 +1,7 @@
-"""What an engine has its own SQL for: texts, hashes, and how it reads, counts and adds up numbers."""
+"""What an engine has its own SQL for.
+
+Texts, hashes, and how it reads, counts and adds up numbers.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +34,16 @@ class Dialect:
     number : callable
         From the index and kind of a column to its number; NULL if a value is none.
     buckets : callable
-        From a kind, a grid and perhaps a ladder of steps to the queries that count rows in buckets, and with
-        a ladder add up each. The first one that succeeds counts, and the last one always succeeds.
+        From a kind, a grid and perhaps a ladder of steps to the queries that count rows in buckets,
+        and with a ladder add up each. The first one that succeeds counts, and the last one always
+        succeeds.
     steps : callable
-        From a kind, ranges, rows, whether they are grouped, and whether squares are wanted, to the query that
-        adds up steps.
+        From a kind, ranges, rows, whether they are grouped, and whether squares are wanted, to the
+        query that adds up steps.
     predicates : callable or None
-        From a predicate and the declared types of its columns to SQL that is true or false for each row by
-        itself, and fails on none; it refuses what it cannot say so. None: the engine takes no predicates.
+        From a predicate and the declared types of its columns to SQL that is true or false for each
+        row by itself, and fails on none; it refuses what it cannot say so. None: the engine takes
+        no predicates.
     every_character : bool
         Whether it takes every text of Unicode.
     """
@@ -67,15 +72,21 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
     # A cast to its own type, or of a truth value: neither can fail.
     if kind.scale is not None:
         return f"CAST(c{index} AS {kind.name})"
-    # A text that is no number is NULL, and so ends no query. Our own grammar says what a number is: the
-    # engine takes 1_0, inf and line ends around a number as well (docs/decisions/0018).
-    value = write_number(f"c{index}", kind.marks or Marks()) if kind.text else f"TRY_CAST(c{index} AS DOUBLE)"
-    # Truth values and infinite floats among other values are texts by now. They count as they do in a column
-    # of truth values, or of floats.
+    # A text that is no number is NULL, and so ends no query. Our own grammar says what a number is:
+    # the engine takes 1_0, inf and line ends around a number as well (docs/decisions/0018).
+    value = (
+        write_number(f"c{index}", kind.marks or Marks())
+        if kind.text
+        else f"TRY_CAST(c{index} AS DOUBLE)"
+    )
+    # Truth values and infinite floats among other values are texts by now. They count as they do in
+    # a column of truth values, or of floats.
     if kind.text and kind.truth:
         value = (
-            # pandas reads them in any case, and keeps the spelling where one other text makes texts of them.
-            f"CASE lower(c{index}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 {_INFINITE} ELSE {value} END"
+            # pandas reads them in any case, and keeps the spelling where one other text makes texts
+            # of them.
+            f"CASE lower(c{index}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 {_INFINITE} ELSE {value} "
+            "END"
         )
     # NaN and the two zeros go here, at the start: what ranks or compares later never meets them.
     return EMBEDDED_WORDS.number.format(value)

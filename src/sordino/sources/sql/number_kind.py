@@ -1,8 +1,10 @@
-"""Columns that hold numbers: what their declared types can hold, and the least value that reaches an edge.
+"""Columns that hold numbers.
 
-Every value is a real number, or missing, or one of NaN and the infinities of floats. It is compared with
-edges exactly. For that an edge is rounded up, publicly, to the next number that the type of the column can
-hold. So the two sides of a comparison have one type.
+What their declared types can hold, and the least value that reaches an edge.
+
+Every value is a real number, or missing, or one of NaN and the infinities of floats. It is compared
+with edges exactly. For that an edge is rounded up, publicly, to the next number that the type of
+the column can hold. So the two sides of a comparison have one type.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class NumberKind:
     marks: Marks | None = None
 
     def cut(self, edge: float | Fraction) -> str | None:
-        """Return the least number of the kind that is at or above an edge, as text; None if there is none.
+        """Return the least number of the kind that is at or above an edge, as text.
+
+        None if there is none.
 
         Parameters
         ----------
@@ -85,17 +89,18 @@ def number_kind(
     text : bool
         Whether texts are read as numbers, as those of a CSV file are: there is no other type.
     inferred : bool
-        Whether other values may have decided the type, as in pandas. Then truth values are numbers, because
-        one missing value makes texts of them. And whole numbers of 64 bits are floats, because one text makes
-        texts of all of them, and texts are read as floats.
+        Whether other values may have decided the type, as in pandas. Then truth values are numbers,
+        because one missing value makes texts of them. And whole numbers of 64 bits are floats,
+        because one text makes texts of all of them, and texts are read as floats.
     marks : Marks or None
         By which marks numbers are written as texts; None: with a decimal point.
     """
     # Whole numbers of 64 bits of pandas are read as floats (docs/explanation/frames.md).
     if declared in _FLOAT_TYPES or (inferred and declared in {"BIGINT", "UBIGINT"}):
         return NumberKind("DOUBLE", text=False, scale=None)
-    # A type of a server that takes any number of digits, and computes with all of them. It has no ends, and
-    # nobody asks for them: the server is sent edges with all their digits, and not what `cut` returns.
+    # A type of a server that takes any number of digits, and computes with all of them. It has no
+    # ends, and nobody asks for them: the server is sent edges with all their digits, and not what
+    # `cut` returns.
     if declared == "NUMERIC":
         return NumberKind(declared, text=False, scale=0)
     if declared == "VARCHAR" and text:
@@ -110,5 +115,7 @@ def number_kind(
     if decimal := _DECIMAL_TYPE.fullmatch(declared):
         # All digits are nines. The ends are counted without the point, as `scale` says.
         most = 10 ** int(decimal[1]) - 1
-        return NumberKind(f"DECIMAL({decimal[1]},{decimal[2]})", False, int(decimal[2]), -most, most)
+        return NumberKind(
+            f"DECIMAL({decimal[1]},{decimal[2]})", False, int(decimal[2]), -most, most
+        )
     return None

@@ -1,8 +1,9 @@
 """Tells where the numbers of a bucket can be added up as they are, and the steps follow from their sum.
 
-That is so for whole numbers with steps of 1, 1/2, 1/4 and so on: inside its bucket a number x counts x / step
-steps, without a rest, and beyond the outermost edges each counts the same (docs/proofs/numbers.md, 3). The
-engine then adds up the column, and does no arithmetic for each row.
+That is so for whole numbers with steps of 1, 1/2, 1/4 and so on: inside its bucket a number x
+counts x / step steps, without a rest, and beyond the outermost edges each counts the same
+(docs/proofs/numbers.md, 3). The engine then adds up the column, and does no arithmetic for each
+row.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def find_plain_sums(kind: NumberKind, ladder: SumSteps) -> PlainSums | None:
     edges = [math.ceil(edge) for edge in ladder.grid.edges.tolist()]
     inside = all(
         least >= above or (rung.low <= least * factor and (above - 1) * factor <= rung.high)
-        for least, above, rung, factor in zip(edges[:-1], edges[1:], rungs[1:-1], factors[1:-1], strict=True)
+        for least, above, rung, factor in zip(
+            edges[:-1], edges[1:], rungs[1:-1], factors[1:-1], strict=True
+        )
     )
     low, high = rungs[0].low, rungs[-1].high
     clipped = (edges[0] - 1) * factors[0] <= low and edges[-1] * factors[-1] >= high

@@ -19,44 +19,47 @@ class SqlTemplates:
     Parameters
     ----------
     text : str
-        The text of a column, compared byte by byte; a value that has no text is NULL. A column of a database
-        can carry a collation under which different texts are equal: one unit would then answer for another.
+        The text of a column, compared byte by byte; a value that has no text is NULL. A column of a
+        database can carry a collation under which different texts are equal: one unit would then
+        answer for another.
     float_text : str or None
-        The same of a column of floats, read as floats of 64 bits. A whole number within 2^53 has the text of
-        that whole number, every other number its shortest decimal; NaN has none. None: the engine writes
-        them otherwise, so no column of floats holds labels or units.
+        The same of a column of floats, read as floats of 64 bits. A whole number within 2^53 has
+        the text of that whole number, every other number its shortest decimal; NaN has none. None:
+        the engine writes them otherwise, so no column of floats holds labels or units.
     number : str
-        A float as a number that is compared and ranked: NaN, of whatever sign, is NULL, and both zeros are
-        one.
+        A float as a number that is compared and ranked: NaN, of whatever sign, is NULL, and both
+        zeros are one.
     drawn : str
-        A whole number from 0 to 2^60 - 1 of 64 bits: the first bits of a cryptographic hash of a text.
+        A whole number from 0 to 2^60 - 1 of 64 bits: the first bits of a cryptographic hash of a
+        text.
     wide : str
         A whole number as one that does not overflow where two numbers of 64 bits are multiplied.
     shown : str
         The text of a number; equal numbers have one text.
     whole : str
-        The whole number that a text is, if it is written as numbers usually are; otherwise NULL. Its type is
-        wide enough for the difference from any other whole number of 64 bits.
+        The whole number that a text is, if it is written as numbers usually are; otherwise NULL.
+        Its type is wide enough for the difference from any other whole number of 64 bits.
     signed : str
         The same as a whole number of 64 bits with a sign; NULL also where it has more.
     shifted : str
         A whole number of 64 bits, shifted right by so many bits, which keeps its sign.
     plain : str
-        Whether a text can be a label that nobody listed: it is not empty, has at most `LONGEST_LABEL`
-        characters, and no NUL; an engine that keeps others sees that it is UTF-8.
+        Whether a text can be a label that nobody listed: it is not empty, has at most
+        `LONGEST_LABEL` characters, and no NUL; an engine that keeps others sees that it is UTF-8.
     readable : str
         A text that may be handed out; NULL if it is none in UTF-8.
     code_points : str
         What orders texts by their code points, which is the order of their bytes in UTF-8.
     set_bits : str or None
-        How many bits of a whole number of 64 bits are set, which is not negative. None: the engine keeps no
-        sets of labels as numbers.
+        How many bits of a whole number of 64 bits are set, which is not negative. None: the engine
+        keeps no sets of labels as numbers.
     materialized : bool
-        Whether a part of a query that occurs several times can be read once. Where it cannot, no part that
-        reads rows may occur twice: the rows may change in between.
+        Whether a part of a query that occurs several times can be read once. Where it cannot, no
+        part that reads rows may occur twice: the rows may change in between.
     fast_windows : bool
-        Whether windows over all rows, ordered by whole numbers, take less time than to find the rows of some
-        owners and to order those; it numbers rows in 64 bits, and sorts once for orders that begin alike.
+        Whether windows over all rows, ordered by whole numbers, take less time than to find the
+        rows of some owners and to order those; it numbers rows in 64 bits, and sorts once for
+        orders that begin alike.
     """
 
     text: str
@@ -77,7 +80,8 @@ class SqlTemplates:
 
     def label(self, index: int, declared: str) -> str:
         """Return the text of the column c<index>, by which labels and units are compared."""
-        # The declared type decides, which is public: so it is the same rule for all rows of a column.
+        # The declared type decides, which is public: so it is the same rule for all rows of a
+        # column.
         template = self.float_text if declared in FLOATS else self.text
         # Refused before the charge, by the declared type (`Source.label_index`).
         if template is None:
@@ -87,8 +91,8 @@ class SqlTemplates:
     def unit(self, index: int, declared: str) -> str:
         """Return what units of the column c<index> are compared by: whole numbers, or the text of the column.
 
-        Equal whole numbers have equal texts, so both say the same about which rows are of one unit. Numbers
-        are compared and sorted faster.
+        Equal whole numbers have equal texts, so both say the same about which rows are of one unit.
+        Numbers are compared and sorted faster.
         """
         return f"c{index}" if declared in WHOLE_NUMBERS else self.label(index, declared)
 
@@ -100,9 +104,12 @@ class SqlTemplates:
         ]
 
     def is_plain(self, text: str, declared: str) -> str:
-        """Return whether the text of a column can be a label that nobody listed: a rule of that text alone.
+        """Return whether the text of a column can be a label that nobody listed.
 
-        What is no number is no label. Of floats it has no text already; decimals of a server can be NaN, too.
+        A rule of that text alone.
+
+        What is no number is no label. Of floats it has no text already; decimals of a server can be
+        NaN, too.
         """
         rule = self.plain.format(text)
         return f"{rule} AND {text} <> 'NaN'" if declared.startswith("DECIMAL") else rule
@@ -111,15 +118,15 @@ class SqlTemplates:
 LONGEST_LABEL = 1 << 12
 """A label that nobody listed has at most this many characters.
 
-Texts of rows may be as long as a table allows. One of hundreds of megabytes could not be sent by every
-engine, and so one row would end a release.
+Texts of rows may be as long as a table allows. One of hundreds of megabytes could not be sent by
+every engine, and so one row would end a release.
 """
 
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 """Declared types of floats.
 
-Where a value is missing, frames turn whole numbers into floats: such a number keeps the text of the whole
-number.
+Where a value is missing, frames turn whole numbers into floats: such a number keeps the text of the
+whole number.
 """
 
 WHOLE_NUMBERS = frozenset(
@@ -138,7 +145,11 @@ def float_text(value: float) -> str | None:
     """Return the text of a float, by the rule of `SqlTemplates.float_text`."""
     if math.isnan(value):
         return None
-    return str(int(value)) if abs(value) <= LARGEST_EXACT_WHOLE and value == int(value) else repr(value)
+    return (
+        str(int(value))
+        if abs(value) <= LARGEST_EXACT_WHOLE and value == int(value)
+        else repr(value)
+    )
 
 
 def _write_float_text(is_nan: str, whole: str, decimal: str) -> str:
@@ -147,7 +158,8 @@ def _write_float_text(is_nan: str, whole: str, decimal: str) -> str:
     It is made of the test for NaN, the text as a whole number and the text as a decimal.
     """
     return (
-        f"(CASE WHEN {is_nan} THEN NULL WHEN abs({{0}}) <= {LARGEST_EXACT_WHOLE} AND {{0}} = floor({{0}})"
+        f"(CASE WHEN {is_nan} THEN NULL WHEN abs({{0}}) <= {LARGEST_EXACT_WHOLE} AND {{0}} = "
+        f"floor({{0}})"
         f" THEN {whole} ELSE {decimal} END)"
     )
 
@@ -157,7 +169,9 @@ EMBEDDED = SqlTemplates(
     text="(TRY(CAST({} AS VARCHAR)) COLLATE C)",
     float_text="("
     + _write_float_text(
-        "isnan({0})", "CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR)", "CAST(CAST({0} AS DOUBLE) AS VARCHAR)"
+        "isnan({0})",
+        "CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR)",
+        "CAST(CAST({0} AS DOUBLE) AS VARCHAR)",
     )
     + " COLLATE C)",
     number="CASE WHEN isnan({0}) THEN NULL WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END",
@@ -169,7 +183,9 @@ EMBEDDED = SqlTemplates(
         "CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0}"
         " THEN CAST(TRY_CAST({0} AS BIGINT) AS HUGEINT) END"
     ),
-    signed="CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0} THEN TRY_CAST({0} AS BIGINT) END",
+    signed=(
+        "CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0} THEN TRY_CAST({0} AS BIGINT) END"
+    ),
     # No text of a server holds NUL, so no engine hands out one that does.
     plain=(
         f"{{0}} <> '' AND length({{0}}) <= {LONGEST_LABEL} AND NOT contains({{0}}, chr(0))"
@@ -194,12 +210,14 @@ SERVER = SqlTemplates(
     # The bytes as the database keeps them: in another encoding some
     # texts do not exist, and the server would fail on their rows.
     drawn=(
-        "CAST(CAST('x' || substr(encode(sha256(convert_to({}, getdatabaseencoding())), 'hex'), 1, 15)"
+        "CAST(CAST('x' || substr(encode(sha256(convert_to({}, getdatabaseencoding())), 'hex'), 1, "
+        "15)"
         " AS bit(60)) AS bigint)"
     ),
     wide="CAST({} AS numeric)",
     shown="CAST({} AS text)",
-    # The length comes first, and by itself: the server fails where a pattern meets a text of 256 MiB.
+    # The length comes first, and by itself: the server fails where a pattern meets a text of 256
+    # MiB.
     whole=(
         "CASE WHEN octet_length({0}) < 21 THEN CASE WHEN {0} ~ '^(0|-?[1-9][0-9]*)$'"
         " THEN CAST({0} AS numeric) END END"

@@ -1,9 +1,10 @@
 """Writes the SQL with which the embedded engine adds up numbers in whole steps.
 
-Each number is clipped and rounded down by itself, so sums are sums of whole numbers. The rule is that of
-`columns.clipped_steps`: max(low, min(high, floor(x / step))); what is missing is left out. A step
-is a power of two, so floats are divided by it exactly. Whole numbers and decimals are divided as whole
-numbers of 128 bits. Values beyond the ends never enter the arithmetic, so nothing overflows.
+Each number is clipped and rounded down by itself, so sums are sums of whole numbers. The rule is
+that of `columns.clipped_steps`: max(low, min(high, floor(x / step))); what is missing is left out.
+A step is a power of two, so floats are divided by it exactly. Whole numbers and decimals are
+divided as whole numbers of 128 bits. Values beyond the ends never enter the arithmetic, so nothing
+overflows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from sordino.columns.sum_steps import Rung, SumSteps
 from sordino.sources.sql.number_kind import NumberKind
 
 DIGITS = 18
-"""Decimals have at most so many digits after the point: 2^53 steps, times 10^18, fit into 128 bits."""
+"""Decimals have at most so many digits after the point: 2^53 steps, times 10^18, fit into 128
+bits."""
 
 _BEYOND_HUGEINT = 1 << 127
 _BEYOND_BIGINT = 1 << 63
@@ -30,8 +32,9 @@ def step_query(
 ) -> str:
     """Return the query that adds up the steps of each group, and counts its rows with a number and without.
 
-    With `squares` it also adds up the squared distances from the lower end. Sums are texts, because they may
-    have 128 bits. `rows` has a number `x` and, in groups, its group `grp`; `added_up` says more.
+    With `squares` it also adds up the squared distances from the lower end. Sums are texts, because
+    they may have 128 bits. `rows` has a number `x` and, in groups, its group `grp`; `added_up` says
+    more.
     """
     return added_up(partial(_write_steps, kind), ranges, rows, grouped, squares=squares)
 
@@ -48,8 +51,8 @@ def added_up(
 ) -> str:
     """Return the query that adds up what `steps_of` says of each range, the same way for every engine.
 
-    With several ranges the first labels say, for each group, which one is its own, as a number from 0.
-    `text` and `wide` are what the engine calls texts, and whole numbers of 128 bits or more.
+    With several ranges the first labels say, for each group, which one is its own, as a number from
+    0. `text` and `wide` are what the engine calls texts, and whole numbers of 128 bits or more.
     """
     group = "grp, " if grouped else ""
     steps = f"{_write_by_range(ranges, steps_of)} AS steps"
@@ -59,13 +62,14 @@ def added_up(
         "count(*) - count(steps) AS missing"
     )
     if squares:
-        # Clips are narrower than 2^32 steps, so a square has at most 64 digits, and 2^63 of them fit.
+        # Clips are narrower than 2^32 steps, so a square has at most 64 digits, and 2^63 of them
+        # fit.
         away = f"(CAST(steps AS {wide}) - low)"
         total += f", CAST(coalesce(sum({away} * {away}), 0) AS {text}) AS squares"
         low = _write_by_range(ranges, lambda one: f"CAST('{one.low}' AS {wide})")
         steps += f", {low} AS low"
-    # Which range a group has stands in a table, by the place of the group: a list of groups for each range
-    # would be searched for each row.
+    # Which range a group has stands in a table, by the place of the group: a list of groups for
+    # each range would be searched for each row.
     ends = (
         " JOIN (SELECT position AS place, label AS which FROM labels) AS ends ON place = grp"
         if len(ranges) > 1
@@ -78,7 +82,9 @@ def added_up(
 
 
 def write_ladder_steps(
-    write_steps: Callable[[StepRange], str], write_cut: Callable[[Fraction], str | None], ladder: SumSteps
+    write_steps: Callable[[StepRange], str],
+    write_cut: Callable[[Fraction], str | None],
+    ladder: SumSteps,
 ) -> str:
     """Return the steps of `x` on the rung of its bucket; NULL if it is missing.
 
@@ -127,7 +133,11 @@ def _write_by_range(ranges: Sequence[StepRange], write: Callable[[StepRange], st
 def _write_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return the steps of `x`, a BIGINT; NULL if it is missing."""
     least, most = (kind.cut(end * ends.step) for end in (ends.low, ends.high))
-    above = f" WHEN x >= {_cast_end(most, kind)} THEN {_cast_whole(ends.high)}" if most is not None else ""
+    above = (
+        f" WHEN x >= {_cast_end(most, kind)} THEN {_cast_whole(ends.high)}"
+        if most is not None
+        else ""
+    )
     # No value of the kind reaches the lower end: all of them are clipped to it.
     if least is None:
         inside = ""
@@ -156,7 +166,8 @@ def _write_float_steps(step: Fraction) -> str:
     # The step is a power of two, so the product with its inverse is the exact quotient.
     one, per = (f"CAST('{float(number)!r}' AS DOUBLE)" for number in (step, 1 / step))
     near = (
-        f"WHEN x >= 0 AND x < {one} THEN {_cast_whole(0)} WHEN x < 0 AND x >= -{one} THEN {_cast_whole(-1)}"
+        f"WHEN x >= 0 AND x < {one} THEN {_cast_whole(0)} WHEN x < 0 AND x >= -{one} THEN "
+        f"{_cast_whole(-1)}"
     )
     return f"CASE {near} ELSE TRY_CAST(floor(x * {per}) AS BIGINT) END"
 
@@ -172,14 +183,14 @@ def _write_whole_steps(kind: NumberKind, ends: StepRange) -> str:
     # The step is a power of two, so its numerator or its denominator is 1.
     factor, divisor = ends.step.denominator, ends.step.numerator * top
     most = factor * max(abs(low), abs(high))
-    # Whole numbers of 64 bits are divided several times as fast as those of 128. These ends are public, and
-    # so is the type of the column.
+    # Whole numbers of 64 bits are divided several times as fast as those of 128. These ends are
+    # public, and so is the type of the column.
     short = kind.smallest >= -_BEYOND_BIGINT and kind.largest < _BEYOND_BIGINT
     wide = "BIGINT" if short and max(most, divisor) < _BEYOND_BIGINT else "HUGEINT"
     unscaled = _write_unscaled_number(kind, low, high, wide)
     if factor > 1 and most >= _BEYOND_HUGEINT:
-        # Such ends are less than one unscaled whole number away from 0, because 2^52 steps are at most
-        # 2^112 / factor: only 0 lies between them.
+        # Such ends are less than one unscaled whole number away from 0, because 2^52 steps are at
+        # most 2^112 / factor: only 0 lies between them.
         return _cast_whole(0)
     # A step is larger than every value of the type, so the sign decides.
     if divisor >= _BEYOND_HUGEINT:
@@ -200,10 +211,15 @@ def _write_unscaled_number(kind: NumberKind, low: int, high: int, wide: str) -> 
     if kind.scale and wide == "BIGINT":
         ends = (format(Decimal(end).scaleb(-kind.scale), "f") for end in (low, high))
         least, most = (_cast_end(end, kind) for end in ends)
-        # At most 18 digits and one more for each behind the point: the type of the product is made so wide.
+        # At most 18 digits and one more for each behind the point: the type of the product is made
+        # so wide.
         roomy = f"DECIMAL({len(str(kind.largest)) + kind.scale + 1},{kind.scale})"
         tens = _cast_whole(10**kind.scale, f"DECIMAL({kind.scale + 1},0)")
         return f"CAST(CAST(least(greatest(x, {least}), {most}) AS {roomy}) * {tens} AS BIGINT)"
     # The digits are read as a text: a product of long decimals might not fit into a decimal.
-    x = f"CAST(replace(CAST(x AS VARCHAR), '.', '') AS {wide})" if kind.scale else f"CAST(x AS {wide})"
+    x = (
+        f"CAST(replace(CAST(x AS VARCHAR), '.', '') AS {wide})"
+        if kind.scale
+        else f"CAST(x AS {wide})"
+    )
     return f"least(greatest({x}, {_cast_whole(low, wide)}), {_cast_whole(high, wide)})"

@@ -31,18 +31,19 @@ def black_box(
     Parameters
     ----------
     mechanism : object
-        In this order: an `audit.Subject`; an object with `release(data, entropy=)` (this library) or
-        `randomise(data)` (diffprivlib); or anything that is called with the data (an OpenDP measurement, a
-        function).
+        In this order: an `audit.Subject`; an object with `release(data, entropy=)` (this library)
+        or `randomise(data)` (diffprivlib); or anything that is called with the data (an OpenDP
+        measurement, a function).
     data : object
-        What it is given. Over a public domain: a list of all answers, or a mapping from positions to those
-        that are not 0.
+        What it is given. Over a public domain: a list of all answers, or a mapping from positions
+        to those that are not 0.
     batch : int, optional
-        Outcomes a call, for subjects and mechanisms of this library: noise is sampled at once and played
-        through the mechanism's own decision. Give `audit.statistical` the same number. None: one run a call.
+        Outcomes a call, for subjects and mechanisms of this library: noise is sampled at once and
+        played through the mechanism's own decision. Give `audit.statistical` the same number. None:
+        one run a call.
     entropy : Entropy
-        For subjects and mechanisms of this library; others draw their own. Two boxes must not get the same
-        seed.
+        For subjects and mechanisms of this library; others draw their own. Two boxes must not get
+        the same seed.
 
     Returns
     -------
@@ -80,7 +81,8 @@ def black_box(
         if not subject.laws:
             if not hasattr(mechanism, "release"):
                 raise InvalidParameter(
-                    "audit.black_box needs a subject with whole-number noise: a stated law has no runs."
+                    "audit.black_box needs a subject with whole-number noise: a stated law has no "
+                    "runs."
                 )
             release = _bind_release(mechanism, data, entropy)
             return lambda: [release() for _ in range(size)]
@@ -144,7 +146,10 @@ def _play_outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> 
 
 
 def _is_redrawn(outcome: Any, again: Any) -> bool:
-    """Return whether an outcome is the one that is never released; what has no key is another one."""
+    """Return whether an outcome is the one that is never released.
+
+    What has no key is another one.
+    """
     try:
         return key(outcome) == key(again)
     except InvalidParameter:
@@ -160,6 +165,6 @@ def _sample_law(law: Noise, n: int, entropy: Entropy) -> NDArray[np.int64]:
         return law.sample(n, entropy)
     # With `side="right"` a value of weight 0 is never drawn.
     ends = np.cumsum(law.weights)
-    return law.low + np.searchsorted(ends, uniform_below(int(ends[-1]), n, entropy), side="right").astype(
-        np.int64
-    )
+    return law.low + np.searchsorted(
+        ends, uniform_below(int(ends[-1]), n, entropy), side="right"
+    ).astype(np.int64)

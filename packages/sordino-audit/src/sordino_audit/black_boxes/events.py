@@ -1,7 +1,7 @@
 """Chooses the events that are tested: likely for one box, unlikely for the other.
 
-Claim: none. Whatever is chosen here, the test that follows on other runs is right about it; a bad choice
-costs power only.
+Claim: none. Whatever is chosen here, the test that follows on other runs is right about it; a bad
+choice costs power only.
 
 A tree that splits bins of features where two samples differ most.
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sordino_audit.black_boxes.features import Codes, Feature, Numeric
 
-# ---- tree --------------------------------------------------------------------------------------------------
+# ---- tree ----------------------------------------------------------------------------------------
 
 
 _MOST_LEAVES, _SMALLEST_LEAF, _SMALLEST_GAIN = 48, 16, 4.0
@@ -63,7 +63,8 @@ class Tree:
         """Return what it means to be in a leaf."""
         limits = self._limits(features, leaf)
         return (
-            " and ".join(features[feature].says(*limit) for feature, limit in limits.items()) or "any outcome"
+            " and ".join(features[feature].says(*limit) for feature, limit in limits.items())
+            or "any outcome"
         )
 
     def _limits(self, features: list[Feature], leaf: int) -> dict[int, tuple[int, int]]:
@@ -180,7 +181,9 @@ class Leaves:
 
     def hits(self, codes: Codes) -> int:
         """Return how many rows are in it."""
-        return int(np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves)[list(self.chosen)].sum())
+        return int(
+            np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves)[list(self.chosen)].sum()
+        )
 
 
 @final
@@ -217,7 +220,8 @@ class EventQuestion:
             # Low less e^epsilon times high: what the test will say of delta.
             worth: Counts = low - math.exp(self.epsilon) * high
             return worth
-        # An event that is too rare beside delta shows nothing: it gets a very low worth, and no error.
+        # An event that is too rare beside delta shows nothing: it gets a very low worth, and no
+        # error.
         with np.errstate(divide="ignore"):
             logs: Counts = np.log(np.maximum(low - self.delta, 1e-300) / high)
             return logs
@@ -258,7 +262,10 @@ class Chooser:
         self._learn, self._choose = learn, choose
         # The tree is grown on the first runs only; its leaves are chosen on others.
         self.tree = grown(*learn)
-        leaf = [np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves) for codes in (*learn, *choose)]
+        leaf = [
+            np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves)
+            for codes in (*learn, *choose)
+        ]
         self._learned_leaves, self._chosen_leaves = leaf[:2], leaf[2:]
 
     def best(self, question: EventQuestion) -> tuple[Chosen, float]:
@@ -296,7 +303,10 @@ class Chooser:
         # A range looks good where it was found: the best ones are judged again, on other runs.
         order = np.argsort(-np.concatenate(worths), kind="stable")[:_MOST_SCREENED_RANGES]
         chosen = [ranges[i] for i in order.tolist()]
-        hits = [np.array([each.hits(codes) for each in chosen], dtype=np.float64) for codes in self._choose]
+        hits = [
+            np.array([each.hits(codes) for each in chosen], dtype=np.float64)
+            for codes in self._choose
+        ]
         judged = question.worth(hits[more], hits[1 - more], self._runs[1])
         return list(zip(chosen, judged.tolist(), strict=True))
 
@@ -312,23 +322,34 @@ class Chooser:
         hits = [np.cumsum(side[order]).astype(np.float64) for side in self._chosen_leaves]
         judged = question.worth(hits[more], hits[1 - more], self._runs[1])
         listed = order.tolist()
-        return [(Leaves(self.tree, tuple(listed[: i + 1])), worth) for i, worth in enumerate(judged.tolist())]
+        return [
+            (Leaves(self.tree, tuple(listed[: i + 1])), worth)
+            for i, worth in enumerate(judged.tolist())
+        ]
 
     def says(self, event: BinRange | Leaves) -> str:
         """Return the event in words."""
         if isinstance(event, BinRange):
             return self.features[event.feature].says(event.low, event.high)
         first = self.tree.says(self.features, event.chosen[0])
-        return first if len(event.chosen) == 1 else f"{first}, or {len(event.chosen) - 1} more such regions"
+        return (
+            first
+            if len(event.chosen) == 1
+            else f"{first}, or {len(event.chosen) - 1} more such regions"
+        )
 
-    def bars(self, event: BinRange | Leaves, tested: tuple[Codes, Codes]) -> list[tuple[str, int, int]]:
+    def bars(
+        self, event: BinRange | Leaves, tested: tuple[Codes, Codes]
+    ) -> list[tuple[str, int, int]]:
         """Return a partition of all outcomes around the event.
 
         Each part is given in words, with its hits in both samples.
         """
         if isinstance(event, BinRange):
             feature = self.features[event.feature]
-            counts = [np.bincount(codes[:, event.feature], minlength=feature.size) for codes in tested]
+            counts = [
+                np.bincount(codes[:, event.feature], minlength=feature.size) for codes in tested
+            ]
             # Empty bins have no bar.
             some = [i for i in range(feature.size) if counts[0][i] + counts[1][i]]
             # Neighboring bins of a number can be drawn as one bar; named bins have no neighbors.
@@ -336,7 +357,9 @@ class Chooser:
             groups = [some[i : i + step] for i in range(0, len(some), step)]
             words = [feature.says(group[0], group[-1]) for group in groups]
         else:
-            counts = [np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves) for codes in tested]
+            counts = [
+                np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves) for codes in tested
+            ]
             groups = [[leaf] for leaf in event.chosen] + [
                 [i] for i in range(self.tree.leaves) if i not in event.chosen
             ]

@@ -1,4 +1,6 @@
-"""Features of outcomes, learned on the first runs: each puts an outcome into one of at most 255 bins.
+"""Features of outcomes, learned on the first runs.
+
+Each puts an outcome into one of at most 255 bins.
 
 Claim: none. A feature is a function of the outcome that is fixed before the runs on which it is
 tested are looked at; a bad one costs power and nothing else.
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 
 from sordino_audit.black_boxes.runs import CHARGED, REAL, WHOLE, Mark, RunPart, Shape, Table
 
-# ---- columns -----------------------------------------------------------------------------------------------
+# ---- columns -------------------------------------------------------------------------------------
 
 
 _MOST_PAIRED, _MOST_IN_A_ROW, _MOST_FINEST_BITS = 5, 16, 4
@@ -45,8 +47,8 @@ class Columns(NamedTuple):
     which : array of int, shape (n,)
         The position of each outcome's shape.
     words : array of uint64, shape (n,)
-        The same for equal outcomes. Different ones share a word once in 2^64 or so, which merges two events
-        and is harmless.
+        The same for equal outcomes. Different ones share a word once in 2^64 or so, which merges
+        two events and is harmless.
     tables : tuple of array
         The rows of each shape.
     """
@@ -80,15 +82,23 @@ def columns(part: RunPart, paths: tuple[str, ...]) -> Columns:
         start = rows.stop
     # Outcomes may be infinite: a difference that is NaN counts as a missing number.
     with np.errstate(invalid="ignore", over="ignore"):
-        computed = {name: column for name, column in _compute_columns(numbers) if name not in numbers}
+        computed = {
+            name: column for name, column in _compute_columns(numbers) if name not in numbers
+        }
     return Columns(
-        numbers | computed, tuple(shapes), np.concatenate(which), np.concatenate(words), tuple(tables)
+        numbers | computed,
+        tuple(shapes),
+        np.concatenate(which),
+        np.concatenate(words),
+        tuple(tables),
     )
 
 
 def _hash_rows(shape: Shape, table: Table) -> NDArray[np.uint64]:
     """Return one word for each row, made of what its shape says and of its numbers."""
-    start = np.frombuffer(repr(shape).encode().ljust(-(-len(repr(shape).encode()) // 8) * 8), dtype="<u8")
+    start = np.frombuffer(
+        repr(shape).encode().ljust(-(-len(repr(shape).encode()) // 8) * 8), dtype="<u8"
+    )
     word = np.zeros(table.shape[0], dtype=np.uint64)
     # Numbers enter by their bits; multiplying and shifting spreads every bit over the word.
     for piece in [*start, *np.ascontiguousarray(table.T).view(np.uint64)]:
@@ -106,14 +116,22 @@ def _compute_columns(numbers: dict[str, Table]) -> Iterable[tuple[str, Table]]:
         known = ~np.isnan(stacked)
         some = known.any(axis=1)
         yield "sum", np.where(some, np.where(known, stacked, 0).sum(axis=1), np.nan)
-        for name, empty, function in (("largest", -np.inf, np.argmax), ("smallest", np.inf, np.argmin)):
+        for name, empty, function in (
+            ("largest", -np.inf, np.argmax),
+            ("smallest", np.inf, np.argmin),
+        ):
             filled = np.where(known, stacked, empty)
             where = function(filled, axis=1)
-            yield name, np.where(some, np.take_along_axis(filled, where[:, None], axis=1)[:, 0], np.nan)
+            yield (
+                name,
+                np.where(some, np.take_along_axis(filled, where[:, None], axis=1)[:, 0], np.nan),
+            )
             yield f"place of the {name}", np.where(some, where, np.nan)
     # There are too many pairs of many numbers: then neighbors only.
     near = (
-        list(combinations(names, 2)) if len(names) <= _MOST_PAIRED else list(pairwise(names[:_MOST_IN_A_ROW]))
+        list(combinations(names, 2))
+        if len(names) <= _MOST_PAIRED
+        else list(pairwise(names[:_MOST_IN_A_ROW]))
     )
     for one, other in near:
         yield f"{one} - {other}", numbers[one] - numbers[other]
@@ -138,7 +156,8 @@ Codes = NDArray[np.uint8]
 
 # How many of each are looked at, the most frequent ones: this bounds time and memory.
 _MOST_NUMBERS, _MOST_PLACES, _MOST_WORDS, _MOST_SHAPES, _MOST_CUTS = 32, 32, 200, 5000, 64
-# Frequent values are found in about so many outcomes of each box: those above this share of the sample.
+# Frequent values are found in about so many outcomes of each box: those above this share of the
+# sample.
 _SAMPLE_SIZE, _ATOM_SHARE = 40_000, 1 / 400
 _TAIL_SHARES = (1e-4, 3e-4, 1e-3, 3e-3)
 _FEWEST_OF_A_WORD, _OUTCOMES_PER_BIN = 5, 4000
@@ -166,9 +185,9 @@ class Numeric:
         """Return the bins of all outcomes."""
         # A value at a cut belongs to the bin above it.
         column = found.numbers[self.name]
-        return np.where(np.isnan(column), 0, np.searchsorted(self.cuts, column, side="right") + 1).astype(
-            np.uint8
-        )
+        return np.where(
+            np.isnan(column), 0, np.searchsorted(self.cuts, column, side="right") + 1
+        ).astype(np.uint8)
 
     def says(self, low: int, high: int) -> str:
         """Return what it means to be in bins `low` to `high`."""
@@ -210,7 +229,8 @@ class Named:
         """Return the bins of all outcomes."""
         if self.place is not None:
             return np.array(
-                [self.order.get(_read_place(shape, self.place), 0) for shape in found.shapes], dtype=np.uint8
+                [self.order.get(_read_place(shape, self.place), 0) for shape in found.shapes],
+                dtype=np.uint8,
             )[found.which]
         known = np.array(list(self.order), dtype=np.uint64)
         if not known.size:
@@ -247,7 +267,9 @@ def learned(a: RunPart, b: RunPart) -> tuple[tuple[str, ...], list[Feature]]:
     for name in found[0].numbers:
         cuts = _choose_bin_cuts(found[0].numbers[name], found[1].numbers[name])
         if cuts.size:
-            features.append(Numeric(name, cuts, any(np.isnan(one.numbers[name]).any() for one in found)))
+            features.append(
+                Numeric(name, cuts, any(np.isnan(one.numbers[name]).any() for one in found))
+            )
     features += [_name_place(place, found) for place in _find_telling_places(shapes)]
     features.append(_name_whole_outcomes(found))
     return paths, features
@@ -256,11 +278,13 @@ def learned(a: RunPart, b: RunPart) -> tuple[tuple[str, ...], list[Feature]]:
 def _choose_bin_cuts(a: Table, b: Table) -> Table:
     """Return the ends of bins.
 
-    Few values have one bin each. Else there are quantiles, far tails, and bins of their own for frequent
-    values.
+    Few values have one bin each. Else there are quantiles, far tails, and bins of their own for
+    frequent values.
     """
     # Frequent values show in a sample, too; all runs would take longer.
-    sample = np.concatenate([a[:: max(1, a.size // _SAMPLE_SIZE)], b[:: max(1, b.size // _SAMPLE_SIZE)]])
+    sample = np.concatenate(
+        [a[:: max(1, a.size // _SAMPLE_SIZE)], b[:: max(1, b.size // _SAMPLE_SIZE)]]
+    )
     known = np.sort(np.concatenate([a, b]))
     known = known[: np.searchsorted(known, np.nan)]  # NaN is sorted to the end
     if not known.size:
@@ -283,7 +307,10 @@ def _choose_bin_cuts(a: Table, b: Table) -> Table:
 
 
 def _read_place(shape: Shape, place: str) -> Hashable:
-    """Return what a shape says at a place, a number's kind included; all of it for the place "shape"."""
+    """Return what a shape says at a place, a number's kind included.
+
+    All of it for the place "shape".
+    """
     if place == "shape":
         return shape
     return tuple(mark.says for mark in shape if mark.path == place)
@@ -371,7 +398,8 @@ def _describe_mark(part: Any) -> str:
 def _show_outcome(one: Columns, at: int) -> str:
     """Return the numbers and words of the outcome at a position."""
     which = int(one.which[at])
-    # Outcomes stand in the order of their shapes: the row is counted from the first one of its shape.
+    # Outcomes stand in the order of their shapes: the row is counted from the first one of its
+    # shape.
     row = one.tables[which][at - int(np.searchsorted(one.which, which))].tolist()
     # A row has its numbers in the order of their marks.
     numbers = iter(row)
@@ -386,4 +414,6 @@ def _show_outcome(one: Columns, at: int) -> str:
 
 def _is_more_than_length(mark: Any) -> bool:
     """Tell whether a mark says more than how long a list is."""
-    return is_number(mark) or not (isinstance(mark.says, tuple) and mark.says[0] in {"length", "mapping"})
+    return is_number(mark) or not (
+        isinstance(mark.says, tuple) and mark.says[0] in {"length", "mapping"}
+    )

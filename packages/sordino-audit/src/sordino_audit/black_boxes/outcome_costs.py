@@ -1,16 +1,17 @@
-"""Holds the costs of single outcomes against black boxes: each charge must be enough for its outcome.
+"""Holds the costs of single outcomes against black boxes.
 
-Claim: with the stated level `beyond` is below the truth. Proof: docs/proofs/statistical-audit.md, "Costs of
-outcomes".
-Floats: rounded down; a pure cost up.
+Each charge must be enough for its outcome.
 
-Clopper-Pearson bounds: what the number of hits in independent runs says about the probability of a hit.
+Claim: with the stated level `beyond` is below the truth. Proof: docs/proofs/statistical-audit.md,
+"Costs of outcomes". Floats: rounded down; a pure cost up.
 
-Claim: `bound_from_above` is below the true probability, and `bound_from_below` above it, with probability at
-most `level` [clopper1934].
-Proof: docs/proofs/statistical-audit.md, "One event".
-Floats: a computed tail is off by a share below 1e-6 for up to 10^8 runs; the level is lowered by as much,
-ends are rounded outward.
+Clopper-Pearson bounds: what the number of hits in independent runs says about the probability of a
+hit.
+
+Claim: `bound_from_above` is below the true probability, and `bound_from_below` above it, with
+probability at most `level` [clopper1934]. Proof: docs/proofs/statistical-audit.md, "One event".
+Floats: a computed tail is off by a share below 1e-6 for up to 10^8 runs; the level is lowered by as
+much, ends are rounded outward.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sordino_audit.black_boxes.events import Chooser, EventQuestion
 from sordino_audit.black_boxes.features import Codes, Feature
 from sordino_audit.report import Evidence
 
-# ---- binomial bounds ---------------------------------------------------------------------------------------
+# ---- binomial bounds -----------------------------------------------------------------------------
 
 
 # Up to so many runs the error of a computed tail is bounded ("One event" on the proof page).
@@ -63,7 +64,10 @@ def bound_from_above(hits: int, runs: int, level: float) -> float:
 
 
 def bound_from_below(hits: int, runs: int, level: float) -> float:
-    """Return a lower confidence bound of the probability of a hit: one less the upper bound of a miss."""
+    """Return a lower confidence bound of the probability of a hit.
+
+    One less the upper bound of a miss.
+    """
     # The difference is rounded; the next smaller float is a lower bound for certain.
     return max(0.0, math.nextafter(1 - bound_from_above(runs - hits, runs, level), 0.0))
 
@@ -71,9 +75,9 @@ def bound_from_below(hits: int, runs: int, level: float) -> float:
 def lower_tail(hits: int, runs: int, p: float) -> float:
     """Return P(X <= hits) for X binomial, where hits <= runs p.
 
-    Going down from j = hits, each term is j (1 - p) / ((runs - j + 1) p) times the one before, less than 1
-    and falling. What is left out when a term is small is at most that term over one less its quotient; it is
-    added.
+    Going down from j = hits, each term is j (1 - p) / ((runs - j + 1) p) times the one before, less
+    than 1 and falling. What is left out when a term is small is at most that term over one less its
+    quotient; it is added.
     """
     last = math.exp(log_term(hits, runs, p))
     total, term, j = 1.0, 1.0, hits
@@ -144,14 +148,21 @@ def charged(cost: Cost, claimed: Cost) -> float:
     It is the pure epsilon, or the rho where no pure epsilon is claimed.
     """
     value: Any = (
-        cost.pure() if isinstance(claimed.pure(), Fraction) else cost.rho if isinstance(cost, ZCDP) else None
+        cost.pure()
+        if isinstance(claimed.pure(), Fraction)
+        else cost.rho
+        if isinstance(cost, ZCDP)
+        else None
     )
     if not isinstance(value, Fraction):
         raise InvalidParameter(
-            "audit.statistical.cost_of must return pure costs where claimed is pure, else costs of zCDP."
+            "audit.statistical.cost_of must return pure costs where claimed is pure, else costs of "
+            "zCDP."
         )
     if value > (
-        claimed.pure() if isinstance(claimed.pure(), Fraction) else getattr(claimed, "rho", math.inf)
+        claimed.pure()
+        if isinstance(claimed.pure(), Fraction)
+        else getattr(claimed, "rho", math.inf)
     ):
         raise InvalidParameter(
             "audit.statistical.cost_of must never be above claimed, "
@@ -169,15 +180,21 @@ def frequent(costs: Sides) -> list[float]:
 
 
 def beyond_pure(
-    features: list[Feature], parts: list[Rows], costs: list[Sides], question: EventQuestion, level: float
+    features: list[Feature],
+    parts: list[Rows],
+    costs: list[Sides],
+    question: EventQuestion,
+    level: float,
 ) -> Beyond:
     """Return by how much the log ratio of an event exceeds the charge that all of its outcomes share."""
     runs = [part[0].shape[0] for part in parts]
     best: tuple[float, float, Chooser, Any] | None = None
     for cost in frequent(costs[0]):
-        # The class of outcomes and the event within it are chosen on the first half of the runs only.
+        # The class of outcomes and the event within it are chosen on the first half of the runs
+        # only.
         kept = [
-            _select_charged(part, charge, cost) for part, charge in zip(parts[:2], costs[:2], strict=True)
+            _select_charged(part, charge, cost)
+            for part, charge in zip(parts[:2], costs[:2], strict=True)
         ]
         chooser = Chooser(features, kept[0], kept[1], runs=(runs[0], runs[1]))
         chosen, worth = chooser.best(question)
@@ -204,15 +221,16 @@ def beyond_pure(
     # The loss is rounded down and the charge up, so that no excess comes from rounding.
     loss = math.log(evidence.at_least / evidence.at_most)
     return Beyond(
-        math.nextafter(loss - abs(loss) * 1e-13 - math.nextafter(cost, math.inf), -math.inf), evidence
+        math.nextafter(loss - abs(loss) * 1e-13 - math.nextafter(cost, math.inf), -math.inf),
+        evidence,
     )
 
 
 def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:
     """Return by how much the Rényi divergence of order 2 exceeds 0, counted with the charges of outcomes.
 
-    Classes of outcomes with one charge each: the sum of p_a^2 / p_b e^(-2 rho) is at most 1 if every charge
-    is enough.
+    Classes of outcomes with one charge each: the sum of p_a^2 / p_b e^(-2 rho) is at most 1 if
+    every charge is enough.
     """
     # Terms of the sum are positive, so that classes which were not seen may be left out.
     classes = frequent(costs[0])
@@ -224,11 +242,20 @@ def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:
             hits = [int((side == cost).sum()) for side in (costs[2][more], costs[2][1 - more])]
             share = level / len(classes) / 2 * _CHARGE_ROUNDING_FACTOR  # both orders are looked at
             # Jensen's inequality: a class contributes at least its own p_a^2 / p_b.
-            low, high = bound_from_below(hits[0], runs, share), bound_from_above(hits[1], runs, share)
-            total += (
-                low * low / high * math.exp(-2 * math.nextafter(cost, math.inf)) * _CHARGE_ROUNDING_FACTOR
+            low, high = (
+                bound_from_below(hits[0], runs, share),
+                bound_from_above(hits[1], runs, share),
             )
-        found = max(found, math.log(total) * (1 - 1e-13) if total > 1 else math.log(max(total, 1e-300)))
+            total += (
+                low
+                * low
+                / high
+                * math.exp(-2 * math.nextafter(cost, math.inf))
+                * _CHARGE_ROUNDING_FACTOR
+            )
+        found = max(
+            found, math.log(total) * (1 - 1e-13) if total > 1 else math.log(max(total, 1e-300))
+        )
     return Beyond(found, None)
 
 

@@ -38,7 +38,10 @@ _MOST_NUMBERS_IN_TEXT = 400
 
 
 class Mark(NamedTuple):
-    """One leaf of an outcome: where it is, and `WHOLE` or `REAL` for a number, else what it says."""
+    """One leaf of an outcome.
+
+    Where it is, and `WHOLE` or `REAL` for a number, else what it says.
+    """
 
     path: str
     says: Any
@@ -86,7 +89,8 @@ def classed(group: Any) -> ShapedOutcome:
         (
             Mark(
                 "class",
-                (type(group).__name__, repr(group) if group != group else group),  # noqa: PLR0124 - NaN
+                # NaN.
+                (type(group).__name__, repr(group) if group != group else group),  # noqa: PLR0124
             ),
         ),
         (),
@@ -146,12 +150,15 @@ def _walk_structure(value: Any, path: str, marks: list[Mark], numbers: list[floa
         for field in fields(value):
             # The public parameters are no outcome.
             if not (isinstance(value, Release) and field.name == "mechanism"):
-                _walk_outcome(getattr(value, field.name), _join_path(path, field.name), marks, numbers)
+                _walk_outcome(
+                    getattr(value, field.name), _join_path(path, field.name), marks, numbers
+                )
     else:
         raise InvalidParameter(
             "audit.statistical needs outcomes made of numbers, texts, arrays, lists, mappings "
             "and data classes; got "
-            f"{type(value).__name__}. Give partition=, a function that puts each outcome into a class."
+            f"{type(value).__name__}. Give partition=, a function that puts each outcome into a "
+            "class."
         )
 
 
@@ -176,7 +183,10 @@ def _mark_number(value: Any, path: str, marks: list[Mark], numbers: list[float])
 
 
 def _mark_text(value: str, path: str, marks: list[Mark], numbers: list[float]) -> None:
-    """Take the numbers out of a text: they differ from run to run, the words around them less so."""
+    """Take the numbers out of a text.
+
+    They differ from run to run, the words around them less so.
+    """
     # Beyond the first ones numbers stay part of the words.
     found = list(_NUMBER_IN_TEXT.finditer(value))[:_MOST_NUMBERS_IN_TEXT]
     if not found:
@@ -200,14 +210,16 @@ def _walk_items(items: Any, path: str, marks: list[Mark], numbers: list[float]) 
     marks.append(Mark(path, ("length", len(items))))
 
 
-# ---- runs --------------------------------------------------------------------------------------------------
+# ---- runs ----------------------------------------------------------------------------------------
 
 
 BlackBox = Callable[[], Any]
 Progress = Callable[[float], None]
 Table = NDArray[np.float64]
 
-CHARGED = "the charge"  # no path of an outcome: names that are not identifiers stand in quotes there
+CHARGED = (
+    "the charge"  # no path of an outcome: names that are not identifiers stand in quotes there
+)
 _RUNS_PER_TURN = 64
 
 
@@ -218,7 +230,10 @@ class NoOutcomeError(InvalidParameter):
 @final
 @dataclass(eq=False)
 class RunPart:
-    """Some runs of one box: their numbers as rows, one table for each shape, in the order of appearance."""
+    """Some runs of one box.
+
+    Their numbers as rows, one table for each shape, in the order of appearance.
+    """
 
     rows: dict[Shape, list[tuple[float, ...]]] = field(default_factory=dict)
     blocks: dict[Shape, list[Table]] = field(default_factory=dict)
@@ -238,7 +253,9 @@ class RunPart:
             if outcomes.ndim == 1
             else tuple(Mark(f"[{i}]", kind) for i in range(outcomes.shape[1]))
         )
-        self.blocks.setdefault(shape, []).append(outcomes.reshape(outcomes.shape[0], -1).astype(np.float64))
+        self.blocks.setdefault(shape, []).append(
+            outcomes.reshape(outcomes.shape[0], -1).astype(np.float64)
+        )
         self.size += outcomes.shape[0]
 
     @property
@@ -304,17 +321,21 @@ class Runner:
         return self._seen(outcome)
 
     def _seen(self, outcome: Any) -> ShapedOutcome:
-        found = read_outcome(outcome) if self.partition is None else classed(self.partition(outcome))
+        found = (
+            read_outcome(outcome) if self.partition is None else classed(self.partition(outcome))
+        )
         if self.charge is None:
             return found
         # The charge is one more number of the outcome, at a path that no outcome can have.
-        return ShapedOutcome((Mark(CHARGED, REAL), *found.shape), (self.charge(outcome), *found.numbers))
+        return ShapedOutcome(
+            (Mark(CHARGED, REAL), *found.shape), (self.charge(outcome), *found.numbers)
+        )
 
     def _many(self, box: BlackBox, part: RunPart, kept: int) -> int:
         """Call once and keep the first `kept` outcomes of the batch.
 
-        A call that raises ends the audit: the runs of its batch would share that outcome, and they must be
-        independent.
+        A call that raises ends the audit: the runs of its batch would share that outcome, and they
+        must be independent.
         """
         outcomes = box()
         size = len(outcomes) if hasattr(outcomes, "__len__") else -1
@@ -326,9 +347,12 @@ class Runner:
                 + ("and a call returned no list." if size < 0 else f"and a call returned {size}.")
             )
         numbers = (
-            isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "biuf" and outcomes.ndim in {1, 2}
+            isinstance(outcomes, np.ndarray)
+            and outcomes.dtype.kind in "biuf"
+            and outcomes.ndim in {1, 2}
         )
-        # Arrays of numbers are kept as they are, which is fast; anything else goes outcome by outcome.
+        # Arrays of numbers are kept as they are, which is fast; anything else goes outcome by
+        # outcome.
         if numbers and self.partition is None and self.charge is None:
             part.add_block(outcomes[:kept])
         else:
@@ -354,7 +378,8 @@ class Runner:
         for size in sizes:
             pair = RunPart(), RunPart()
             while pair[0].size < size:
-                # The last turn of a part may be shorter: parts have exactly the sizes that were asked for.
+                # The last turn of a part may be shorter: parts have exactly the sizes that were
+                # asked for.
                 wanted = min(turn, size - pair[0].size)
                 for box, part in zip(boxes, pair, strict=True):
                     self.run(box, part, wanted)
@@ -365,7 +390,7 @@ class Runner:
         return parts
 
 
-# ---- command -----------------------------------------------------------------------------------------------
+# ---- command -------------------------------------------------------------------------------------
 
 
 _KEPT_CHARACTERS = 1 << 20
@@ -374,8 +399,8 @@ _KEPT_CHARACTERS = 1 << 20
 class Said(NamedTuple):
     """What one run of a command left behind.
 
-    `stderr` is empty unless it was asked for. Texts are cut after 2^20 characters; `length` counts both
-    uncut.
+    `stderr` is empty unless it was asked for. Texts are cut after 2^20 characters; `length` counts
+    both uncut.
     """
 
     exit_code: int
@@ -401,8 +426,8 @@ class Command:
     Raises
     ------
     InvalidParameter
-        If the arguments are no texts, or, when it is called, the program cannot be started or does not end in
-        time.
+        If the arguments are no texts, or, when it is called, the program cannot be started or does
+        not end in time.
 
     Examples
     --------
@@ -416,9 +441,13 @@ class Command:
     timeout: float = 60.0
     with_stderr: bool = False
 
-    def __init__(self, *, arguments: Iterable[str], timeout: float = 60.0, with_stderr: bool = False) -> None:
+    def __init__(
+        self, *, arguments: Iterable[str], timeout: float = 60.0, with_stderr: bool = False
+    ) -> None:
         # A single text would fall apart into letters: it is refused below.
-        listed: tuple[object, ...] = (arguments,) if isinstance(arguments, str) else tuple(arguments)
+        listed: tuple[object, ...] = (
+            (arguments,) if isinstance(arguments, str) else tuple(arguments)
+        )
         words = tuple(word for word in listed if isinstance(word, str) and "\0" not in word)
         if isinstance(arguments, str) or not words or len(words) < len(listed):
             raise InvalidParameter(
@@ -455,7 +484,8 @@ class Command:
             raise NoOutcomeError(
                 "audit.Command.timeout must be long enough for every run; "
                 f"one of {self.arguments[0]!a} took more than "
-                f"{self.timeout:g} s. Time is no outcome of an audit: give it more, or mend what hangs."
+                f"{self.timeout:g} s. Time is no outcome of an audit: give it more, or mend what "
+                "hangs."
             ) from None
         finally:
             # Whatever cut the run off, an interrupt included, its processes are killed.

@@ -1,4 +1,6 @@
-"""The statistical audit: runs two black boxes, learns what tells them apart, and tests it on other runs.
+"""The statistical audit.
+
+Runs two black boxes, learns what tells them apart, and tests it on other runs.
 
 Claim: with the stated confidence every lower bound is below the truth. Proof:
 docs/proofs/statistical-audit.md.
@@ -60,16 +62,16 @@ def statistical(
 
     Nothing need be known of their insides.
 
-    The first half of the runs is spent on learning an event that is likely for one box and unlikely for the
-    other; the second half tests it. Nothing that was learned can make the bound wrong, only weak. The audit
-    itself draws no random numbers.
+    The first half of the runs is spent on learning an event that is likely for one box and unlikely
+    for the other; the second half tests it. Nothing that was learned can make the bound wrong, only
+    weak. The audit itself draws no random numbers.
 
     Parameters
     ----------
     run_a, run_b : callable
-        Take no argument and return what is released from one of two neighboring data sets: numbers, texts,
-        arrays, lists, mappings, data classes. A run that raises is an outcome, too: the type of its error.
-        Runs must be independent of each other.
+        Take no argument and return what is released from one of two neighboring data sets: numbers,
+        texts, arrays, lists, mappings, data classes. A run that raises is an outcome, too: the type
+        of its error. Runs must be independent of each other.
     samples : int
         How many runs of each, from 40 to 10^8.
     confidence : float
@@ -79,17 +81,18 @@ def statistical(
     delta : float
         In [0, 1): the delta beside `epsilon_at_least`.
     epsilons : iterable of number, optional
-        At which epsilons (0 to 500) delta is bounded. None: where a claim without a pure epsilon allows a
-        delta of 0.1, 0.01 and 0.001; else none. Each one shares in the confidence.
+        At which epsilons (0 to 500) delta is bounded. None: where a claim without a pure epsilon
+        allows a delta of 0.1, 0.01 and 0.001; else none. Each one shares in the confidence.
     batch : int, optional
-        How many outcomes one call returns, in a list or an array (rows are outcomes). None: a call returns
-        one outcome. A batch that raises ends the audit, because its runs would not be independent.
+        How many outcomes one call returns, in a list or an array (rows are outcomes). None: a call
+        returns one outcome. A batch that raises ends the audit, because its runs would not be
+        independent.
     partition : callable, optional
         Puts each outcome into a class, a hashable value; needed for outcomes of other types.
     cost_of : callable, optional
-        What a single outcome is claimed to spend, where that depends on the outcome: takes an outcome,
-        returns a Cost that is at most `claimed`, which must then be given. Equal outcomes cost the same; runs
-        that raise are left out of this comparison.
+        What a single outcome is claimed to spend, where that depends on the outcome: takes an
+        outcome, returns a Cost that is at most `claimed`, which must then be given. Equal outcomes
+        cost the same; runs that raise are left out of this comparison.
     name : str
         What the report calls the black box.
     progress : callable, optional
@@ -126,13 +129,16 @@ def statistical(
     samples = COUNT("audit.statistical.samples", samples)
     if not _FEWEST_SAMPLES <= samples <= RUNS:
         raise InvalidParameter(
-            f"audit.statistical.samples must be a whole number from {_FEWEST_SAMPLES} to 10^8; got {samples}."
+            f"audit.statistical.samples must be a whole number from {_FEWEST_SAMPLES} to 10^8; got "
+            f"{samples}."
         )
     # A fraction: shares of it add up to the level without rounding.
     level = 1 - SHARE("audit.statistical.confidence", confidence)
     beside = NOT_NEGATIVE("audit.statistical.delta", delta)
     if beside >= 1:
-        raise InvalidParameter(f"audit.statistical.delta must be a number in [0, 1); got {shown(delta)}.")
+        raise InvalidParameter(
+            f"audit.statistical.delta must be a number in [0, 1); got {shown(delta)}."
+        )
     boxes: tuple[Any, ...] = run_a, run_b
     if not all(map(callable, boxes)):
         raise InvalidParameter(
@@ -141,7 +147,8 @@ def statistical(
         )
     if not isinstance(claimed, Cost | None):
         raise InvalidParameter(
-            f"audit.statistical.claimed must be a cost, such as cost.Pure(epsilon=1); got {shown(claimed)}."
+            "audit.statistical.claimed must be a cost, such as cost.Pure(epsilon=1); got "
+            f"{shown(claimed)}."
         )
     where = _choose_epsilons(claimed, epsilons)
     text(name, "audit.statistical.name")
@@ -156,12 +163,15 @@ def statistical(
     )
     sizes = _split_samples(samples)
     parts = runner.both((run_a, run_b), sizes, progress)
-    # Each question gets an equal share of the level, so that all bounds hold together (union bound).
+    # Each question gets an equal share of the level, so that all bounds hold together (union
+    # bound).
     share = level / (1 + len(where) + (cost_of is not None))
     learning = _LearnedEvents(parts)
-    # Choosing looks at the first two parts only; the third is for the tests and the bars after that.
+    # Choosing looks at the first two parts only; the third is for the tests and the bars after
+    # that.
     questions = [
-        EventQuestion(epsilon, float(beside), sizes[2], _interval_width(share)) for epsilon in (None, *where)
+        EventQuestion(epsilon, float(beside), sizes[2], _interval_width(share))
+        for epsilon in (None, *where)
     ]
     chosen = [learning.chooser.best(question)[0] for question in questions]
     # Two bounds on one event, each at half of its share ("Several questions" on the proof page).
@@ -233,8 +243,13 @@ def _split_samples(samples: int) -> tuple[int, int, int]:
 
 
 def _interval_width(share: Fraction) -> float:
-    # 1 - share / 2 rounds to 1 for tiny shares. The width only ranks events, so about 8 is good enough then.
-    return NormalDist().inv_cdf(1 - max(float(share) / 2, 1e-300)) if share / 2 > Fraction(1, 10**15) else 8.0
+    # 1 - share / 2 rounds to 1 for tiny shares. The width only ranks events, so about 8 is good
+    # enough then.
+    return (
+        NormalDist().inv_cdf(1 - max(float(share) / 2, 1e-300))
+        if share / 2 > Fraction(1, 10**15)
+        else 8.0
+    )
 
 
 def _make_charge_function(
@@ -292,12 +307,15 @@ class _LearnedEvents:
         return beyond_zcdp(self._costs, share / 2)
 
 
-def _test_event(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, chooser: Chooser) -> Evidence:
+def _test_event(
+    chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, chooser: Chooser
+) -> Evidence:
     """Return what the tested runs say about an event.
 
     Each of the two bounds fails with probability `level` at most.
     """
-    # The event favors one box: its probability there is bounded from below, at the other from above.
+    # The event favors one box: its probability there is bounded from below, at the other from
+    # above.
     more, fewer = test[chosen.more], test[1 - chosen.more]
     hits, others = chosen.event.hits(more), chosen.event.hits(fewer)
     runs = more.shape[0]
@@ -313,7 +331,10 @@ def _test_event(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, choo
 
 
 def _loss_lower_bound(evidence: Evidence, delta: float) -> float:
-    """Return the largest epsilon that the two bounds refute, rounded down; 0 if they refute none."""
+    """Return the largest epsilon that the two bounds refute, rounded down.
+
+    0 if they refute none.
+    """
     # Rounded down at each step: the bound must not be larger than what was shown.
     left = (evidence.at_least - delta) * _BOUND_ROUNDING_FACTOR
     if left <= evidence.at_most:
@@ -324,5 +345,7 @@ def _loss_lower_bound(evidence: Evidence, delta: float) -> float:
 def _delta_lower_bound(evidence: Evidence, epsilon: float) -> float:
     """Return the delta at `epsilon` that the two bounds show, rounded down."""
     return max(
-        0.0, (evidence.at_least - math.exp(epsilon) * evidence.at_most * (1 + 1e-14)) * _BOUND_ROUNDING_FACTOR
+        0.0,
+        (evidence.at_least - math.exp(epsilon) * evidence.at_most * (1 + 1e-14))
+        * _BOUND_ROUNDING_FACTOR,
     )

@@ -93,7 +93,9 @@ def enclose_ball(x: arb) -> tuple[float, float]:
         return -math.inf, math.inf
     low, high = float(x.lower()), float(x.upper())
     # The nearest float may lie on the inner side. Beyond the largest one there is no other.
-    return min(math.nextafter(low, -math.inf), LARGEST), max(math.nextafter(high, math.inf), -LARGEST)
+    return min(math.nextafter(low, -math.inf), LARGEST), max(
+        math.nextafter(high, math.inf), -LARGEST
+    )
 
 
 def enclose_logs(function: Function, x: Floats) -> Bounds:
@@ -163,7 +165,9 @@ class BallIntegral:
             *(place + step * finest for place in places for step in _STEPS),
             *((one + other) / 2 for one, other in pairwise(places)),
         ]
-        values = [self._product(point)(acb(rational(point)), False).real.lower() for point in points]
+        values = [
+            self._product(point)(acb(rational(point)), False).real.lower() for point in points
+        ]
         return max([value for value in values if value > 0], default=arb(0)) * rational(finest)
 
     def _product(self, inside: Fraction) -> Callable[[acb, bool], acb]:
@@ -207,7 +211,8 @@ class BallIntegral:
     def _bound_rest(self, end: Fraction, side: int) -> arb:
         """Return an upper bound of the integral from an end outward.
 
-        The probability under the first part, times the largest value of each other one: at the end, or 1.
+        The probability under the first part, times the largest value of each other one: at the end,
+        or 1.
         """
         outward = "survival" if side > 0 else "cdf"
         bound = arb(1)

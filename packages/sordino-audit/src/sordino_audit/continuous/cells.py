@@ -57,7 +57,10 @@ class Piece(NamedTuple):
 
 
 def lines(x: Floats, at: Bounds, pieces: Sequence[Piece], over: OverCells | None) -> Lines:
-    """Return the lines of every cell between neighboring points of `x`; all ends of pieces are points."""
+    """Return the lines of every cell between neighboring points of `x`.
+
+    All ends of pieces are points.
+    """
     parts = []
     for piece in pieces:
         inner = _slice_piece(x, piece)
@@ -74,7 +77,9 @@ def lines(x: Floats, at: Bounds, pieces: Sequence[Piece], over: OverCells | None
 
 
 def _slice_piece(x: Floats, piece: Piece) -> slice:
-    return slice(int(np.searchsorted(x, piece.start)), int(np.searchsorted(x, piece.end, side="right")))
+    return slice(
+        int(np.searchsorted(x, piece.start)), int(np.searchsorted(x, piece.end, side="right"))
+    )
 
 
 def _monotone_lines(x: Floats, at: Bounds) -> Lines:  # noqa: ARG001 - the signature of a shape
@@ -107,14 +112,20 @@ def _concave_lines(x: Floats, at: Bounds) -> Lines:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         # Slopes are taken from the bounds that make the prolonged line higher.
         rise = widen(*((high[1:-1] - low[:-2]) / width[:-1] * width[1:],) * 2)[1]
-        left_line[0][1:], left_line[1][1:] = high[1:-1], _replace_nan(widen(*(high[1:-1] + rise,) * 2)[1])
+        left_line[0][1:], left_line[1][1:] = (
+            high[1:-1],
+            _replace_nan(widen(*(high[1:-1] + rise,) * 2)[1]),
+        )
         fall = widen(*((low[2:] - high[1:-1]) / width[1:] * width[:-1],) * 2)[0]
         right_line[0][:-1], right_line[1][:-1] = (
             _replace_nan(widen(*(high[1:-1] - fall,) * 2)[1]),
             high[1:-1],
         )
         lift = _chord_lift(left_line, right_line, high[:-1], high[1:])
-        lifted = widen(high[:-1] + lift, high[:-1] + lift)[1], widen(high[1:] + lift, high[1:] + lift)[1]
+        lifted = (
+            widen(high[:-1] + lift, high[:-1] + lift)[1],
+            widen(high[1:] + lift, high[1:] + lift)[1],
+        )
     left, right = wide.copy(), wide.copy()
     for one, other in (left_line, right_line, (_replace_nan(lifted[0]), _replace_nan(lifted[1]))):
         with np.errstate(invalid="ignore"):
@@ -148,7 +159,10 @@ def _replace_nan(values: Floats) -> Floats:
 
 
 def _spread_minus_infinity(left: Floats, right: Floats, low: Floats, high: Floats) -> None:
-    """Carry minus infinity on: seen from where it is finite, a concave logarithm stays minus infinity."""
+    """Carry minus infinity on.
+
+    Seen from where it is finite, a concave logarithm stays minus infinity.
+    """
     finite = np.flatnonzero(low > NEVER)
     if not finite.size:
         return
@@ -182,16 +196,19 @@ _LINES_OF_SHAPE: dict[str, Callable[[Floats, Bounds], Lines]] = {
 def sum_lines(terms: list[Lines]) -> Lines:
     """Return lines of the logarithm of a sum.
 
-    The logarithm of a sum of exponentials of lines is convex: it lies below its chord, and above sum w (l -
-    log w) for any weights w that sum to one.
+    The logarithm of a sum of exponentials of lines is convex: it lies below its chord, and above
+    sum w (l - log w) for any weights w that sum to one.
     """
     if len(terms) == 1:
         return terms[0]
-    low_left, low_right, high_left, high_right = (np.array(ends) for ends in zip(*terms, strict=True))
+    low_left, low_right, high_left, high_right = (
+        np.array(ends) for ends in zip(*terms, strict=True)
+    )
     middle = (low_left + low_right) / 2
     most = middle.max(axis=0)
     with np.errstate(invalid="ignore", under="ignore", divide="ignore"):
-        # Any weights give a line below. Those in proportion to the terms in the middle give a close one.
+        # Any weights give a line below. Those in proportion to the terms in the middle give a close
+        # one.
         weights = np.exp(middle - np.where(np.isinf(most), 0.0, most))
         weights = np.where(weights < 1e-18 * weights.max(axis=0), 0.0, weights)
         weights = weights / weights.sum(axis=0)
@@ -204,7 +221,10 @@ def sum_lines(terms: list[Lines]) -> Lines:
             value = parts.sum(axis=0) - WIDER * (1 + np.abs(parts).sum(axis=0))
         found.append(np.where(most > NEVER, value, NEVER))
     return Lines(
-        found[0], found[1], log_total((high_left, high_left))[1], log_total((high_right, high_right))[1]
+        found[0],
+        found[1],
+        log_total((high_left, high_left))[1],
+        log_total((high_right, high_right))[1],
     )
 
 
@@ -251,7 +271,7 @@ def _find_contradictions(x: Floats, low: Floats, high: Floats, shape: Shape) -> 
     return dips if shape == "concave" else bulges
 
 
-# ---- cells -------------------------------------------------------------------------------------------------
+# ---- cells ---------------------------------------------------------------------------------------
 
 
 TINY = 2.0**-46
@@ -274,15 +294,16 @@ class Curve:
     Attributes
     ----------
     pieces : sequence of Piece
-        The shapes of the logarithm of every term, from the left end of the interval to the right one.
+        The shapes of the logarithm of every term, from the left end of the interval to the right
+        one.
     at : callable
-        Takes points; returns bounds of the logarithms of all terms there, two arrays of shape (terms,
-        points).
+        Takes points; returns bounds of the logarithms of all terms there, two arrays of shape
+        (terms, points).
     first : int
         Into how many cells the interval is cut at first.
     over : callable or None
-        Takes the ends of cells; returns bounds of the logarithm there, for a single term. Needed for pieces
-        of the shape "any".
+        Takes the ends of cells; returns bounds of the logarithm there, for a single term. Needed
+        for pieces of the shape "any".
     """
 
     pieces: Sequence[Piece]
@@ -327,7 +348,8 @@ class Cells(NamedTuple):
         """Return the left parts of all cells, of this share of their width, and then the right parts."""
         sides = []
         for side in (self.a, self.b):
-            # Each line is followed to the new point, with more than the rounding on the unfavorable side.
+            # Each line is followed to the new point, with more than the rounding on the unfavorable
+            # side.
             low = widen(*(side.low_left + (side.low_right - side.low_left) * share,) * 2)[
                 0
             ] - _interpolation_error(side.low_left, side.low_right)
@@ -350,13 +372,19 @@ class Cells(NamedTuple):
         middle = self.start + (self.end - self.start) * share
         start, end = np.concatenate([self.start, middle]), np.concatenate([middle, self.end])
         return Cells(
-            start, end, np.concatenate([self.width * share, self.width * (1 - share)]), sides[0], sides[1]
+            start,
+            end,
+            np.concatenate([self.width * share, self.width * (1 - share)]),
+            sides[0],
+            sides[1],
         )
 
     def ends(self) -> tuple[Bounds, Bounds]:
         """Return bounds of the log ratio a/b at the left and right end of every cell, seen from inside."""
         left = difference((self.a.low_left, self.a.high_left), (self.b.low_left, self.b.high_left))
-        right = difference((self.a.low_right, self.a.high_right), (self.b.low_right, self.b.high_right))
+        right = difference(
+            (self.a.low_right, self.a.high_right), (self.b.low_right, self.b.high_right)
+        )
         return left, right
 
     def mass(self, side: Lines) -> Bounds:
@@ -366,7 +394,9 @@ class Cells(NamedTuple):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             least, most = widen(low * self.width, high * self.width)
         none = (high == 0) | (self.width == 0)
-        return np.maximum(least - _LOST_TO_UNDERFLOW, 0.0), np.where(none, 0.0, most + _LOST_TO_UNDERFLOW)
+        return np.maximum(least - _LOST_TO_UNDERFLOW, 0.0), np.where(
+            none, 0.0, most + _LOST_TO_UNDERFLOW
+        )
 
 
 Rule = Callable[[Cells], Marks]
@@ -376,10 +406,16 @@ Rule = Callable[[Cells], Marks]
 def joined(parts: Sequence[Cells]) -> Cells:
     """Return the cells of all parts."""
     start, end, width = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "end", "width")
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("start", "end", "width")
     )
     a, b = (
-        Lines(*(np.concatenate(ends) for ends in zip(*(getattr(part, side) for part in parts), strict=True)))
+        Lines(
+            *(
+                np.concatenate(ends)
+                for ends in zip(*(getattr(part, side) for part in parts), strict=True)
+            )
+        )
         for side in "ab"
     )
     return Cells(start, end, width, a, b)
@@ -404,11 +440,15 @@ def difference(a: Bounds, b: Bounds) -> Bounds:
     """Return bounds of a log ratio; where neither side may be possible nothing is lost."""
     with np.errstate(invalid="ignore"):
         low, high = widen(a[0] - b[1], a[1] - b[0])
-    low = np.where(np.isneginf(a[0]) | np.isnan(low), -math.inf, low)  # it may be that a is impossible
+    low = np.where(
+        np.isneginf(a[0]) | np.isnan(low), -math.inf, low
+    )  # it may be that a is impossible
     return low, np.where(np.isneginf(a[1]), -math.inf, np.where(np.isnan(high), math.inf, high))
 
 
-def compared(a: Curve, b: Curve, unclear: Rule, budget: CellBudget, cuts: Sequence[float] = ()) -> Cells:
+def compared(
+    a: Curve, b: Curve, unclear: Rule, budget: CellBudget, cuts: Sequence[float] = ()
+) -> Cells:
     """Return the cells of two curves over one interval, split until none is unclear, or the budget ends."""
     x = _choose_first_points(a, b, cuts)
     values = [curve.at(x) for curve in (a, b)]
@@ -476,7 +516,9 @@ def weighed(share: float) -> Rule:
 
 def _choose_first_points(a: Curve, b: Curve, cuts: Sequence[float]) -> Floats:
     """Return the first points: evenly spread, and ever closer to the ends of all pieces."""
-    ends = sorted({end for curve in (a, b) for piece in curve.pieces for end in (piece.start, piece.end)})
+    ends = sorted(
+        {end for curve in (a, b) for piece in curve.pieces for end in (piece.start, piece.end)}
+    )
     first, last = ends[0], ends[-1]
     found = {
         *ends,
@@ -485,7 +527,9 @@ def _choose_first_points(a: Curve, b: Curve, cuts: Sequence[float]) -> Floats:
     }
     reach = (last - first) * 2.0 ** -np.arange(1.0, 2 + a.first // 6)
     for end in ends:
-        found.update(x for x in (*(end - reach).tolist(), *(end + reach).tolist()) if first < x < last)
+        found.update(
+            x for x in (*(end - reach).tolist(), *(end + reach).tolist()) if first < x < last
+        )
     points = np.array(sorted(found))
     # No point strictly between the ends of the tiny pieces around breaks.
     inside = np.zeros(points.size, dtype=bool)

@@ -23,7 +23,8 @@ from sordino_audit.continuous.cells import Cells, atom
 from sordino_audit.continuous.enclosures import bound_total, log
 from sordino_audit.continuous.integrals import CellBudget
 
-# Probabilities of a law that a caller gives may be off by roundings; more than this above 1 is no law.
+# Probabilities of a law that a caller gives may be off by roundings; more than this above 1 is no
+# law.
 _MASS_TOLERANCE = 1e-9
 
 
@@ -141,13 +142,17 @@ def classes(
 
 
 def rest(masses: Iterable[Any], owner: str) -> float:
-    """Return how much probabilities that are at least these leave to 1, at most; refuse more than 1."""
+    """Return how much probabilities that are at least these leave to 1, at most.
+
+    Refuse more than 1.
+    """
     known = bound_total(
         np.concatenate([np.atleast_1d(np.asarray(mass, dtype=float)) for mass in masses]), up=False
     )
     if known > 1 + _MASS_TOLERANCE:
         raise InvalidParameter(
-            f"{owner} must be a probability law; its parts have a probability of at least {known:.9g}."
+            f"{owner} must be a probability law; its parts have a probability of at least "
+            f"{known:.9g}."
         )
     # The difference is rounded: what is added is more than that.
     return max(0.0, 1 - known + 2.0**-50)

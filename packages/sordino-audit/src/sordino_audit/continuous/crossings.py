@@ -1,8 +1,7 @@
 """A sparse vector with continuous noise: one noisy threshold, and answers that are above it or not.
 
-Claim: probabilities and densities of transcripts as integrals over the noise of the threshold. Proof:
-docs/proofs/exact-audit.md, "Crossings".
-Floats: outward, see `integrals`.
+Claim: probabilities and densities of transcripts as integrals over the noise of the threshold.
+Proof: docs/proofs/exact-audit.md, "Crossings". Floats: outward, see `integrals`.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ _UNIT_SCALE = Fraction(1)
 class Crossings(SharedShift):
     """A sparse vector: one draw of noise for the threshold, fresh noise for every answer in every branch.
 
-    An answer is tested in the branches in their order: is answer + noise - (threshold + its noise) at least
-    the boundary? The first branch that says yes is released, counted from 1, and 0 if none does; with `gap`
-    the difference, too. Outputs are tuples with one entry for each answer that was asked: 0, a branch, or
-    with a gap (branch, gap).
+    An answer is tested in the branches in their order: is answer + noise - (threshold + its noise)
+    at least the boundary? The first branch that says yes is released, counted from 1, and 0 if none
+    does; with `gap` the difference, too. Outputs are tuples with one entry for each answer that was
+    asked: 0, a branch, or with a gap (branch, gap).
 
     Parameters
     ----------
@@ -49,7 +48,8 @@ class Crossings(SharedShift):
     boundaries : iterable of number, optional
         One for each branch. None: 0.
     gap : bool
-        Whether gaps are released. Without a partition that needs log-concave laws, and at most one positive.
+        Whether gaps are released. Without a partition that needs log-concave laws, and at most one
+        positive.
     outputs, cost_of, sensitivity, name
         As for `Race`; `cost_of` takes a transcript without gaps (with `outputs`: an output).
 
@@ -81,7 +81,9 @@ class Crossings(SharedShift):
         super().__post_init__()
         [threshold] = laws_of(self.threshold, "Crossings.threshold")
         queries = laws_of(self.queries, "Crossings.queries")
-        boundaries = tuple(PLACE("Crossings.boundaries", x) for x in (self.boundaries or [0] * len(queries)))
+        boundaries = tuple(
+            PLACE("Crossings.boundaries", x) for x in (self.boundaries or [0] * len(queries))
+        )
         if len(boundaries) != len(queries):
             raise InvalidParameter(
                 f"Crossings.boundaries must be one number for each of the {len(queries)} branches; "
@@ -90,7 +92,8 @@ class Crossings(SharedShift):
         # The cells of a gap start at the boundary, and ends of cells are floats.
         if self.gap and any(Fraction(float(x)) != x for x in boundaries):
             raise InvalidParameter(
-                "Crossings.boundaries must be floats, such as 0.5 but not 0.1, where gaps start at them."
+                "Crossings.boundaries must be floats, such as 0.5 but not 0.1, where gaps start at "
+                "them."
             )
         if self.positives is not None:
             COUNT("Crossings.positives", self.positives)
@@ -148,15 +151,17 @@ class Crossings(SharedShift):
             )
         label = tuple(entry[0] if isinstance(entry, tuple | list) else entry for entry in output)
         pairs = [entry for entry in output if isinstance(entry, tuple | list)]
-        paired = all(len(entry) == 2 and entry[0] > 0 for entry in pairs) and len(pairs) == self.gap * sum(
-            branch > 0 for branch in label
-        )
+        paired = all(len(entry) == 2 and entry[0] > 0 for entry in pairs) and len(
+            pairs
+        ) == self.gap * sum(branch > 0 for branch in label)
         if not set(label) <= set(range(len(self._branches()) + 1)) or not paired:
             raise InvalidParameter(
                 "Crossings.outputs must have 0, a branch, or with a gap (branch, gap) "
                 "for each answer that was asked."
             )
-        return label, tuple(self._gap(gap, self._branches()[branch - 1][1]) for branch, gap in pairs)
+        return label, tuple(
+            self._gap(gap, self._branches()[branch - 1][1]) for branch, gap in pairs
+        )
 
     def _density(self, answers: Any, label: Any, reals: Sequence[Fraction]) -> list[Products]:
         return [self._product(answers, label, list(reals), "density")]
@@ -164,9 +169,15 @@ class Crossings(SharedShift):
     def _beyond(self, answers: Any, label: Any, real: Fraction) -> Products:
         return self._product(answers, label, [real], "survival")
 
-    def _product(self, answers: Any, label: Sequence[int], reals: list[Fraction], kind: Any) -> Products:
-        """Return the product over all tests; what was released of a positive says which function it has."""
-        # The integral is over the noise t of the threshold; each factor is a function of t plus its shift.
+    def _product(
+        self, answers: Any, label: Sequence[int], reals: list[Fraction], kind: Any
+    ) -> Products:
+        """Return the product over all tests.
+
+        What was released of a positive says which function it has.
+        """
+        # The integral is over the noise t of the threshold; each factor is a function of t plus its
+        # shift.
         factors, shifts = [Factor("density", self.threshold, _UNIT_SCALE)], [Fraction(0)]
         left = iter(reals)
         scores = self._answers(answers)
@@ -178,7 +189,8 @@ class Crossings(SharedShift):
             or found > (self.positives or found)
         ):
             raise InvalidParameter(
-                f"Crossings.outputs must be transcripts that can come out of {len(scores)} answers; "
+                f"Crossings.outputs must be transcripts that can come out of {len(scores)} "
+                "answers; "
                 f"got {label!r}."
             )
         for score, branch in zip(scores, label, strict=False):
@@ -195,8 +207,8 @@ class Crossings(SharedShift):
 
     def _kinks(self, answers: Any) -> list[Fraction]:
         scores = self._answers(answers)
-        # Kinks lie where breaks of two factors meet. Cells may be cut anywhere, so that a place too many is
-        # no harm.
+        # Kinks lie where breaks of two factors meet. Cells may be cut anywhere, so that a place too
+        # many is no harm.
         places = [
             Fraction(0),
             *(x - Fraction(self.at) - boundary for x in scores for _, boundary in self._branches()),

@@ -45,7 +45,9 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
     `scaled`: answers may be pairs of a number and a scale.
     """
     if not isinstance(law, Law) or law.log_density is None:
-        raise InvalidParameter(f"Density.added.law must be a Law with a log density; got {shown(law)}.")
+        raise InvalidParameter(
+            f"Density.added.law must be a Law with a log density; got {shown(law)}."
+        )
 
     def placed(answers: Any) -> tuple[Fraction, Fraction]:
         at, scale = _split_answer(answers)
@@ -61,9 +63,12 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
         at, scale = placed(answers)
         # The log density of x + s Z at o is ln f((o - x)/s) - ln s.
         place, stretch = enclose(at), enclose(1 / scale)
-        z = floats.scaled(floats.minus((low, high), (np.array(place[0]), np.array(place[1]))), 1 / scale)
+        z = floats.scaled(
+            floats.minus((low, high), (np.array(place[0]), np.array(place[1]))), 1 / scale
+        )
         return floats.plus(
-            enclosed(law, "log_density", *z), floats.log((np.array(stretch[0]), np.array(stretch[1])))
+            enclosed(law, "log_density", *z),
+            floats.log((np.array(stretch[0]), np.array(stretch[1]))),
         )
 
     def breaks(answers: Any) -> list[tuple[float, float]]:
@@ -75,7 +80,10 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
         ]
 
     def tail(a: Any, b: Any) -> float:
-        ends = Fraction(float(window[0])), Fraction(float(window[1]))  # the floats that are looked at
+        ends = (
+            Fraction(float(window[0])),
+            Fraction(float(window[1])),
+        )  # the floats that are looked at
         return math.inf if law.outside is None else law.outside(ends, placed(a), placed(b))
 
     shown_shape = {"log_density": log_density, "shape": law.shapes, "breaks": breaks}
@@ -94,7 +102,7 @@ def _split_answer(answers: Any) -> tuple[Fraction, Fraction | None]:
     return PLACE("audit.exact.answers", listed[0]), scale
 
 
-# ---- density -----------------------------------------------------------------------------------------------
+# ---- density -------------------------------------------------------------------------------------
 
 
 _LOG_ROUNDING = 1e-9
@@ -116,29 +124,29 @@ class Density(Continuous):
     cost : Cost
         What the mechanism claims to spend.
     log_density : callable
-        Takes arrays of floats `low` and `high`, and the answers; with `labels` also the label. Returns two
-        arrays between which the logarithm of the density lies, at all outputs from low to high; -inf where it
-        is 0. With labels: the density of the number together with the label, which integrates to the
-        probability of the label.
+        Takes arrays of floats `low` and `high`, and the answers; with `labels` also the label.
+        Returns two arrays between which the logarithm of the density lies, at all outputs from low
+        to high; -inf where it is 0. With labels: the density of the number together with the label,
+        which integrates to the probability of the label.
     window : tuple of number
         The interval of outputs that is looked at, the same for all answers.
     shape : str or sequence of str
-        What the logarithm of the density is between its breaks: "linear", "concave", "convex" or "monotone";
-        one word, or one for each piece. Then `log_density` is asked for single points only (low == high), and
-        for the tiny intervals around breaks. "any": nothing is said, and `log_density` is asked for
-        intervals.
+        What the logarithm of the density is between its breaks: "linear", "concave", "convex" or
+        "monotone"; one word, or one for each piece. Then `log_density` is asked for single points
+        only (low == high), and for the tiny intervals around breaks. "any": nothing is said, and
+        `log_density` is asked for intervals.
     breaks : callable, optional
-        Takes the answers (and the label), returns where the pieces end: rising numbers, or pairs of floats
-        between which the place lies.
+        Takes the answers (and the label), returns where the pieces end: rising numbers, or pairs of
+        floats between which the place lies.
     labels : iterable of hashable, optional
         What is released beside the number.
     atoms : callable, optional
-        Takes the answers; returns a mapping from single outputs that have a probability to bounds of its
-        logarithm.
+        Takes the answers; returns a mapping from single outputs that have a probability to bounds
+        of its logarithm.
     tail : number or callable, optional
-        An upper bound of the log ratio of the densities outside the window, for either order; or a function
-        of both answers that returns the one of the first to the second. math.inf: nothing is said of those
-        outputs. It must be given unless a partition puts outputs into classes.
+        An upper bound of the log ratio of the densities outside the window, for either order; or a
+        function of both answers that returns the one of the first to the second. math.inf: nothing
+        is said of those outputs. It must be given unless a partition puts outputs into classes.
     cost_of, sensitivity, name
         As for `Subject`; `cost_of` takes a label, or an atom, and is not there for a single number.
 
@@ -183,7 +191,8 @@ class Density(Continuous):
         )
         if len(numbers) != 2 or len(window) != 2 or float(numbers[0]) >= float(numbers[1]):
             raise InvalidParameter(
-                f"Density.window must be two finite numbers, the smaller one first; got {shown(self.window)}."
+                "Density.window must be two finite numbers, the smaller one first; got "
+                f"{shown(self.window)}."
             )
         words = (self.shape,) if isinstance(self.shape, str) else tuple(self.shape)
         if not words or not all(word in SHAPES for word in words):
@@ -202,13 +211,15 @@ class Density(Continuous):
             )
 
     @classmethod
-    def added(cls, law: Law, *, window: tuple[Number, Number], tail: Any = None, **options: Any) -> Density:
+    def added(
+        cls, law: Law, *, window: tuple[Number, Number], tail: Any = None, **options: Any
+    ) -> Density:
         """Return the mechanism that releases answer + scale * noise.
 
         Answers are numbers, or pairs (number, scale).
 
-        Shape and breaks are known of laws made by `Law`; of Laplace, exponential, logistic and Cauchy noise
-        also what happens in the tail.
+        Shape and breaks are known of laws made by `Law`; of Laplace, exponential, logistic and
+        Cauchy noise also what happens in the tail.
 
         Parameters
         ----------
@@ -219,8 +230,8 @@ class Density(Continuous):
         tail : number or callable, optional
             As for `Density`. None: what is known of the law.
         **options
-            `cost`, `sensitivity` and `name`, as for `Density`. There is no sensitivity where answers are
-            pairs: it says nothing about scales.
+            `cost`, `sensitivity` and `name`, as for `Density`. There is no sensitivity where
+            answers are pairs: it says nothing about scales.
 
         Returns
         -------
@@ -244,7 +255,8 @@ class Density(Continuous):
                 "or give partition=, a list of numbers that cut the outputs into classes."
             )
         found: list[tuple[Any, Cells]] = []
-        # Constant bounds close in slowly: less is asked where nothing better than monotone is known.
+        # Constant bounds close in slowly: less is asked where nothing better than monotone is
+        # known.
         coarse = not {"any", "monotone"}.isdisjoint(self._shapes)
         for label in self.labels or (None,):
             one, other = (self._curve(answers, label) for answers in (a, b))
@@ -255,12 +267,20 @@ class Density(Continuous):
             found.append((label, compared(one, other, rule, asked.budget, asked.cuts or ())))
         atoms = self._atoms(a, b)
         every = [cells for _, cells in (*found, *atoms)]
-        sides = [cells.mass(cells.a)[0] for cells in every], [cells.mass(cells.b)[0] for cells in every]
+        sides = (
+            [cells.mass(cells.a)[0] for cells in every],
+            [cells.mass(cells.b)[0] for cells in every],
+        )
         # The bound is for either law: the one of which less is known decides.
         left = max(rest(masses, f"{self!r}: log_density") for masses in sides)
         if asked.cuts is not None:
-            # What is outside the window goes to the first and the last class, so that nothing is left over.
-            parts = [each for label, cells in found for each in self._classes(label, cells, asked.cuts, left)]
+            # What is outside the window goes to the first and the last class, so that nothing is
+            # left over.
+            parts = [
+                each
+                for label, cells in found
+                for each in self._classes(label, cells, asked.cuts, left)
+            ]
             return Compared(
                 cells=[*parts, *atoms],
                 unresolved=0.0,
@@ -284,7 +304,9 @@ class Density(Continuous):
                 raise InvalidParameter(
                     "Density.log_density must return two arrays, a lower and an upper bound."
                 )
-            least, most = (np.broadcast_to(np.asarray(side, dtype=np.float64), low.shape) for side in found)
+            least, most = (
+                np.broadcast_to(np.asarray(side, dtype=np.float64), low.shape) for side in found
+            )
             wrong = np.isnan(least) | np.isnan(most) | (least > most)
             if wrong.any():
                 i = int(wrong.argmax())
@@ -313,11 +335,14 @@ class Density(Continuous):
     def _pieces(self, given: tuple[Any, ...]) -> list[Piece]:
         """Return the pieces inside the window, with a tiny one of any shape around each break."""
         first, last = self._ends
-        places = [_enclose_break(x) for x in (self.breaks(*given) if self.breaks is not None else ())]
+        places = [
+            _enclose_break(x) for x in (self.breaks(*given) if self.breaks is not None else ())
+        ]
         shapes = self._shapes * (len(places) + 1) if len(self._shapes) == 1 else self._shapes
         if len(shapes) != len(places) + 1 or any(x[1] >= y[0] for x, y in pairwise(places)):
             raise InvalidParameter(
-                "Density.shape must have one word more than there are breaks, and Density.breaks must rise."
+                "Density.shape must have one word more than there are breaks, and Density.breaks "
+                "must rise."
             )
         found = []
         start = -math.inf
@@ -326,7 +351,9 @@ class Density(Continuous):
             found += [Piece(start, low, shape), Piece(low, high, "any")]
             start = high
         # The window cuts pieces, and some away.
-        inside = (Piece(max(first, piece.start), min(last, piece.end), piece.shape) for piece in found)
+        inside = (
+            Piece(max(first, piece.start), min(last, piece.end), piece.shape) for piece in found
+        )
         return [piece for piece in inside if piece.start < piece.end]
 
     def _atoms(self, a: Any, b: Any) -> list[tuple[Any, Cells]]:
@@ -371,7 +398,8 @@ class Density(Continuous):
                 )
                 for i in range(len(inner) + 1)
             ]
-            # What is outside the window may belong to either outer class: only their upper bounds grow.
+            # What is outside the window may belong to either outer class: only their upper bounds
+            # grow.
             for i in (0, -1):
                 bounds[i] = bounds[i][0], min(1.0, bounds[i][1] + left)
             sides.append([(one, min(1.0, other)) for one, other in bounds])

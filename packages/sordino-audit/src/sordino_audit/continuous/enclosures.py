@@ -1,10 +1,10 @@
 """Arrays of floats between which a number lies: every operation rounds outward.
 
-Claim: the result of each function encloses the true value for all arguments in the given bounds. Proof:
-docs/proofs/exact-audit.md, "Floats".
-Floats: sums, products and quotients are correctly rounded; exp, expm1, log and log1p of numpy err by less
-than 2^-47 of their value, 32 units in the last place. That is assumed, and compared with mpmath in the tests.
-Four times as much is taken off each side.
+Claim: the result of each function encloses the true value for all arguments in the given bounds.
+Proof: docs/proofs/exact-audit.md, "Floats". Floats: sums, products and quotients are correctly
+rounded; exp, expm1, log and log1p of numpy err by less than 2^-47 of their value, 32 units in the
+last place. That is assumed, and compared with mpmath in the tests. Four times as much is taken off
+each side.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ WIDER = 2.0**-45
 TINY = 2.0**-1020
 """What an underflow may lose.
 
-It is more than the smallest normal float, because a process may be told to take all below that for 0.
+It is more than the smallest normal float, because a process may be told to take all below that for
+0.
 """
 LARGEST = float(np.finfo(np.float64).max)
 NEVER = -math.inf
@@ -68,7 +69,9 @@ def scaled(a: Bounds, x: Fraction) -> Bounds:
     """Return the product with a positive rational number."""
     low, high = enclose(x)
     with np.errstate(over="ignore", under="ignore"):
-        below, above = widen(np.minimum(a[0] * low, a[0] * high), np.maximum(a[1] * low, a[1] * high))
+        below, above = widen(
+            np.minimum(a[0] * low, a[0] * high), np.maximum(a[1] * low, a[1] * high)
+        )
     return np.where(a[0] == 0, 0.0, below - TINY), np.where(a[1] == 0, 0.0, above + TINY)
 
 
@@ -124,7 +127,9 @@ def log_total(terms: Bounds) -> Bounds:
             # The largest term is taken out first, so that nothing overflows.
             parts = np.exp(side - safe)
             # Widened by more than the roundings of the terms and of their sum.
-            total = parts.sum(axis=0) * (1 - WIDER if way == 0 else 1 + WIDER) ** (2 + len(side) // 8)
+            total = parts.sum(axis=0) * (1 - WIDER if way == 0 else 1 + WIDER) ** (
+                2 + len(side) // 8
+            )
             logs = np.log(total)
             found = np.where(np.isinf(most), most, widen(logs, logs)[way] + safe)
         totals.append(widen(found, found)[way])
@@ -143,15 +148,22 @@ def mean_exponential(left: Bounds, right: Bounds) -> Bounds:
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
             most, steep = np.maximum(a, b), np.abs(a - b)
             share = np.where(steep > 0, -np.expm1(-steep) / np.where(steep > 0, steep, 1.0), 1.0)
-            found = np.where(most == -math.inf, 0.0, np.where(steep == math.inf, 0.0, np.exp(most) * share))
+            found = np.where(
+                most == -math.inf, 0.0, np.where(steep == math.inf, 0.0, np.exp(most) * share)
+            )
             return np.where(most == math.inf, math.inf, found)
 
-    # (1 - e^-d)/d changes by less than d: the rounding of d costs less than it is relative to max(1, |l|).
+    # (1 - e^-d)/d changes by less than d: the rounding of d costs less than it is relative to
+    # max(1, |l|).
     low, high = np.minimum(at(left[0], right[0]), LARGEST), at(left[1], right[1])
     with np.errstate(invalid="ignore"):
-        rough = WIDER * (1 + sum(np.where(np.isfinite(end), np.abs(end), 0.0) for end in (*left, *right)))
+        rough = WIDER * (
+            1 + sum(np.where(np.isfinite(end), np.abs(end), 0.0) for end in (*left, *right))
+        )
     with np.errstate(over="ignore"):
-        return np.maximum(low * (1 - rough) - TINY, 0.0), np.where(high == 0, 0.0, high * (1 + rough) + TINY)
+        return np.maximum(low * (1 - rough) - TINY, 0.0), np.where(
+            high == 0, 0.0, high * (1 + rough) + TINY
+        )
 
 
 def bound_total(values: Any, *, up: bool) -> float:

@@ -86,21 +86,26 @@ class HeavyTail:
         )
 
     def outside(
-        self, window: tuple[Fraction, Fraction], a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction]
+        self,
+        window: tuple[Fraction, Fraction],
+        a: tuple[Fraction, Fraction],
+        b: tuple[Fraction, Fraction],
     ) -> float:
         """Return an upper bound of the log ratio of two densities outside the window.
 
         Both densities are given by their places and scales.
 
-        With u = |o - x_a|/s_a and v = |o - x_b|/s_b it is log((1 + v^gamma)/(1 + u^gamma)) + log(s_b/s_a),
-        and the quotient is at most max(1, v/u)^gamma; v/u runs from its value at the end of the window
-        straight up or down to s_a/s_b.
+        With u = |o - x_a|/s_a and v = |o - x_b|/s_b it is log((1 + v^gamma)/(1 + u^gamma)) +
+        log(s_b/s_a), and the quotient is at most max(1, v/u)^gamma; v/u runs from its value at the
+        end of the window straight up or down to s_a/s_b.
         """
         low, high = window
         # The quotient is monotone outside the window only if both answers are inside.
         if not low < min(a[0], b[0]) <= max(a[0], b[0]) < high:
             return math.inf
-        ends = [(b[0] - low) / (a[0] - low)] * (not self.one_sided) + [(high - b[0]) / (high - a[0])]
+        ends = [(b[0] - low) / (a[0] - low)] * (not self.one_sided) + [
+            (high - b[0]) / (high - a[0])
+        ]
         most = max([Fraction(1), *ends]) * a[1] / b[1]
         steep = _log_upper_bound(most) * float(self.gamma) * (1 + floats.WIDER) if most > 1 else 0.0
         return (_log_upper_bound(b[1] / a[1]) + steep) + 1e-12
@@ -125,7 +130,9 @@ class HeavyTail:
 
     def _near(self, y: acb, analytic: bool) -> acb:
         """Return the integral of the density from 0 to y, for y on the positive side."""
-        return y * _gauss(-self._raise_to_gamma(y, analytic), 1 / self._power, analytic) / self._total
+        return (
+            y * _gauss(-self._raise_to_gamma(y, analytic), 1 / self._power, analytic) / self._total
+        )
 
     def _far(self, y: acb, analytic: bool) -> acb:
         """Return the integral of the density from y on, for y on the positive side."""

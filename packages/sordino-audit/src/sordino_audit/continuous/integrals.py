@@ -1,11 +1,12 @@
 """Encloses integrals of products of densities, distribution and survival functions.
 
-The variable of integration is a shift that all functions of a product share. Where all laws are analytic,
-ball arithmetic integrates them; those of a caller are known by enclosures only, and are summed cell by cell.
+The variable of integration is a shift that all functions of a product share. Where all laws are
+analytic, ball arithmetic integrates them; those of a caller are known by enclosures only, and are
+summed cell by cell.
 
-Claim: every integral lies between its two bounds, whatever the partition. Proof: docs/proofs/exact-audit.md,
-"Integrals".
-Floats: outward, see `enclosures` and `balls`; where cells are split is no matter of proof.
+Claim: every integral lies between its two bounds, whatever the partition. Proof:
+docs/proofs/exact-audit.md, "Integrals". Floats: outward, see `enclosures` and `balls`; where cells
+are split is no matter of proof.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ _FINEST_GAP = 2.0**-36
 
 
 class Factor(NamedTuple):
-    """What stands in the integral: a function of (x + shift) / scale; each integral has its own shift."""
+    """What stands in the integral: a function of (x + shift) / scale.
+
+    Each integral has its own shift.
+    """
 
     kind: Kind
     law: Law
@@ -54,10 +58,13 @@ class CellBudget:
         return self.left > 0
 
 
-def integrate(factors: Sequence[Factor], jobs: Sequence[Shifts], share: float, budget: CellBudget) -> Bounds:
+def integrate(
+    factors: Sequence[Factor], jobs: Sequence[Shifts], share: float, budget: CellBudget
+) -> Bounds:
     """Return bounds of the integrals over all real x of one product of factors, one for each list of shifts.
 
-    The first factor is a density. They are apart by `share` of their size unless the budget ends before.
+    The first factor is a density. They are apart by `share` of their size unless the budget ends
+    before.
     """
     laws = [factor.law.analytic for factor in factors]
     if None in laws:
@@ -80,9 +87,9 @@ def integrate(factors: Sequence[Factor], jobs: Sequence[Shifts], share: float, b
 class _CellIntegrals:
     """Integrals of one product of factors for many lists of shifts at once, by sums over cells.
 
-    They are computed in a unit near the smallest scale, a power of two, so that it does not matter in which
-    one scales are given: with d densities, the integral is unit^(1 - d) times the one of everything divided
-    by the unit.
+    They are computed in a unit near the smallest scale, a power of two, so that it does not matter
+    in which one scales are given: with d densities, the integral is unit^(1 - d) times the one of
+    everything divided by the unit.
     """
 
     def __init__(self, factors: Sequence[Factor], jobs: Sequence[Shifts]) -> None:
@@ -103,7 +110,8 @@ class _CellIntegrals:
         low, high = self._cells(job, x0, x1)
         for _ in range(_MOST_SPLITTING_ROUNDS):
             least, most = _sum_by_job(job, low, count), _sum_by_job(job, high, count)
-            # In integrals that are not known well enough those cells are split that hold much of the gap.
+            # In integrals that are not known well enough those cells are split that hold much of
+            # the gap.
             wide = (most - least > share * least)[job]
             cells = np.bincount(job, minlength=count)
             gap = high - low
@@ -116,7 +124,11 @@ class _CellIntegrals:
             if not chosen.any() or not budget.take(2 * int(chosen.sum())):
                 break
             middle = _split_point(x0[chosen], x1[chosen])
-            owner, left, right = np.repeat(job[chosen], 2), np.repeat(x0[chosen], 2), np.repeat(x1[chosen], 2)
+            owner, left, right = (
+                np.repeat(job[chosen], 2),
+                np.repeat(x0[chosen], 2),
+                np.repeat(x1[chosen], 2),
+            )
             # Every chosen cell becomes two, which meet in the middle.
             right[::2] = left[1::2] = middle
             found = self._cells(owner, left, right)
@@ -129,8 +141,12 @@ class _CellIntegrals:
         slop = 1 + (np.bincount(job, minlength=count) + 8) * 2.0**-51
         with np.errstate(over="ignore", under="ignore"):
             below, above = _sum_by_job(job, low, count) / slop, _sum_by_job(job, high, count) * slop
-            # What is this small may have lost something to an underflow: 0 from below, `TINY` from above.
-            least, most = below * self._stretch[0], np.maximum(above * self._stretch[1], floats.TINY)
+            # What is this small may have lost something to an underflow: 0 from below, `TINY` from
+            # above.
+            least, most = (
+                below * self._stretch[0],
+                np.maximum(above * self._stretch[1], floats.TINY),
+            )
         return np.where(least < floats.TINY, 0.0, np.minimum(least, floats.LARGEST)), np.where(
             above == 0, 0.0, most
         )
@@ -138,7 +154,8 @@ class _CellIntegrals:
     def _grid(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Return the first cells of every integral.
 
-        They are cut where a factor has a break, are finer near the middle, and have no end at both sides.
+        They are cut where a factor has a break, are finer near the middle, and have no end at both
+        sides.
         """
         jobs, left, right = [], [], []
         for i, job in enumerate(self.jobs):
@@ -161,7 +178,8 @@ class _CellIntegrals:
             _enclose_factor(factor, slope, *at)
             for factor, slope, at in zip(self.factors, self._slopes, ends, strict=True)
         ]
-        # Monotone sums: the probability of the cell under the first factor, times bounds of all others.
+        # Monotone sums: the probability of the cell under the first factor, times bounds of all
+        # others.
         low, high = self._carried(ranges[0], ends[0], x0, x1)
         for part in ranges[1:]:
             low, high = _multiply_factors((low, high), part)
@@ -169,7 +187,8 @@ class _CellIntegrals:
         if (low > high).any():
             i = int((low > high).argmax())
             raise InvalidParameter(
-                f"{self.factors[0].law} must have functions that agree with each other and with the density; "
+                f"{self.factors[0].law} must have functions that agree with each other and with "
+                "the density; "
                 f"between {x0[i]:.6g} and "
                 f"{x1[i]:.6g} they do not."
             )
@@ -187,7 +206,10 @@ class _CellIntegrals:
             with np.errstate(invalid="ignore"):
                 least, most = _multiply_factors(values, width)
             # What is no number says nothing: fmax and fmin pass over it.
-            low, high = np.fmax(low, np.where(np.isfinite(width[1]), least, 0.0)), np.fmin(high, most)
+            low, high = (
+                np.fmax(low, np.where(np.isfinite(width[1]), least, 0.0)),
+                np.fmin(high, most),
+            )
         return low, high
 
 
@@ -196,7 +218,8 @@ def bound_mass(law: Law, left: Bounds, right: Bounds) -> Bounds:
     if law.log_cdf is None:
         return np.zeros_like(left[0]), np.ones_like(left[0])
     low, high = np.zeros_like(left[0]), np.ones_like(left[0])
-    # Differences of the distribution function are precise in the lower tail, the others in the upper one.
+    # Differences of the distribution function are precise in the lower tail, the others in the
+    # upper one.
     for tail, (near, far) in ((cdf, (right, left)), (survival, (left, right))):
         more, less = tail(law, near), tail(law, far)
         if (more[1] < less[0]).any():
@@ -223,7 +246,9 @@ def survival(law: Law, z: Bounds) -> Bounds:
     if law.log_survival is None:
         # One minus the other: inexact far up, but a bound.
         low, high = cdf(law, z)
-        return np.maximum(floats.widen(1 - high, 1 - high)[0], 0.0), floats.widen(1 - low, 1 - low)[1]
+        return np.maximum(floats.widen(1 - high, 1 - high)[0], 0.0), floats.widen(1 - low, 1 - low)[
+            1
+        ]
     low, high = enclosed(law, "log_survival", z[1])[0], enclosed(law, "log_survival", z[0])[1]
     return floats.exp((low, np.minimum(high, 0.0)))
 
@@ -231,7 +256,8 @@ def survival(law: Law, z: Bounds) -> Bounds:
 def enclosed(law: Law, name: str, *at: Floats) -> Bounds:
     """Return what a function of a law says, if it makes sense at all."""
     low, high = (
-        np.broadcast_to(np.asarray(side, dtype=np.float64), at[0].shape) for side in getattr(law, name)(*at)
+        np.broadcast_to(np.asarray(side, dtype=np.float64), at[0].shape)
+        for side in getattr(law, name)(*at)
     )
     wrong = np.isnan(low) | np.isnan(high) | (low > high)
     # A probability is at most 1; a density may be anything.
@@ -259,7 +285,10 @@ def _enclose_factor(factor: Factor, slope: Fraction, left: Bounds, right: Bounds
 
 
 def _multiply_factors(a: Bounds, b: Bounds) -> Bounds:
-    """Return bounds of a product of numbers that are not negative; 0 times what is not bounded is 0."""
+    """Return bounds of a product of numbers that are not negative.
+
+    0 times what is not bounded is 0.
+    """
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         low, high = floats.widen(a[0] * b[0], a[1] * b[1])
     none = (a[1] == 0) | (b[1] == 0)
@@ -278,7 +307,9 @@ def _split_point(x0: Floats, x1: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
         below, above = x1 - np.abs(x1) - 1, x0 + np.abs(x0) + 1
         return np.where(
-            np.isinf(x0), np.where(np.isinf(x1), 0.0, below), np.where(np.isinf(x1), above, x0 / 2 + x1 / 2)
+            np.isinf(x0),
+            np.where(np.isinf(x1), 0.0, below),
+            np.where(np.isinf(x1), above, x0 / 2 + x1 / 2),
         )
 
 
@@ -295,7 +326,8 @@ def _choose_unit(scale: Fraction) -> Fraction:
 def _choose_first_cuts(factors: Iterable[Factor], job: Shifts) -> Floats:
     """Return where an integral is cut first.
 
-    At every break it is cut at both floats next to it: no cell but these tiny ones contains a break.
+    At every break it is cut at both floats next to it: no cell but these tiny ones contains a
+    break.
     """
     found: list[float] = []
     centers, scales = [], []

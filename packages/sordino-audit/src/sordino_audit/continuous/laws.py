@@ -115,8 +115,8 @@ LOGISTIC = Analytic(
 )
 
 
-# From a depth of 1000 down density and probability are at most e^(1000 - e^1000), far less than 2^-(10^9),
-# over balls of any width: the exponential of a wide ball would say nothing.
+# From a depth of 1000 down density and probability are at most e^(1000 - e^1000), far less than
+# 2^-(10^9), over balls of any width: the exponential of a wide ball would say nothing.
 _GUMBEL_DEPTH = 1000
 _DEEP_GUMBEL = acb(arb(0, arb((1, -(10**9)))))
 
@@ -132,10 +132,10 @@ GUMBEL = Analytic(
 )
 
 
-# ---- laws --------------------------------------------------------------------------------------------------
+# ---- laws ----------------------------------------------------------------------------------------
 
 
-# ---- measures ----------------------------------------------------------------------------------------------
+# ---- measures ------------------------------------------------------------------------------------
 
 
 # Answers, windows and breaks are places, scales are spans ("Floats" on docs/proofs/exact-audit.md).
@@ -159,7 +159,10 @@ PLACE = Constraint(
     (float("nan"), float("inf"), 1e61, None, "1"),
 )
 SPAN = Constraint(
-    "a number from 1e-40 to 1e40", _read_law_span, (1, 0.5, Fraction(1, 3)), (0, -1, 1e41, 1e-41, None, "1")
+    "a number from 1e-40 to 1e40",
+    _read_law_span,
+    (1, 0.5, Fraction(1, 3)),
+    (0, -1, 1e41, 1e-41, None, "1"),
 )
 
 
@@ -176,8 +179,8 @@ Takes the window, and (answer, scale) of the first and of the second density.
 class Law:
     """Continuous noise, known by functions that enclose the logarithms of what it is made of.
 
-    All functions take arrays of floats, in units of the scale, and return two arrays: a lower and an upper
-    bound. The logarithm of 0 is -inf.
+    All functions take arrays of floats, in units of the scale, and return two arrays: a lower and
+    an upper bound. The logarithm of 0 is -inf.
 
     Parameters
     ----------
@@ -186,8 +189,8 @@ class Law:
     log_survival : callable, optional
         The same of log P(Z > x). None: one minus the other, which is inexact far up.
     log_density : callable, optional
-        Takes arrays `low` and `high`, -inf and inf among them; encloses the log density at all points from
-        low to high.
+        Takes arrays `low` and `high`, -inf and inf among them; encloses the log density at all
+        points from low to high.
     scale : number
         What the noise is multiplied by, > 0.
     log_concave : bool
@@ -204,9 +207,9 @@ class Law:
 
     Notes
     -----
-    The laws made by `exponential`, `laplace`, `gumbel`, `logistic`, `cauchy` and `gaussian` are certified,
-    under what is assumed of floats. Integrals of their products (but for the normal law) are enclosed to a
-    dozen digits in ball arithmetic; those of other laws to six.
+    The laws made by `exponential`, `laplace`, `gumbel`, `logistic`, `cauchy` and `gaussian` are
+    certified, under what is assumed of floats. Integrals of their products (but for the normal law)
+    are enclosed to a dozen digits in ball arithmetic; those of other laws to six.
 
     Examples
     --------
@@ -247,7 +250,9 @@ class Law:
         TRUTH("Law.log_concave", log_concave)
         given_breaks: Any = breaks
         if not isinstance(given_breaks, Iterable):
-            raise InvalidParameter(f"Law.breaks must be a list of numbers; got {shown(given_breaks)}.")
+            raise InvalidParameter(
+                f"Law.breaks must be a list of numbers; got {shown(given_breaks)}."
+            )
         listed = sorted(PLACE("Law.breaks", x) for x in given_breaks)
         shapes = ("concave",) if log_concave else ("any",)
         common = {"scale": SPAN("Law.scale", scale), "log_concave": log_concave, "shapes": shapes}
@@ -265,7 +270,9 @@ class Law:
     def _made(cls, scale: Number, **values: Any) -> Law:
         # These laws are known: they go past the checks of what a caller gives.
         law = object.__new__(cls)
-        law._set({"log_cdf": None, "log_survival": None, "log_concave": True, "breaks": ()} | values)
+        law._set(
+            {"log_cdf": None, "log_survival": None, "log_concave": True, "breaks": ()} | values
+        )
         object.__setattr__(law, "scale", SPAN(f"{law.name}.scale", scale))
         return law
 
@@ -376,7 +383,9 @@ class Law:
         """
         power = exact(gamma)
         if power is None or not 1 < power <= 100:
-            raise InvalidParameter(f"Law.cauchy.gamma must be a number in (1, 100]; got {shown(gamma)}.")
+            raise InvalidParameter(
+                f"Law.cauchy.gamma must be a number in (1, 100]; got {shown(gamma)}."
+            )
         TRUTH("Law.cauchy.one_sided", one_sided)
         heavy = HeavyTail(power, one_sided=one_sided)
         side = "one_sided=True, " if one_sided else ""
@@ -409,7 +418,10 @@ def _bound_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> flo
 
 
 def _bound_one_sided_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:
-    """Bound it in the same way: below the window both densities are 0, if it reaches down to both answers."""
+    """Bound it in the same way.
+
+    Below the window both densities are 0, if it reaches down to both answers.
+    """
     return (
         _bound_shift(window, a, b)
         if window[0] <= min(a[0], b[0]) and max(a[0], b[0]) <= window[1]

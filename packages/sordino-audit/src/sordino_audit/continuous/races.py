@@ -29,9 +29,9 @@ class Race(SharedShift):
 
     The noise of each answer is independent.
 
-    Answers are a list of numbers, or a pair (numbers, scale): then the noise is multiplied by the scale,
-    which may differ between neighbors. Outputs are positions; with a gap pairs (position, gap), the gap down
-    to the runner-up.
+    Answers are a list of numbers, or a pair (numbers, scale): then the noise is multiplied by the
+    scale, which may differ between neighbors. Outputs are positions; with a gap pairs (position,
+    gap), the gap down to the runner-up.
 
     Parameters
     ----------
@@ -42,10 +42,12 @@ class Race(SharedShift):
     gap : bool
         Whether the gap is released, too. Without a partition that needs log-concave laws.
     k : int
-        How many are released, in their order: the outputs are pairs (positions, gaps) of two tuples of this
-        length, and `outputs` must list which of them are compared. There must be more answers than that.
+        How many are released, in their order: the outputs are pairs (positions, gaps) of two tuples
+        of this length, and `outputs` must list which of them are compared. There must be more
+        answers than that.
     outputs : iterable, optional
-        Compare only these outputs. What is bounded from above is then the loss of these, and of no others.
+        Compare only these outputs. What is bounded from above is then the loss of these, and of no
+        others.
     cost_of, sensitivity, name
         As for `Subject`; `cost_of` takes a position (with `outputs`: an output).
 
@@ -90,13 +92,17 @@ class Race(SharedShift):
                     "Race.sensitivity must be None where answers have a scale: "
                     "a statement says nothing about scales."
                 )
-        listed = [PLACE("audit.exact.answers", x) for x in np.asarray(scores, dtype=object).ravel().tolist()]
+        listed = [
+            PLACE("audit.exact.answers", x)
+            for x in np.asarray(scores, dtype=object).ravel().tolist()
+        ]
         laws: tuple[Law, ...] = self.noise  # type: ignore[assignment]
         # One law serves all answers.
         laws = laws * len(listed) if len(laws) == 1 else laws
         if len(laws) != len(listed) or len(listed) <= self.k:
             raise InvalidParameter(
-                f"audit.exact needs more than {self.k} answers for this race, as many as there are laws; "
+                f"audit.exact needs more than {self.k} answers for this race, as many as there are "
+                "laws; "
                 f"got {len(listed)} and {len(laws)}."
             )
         return listed, scale, laws
@@ -125,7 +131,9 @@ class Race(SharedShift):
 
     def _density(self, answers: Any, label: Any, reals: Sequence[Fraction]) -> list[Products]:
         scores, scale, laws = self._items(answers)
-        if not set(label if isinstance(label, tuple | list) else (label,)) <= set(range(len(scores))):
+        if not set(label if isinstance(label, tuple | list) else (label,)) <= set(
+            range(len(scores))
+        ):
             raise InvalidParameter(
                 f"Race.outputs must have positions from 0 to {len(scores) - 1}; got {label!r}."
             )
@@ -138,11 +146,17 @@ class Race(SharedShift):
                     scores,
                     scale,
                     laws,
-                    [("density", winners[0], Fraction(0)), *(("cdf", i, Fraction(0)) for i in losers)],
+                    [
+                        ("density", winners[0], Fraction(0)),
+                        *(("cdf", i, Fraction(0)) for i in losers),
+                    ],
                 )
             ]
-        above = list(accumulate(reversed(reals)))[::-1]  # how far each winner is above the runner-up
-        # The integral is over the value of the runner-up; winners are above it by their gaps, others below.
+        above = list(accumulate(reversed(reals)))[
+            ::-1
+        ]  # how far each winner is above the runner-up
+        # The integral is over the value of the runner-up; winners are above it by their gaps,
+        # others below.
         won = [("density", i, up) for i, up in zip(winners, above, strict=True)]
         return [
             _build_race_product(
@@ -165,7 +179,10 @@ class Race(SharedShift):
             scores,
             scale,
             laws,
-            [("density", label, Fraction(0)), *(("cdf", i, -real) for i in range(len(scores)) if i != label)],
+            [
+                ("density", label, Fraction(0)),
+                *(("cdf", i, -real) for i in range(len(scores)) if i != label),
+            ],
         )
 
     def _kinks(self, answers: Any) -> list[Fraction]:

@@ -21,7 +21,13 @@ from sordino.cost.conversion import round_up
 from sordino_audit.continuous import enclosures as floats
 from sordino_audit.continuous.cells import TINY, Cells, joined
 from sordino_audit.continuous.continuous import Asked, Compared, Continuous
-from sordino_audit.continuous.enclosures import Bounds, Floats, bound_total, enclose, mean_exponential
+from sordino_audit.continuous.enclosures import (
+    Bounds,
+    Floats,
+    bound_total,
+    enclose,
+    mean_exponential,
+)
 from sordino_audit.report import ExactReport, Witness
 from sordino_audit.views import Claimed, Findings, OneOrder, Views
 
@@ -122,9 +128,11 @@ class Ordered:
         (a_low, a_high), (b_low, b_high) = self.masses
         with np.errstate(invalid="ignore", over="ignore"):
             gains = np.nan_to_num(a_low - b_high * stretch[1], nan=0.0, neginf=0.0)
-            least = bound_total(np.maximum(gains - a_low * floats.WIDER - floats.TINY, 0.0), up=False)
-            # Where the ratio is above at both ends it is above all along: a difference of two integrals.
-            # Else a share of one integral.
+            least = bound_total(
+                np.maximum(gains - a_low * floats.WIDER - floats.TINY, 0.0), up=False
+            )
+            # Where the ratio is above at both ends it is above all along: a difference of two
+            # integrals. Else a share of one integral.
             both = (self.ends[0][1] >= low) & (self.ends[1][1] >= low)
             slop = a_high * floats.WIDER * (2 + np.minimum(np.abs(self.most), 1e3))
             whole = np.nan_to_num(a_high - b_low * stretch[0], nan=math.inf) + slop
@@ -136,7 +144,9 @@ class Ordered:
         rest = self.lost
         if self.unresolved:
             # The log ratio of outputs in no cell is at most `outside`.
-            excess = max(0.0, self.outside - float(low.min()) + (1 + abs(self.outside)) * floats.WIDER)
+            excess = max(
+                0.0, self.outside - float(low.min()) + (1 + abs(self.outside)) * floats.WIDER
+            )
             rest += self.unresolved * -math.expm1(-excess) * (1 + floats.WIDER)
         return least, min(1.0, (over + rest) * (1 + floats.WIDER))
 
@@ -157,11 +167,13 @@ class Ordered:
         ]
         if discounted:
             less = self._each(
-                [(alpha - 1) * self.claimed.divergence(alpha, label) for label in self.labels], up=True
+                [(alpha - 1) * self.claimed.divergence(alpha, label) for label in self.labels],
+                up=True,
             )
             low = [floats.widen(end - less, end - less)[0] for end in low]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            # The exponents are lines: the integral over a cell is its width times the mean of an exponential.
+            # The exponents are lines: the integral over a cell is its width times the mean of an
+            # exponential.
             width = self.cells.width
             least = mean_exponential((low[0], low[0]), (low[1], low[1]))[0] * width
             most = mean_exponential((high[0], high[0]), (high[1], high[1]))[1] * width
@@ -169,7 +181,11 @@ class Ordered:
         if self.unresolved:
             outside = enclose(alpha - 1)[1] * self.outside * (1 + floats.WIDER)
             # e^700 is still a float.
-            rest = self.unresolved * math.exp(outside) * (1 + floats.WIDER) if outside < 700 else math.inf
+            rest = (
+                self.unresolved * math.exp(outside) * (1 + floats.WIDER)
+                if outside < 700
+                else math.inf
+            )
         sums = (
             np.array([bound_total(np.nan_to_num(least, nan=0.0, posinf=math.inf), up=False)]),
             np.array(
@@ -191,11 +207,12 @@ class Ordered:
         return np.where(np.isneginf(a), -math.inf, low), np.where(np.isneginf(a), -math.inf, high)
 
 
-# ---- report ------------------------------------------------------------------------------------------------
+# ---- report --------------------------------------------------------------------------------------
 
 
 _NARROWEST_CELL = 4 * TINY
-"""Cells this narrow that nothing is known of, around a break, are left out and counted as unresolved."""
+"""Cells this narrow that nothing is known of, around a break, are left out and counted as
+unresolved."""
 
 
 def report(
@@ -232,7 +249,10 @@ def report(
 
 
 def loss(subject: Continuous, a: Any, b: Any, asked: Asked) -> float:
-    """Return the lower bound of the loss less the claim, of the worse order: what a search climbs."""
+    """Return the lower bound of the loss less the claim, of the worse order.
+
+    What a search climbs.
+    """
     claimed = Claimed(subject.cost, subject.cost_of)
     forth = subject.compared(a, b, asked)
     both = [_order_cells(forth, claimed, turned=turned) for turned in (False, True)]
@@ -244,7 +264,9 @@ def loss(subject: Continuous, a: Any, b: Any, asked: Asked) -> float:
 def _order_cells(compared: Compared, claimed: Claimed, *, turned: bool) -> Ordered:
     """Return all cells in one order, without the tiny ones that nothing is known of."""
     labels = [label for label, _ in compared.cells]
-    places = np.concatenate([np.full(cells.width.size, i) for i, (_, cells) in enumerate(compared.cells)])
+    places = np.concatenate(
+        [np.full(cells.width.size, i) for i, (_, cells) in enumerate(compared.cells)]
+    )
     cells = joined([cells for _, cells in compared.cells])
     with np.errstate(invalid="ignore"):
         # Relative to where a cell is; at 0, to a number that is tiny itself.
@@ -255,10 +277,15 @@ def _order_cells(compared: Compared, claimed: Claimed, *, turned: bool) -> Order
     unknown = np.zeros(places.size, dtype=bool)
     for each in (cells, cells.turned):
         left, right = each.ends()
-        unknown |= np.isposinf(np.maximum(left[1], right[1])) & ~np.isposinf(np.maximum(left[0], right[0]))
+        unknown |= np.isposinf(np.maximum(left[1], right[1])) & ~np.isposinf(
+            np.maximum(left[0], right[0])
+        )
     gone = narrow & unknown
     lost = (
-        max((bound_total(cells.mass(side)[1][gone], up=True) for side in (cells.a, cells.b)), default=0.0)
+        max(
+            (bound_total(cells.mass(side)[1][gone], up=True) for side in (cells.a, cells.b)),
+            default=0.0,
+        )
         if gone.any()
         else 0.0
     )
@@ -266,7 +293,13 @@ def _order_cells(compared: Compared, claimed: Claimed, *, turned: bool) -> Order
     # What is known of the rest has an order, too.
     outside = compared.outside[1 if turned else 0]
     return Ordered(
-        labels, places[~gone], kept.turned if turned else kept, compared.unresolved, lost, outside, claimed
+        labels,
+        places[~gone],
+        kept.turned if turned else kept,
+        compared.unresolved,
+        lost,
+        outside,
+        claimed,
     )
 
 

@@ -54,7 +54,10 @@ class Products(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SharedShift(Continuous):
-    """The common part: the subclass says which outcomes there are, and of which integrals they are sums."""
+    """The common part.
+
+    The subclass says which outcomes there are, and of which integrals they are sums.
+    """
 
     gap: bool = False
     outputs: Iterable[Any] | None = None
@@ -102,7 +105,9 @@ class SharedShift(Continuous):
     def _kinks(self, answers: Any) -> list[Fraction]:
         """Return where the density of the number may have kinks."""
 
-    def log_probability(self, answers: Any, output: Any, *, slack: float = 1e-10) -> tuple[float, float]:
+    def log_probability(
+        self, answers: Any, output: Any, *, slack: float = 1e-10
+    ) -> tuple[float, float]:
         """Return bounds of the log probability of one output; with gaps, of its log density.
 
         Parameters
@@ -125,7 +130,8 @@ class SharedShift(Continuous):
         """Return the laws of two neighbors, cell by cell."""
         if asked.cuts is not None and (self.outputs is not None or not self.gap):
             raise InvalidParameter(
-                "audit.exact.partition must be None unless gaps are released, and outputs are not listed."
+                "audit.exact.partition must be None unless gaps are released, and outputs are not "
+                "listed."
             )
         if self.outputs is not None:
             return self._pointwise(a, b, asked)
@@ -142,9 +148,12 @@ class SharedShift(Continuous):
         for outcome in outcomes:
             if outcome.reals == 0:
                 sides = [
-                    self._point(answers, (outcome.label, ()), asked.slack, asked.budget) for answers in (a, b)
+                    self._point(answers, (outcome.label, ()), asked.slack, asked.budget)
+                    for answers in (a, b)
                 ]
-                cells.append((outcome.label, atom(*((float(low), float(high)) for low, high in sides))))
+                cells.append(
+                    (outcome.label, atom(*((float(low), float(high)) for low, high in sides)))
+                )
             elif asked.cuts is not None:
                 cells += self._classes(outcome, a, b, asked)
             else:
@@ -158,7 +167,8 @@ class SharedShift(Continuous):
             most = sum(float(mass[1].sum()) for mass in masses) + left
             if most < 1 - _LARGEST_MISSING_MASS:
                 raise InvalidParameter(
-                    f"{self!r} must have laws of probability 1; its outputs have {most:.9g} together."
+                    f"{self!r} must have laws of probability 1; its outputs have {most:.9g} "
+                    "together."
                 )
         # Of the gaps beyond the last cell nothing is known.
         outside = (math.inf, math.inf) if left else (-math.inf, -math.inf)
@@ -169,10 +179,15 @@ class SharedShift(Continuous):
         cells, plain = [], []
         for output in self.outputs or ():
             label, reals = self._split(output)
-            sides = [self._point(answers, (label, reals), asked.slack, asked.budget) for answers in (a, b)]
+            sides = [
+                self._point(answers, (label, reals), asked.slack, asked.budget)
+                for answers in (a, b)
+            ]
             found = atom(*((float(low), float(high)) for low, high in sides))
             if reals:
-                found = found._replace(width=np.zeros(1))  # one point of a density has no probability
+                found = found._replace(
+                    width=np.zeros(1)
+                )  # one point of a density has no probability
             else:
                 plain.append(found)
             cells.append((output, found))
@@ -182,7 +197,9 @@ class SharedShift(Continuous):
             rest([np.zeros(1), *(each.mass(side(each))[0] for each in plain)], repr(self))
             for side in (_select_lines_of_a, _select_lines_of_b)
         )
-        return Compared(cells=cells, unresolved=left, outside=(math.inf, math.inf), assumed=self._assumed(a))
+        return Compared(
+            cells=cells, unresolved=left, outside=(math.inf, math.inf), assumed=self._assumed(a)
+        )
 
     def _point(
         self, answers: Any, output: tuple[Any, Sequence[Fraction]], slack: float, budget: CellBudget
@@ -200,9 +217,13 @@ class SharedShift(Continuous):
         smooth = all(factor.law.analytic is not None for factor in products[0].factors)
         # Smooth laws are integrated to many digits at little cost, others only as far as is needed.
         share = min(slack * _SLACK_SHARE, _FINEST_SHARE) if smooth else slack * _SLACK_SHARE * 4
-        return floats.log(integrate(products[0].factors, [part.shifts for part in products], share, budget))
+        return floats.log(
+            integrate(products[0].factors, [part.shifts for part in products], share, budget)
+        )
 
-    def _curves(self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int) -> tuple[Cells, float]:
+    def _curves(
+        self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int
+    ) -> tuple[Cells, float]:
         """Return the cells of the number of one label, and the probability beyond the last one."""
         rough = [
             law
@@ -214,7 +235,8 @@ class SharedShift(Continuous):
             raise InvalidParameter(
                 "audit.exact needs laws with a log-concave density for gaps without a partition; "
                 f"{rough[0]} is none. Give partition=, a "
-                "list of numbers that cut the gaps into classes, or outputs= to compare single ones."
+                "list of numbers that cut the gaps into classes, or outputs= to compare single "
+                "ones."
             )
         kinks = sorted({*self._kinks(a), *self._kinks(b)})
         start = float(outcome.start)
@@ -236,15 +258,22 @@ class SharedShift(Continuous):
         for term in found:
             # The lines rest on the shape: values that contradict it are refused.
             check_shape(
-                x, term, [Piece(float(x[0]), float(x[-1]), "concave")], f"{self}: the log density of the gap"
+                x,
+                term,
+                [Piece(float(x[0]), float(x[-1]), "concave")],
+                f"{self}: the log density of the gap",
             )
         return np.array([low for low, _ in found]), np.array([high for _, high in found])
 
-    def _end(self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int) -> tuple[float, float]:
+    def _end(
+        self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int
+    ) -> tuple[float, float]:
         """Return where the numbers of a label are cut off, and an upper bound of the probability beyond."""
         laws = self._laws(a)
         reach = max(law.scale for law in laws) * 8
-        spread = max((abs(kink) for answers in (a, b) for kink in self._kinks(answers)), default=Fraction(0))
+        spread = max(
+            (abs(kink) for answers in (a, b) for kink in self._kinks(answers)), default=Fraction(0)
+        )
         while True:
             # Ends of cells are floats.
             end = Fraction(float(max(outcome.start, spread) + reach))
@@ -254,21 +283,30 @@ class SharedShift(Continuous):
             ]
             left = max(float(floats.exp((tail, tail))[1][0]) for tail in tails)
             # The tails of all labels share what may be left out.
-            if left * count <= asked.tail or reach > _FARTHEST_IN_SCALES * max(law.scale for law in laws):
+            if left * count <= asked.tail or reach > _FARTHEST_IN_SCALES * max(
+                law.scale for law in laws
+            ):
                 return float(end), left
             reach *= Fraction(5, 4)
 
     def _classes(self, outcome: Outcome, a: Any, b: Any, asked: Asked) -> list[tuple[Any, Cells]]:
-        """Return the classes of one label: differences of the probabilities of more than each cut."""
+        """Return the classes of one label.
+
+        Differences of the probabilities of more than each cut.
+        """
         cuts = [Fraction(cut) for cut in asked.cuts or ()]
         sides = []
         for answers in (a, b):
             whole = self._density_of_all(answers, outcome, asked)
-            # No number is below the start: what is above a lower cut is everything, and nothing is between
-            # two of them.
+            # No number is below the start: what is above a lower cut is everything, and nothing is
+            # between two of them.
             passed = sum(cut <= outcome.start for cut in cuts)
             beyond = [
-                floats.exp(self._logs([self._beyond(answers, outcome.label, cut)], asked.slack, asked.budget))
+                floats.exp(
+                    self._logs(
+                        [self._beyond(answers, outcome.label, cut)], asked.slack, asked.budget
+                    )
+                )
                 for cut in cuts[passed:]
             ]
             levels = [whole, *((float(low[0]), float(high[0])) for low, high in beyond), (0.0, 0.0)]
@@ -281,7 +319,9 @@ class SharedShift(Continuous):
     def _density_of_all(self, answers: Any, outcome: Outcome, asked: Asked) -> tuple[float, float]:
         # All numbers of a label lie above its start.
         low, high = floats.exp(
-            self._logs([self._beyond(answers, outcome.label, outcome.start)], asked.slack, asked.budget)
+            self._logs(
+                [self._beyond(answers, outcome.label, outcome.start)], asked.slack, asked.budget
+            )
         )
         return float(low[0]), float(high[0])
 
@@ -308,7 +348,9 @@ def _select_lines_of_b(cells: Cells) -> Any:
 
 def laws_of(noise: Any, name: str) -> tuple[Law, ...]:
     """Return one law or several as a tuple, each with a distribution function."""
-    found = (noise,) if isinstance(noise, Law) else tuple(noise) if isinstance(noise, Iterable) else ()
+    found = (
+        (noise,) if isinstance(noise, Law) else tuple(noise) if isinstance(noise, Iterable) else ()
+    )
     if not found or not all(isinstance(law, Law) and law.log_cdf is not None for law in found):
         raise InvalidParameter(
             f"{name} must be a Law with a log_cdf, such as Law.laplace(1), or a list of them; "

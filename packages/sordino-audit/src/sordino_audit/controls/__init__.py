@@ -27,8 +27,8 @@ class Control:
     loss : float
         The log ratio there, in nats; inf if some output is possible on one side only.
     source : str
-        Where it was published or refuted, a key of docs/references.bib with the place; or why it breaks, in a
-        few words.
+        Where it was published or refuted, a key of docs/references.bib with the place; or why it
+        breaks, in a few words.
     broken : bool
         Whether the claim is wrong, as it is for most controls.
     """

@@ -1,7 +1,7 @@
 """Controls: continuous mechanisms that are easy to get wrong, and right ones that attain what they claim.
 
-Claim: the verdict and the loss that each control carries. Never a mechanism of this library.
-Noise: continuous laws in ideal arithmetic. A float implementation of any of them is another mechanism, see
+Claim: the verdict and the loss that each control carries. Never a mechanism of this library. Noise:
+continuous laws in ideal arithmetic. A float implementation of any of them is another mechanism, see
 `controls.enumerated.float_laplace`.
 """
 
@@ -44,7 +44,8 @@ def cut_off(low: Floats, high: Floats, answer: Any) -> Bounds:
     # The law is conditioned on what was not cut off: its density is divided by that probability.
     kept = floats.log1mexp((-beyond[1], -beyond[0]))
     z = floats.minus((low, high), (np.full(1, float(answer)),) * 2)
-    # The density falls with the distance: lower bounds are taken at the far end, upper ones at the near.
+    # The density falls with the distance: lower bounds are taken at the far end, upper ones at the
+    # near.
     far, near = (
         np.maximum(np.abs(z[0]), np.abs(z[1])),
         np.where(z[0] * z[1] <= 0, 0.0, np.minimum(np.abs(z[0]), np.abs(z[1]))),
@@ -198,7 +199,11 @@ CONTINUOUS = (
     Control(
         name="continuous: a sparse vector with gaps and exponential noise",
         subject=Crossings(
-            threshold=Law.exponential(2), queries=Law.exponential(4), positives=1, gap=True, cost=_PURE_ONE
+            threshold=Law.exponential(2),
+            queries=Law.exponential(4),
+            positives=1,
+            gap=True,
+            cost=_PURE_ONE,
         ),
         pair=((0, 0), (1, -1)),
         loss=1,

@@ -44,10 +44,12 @@ def play_queries(
     reveal: Callable[[Rows, Rows], Rows] | None = None,
     sign: int = 1,
 ) -> Rows:
-    """Return transcripts, shape (N, 2n): for each query whether it was above, and what was revealed of it.
+    """Return transcripts, shape (N, 2n).
 
-    What is not revealed is 0. With more than one threshold the next one is taken after each positive. `sign`
-    -1 subtracts the noise of the threshold.
+    For each query whether it was above, and what was revealed of it.
+
+    What is not revealed is 0. With more than one threshold the next one is taken after each
+    positive. `sign` -1 subtracts the noise of the threshold.
     """
     rho, xi = sign * noise[:, :thresholds], noise[:, thresholds:]
     rows = np.zeros((noise.shape[0], 2 * len(q)), dtype=np.int64)
@@ -72,7 +74,8 @@ def gap(value: Rows, threshold: Rows) -> Rows:
     return value - threshold
 
 
-def noisy_query(value: Rows, threshold: Rows) -> Rows:  # noqa: ARG001 - the signature of what can be revealed
+# The signature of what can be revealed.
+def noisy_query(value: Rows, threshold: Rows) -> Rows:  # noqa: ARG001
     """Reveal the noisy query that was compared, which is not free."""
     return value
 
@@ -134,7 +137,9 @@ SPARSE_VECTORS = (
     ),
     Control(
         name="sparse vector, monotone queries at half the noise",
-        subject=sparse(name="monotone sparse vector", epsilon=2, rates=([1], [1, 1]), sensitivity=COUNTING),
+        subject=sparse(
+            name="monotone sparse vector", epsilon=2, rates=([1], [1, 1]), sensitivity=COUNTING
+        ),
         pair=((0, 0), (1, 0)),
         loss=2,
         broken=False,
@@ -144,14 +149,17 @@ SPARSE_VECTORS = (
         name="a new threshold after each positive, noise for all of them",
         subject=sparse(name="Dwork, Roth: book", epsilon=8, rates=([2, 2], [1, 1]), positives=2),
         pair=((0, 0), (1, -1)),
-        loss=4,  # two queries show one negative and one positive: half of what a longer stream can lose
+        # Two queries show one negative and one positive: half of what a longer stream can lose.
+        loss=4,
         broken=False,
         source="lyu2017, Alg. 2",
     ),
     # Wrong ones: each loses more than it is sold for.
     Control(
         name="publishes the noisy query that was compared",
-        subject=sparse(name="Roth: lecture notes", epsilon=2, rates=([1], [1, 1]), reveal=noisy_query),
+        subject=sparse(
+            name="Roth: lecture notes", epsilon=2, rates=([1], [1, 1]), reveal=noisy_query
+        ),
         pair=((0, 0), (1, 0)),
         loss=math.inf,
         source="lyu2017, Alg. 3",
@@ -165,14 +173,18 @@ SPARSE_VECTORS = (
     ),
     Control(
         name="no noise on the queries, any number of positives",
-        subject=sparse(name="Stoddard, Chen, Machanavajjhala", epsilon=2, rates=([1], []), positives=None),
+        subject=sparse(
+            name="Stoddard, Chen, Machanavajjhala", epsilon=2, rates=([1], []), positives=None
+        ),
         pair=((0, 1), (1, 0)),
         loss=math.inf,
         source="lyu2017, Alg. 5",
     ),
     Control(
         name="any number of positives at the price of one",
-        subject=sparse(name="Chen, Xiao, Zhang, Xu", epsilon=2, rates=([1], [1, 1, 1]), positives=None),
+        subject=sparse(
+            name="Chen, Xiao, Zhang, Xu", epsilon=2, rates=([1], [1, 1, 1]), positives=None
+        ),
         pair=((0, 0, 0), (1, -1, -1)),
         loss=5,  # (1/2 + t) epsilon for t = 2 positives: no bound for longer streams
         source="lyu2017, Alg. 6",
@@ -207,7 +219,7 @@ SPARSE_VECTORS = (
 )
 
 
-# ---- adaptive sparse vectors -------------------------------------------------------------------------------
+# ---- adaptive sparse vectors ---------------------------------------------------------------------
 
 
 CHEAP, DEAR = 1, 2
@@ -217,19 +229,26 @@ BOUNDARY = 2
 def _play_branches(q: Any, noise: Rows) -> Rows:
     """Return which branch fired and the gap (else 0) for both questions.
 
-    The first question has the dear branch only, and a positive there spends everything. Without a coordinate
-    of its own the dear branch of the second question takes half of the draw of the cheap one, rounded down:
-    that has the right law.
+    The first question has the dear branch only, and a positive there spends everything. Without a
+    coordinate of its own the dear branch of the second question takes half of the draw of the cheap
+    one, rounded down: that has the right law.
     """
     # Both questions are compared with the same noisy threshold, 0 plus its noise.
-    rho, first, cheap = noise[:, 0], q[0] + noise[:, 1] - noise[:, 0], q[1] + noise[:, 2] - noise[:, 0]
+    rho, first, cheap = (
+        noise[:, 0],
+        q[0] + noise[:, 1] - noise[:, 0],
+        q[1] + noise[:, 2] - noise[:, 0],
+    )
     dear = q[1] + (noise[:, 3] if noise.shape[1] > 3 else noise[:, 2] // 2) - rho
     found = np.where(first >= 0, DEAR, BELOW)
     # The cheap branch is tried first, the dear one only where it fails.
     then = np.where(cheap >= BOUNDARY, CHEAP, np.where(dear >= 0, DEAR, BELOW))
     then = np.where(found == DEAR, UNASKED, then)
     # Only a positive has a gap.
-    gaps = np.where(found == DEAR, first, 0), np.where(then == CHEAP, cheap, np.where(then == DEAR, dear, 0))
+    gaps = (
+        np.where(found == DEAR, first, 0),
+        np.where(then == CHEAP, cheap, np.where(then == DEAR, dear, 0)),
+    )
     return np.column_stack([found, gaps[0], then, gaps[1]])
 
 
@@ -254,9 +273,9 @@ def monotone(transcript: tuple[int, ...]) -> Pure:
 def lost(limit: float, cheap: float, dear: float) -> float:
     """Return the loss of (below, dear with any gap) between (0, 0) and (1, -1), for noise of these rates.
 
-    The first rate is that of the threshold. The threshold moves by 1 and the noise of the dear branch by 2.
-    The cheap branch fails on one side if its noise is below t + 2, on the other if it is below t + 4, which
-    is likelier.
+    The first rate is that of the threshold. The threshold moves by 1 and the noise of the dear
+    branch by 2. The cheap branch fails on one side if its noise is below t + 2, on the other if it
+    is below t + 4, which is likelier.
     """
 
     def series(rate: float) -> float:
@@ -309,7 +328,9 @@ ADAPTIVE = (
     ),
     Control(
         name="noise of monotone branches where answers move both ways",
-        subject=adaptive(2, 2, 1, 2, epsilon=4, cost_of=monotone, name="monotone branches under replace-one"),
+        subject=adaptive(
+            2, 2, 1, 2, epsilon=4, cost_of=monotone, name="monotone branches under replace-one"
+        ),
         pair=((0, 0), (1, -1)),
         loss=lost(2, 1, 2),
         source="the threshold once, each positive twice",
@@ -326,10 +347,12 @@ ADAPTIVE = (
 )
 
 
-# ---- others ------------------------------------------------------------------------------------------------
+# ---- others --------------------------------------------------------------------------------------
 
 
-_L1_NORM_OF_TWO = Sensitivity(bound=1, monotone=False, adjacency="replace-one", norm="l1", step=1, size=2)
+_L1_NORM_OF_TWO = Sensitivity(
+    bound=1, monotone=False, adjacency="replace-one", norm="l1", step=1, size=2
+)
 _HALF_RATE = Fraction(1, 2)
 _GENERATOR_WORDS = 1 << 10
 
@@ -374,7 +397,10 @@ def every_second_row(rows: Any, noise: Rows) -> Rows:
 
 
 def float_laplace(answers: Any, noise: Rows) -> Rows:
-    """Publish answer + noise in floats, by the textbook formula. The output is the 64 bits of the sum."""
+    """Publish answer + noise in floats, by the textbook formula.
+
+    The output is the 64 bits of the sum.
+    """
     # Half a step off the grid, so that the logarithm below is never that of 0.
     u = (noise[:, 0] + 0.5) / _GENERATOR_WORDS - 0.5
     released: NDArray[np.float64] = float(answers[0]) - np.sign(u) * np.log1p(-2 * np.abs(u))
@@ -388,7 +414,10 @@ def two_outcomes(bit: int, word: Rows) -> Rows:
 
 
 def squared_loss(outcome: int) -> ZCDP:
-    """Charge half of the squared log ratio of the outcome that came out: unsound, as the noise chooses it."""
+    """Charge half of the squared log ratio of the outcome that came out.
+
+    Unsound, as the noise chooses it.
+    """
     # The other outcome has 775 and 629 words of a thousand.
     loss = math.log(225 / 371) if outcome == 0 else math.log(775 / 629)
     return ZCDP(rho=loss**2 / 2)
@@ -460,7 +489,10 @@ OTHERS = (
     Control(
         name="one seed for two releases",
         subject=Subject(
-            laws=[DiscreteLaplace(Fraction(1))], play=same_seed, cost=Pure(epsilon=2), sensitivity=EITHER_WAY
+            laws=[DiscreteLaplace(Fraction(1))],
+            play=same_seed,
+            cost=Pure(epsilon=2),
+            sensitivity=EITHER_WAY,
         ),
         pair=((0, 0), (1, 0)),
         loss=math.inf,
@@ -480,7 +512,9 @@ OTHERS = (
     ),
     Control(
         name="rows chosen by their position in the file",
-        subject=Subject(laws=[DiscreteLaplace(_HALF_RATE)], play=every_second_row, cost=Pure(epsilon=1)),
+        subject=Subject(
+            laws=[DiscreteLaplace(_HALF_RATE)], play=every_second_row, cost=Pure(epsilon=1)
+        ),
         pair=((2, 0, 2, 0, 2), (0, 2, 0, 2)),
         loss=3,
         source="without its first row the file shows three other rows",

@@ -1,1 +1,4 @@
-"""Audits of whole-number noise: it is played through the mechanism's own decision, or its law is stated."""
+"""Audits of whole-number noise.
+
+It is played through the mechanism's own decision, or its law is stated.
+"""

@@ -59,13 +59,15 @@ def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
     Numerator and denominator of each rise with r, so that bounds of r give bounds of both.
     """
     ends = [Fraction(bound) for bound in decimals.enclose_decay(law.rate)]
-    # Numbers 0, 1, 2, ... have the weight flat + (period - flat) r in their first period, and r times as much
-    # in each further one. Both signs have it; 0 is counted once.
+    # Numbers 0, 1, 2, ... have the weight flat + (period - flat) r in their first period, and r
+    # times as much in each further one. Both signs have it; 0 is counted once.
     wholes = [2 * (law.flat + (law.period - law.flat) * r) / (1 - r) - 1 for r in ends]
-    # An output beyond an end keeps its place in the period, so that one period lies outside on either side.
+    # An output beyond an end keeps its place in the period, so that one period lies outside on
+    # either side.
     for output in range(low - law.period + 1, high + law.period):
         level = int(law.level(np.array(abs(output - x))))
-        # At and beyond the ends an output stands for all whole periods farther out: r^k adds up to 1/(1 - r).
+        # At and beyond the ends an output stands for all whole periods farther out: r^k adds up to
+        # 1/(1 - r).
         tops = [r**level / (1 if low < output < high else 1 - r) for r in ends]
         least, most = min(tops) / wholes[1], max(tops) / wholes[0]
         yield output, (decimals.enclose_ratio(least)[0], decimals.enclose_ratio(most)[1])
@@ -97,11 +99,14 @@ def law(mechanism: CompositeMechanism | CompositeTable, value: Any) -> list[Frac
     return grid.law(max(Fraction(0), min(Fraction(2 * grid.noise.inputs), place)))
 
 
-# ---- clipped totals ----------------------------------------------------------------------------------------
+# ---- clipped totals ------------------------------------------------------------------------------
 
 
 _MOST_CLIPPED_RECORDS = 16
-_CELLS = {1: 160, 2: 32}  # for Gaussian noise on so many totals: how many cells of each are told apart
+_CELLS = {
+    1: 160,
+    2: 32,
+}  # for Gaussian noise on so many totals: how many cells of each are told apart
 # The first digits of pi: a number below it, and above it with the last digit raised.
 _PI = (
     Decimal("3.14159265358979323846264338327950288419716939937510582097494459"),
@@ -141,7 +146,8 @@ def _clipped_law(mechanism: Clipped, values: Any) -> Stated:
             else partial(thirds, law)
         )
         classes = [
-            tell(total, *end) for total, end in zip(totals(mechanism, values, clip), ends, strict=True)
+            tell(total, *end)
+            for total, end in zip(totals(mechanism, values, clip), ends, strict=True)
         ]
         # Each total has fresh noise: given the clip the probabilities of their classes multiply.
         for each in product(*(enumerate(one) for one in classes)):
@@ -197,9 +203,9 @@ def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds
 
     This takes low <= total <= high > low.
 
-    Two totals between the ends have the same ratio at every number up to `low`, that of the whole class, and
-    so from `high` on: there the log ratio is the rate times how far they are apart, which no number between
-    exceeds.
+    Two totals between the ends have the same ratio at every number up to `low`, that of the whole
+    class, and so from `high` on: there the log ratio is the rate times how far they are apart,
+    which no number between exceeds.
     """
     whole = decimals.add_bounds(decimals.ONE, decimals.enclose_decay(law.rate))
 
@@ -215,8 +221,8 @@ def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds
 def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) -> list[Bounds]:
     """Return bounds of the probabilities that total plus noise lies in each of many cells.
 
-    The cells are the same for every total with low <= total <= high: equal parts from eight deviations below
-    `low` to eight above `high`, and what lies beyond on either side.
+    The cells are the same for every total with low <= total <= high: equal parts from eight
+    deviations below `low` to eight above `high`, and what lies beyond on either side.
 
     Raises
     ------
@@ -225,7 +231,8 @@ def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) ->
     """
     if law.rate > 1:
         raise InvalidParameter(
-            "audit.exact needs Gaussian totals with noise of a deviation of a step or more. Lower total_rho."
+            "audit.exact needs Gaussian totals with noise of a deviation of a step or more. Lower "
+            "total_rho."
         )
     far = 8 * (math.isqrt(math.floor(1 / (2 * law.rate))) + 1)
     first, last = low - far, high + far
@@ -237,7 +244,9 @@ def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) ->
     ripple = decimals.enclose_decay(9 / law.rate)[1]
     whole = (
         near[0],
-        decimals.multiply(near, decimals.sum_of([decimals.ONE, (ripple, ripple), (ripple, ripple)]))[1],
+        decimals.multiply(
+            near, decimals.sum_of([decimals.ONE, (ripple, ripple), (ripple, ripple)])
+        )[1],
     )
 
     def between(one: int, other: int, weight: Bounds) -> Bounds:
@@ -250,11 +259,15 @@ def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) ->
         for (one, before), (other, after) in pairwise(zip(starts, integrals, strict=True))
     ]
 
-    def beyond(distance: int) -> Bounds:  # P(noise >= distance): half of what lies farther than that
+    def beyond(
+        distance: int,
+    ) -> Bounds:  # P(noise >= distance): half of what lies farther than that
         half = _integral(law.rate, distance - Fraction(1, 2))
         near = between(1 - distance, distance, decimals.add_bounds(half, half))
         return decimals.within_one(
-            decimals.divide(decimals.subtract(decimals.ONE, near), decimals.enclose_ratio(Fraction(2)))
+            decimals.divide(
+                decimals.subtract(decimals.ONE, near), decimals.enclose_ratio(Fraction(2))
+            )
         )
 
     return [beyond(1 - starts[0]), *found, beyond(starts[-1])]
@@ -265,12 +278,14 @@ def _off(rate: Fraction, first: int, after: int) -> Decimal:
 
     The integral is from half a step before the one to half a step before the other.
     """
-    # Over one step the midpoint is off by at most 1/24 of the largest second derivative, which is at most
-    # (2 rate + 4 rate^2 x^2) e^(-rate x^2).
+    # Over one step the midpoint is off by at most 1/24 of the largest second derivative, which is
+    # at most (2 rate + 4 rate^2 x^2) e^(-rate x^2).
     ends = abs(first - Fraction(1, 2)), abs(after - Fraction(1, 2))
     nearest = Fraction(0) if first <= 0 < after else min(ends)
     curved = (2 * rate + 4 * rate**2 * max(ends) ** 2) * (after - first) / 24
-    return decimals.multiply(decimals.enclose_ratio(curved), decimals.enclose_decay(rate * nearest**2))[1]
+    return decimals.multiply(
+        decimals.enclose_ratio(curved), decimals.enclose_decay(rate * nearest**2)
+    )[1]
 
 
 def _integral(rate: Fraction, end: Fraction) -> Bounds:
@@ -283,12 +298,17 @@ def _integral(rate: Fraction, end: Fraction) -> Bounds:
     step = decimals.enclose_ratio(2 * exponent)
     term = total = decimals.ONE
     odd, rising, smallest = 1, math.ceil(4 * exponent), Decimal(10) ** -60
-    # Beyond these each term is at most half of the one before: all others together are at most the last one.
+    # Beyond these each term is at most half of the one before: all others together are at most the
+    # last one.
     while rising > odd + 2 or term[1] > smallest:
         odd += 2
         term = decimals.divide(decimals.multiply(term, step), (Decimal(odd), Decimal(odd)))
         total = decimals.add_bounds(total, term)
     rest = Decimal(0), term[1]
     return decimals.product_of(
-        [decimals.enclose_ratio(end), decimals.enclose_decay(exponent), decimals.add_bounds(total, rest)]
+        [
+            decimals.enclose_ratio(end),
+            decimals.enclose_decay(exponent),
+            decimals.add_bounds(total, rest),
+        ]
     )

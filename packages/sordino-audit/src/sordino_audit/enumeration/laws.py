@@ -33,7 +33,9 @@ _LARGEST_WEIGHT_SUM = 1 << 31
 @final
 @dataclass(frozen=True)
 class Finite:
-    """Noise with finitely many values `low`, `low + 1`, ...: probabilities are proportional to `weights`.
+    """Noise with finitely many values `low`, `low + 1`, ....
+
+    Probabilities are proportional to `weights`.
 
     Parameters
     ----------
@@ -93,7 +95,11 @@ def levels(law: Noise, x: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def weights(law: Noise, x: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the whole factor of each value: 1 unless the law is finite."""
-    return np.array(law.weights, dtype=np.int64)[x - law.low] if isinstance(law, Finite) else np.ones_like(x)
+    return (
+        np.array(law.weights, dtype=np.int64)[x - law.low]
+        if isinstance(law, Finite)
+        else np.ones_like(x)
+    )
 
 
 def mass(law: Noise, digits: int) -> Bounds:
@@ -111,7 +117,9 @@ def mass(law: Noise, digits: int) -> Bounds:
     low, high = exp_bounds(law.rate, digits)
     # 1/(1 - r) for the geometric law, (1 + r)/(1 - r) for discrete Laplace.
     above, below = (
-        (down.add(1, low), up.add(1, high)) if isinstance(law, DiscreteLaplace) else (Decimal(1), Decimal(1))
+        (down.add(1, low), up.add(1, high))
+        if isinstance(law, DiscreteLaplace)
+        else (Decimal(1), Decimal(1))
     )
     return down.divide(above, up.subtract(1, low)), up.divide(below, down.subtract(1, high))
 
@@ -119,8 +127,8 @@ def mass(law: Noise, digits: int) -> Bounds:
 def gaussian_mass(rate: Fraction, shift: Fraction, digits: int) -> Bounds:
     """Return bounds of the sum of e^(-rate (x - shift)^2) over all whole x.
 
-    Beyond distance d >= 1 on either side the terms fall at least as fast as a geometric series of the
-    ratio e^(-2 rate d).
+    Beyond distance d >= 1 on either side the terms fall at least as fast as a geometric series of
+    the ratio e^(-2 rate d).
     """
     down, up = contexts(digits)
     center = round(shift)
@@ -134,13 +142,15 @@ def gaussian_mass(rate: Fraction, shift: Fraction, digits: int) -> Bounds:
         low, high = down.add(low, term[0]), up.add(high, term[1])
     nearest = reach + 1 - abs(shift - center)  # the closest point that was left out
     ratio = exp_bounds(2 * rate * nearest, digits)[1]
-    # Both sides together, see "Masses" on the proof page: 2 e^(-rate d^2) / (1 - e^(-2 rate d)), d the
-    # distance of the nearest point that was left out.
-    rest = up.divide(up.multiply(2, exp_bounds(rate * nearest**2, digits)[1]), down.subtract(1, ratio))
+    # Both sides together, see "Masses" on the proof page: 2 e^(-rate d^2) / (1 - e^(-2 rate d)), d
+    # the distance of the nearest point that was left out.
+    rest = up.divide(
+        up.multiply(2, exp_bounds(rate * nearest**2, digits)[1]), down.subtract(1, ratio)
+    )
     return low, up.add(high, rest)
 
 
-# ---- region ------------------------------------------------------------------------------------------------
+# ---- region --------------------------------------------------------------------------------------
 
 
 DIGITS = 50
@@ -148,7 +158,8 @@ _BUDGET_CELLS = 4096
 _TOO_MANY_LEVELS = 1 << 24
 _LARGEST_EXACT_COUNT = 1 << 52
 TOO_MANY = (
-    "audit.exact would have to play more than {limit} {what}. Audit fewer answers, a larger rate (epsilon in "
+    "audit.exact would have to play more than {limit} {what}. Audit fewer answers, a larger rate "
+    "(epsilon in "
     "steps of the grid, such as Sensitivity(step=1)), a larger tail=, or raise vectors=."
 )
 
@@ -212,7 +223,8 @@ def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
     # In Python's numbers, before anything is multiplied in 64 bits.
     if _finite_mass(laws) * others > _LARGEST_EXACT_COUNT:
         raise InvalidParameter(
-            "audit.exact must count in whole numbers below 2^52: use smaller weights or fewer finite laws."
+            "audit.exact must count in whole numbers below 2^52: use smaller weights or fewer "
+            "finite laws."
         )
     exponent, powers = _enclose_powers(laws, noise)
     # Noise with a part of weight 0 cannot happen: it is dropped.
@@ -241,7 +253,9 @@ def _finite_mass(laws: tuple[Noise, ...]) -> int:
     return math.prod(sum(law.weights) for law in laws if isinstance(law, Finite))
 
 
-def _count_affordable(law: Noise, left: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _count_affordable(
+    law: Noise, left: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first value and the number of values that what is left of the budget pays for."""
     if isinstance(law, Finite):
         ones = np.ones(left.size, dtype=np.int64)
@@ -308,7 +322,10 @@ def _enclose_powers(
     for rate, level in zip(rates, sums, strict=True):
         table = {value: exp_bounds(rate * value, DIGITS) for value in set(level[first].tolist())}
         for j, value in enumerate(level[first].tolist()):
-            low[j], high[j] = down.multiply(low[j], table[value][0]), up.multiply(high[j], table[value][1])
+            low[j], high[j] = (
+                down.multiply(low[j], table[value][0]),
+                up.multiply(high[j], table[value][1]),
+            )
     return exponent.reshape(-1), tuple(zip(low, high, strict=True))
 
 
@@ -319,7 +336,10 @@ def _weigh_region(
     weight: NDArray[np.int64],
     powers: tuple[Bounds, ...],
 ) -> Region:
-    """Return the region with what lies outside it: the mass of all noise less the mass that was counted."""
+    """Return the region with what lies outside it.
+
+    The mass of all noise less the mass that was counted.
+    """
     down, up = contexts(DIGITS)
     # The laws are independent: the mass of all noise is the product of their masses.
     total = (Decimal(1), Decimal(1))
@@ -332,7 +352,9 @@ def _weigh_region(
     np.add.at(counted, exponent, weight)
     for count, power in zip(counted.tolist(), powers, strict=True):
         inside = down.add(inside, down.multiply(count, power[0]))
-    if all(isinstance(law, Finite) for law in laws):  # everything is played, and nothing of it is lost
+    if all(
+        isinstance(law, Finite) for law in laws
+    ):  # everything is played, and nothing of it is lost
         whole, rest = sum(counted.tolist()) == _finite_mass(laws), Decimal(0)
     else:
         whole, rest = inside <= total[1], max(Decimal(0), up.subtract(total[1], inside))
@@ -341,4 +363,6 @@ def _weigh_region(
             "audit.exact counted another mass than that of its noise; that is a fault of the audit."
         )
     noise.flags.writeable = False  # a play that changed it would change what the next one is given
-    return Region(noise=noise, exponent=exponent, weight=weight, powers=powers, total=total, rest=rest)
+    return Region(
+        noise=noise, exponent=exponent, weight=weight, powers=powers, total=total, rest=rest
+    )

@@ -1,9 +1,10 @@
 """Tells which pairs of answers are neighbors, and yields neighbors to try.
 
-Claim: `checked_pair` accepts a pair only if the sensitivity statement covers it. Floats: none; a float answer
-means its shortest decimal.
+Claim: `checked_pair` accepts a pair only if the sensitivity statement covers it. Floats: none; a
+float answer means its shortest decimal.
 
-Looks for the worst pair of neighbors: small answers with all extreme moves, then single steps uphill.
+Looks for the worst pair of neighbors: small answers with all extreme moves, then single steps
+uphill.
 
 Claim: none; every pair that is tried is a pair of neighbors, so what is found is a lower bound.
 Deterministic.
@@ -30,19 +31,22 @@ Answers = tuple[int | Fraction, ...]
 def list_answers(answers: Any, n: int | None = None) -> list[Fraction]:
     """Return answers as exact numbers.
 
-    They are one number, a list, or, with `n`, a mapping from positions to the answers that are not 0.
+    They are one number, a list, or, with `n`, a mapping from positions to the answers that are not
+    0.
     """
     # A mapping names positions, which mean nothing without the size of the domain.
     if isinstance(answers, Mapping):
         if n is None:
             raise InvalidParameter(
-                "audit.exact needs a list of answers: a mapping from positions goes with a domain size only."
+                "audit.exact needs a list of answers: a mapping from positions goes with a domain "
+                "size only."
             )
         known = _map_answers(answers, n)
         # What is not listed is 0.
         return [known.get(i, Fraction(0)) for i in range(n)]
     return [
-        _read_answer(value) for value in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()
+        _read_answer(value)
+        for value in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()
     ]
 
 
@@ -57,7 +61,10 @@ def _read_answer(value: Any) -> Fraction:
 
 
 def _map_answers(answers: Any, size: int | None) -> dict[int, Fraction]:
-    """Return answers by their positions: whole numbers in the domain of this `size` (None: of any size)."""
+    """Return answers by their positions.
+
+    Whole numbers in the domain of this `size` (None: of any size).
+    """
     if not isinstance(answers, Mapping):
         answers = dict(enumerate(list_answers(answers)))
     for place in answers:
@@ -77,21 +84,26 @@ def _map_answers(answers: Any, size: int | None) -> dict[int, Fraction]:
 def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = None) -> bool:
     """Raise `InvalidParameter`, naming the distance, unless `a` and `b` are neighbors under the statement.
 
-    Return whether they differ at all. A norm must also cover what is left of the answers on the grid of the
-    statement: rounding down can move every answer by a step. `size` is that of the domain, if there is one.
+    Return whether they differ at all. A norm must also cover what is left of the answers on the
+    grid of the statement: rounding down can move every answer by a step. `size` is that of the
+    domain, if there is one.
     """
     left: Any
     right: Any
-    if size is not None or isinstance(a, Mapping) or isinstance(b, Mapping):  # what is not listed is 0
+    if (
+        size is not None or isinstance(a, Mapping) or isinstance(b, Mapping)
+    ):  # what is not listed is 0
         known = _map_answers(a, size), _map_answers(b, size)
-        # Only the listed positions can differ; two empty mappings are compared at one place, as 0 and 0.
+        # Only the listed positions can differ; two empty mappings are compared at one place, as 0
+        # and 0.
         places = sorted({*known[0], *known[1]}) or [0]
         left, right = ([each.get(place, Fraction(0)) for place in places] for each in known)
     else:
         left, right = list_answers(a), list_answers(b)
     if len(left) != len(right):
         raise InvalidParameter(
-            f"audit.exact needs the same number of answers on both sides; got {len(left)} and {len(right)}."
+            f"audit.exact needs the same number of answers on both sides; got {len(left)} and "
+            f"{len(right)}."
         )
     if not left:
         raise InvalidParameter("audit.exact needs at least one answer on each side; got none.")
@@ -110,7 +122,10 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
         else [y // step * step - x // step * step for x, y in zip(left, right, strict=True)]
     )
     # The answers must be neighbors as they are given, and as the mechanism will see them.
-    for found, after in ((asked, ""), (rounded, " once they are rounded down to the step of the statement")):
+    for found, after in (
+        (asked, ""),
+        (rounded, " once they are rounded down to the step of the statement"),
+    ):
         # One answer may move by a step more once it is rounded: mechanisms count on that.
         if not (covered if found is asked else _covered_together)(found, sensitivity):
             raise InvalidParameter(
@@ -167,7 +182,11 @@ def _is_one_unit(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> b
 
 
 def _describe_rule(sensitivity: Sensitivity, bound: Fraction) -> str:
-    what = "each answer" if sensitivity.norm == "each" else f"the {sensitivity.norm.upper()} norm of all"
+    what = (
+        "each answer"
+        if sensitivity.norm == "each"
+        else f"the {sensitivity.norm.upper()} norm of all"
+    )
     together = ", in one direction" if sensitivity.monotone else ""
     size = f", at most {sensitivity.size} answers" if sensitivity.size is not None else ""
     second = "".join(
@@ -204,12 +223,15 @@ def moves(n: int, sensitivity: Sensitivity, step: Fraction) -> Iterator[tuple[Fr
         for near in range(n + 1 - far if most >= step else 1)
     ]
     # The largest moves come first: a search that stops early has tried the extreme ones.
-    for far, near in sorted(numbers, key=lambda counts: (-(counts[0] * most + counts[1] * step), counts)):
+    for far, near in sorted(
+        numbers, key=lambda counts: (-(counts[0] * most + counts[1] * step), counts)
+    ):
         if far + near and covered(
             [most] * far + [step] * near + [Fraction(0)] * (n - far - near), sensitivity
         ):
             yield from _arrange_sizes(
-                # The largest move may be a single step: both are named together only where they differ.
+                # The largest move may be a single step: both are named together only where they
+                # differ.
                 {Fraction(0): n - far - near, step: near, most: far}
                 if far
                 else {Fraction(0): n - near, step: near},
@@ -231,7 +253,7 @@ def _arrange_sizes(left: dict[Fraction, int], *, signed: bool) -> Iterator[tuple
             yield (value, *rest)
 
 
-# ---- search ------------------------------------------------------------------------------------------------
+# ---- search --------------------------------------------------------------------------------------
 
 
 _SMALLEST_CLIMB = 1e-9  # a smaller step may be a matter of what was not played
@@ -245,9 +267,9 @@ def worst_pairs(
 ) -> list[tuple[Answers, Answers]]:
     """Return the worst pair found within `limit` trials of `loss`, in a list.
 
-    Half of the trials go to the lattice: answers in {0, step, 2 step}, nearest to all equal first, with every
-    extreme move. The rest climb from the best pair: one answer of both sides, or of one side, goes up or down
-    by a step, as long as that makes it worse.
+    Half of the trials go to the lattice: answers in {0, step, 2 step}, nearest to all equal first,
+    with every extreme move. The rest climb from the best pair: one answer of both sides, or of one
+    side, goes up or down by a step, as long as that makes it worse.
     """
     if subject.sensitivity is None:
         raise InvalidParameter(
@@ -272,7 +294,11 @@ def worst_pairs(
     best = max(((value(a, b), a, b) for a, b in lattice), key=_loss_of_trial)
     while True:
         # Pairs that were tried are known; only new ones count against the limit.
-        around = (pair for pair in _list_steps_from(best[1], best[2], sensitivity, step) if pair not in tried)
+        around = (
+            pair
+            for pair in _list_steps_from(best[1], best[2], sensitivity, step)
+            if pair not in tried
+        )
         trials = [(value(a, b), a, b) for a, b in islice(around, max(0, limit - len(tried)))]
         climbed = max([best, *trials], key=_loss_of_trial)
         # The climb ends at the first round that gains nothing, so also where the limit is used up.
@@ -288,7 +314,9 @@ def _loss_of_trial(trial: Trial) -> float:
 def _search_step(sensitivity: Sensitivity) -> Fraction:
     # Without a step the only grid is that of the bound itself.
     return Fraction(
-        POSITIVE("Sensitivity.step", sensitivity.bound if sensitivity.step is None else sensitivity.step)
+        POSITIVE(
+            "Sensitivity.step", sensitivity.bound if sensitivity.step is None else sensitivity.step
+        )
     )
 
 
@@ -308,7 +336,10 @@ def _propose_pairs(
     for base in _list_bases(n):
         for move in moves(n, sensitivity, step):
             a = [step * x for x in base]
-            yield _simplify_answers(a), _simplify_answers([x + y for x, y in zip(a, move, strict=True)])
+            yield (
+                _simplify_answers(a),
+                _simplify_answers([x + y for x, y in zip(a, move, strict=True)]),
+            )
 
 
 def _list_bases(n: int) -> Iterator[tuple[int, ...]]:
@@ -319,7 +350,11 @@ def _list_bases(n: int) -> Iterator[tuple[int, ...]]:
     yield (0,) * n
     for top in (1, 2):
         for total in range(top, top * n - top + 1):
-            yield from (base for base in _list_with_sum(n, total, top) if max(base) == top and min(base) == 0)
+            yield from (
+                base
+                for base in _list_with_sum(n, total, top)
+                if max(base) == top and min(base) == 0
+            )
 
 
 def _list_with_sum(n: int, total: int, top: int) -> Iterator[tuple[int, ...]]:
@@ -337,11 +372,14 @@ def _list_steps_from(
     a: Answers, b: Answers, sensitivity: Sensitivity, step: Fraction
 ) -> Iterator[tuple[Answers, Answers]]:
     for i in range(len(a)):
-        # One answer goes up or down by a step: on both sides, on the second one, or on the first one.
+        # One answer goes up or down by a step: on both sides, on the second one, or on the first
+        # one.
         for up_a, up_b in ((1, 1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)):
             left = [*a[:i], a[i] + up_a * step, *a[i + 1 :]]
             right = [*b[:i], b[i] + up_b * step, *b[i + 1 :]]
-            if left != right and covered([y - x for x, y in zip(left, right, strict=True)], sensitivity):
+            if left != right and covered(
+                [y - x for x, y in zip(left, right, strict=True)], sensitivity
+            ):
                 yield _simplify_answers(left), _simplify_answers(right)
 
 

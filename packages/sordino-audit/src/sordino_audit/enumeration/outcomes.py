@@ -36,9 +36,12 @@ _PLAIN_TYPES = (bool, str, bytes, type(None), Fraction)
 
 
 def key(value: Any, owner: str = _OUTPUTS_MUST_BE, *, floats: bool = False) -> Hashable:
-    """Return what stands for a value: whole numbers and tuples of them as they are, others with their type.
+    """Return what stands for a value.
 
-    `==` would not do: it calls 1, True and 1.0 the same, also inside of tuples, and 0.0 the same as -0.0.
+    Whole numbers and tuples of them as they are, others with their type.
+
+    `==` would not do: it calls 1, True and 1.0 the same, also inside of tuples, and 0.0 the same as
+    -0.0.
     """
     kind = type(value)
     if kind is int:
@@ -95,8 +98,8 @@ def seen(played: Any, n: int, partition: Partition | None) -> Seen:
     Raises
     ------
     InvalidParameter
-        If there is not one output for each row, or outputs or classes are nothing that can be told apart for
-        certain.
+        If there is not one output for each row, or outputs or classes are nothing that can be told
+        apart for certain.
     """
     if (
         isinstance(played, np.ma.MaskedArray)
@@ -118,12 +121,16 @@ def seen(played: Any, n: int, partition: Partition | None) -> Seen:
     return Seen(values, classes, [key(each, _CLASSES_MUST_BE) for each in classes], which)
 
 
-def _find_distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hashable], NDArray[np.int64]]:
+def _find_distinct(
+    played: Any, partitioned: bool
+) -> tuple[list[Any], list[Hashable], NDArray[np.int64]]:
     """Return the different outputs as Python values, their keys, and which of them each row has."""
     kind = played.dtype.kind if isinstance(played, np.ndarray) else "O"
     # Without a partition floats go on to `key`, which refuses them.
     if kind in "biu" or (kind == "f" and partitioned and played.dtype.itemsize <= 8):
-        first, which = unique_rows(_view_bits(played).reshape(played.shape[0], math.prod(played.shape[1:])))
+        first, which = unique_rows(
+            _view_bits(played).reshape(played.shape[0], math.prod(played.shape[1:]))
+        )
         values = _nest_tuples(played[first].tolist(), played.ndim)
         if kind == "i" and played.size:  # whole numbers and tuples of them stand for themselves
             return values, values, which
@@ -131,10 +138,15 @@ def _find_distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hash
         empty = () if played.size else (played.shape[1:],)
         return (
             values,
-            [(played.dtype.kind, *empty, value) if kind != "b" else (*empty, key(value)) for value in values],
+            [
+                (played.dtype.kind, *empty, value) if kind != "b" else (*empty, key(value))
+                for value in values
+            ],
             which,
         )
-    listed = _nest_tuples(played.tolist(), played.ndim) if isinstance(played, np.ndarray) else played
+    listed = (
+        _nest_tuples(played.tolist(), played.ndim) if isinstance(played, np.ndarray) else played
+    )
     try:
         keys = [key(value, floats=partitioned) for value in listed]
     except InvalidParameter:
@@ -154,7 +166,9 @@ def _find_distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hash
 def _view_bits(played: NDArray[Any]) -> NDArray[Any]:
     """Return floats as the whole numbers that their bits are, everything else as it is."""
     return (
-        np.ascontiguousarray(played).view(f"u{played.dtype.itemsize}") if played.dtype.kind == "f" else played
+        np.ascontiguousarray(played).view(f"u{played.dtype.itemsize}")
+        if played.dtype.kind == "f"
+        else played
     )
 
 
@@ -172,13 +186,16 @@ def unique_rows(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64
     if not rows.shape[1]:
         return np.zeros(1, dtype=np.int64), np.zeros(rows.shape[0], dtype=np.int64)
     if rows.dtype.kind in "iu" and rows.shape[1] > 1:
-        # 64 bits of the same sign: what is narrower would wrap, and unsigned with signed numbers would become
-        # floats.
+        # 64 bits of the same sign: what is narrower would wrap, and unsigned with signed numbers
+        # would become floats.
         wide: NDArray[Any] = rows.astype(np.uint64 if rows.dtype.kind == "u" else np.int64)
         low = wide.min(axis=0)
-        span = [int(most) - int(least) + 1 for most, least in zip(wide.max(axis=0), low, strict=True)]
+        span = [
+            int(most) - int(least) + 1 for most, least in zip(wide.max(axis=0), low, strict=True)
+        ]
         if math.prod(span) < _RADIX_LIMIT:
-            # One whole number for each row, in mixed radix: sorting words is much faster than sorting rows.
+            # One whole number for each row, in mixed radix: sorting words is much faster than
+            # sorting rows.
             packed = np.zeros(rows.shape[0], dtype=np.int64)
             for i, width in enumerate(span):
                 packed = packed * width + (wide[:, i] - low[i]).astype(np.int64)
@@ -189,7 +206,7 @@ def unique_rows(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64
     return first, which.reshape(-1)
 
 
-# ---- masses ------------------------------------------------------------------------------------------------
+# ---- masses --------------------------------------------------------------------------------------
 
 
 OUTPUTS = 1 << 20
@@ -206,8 +223,9 @@ class Outcomes:
 
     The counts are kept for `certified`.
 
-    Where some outputs are drawn again, all masses are those of the others times `scale`: together they are
-    the whole again. `rest` bounds from above what the noise that was not played may add to any output.
+    Where some outputs are drawn again, all masses are those of the others times `scale`: together
+    they are the whole again. `rest` bounds from above what the noise that was not played may add to
+    any output.
     """
 
     ids: NDArray[np.int64]
@@ -224,7 +242,8 @@ class Outcomes:
     def size(self) -> int:
         """Return the memory that it takes, in bytes."""
         return sum(
-            each.nbytes for each in (self.ids, self.low, self.high, self.starts, self.powers, self.counts)
+            each.nbytes
+            for each in (self.ids, self.low, self.high, self.starts, self.powers, self.counts)
         )
 
     def certified(self, output: int) -> Bounds:
@@ -236,9 +255,14 @@ class Outcomes:
             return low, high
         down, up = contexts(DIGITS)
         part = slice(int(self.starts[k]), int(self.starts[k + 1]))
-        for power, count in zip(self.powers[part].tolist(), self.counts[part].tolist(), strict=True):
+        for power, count in zip(
+            self.powers[part].tolist(), self.counts[part].tolist(), strict=True
+        ):
             least, most = self.region.powers[power]
-            low, high = down.add(low, down.multiply(count, least)), up.add(high, up.multiply(count, most))
+            low, high = (
+                down.add(low, down.multiply(count, least)),
+                up.add(high, up.multiply(count, most)),
+            )
         return down.multiply(low, self.scale[0]), up.multiply(high, self.scale[1])
 
 
@@ -259,14 +283,18 @@ class Book:
         if self.subject.stated is not None:
             return self._listed(self.subject.stated(private))
         found = self._played(private, self.region.noise)
-        # What the subject declares is tried on all noise that is played, which is evidence and no proof.
+        # What the subject declares is tried on all noise that is played, which is evidence and no
+        # proof.
         if self.subject.shifts and not found.same(self._played(private + 1, self.region.noise)):
             raise InvalidParameter(
                 "Subject.shifts must be False: outputs change when all noisy answers move together."
             )
         self._replayed(private, found)
         numbers = np.array(
-            [self._number(*each) for each in zip(found.values, found.shown, found.keys, strict=True)],
+            [
+                self._number(*each)
+                for each in zip(found.values, found.shown, found.keys, strict=True)
+            ],
             dtype=np.int64,
         )[found.which]
         if self.subject.again is None:
@@ -274,7 +302,9 @@ class Book:
         # -1 stands for the output that is drawn again.
         kept = np.flatnonzero(numbers >= 0)
         if not kept.size:
-            raise InvalidParameter("Subject.again must not be the output of all noise that is played.")
+            raise InvalidParameter(
+                "Subject.again must not be the output of all noise that is played."
+            )
         return _condition_on_kept(_sum_by_output(numbers[kept], self.region, kept))
 
     def _listed(self, law: Stated) -> Outcomes:
@@ -294,7 +324,8 @@ class Book:
             rest = above.subtract(rest, least)
         if rest < 0:
             raise InvalidParameter(
-                "Subject.stated must return probabilities whose lower bounds are together at most 1."
+                "Subject.stated must return probabilities whose lower bounds are together at most "
+                "1."
             )
         # Each output gets a power of its own, counted once, so that `certified` works here, too.
         places = np.arange(len(masses) + 1)
@@ -327,7 +358,8 @@ class Book:
             some.flags.writeable = False
             if self._played(private, some).rows(slice(None)) != found.rows(places):
                 raise InvalidParameter(
-                    "audit.exact needs each output to be a function of the answers and its own noise: "
+                    "audit.exact needs each output to be a function of the answers and its own "
+                    "noise: "
                     "some rows, played alone or in "
                     "another order, gave other outputs."
                 )
@@ -364,8 +396,12 @@ def _condition_on_kept(outcomes: Outcomes) -> Outcomes:
     region, low, high = outcomes.region, Decimal(0), outcomes.rest
     for power, count in zip(outcomes.powers.tolist(), outcomes.counts.tolist(), strict=True):
         least, most = region.powers[power]
-        low, high = down.add(low, down.multiply(count, least)), up.add(high, up.multiply(count, most))
-    # What is not drawn again has a mass from `low` to `high`, which counts the noise that was not played.
+        low, high = (
+            down.add(low, down.multiply(count, least)),
+            up.add(high, up.multiply(count, most)),
+        )
+    # What is not drawn again has a mass from `low` to `high`, which counts the noise that was not
+    # played.
     scale = down.divide(region.total[0], high), up.divide(region.total[1], low)
     below, above = (math.nextafter(float(scale[0]), 0.0), math.nextafter(float(scale[1]), math.inf))
     return replace(
@@ -395,8 +431,8 @@ def _sum_by_output(output: NDArray[np.int64], region: Region, kept: Any) -> Outc
     nearest = np.array([float(low) for low, _ in region.powers])
     sums = np.add.reduceat(counts * nearest[powers], first)
     bounds = np.append(first, ids.size)
-    # Each term errs by less than three roundings (power, its nearest float, product), a sum of m terms by
-    # m - 1 more.
+    # Each term errs by less than three roundings (power, its nearest float, product), a sum of m
+    # terms by m - 1 more.
     error = (int(np.diff(bounds).max()) + 8) * 2.0**-52
     return Outcomes(
         ids=ids[first],

@@ -47,8 +47,8 @@ def above_threshold(mechanism: AboveThreshold, n: int) -> Subject:
         stated=lambda steps: positions(scan, steps.tolist()),
         steps=_make_step_function(mechanism, n),
         cost=mechanism.cost,
-        # Nested answers are fewer pairs than any statement about each answer says: they are taken as
-        # neighbors on the caller's word.
+        # Nested answers are fewer pairs than any statement about each answer says: they are taken
+        # as neighbors on the caller's word.
         sensitivity=None if mechanism.nested else mechanism.sensitivity,
         name=repr(mechanism),
     )
@@ -65,23 +65,32 @@ def _make_step_function(mechanism: AboveThreshold, n: int) -> Callable[[Any], St
     return steps
 
 
-def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int] | None = None) -> Listed:
+def positions(
+    scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int] | None = None
+) -> Listed:
     """Return each position, and None, with bounds of its probability.
 
-    Given the noise z of the threshold the tests are independent: s = P(Z_i >= threshold + z - answer),
-    P(first at k) = s_k times the product of 1 - s_i before. Terms are added up to where no test is certain
-    any more, and on until the rest is small; the rest is geometric up to the products, which rise.
+    Given the noise z of the threshold the tests are independent: s = P(Z_i >= threshold + z -
+    answer), P(first at k) = s_k times the product of 1 - s_i before. Terms are added up to where no
+    test is certain any more, and on until the rest is small; the rest is geometric up to the
+    products, which rise.
 
     Raises
     ------
     InvalidParameter
         If the noise is so wide, or the answers so many, that this would take too long.
     """
-    tests = [f for f, times in zip(answers, lengths or [1] * len(answers), strict=True) for _ in range(times)]
+    tests = [
+        f
+        for f, times in zip(answers, lengths or [1] * len(answers), strict=True)
+        for _ in range(times)
+    ]
     last = _last_threshold_noise(scan, tests)
     # Refused before anything is computed.
     if (last + 1) * len(tests) > _MOST_SCAN_TERMS:
-        raise InvalidParameter(TOO_MANY.format(limit=_MOST_SCAN_TERMS, what="tests of the noisy threshold"))
+        raise InvalidParameter(
+            TOO_MANY.format(limit=_MOST_SCAN_TERMS, what="tests of the noisy threshold")
+        )
     rate, start = scan.threshold_noise.rate, scan.threshold
     first = decimals.subtract(decimals.ONE, _kept_power(rate, 1))  # P(Z = 0)
     sums: list[Bounds] = [decimals.ZERO] * (len(tests) + 1)
@@ -94,7 +103,9 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
             so_far = decimals.multiply(so_far, decimals.subtract(decimals.ONE, p))
         # What is left is that all tests said no.
         sums[-1] = decimals.add_bounds(sums[-1], so_far)
-    return list(zip([*range(len(tests)), None], _add_rest(scan, tests, last + 1, first, sums), strict=True))
+    return list(
+        zip([*range(len(tests)), None], _add_rest(scan, tests, last + 1, first, sums), strict=True)
+    )
 
 
 def _add_rest(
@@ -128,7 +139,10 @@ def _first_power(rate: Fraction) -> Bounds:
 
 
 def _kept_power(rate: Fraction, n: int) -> Bounds:
-    """Return bounds of e^(-rate n), n >= 0; those of small n are kept, each a product with the one before."""
+    """Return bounds of e^(-rate n), n >= 0.
+
+    Those of small n are kept, each a product with the one before.
+    """
     if n >= _KEPT_POWERS:
         return decimals.enclose_decay(rate * n)
     table = _power_table(rate)
@@ -145,10 +159,14 @@ def _last_threshold_noise(scan: ThresholdScan, tests: list[int]) -> int:
     """
     certain = max(0, max(tests) - scan.threshold)  # noise up to here is met by a test for certain
     rates: tuple[Fraction, Fraction] = scan.threshold_noise.rate, scan.noise.rate
-    return certain + 1 + math.ceil((math.log(len(tests)) - math.log(_LOST_PROBABILITY)) / float(sum(rates)))
+    return (
+        certain
+        + 1
+        + math.ceil((math.log(len(tests)) - math.log(_LOST_PROBABILITY)) / float(sum(rates)))
+    )
 
 
-# ---- quantiles ---------------------------------------------------------------------------------------------
+# ---- quantiles -----------------------------------------------------------------------------------
 
 
 _MOST_EDGES = 64
@@ -181,12 +199,16 @@ def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as abo
     _check_edges(mechanism)
     if _farthest_noise(mechanism.size_noise) > _MOST_SIZES:
         raise InvalidParameter(
-            "audit.exact plays quantiles for each of the numbers of records that the noise may say, "
+            "audit.exact plays quantiles for each of the numbers of records that the noise may "
+            "say, "
             f"at most {_MOST_SIZES} of them; got "
             f"noise of the rate {float(mechanism.size_noise.rate):.3g}. Audit a larger epsilon."
         )
     return Subject(
-        laws=[], stated=partial(_quantiles_law, mechanism), cost=mechanism.cost, name=repr(mechanism)
+        laws=[],
+        stated=partial(_quantiles_law, mechanism),
+        cost=mechanism.cost,
+        name=repr(mechanism),
     )
 
 
@@ -235,7 +257,9 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
     """
     noise = mechanism.size_noise
     r = decimals.enclose_decay(noise.rate)
-    center = decimals.divide(decimals.subtract(decimals.ONE, r), decimals.add_bounds(decimals.ONE, r))
+    center = decimals.divide(
+        decimals.subtract(decimals.ONE, r), decimals.add_bounds(decimals.ONE, r)
+    )
     found: dict[tuple[int, ...], Bounds] = {}
     for x in range(-_farthest_noise(noise), _farthest_noise(noise) + 1):
         targets = mechanism.targets(max(0, records + x))
@@ -246,7 +270,10 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
 
 
 def _farthest_noise(noise: DiscreteLaplace) -> int:
-    """Return how far the noise that is played goes: beyond it lies a probability of less than 1e-30."""
+    """Return how far the noise that is played goes.
+
+    Beyond it lies a probability of less than 1e-30.
+    """
     # e^-70 is about 4e-31, and noise has two tails.
     return math.ceil(70 / float(noise.rate))
 
@@ -287,7 +314,11 @@ def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[
 
 def _list_part_ends(part: Part, runs: Runs) -> list[int | None]:
     """Return the positions where a part may end, the same for all columns."""
-    return [*range(int(part.lattice(runs)[1].sum()))] if isinstance(part, RankFlip) else _list_test_ends(part)
+    return (
+        [*range(int(part.lattice(runs)[1].sum()))]
+        if isinstance(part, RankFlip)
+        else _list_test_ends(part)
+    )
 
 
 def _list_test_ends(search: RankSearch) -> list[int | None]:
@@ -325,9 +356,9 @@ def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bo
 
     All candidates are in random order.
 
-    With p_j the chance of heads of j, and its place in the order uniform: the integral over t in [0, 1] of p
-    (1 - p_j t) over all others j, a polynomial whose coefficients are the elementary symmetric functions of
-    the p_j, with alternating signs.
+    With p_j the chance of heads of j, and its place in the order uniform: the integral over t in
+    [0, 1] of p (1 - p_j t) over all others j, a polynomial whose coefficients are the elementary
+    symmetric functions of the p_j, with alternating signs.
     """
     heads = {each: decimals.enclose_decay(part.rate * each) for each in set(listed)}
     others = list(listed)

@@ -50,10 +50,12 @@ from sordino_audit.enumeration.subject import (
     raced,
 )
 
-# ---- softmax -----------------------------------------------------------------------------------------------
+# ---- softmax -------------------------------------------------------------------------------------
 
 
-_NEGLIGIBLE_LEAD = Decimal("1e-30")  # leads are listed until each place has less than about this left
+_NEGLIGIBLE_LEAD = Decimal(
+    "1e-30"
+)  # leads are listed until each place has less than about this left
 _LEAD_NATS = 70  # ln 1e30, and a bit
 
 
@@ -74,7 +76,8 @@ class Counted:
 
 def leads(q: list[int], rate: Fraction) -> Counted:
     """Return every place with every lead that matters, (place, lead), with the bounds of its probability."""
-    # How far each answer leads all others: so many leads are likely, before their probabilities fall.
+    # How far each answer leads all others: so many leads are likely, before their probabilities
+    # fall.
     above = [max(0, x - max(q[:i] + q[i + 1 :])) for i, x in enumerate(q)]
     return Counted(sum(far + math.ceil(_LEAD_NATS / rate) for far in above), _list_leads(q, rate))
 
@@ -90,8 +93,8 @@ def peeled(q: list[int], k: int, rate: Fraction) -> Counted:
 def _list_leads(q: list[int], rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
     """Yield the law of place and lead.
 
-    With w the weight of the place and R that of all others, P(lead = m) = w e^(-rate m) R (1 - e^-rate) /
-    (A(m) A(m + 1)), where A(m) = w e^(-rate m) + R.
+    With w the weight of the place and R that of all others, P(lead = m) = w e^(-rate m) R (1 -
+    e^-rate) / (A(m) A(m + 1)), where A(m) = w e^(-rate m) + R.
     """
     weights = _enclose_weights(q, rate)
     fall = decimals.subtract(decimals.ONE, decimals.enclose_decay(rate))
@@ -99,12 +102,15 @@ def _list_leads(q: list[int], rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
         others = decimals.sum_of(weight for j, weight in enumerate(weights) if j != i)
         little = decimals.multiply(others, (_NEGLIGIBLE_LEAD, _NEGLIGIBLE_LEAD))[0]
         m, after = 0, weights[i]
-        # What is left of a place, relative to the others, falls with the lead: the list ends where that is
-        # negligible.
+        # What is left of a place, relative to the others, falls with the lead: the list ends where
+        # that is negligible.
         while m == 0 or after[1] > little:
             here, after = after, decimals.enclose_decay(rate * (max(q) - x + m + 1))
-            # All factors are positive, so that bounds of them multiply to bounds of the formula above.
-            below = decimals.multiply(decimals.add_bounds(here, others), decimals.add_bounds(after, others))
+            # All factors are positive, so that bounds of them multiply to bounds of the formula
+            # above.
+            below = decimals.multiply(
+                decimals.add_bounds(here, others), decimals.add_bounds(after, others)
+            )
             yield (i, m), decimals.divide(decimals.product_of([here, others, fall]), below)
             m += 1
 
@@ -115,7 +121,9 @@ def _list_choices(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, B
         turns = []
         for turn, i in enumerate(chosen):
             # What was chosen before takes no part any more.
-            left = decimals.sum_of(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
+            left = decimals.sum_of(
+                weight for j, weight in enumerate(weights) if j not in chosen[:turn]
+            )
             turns.append(decimals.divide(weights[i], left))
         yield chosen, decimals.product_of(turns)
 
@@ -125,7 +133,7 @@ def _enclose_weights(q: list[int], rate: Fraction) -> list[Bounds]:
     return [decimals.enclose_decay(rate * (max(q) - x)) for x in q]
 
 
-# ---- gumbel sparse vector ----------------------------------------------------------------------------------
+# ---- gumbel sparse vector ------------------------------------------------------------------------
 
 
 _TRANSCRIPT_DIGITS = 60
@@ -143,8 +151,8 @@ def gumbel_sparse_vector(mechanism: GumbelSparseVector, n: int) -> Subject:
         laws=[],
         stated=lambda q: transcripts(q.tolist(), mechanism.noise.rate, mechanism.positives),
         steps=heights,
-        # More is claimed than an epsilon, a curve, and that is about all transcripts together. What each one
-        # spends is a pure epsilon of its own, with a test of its own.
+        # More is claimed than an epsilon, a curve, and that is about all transcripts together. What
+        # each one spends is a pure epsilon of its own, with a test of its own.
         cost=mechanism.cost,
         sensitivity=mechanism.sensitivity,
         name=repr(mechanism),
@@ -154,8 +162,8 @@ def gumbel_sparse_vector(mechanism: GumbelSparseVector, n: int) -> Subject:
 def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tuple[Any, Bounds]]:
     """Return every transcript (asked, places) with bounds of its probability, a product over the thresholds.
 
-    With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) = w_m /
-    (A_m A_(m-1)), P(none) = 1/A_n.
+    With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) =
+    w_m / (A_m A_(m-1)), P(none) = 1/A_n.
     """
     n, found = len(heights), []
 
@@ -197,7 +205,10 @@ def exponential_mechanism(mechanism: ExponentialMechanism, n: int) -> Subject:
     # A single answer has no runner-up, and no lead is released.
     if mechanism.gap and n > 1:
         return Subject(
-            laws=[], steps=counts, stated=lambda steps: leads(steps.tolist(), mechanism.rate), **common
+            laws=[],
+            steps=counts,
+            stated=lambda steps: leads(steps.tolist(), mechanism.rate),
+            **common,
         )
     return raced(mechanism.rate, counts, n, **common)
 
@@ -220,7 +231,9 @@ def randomized_response(mechanism: RandomizedResponse, n: int) -> Subject:
 def permute_and_flip(mechanism: PermuteAndFlip, n: int) -> Subject:
     """Return noise on each answer, and a turn among equals."""
     steps = make_step_reader(mechanism, n)
-    turns = math.lcm(*range(1, n + 1))  # a uniform number below it is uniform modulo every number of equals
+    turns = math.lcm(
+        *range(1, n + 1)
+    )  # a uniform number below it is uniform modulo every number of equals
     if turns > _MOST_TURNS:
         raise InvalidParameter(
             "audit.exact plays PermuteAndFlip with at most 16 answers, "
@@ -250,7 +263,9 @@ def noisy_top_k(mechanism: NoisyTopK, n: int) -> Subject | None:
     if not isinstance(mechanism.noise, Gumbel):
         return None
     if mechanism.k > n:
-        raise InvalidParameter(f"NoisyTopK.k must be at most the number of answers {n}; got {mechanism.k}.")
+        raise InvalidParameter(
+            f"NoisyTopK.k must be at most the number of answers {n}; got {mechanism.k}."
+        )
     k, rate, steps = mechanism.k, mechanism.noise.rate, make_step_reader(mechanism, n)
     common: dict[str, Any] = {
         "cost": mechanism.cost,
@@ -260,7 +275,9 @@ def noisy_top_k(mechanism: NoisyTopK, n: int) -> Subject | None:
     # The largest of answers with Gumbel noise is the winner of a race, which can be played.
     if k == 1:
         return raced(rate, steps, n, **common)
-    return Subject(laws=[], steps=steps, stated=lambda found: peeled(found.tolist(), k, rate), **common)
+    return Subject(
+        laws=[], steps=steps, stated=lambda found: peeled(found.tolist(), k, rate), **common
+    )
 
 
 def smooth_step_selection(mechanism: SmoothStepSelection, n: int) -> Subject:
@@ -280,11 +297,14 @@ def smooth_step_selection(mechanism: SmoothStepSelection, n: int) -> Subject:
         return decide_scaled(steps, noise, scale, mechanism.heights)
 
     return Subject(
-        laws=[mechanism.noise] * mechanism.candidates, play=play, cost=mechanism.cost, name=repr(mechanism)
+        laws=[mechanism.noise] * mechanism.candidates,
+        play=play,
+        cost=mechanism.cost,
+        name=repr(mechanism),
     )
 
 
-# ---- joint top k -------------------------------------------------------------------------------------------
+# ---- joint top k ---------------------------------------------------------------------------------
 
 
 def joint_top_k(mechanism: JointTopK, n: int) -> Subject:

@@ -34,66 +34,70 @@ from sordino_audit.enumeration.laws import Finite, Noise, checked_law
 Rows = NDArray[np.int64]
 Stated = Iterable[tuple[Any, Bounds]]
 
-# Up to here no sum of answers and noise wraps in 64 bits ("Everywhere" on docs/proofs/exact-audit.md).
+# Up to here no sum of answers and noise wraps in 64 bits ("Everywhere" on
+# docs/proofs/exact-audit.md).
 _LARGEST_STEPS = 1 << 53
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Subject:
-    """A mechanism, of this library or of anybody else, as the auditor plays it: without its sampler.
+    """A mechanism, of this library or of anybody else, as the auditor plays it.
+
+    Without its sampler.
 
     Parameters
     ----------
     laws : iterable of laws
-        The independent noise, one law a coordinate: `Geometric`, `DiscreteLaplace`, `DiscreteGaussian` or
-        `audit.Finite`.
+        The independent noise, one law a coordinate: `Geometric`, `DiscreteLaplace`,
+        `DiscreteGaussian` or `audit.Finite`.
     cost : Cost
         What the mechanism claims to spend.
     decide : callable, optional
-        For noise that is only added: takes answers plus noise, an array of int of shape (N, d), one row a
-        noise vector. Returns the outputs of the N rows: an array of int, shape (N,) or (N, w), or a list of N
-        hashable values.
+        For noise that is only added: takes answers plus noise, an array of int of shape (N, d), one
+        row a noise vector. Returns the outputs of the N rows: an array of int, shape (N,) or (N,
+        w), or a list of N hashable values.
     play : callable, optional
-        For everything else: takes the answers as they were given (or as `steps` turned them), and the noise
-        (N, d); returns the outputs of the N rows. Exactly one of `decide` and `play`. Outputs are whole
-        numbers, truth values, texts, bytes, None, fractions, and tuples and frozensets of these; two of them
-        are the same only if they also have the same type.
+        For everything else: takes the answers as they were given (or as `steps` turned them), and
+        the noise (N, d); returns the outputs of the N rows. Exactly one of `decide` and `play`.
+        Outputs are whole numbers, truth values, texts, bytes, None, fractions, and tuples and
+        frozensets of these; two of them are the same only if they also have the same type.
     sensitivity : Sensitivity, optional
-        Which answers are neighbors. None: pairs are taken as neighbors on your word, and the report says
-        so.
+        Which answers are neighbors. None: pairs are taken as neighbors on your word, and the report
+        says so.
     cost_of : callable, optional
-        What one output is claimed to spend, where that depends on the output: takes an output (a number, or a
-        tuple for rows), returns a Cost.
+        What one output is claimed to spend, where that depends on the output: takes an output (a
+        number, or a tuple for rows), returns a Cost.
     steps : callable, optional
         Turns answers into the whole numbers that noise is added to. None: they are whole numbers.
     added : bool
-        Say True if `play` meets the answers only as their sums with the noise, coordinate by coordinate,
-        which are then given by `steps`; of `decide` that is always said. It lets the noise alone prove
-        something about every output.
+        Say True if `play` meets the answers only as their sums with the noise, coordinate by
+        coordinate, which are then given by `steps`; of `decide` that is always said. It lets the
+        noise alone prove something about every output.
     again : hashable, optional
-        An output that is never released: all noise is drawn anew until another output comes. What is audited
-        is the law of the others.
+        An output that is never released: all noise is drawn anew until another output comes. What
+        is audited is the law of the others.
     stated : callable, optional
-        For outputs that no finite number of draws decides; then there are no `laws`, and neither `decide` nor
-        `play`. Takes what `steps` returns (the answers, without it); returns a list of outputs, each with
-        decimal bounds of its probability. What is not listed counts against the mechanism. What is audited is
-        the law as it is stated: that releases have it must be shown elsewhere.
+        For outputs that no finite number of draws decides; then there are no `laws`, and neither
+        `decide` nor `play`. Takes what `steps` returns (the answers, without it); returns a list of
+        outputs, each with decimal bounds of its probability. What is not listed counts against the
+        mechanism. What is audited is the law as it is stated: that releases have it must be shown
+        elsewhere.
     merged : bool
-        Say True if what is stated are classes of outputs, in which ratios differ. The bounds from above are
-        then for who sees the class only, as with a partition.
+        Say True if what is stated are classes of outputs, in which ratios differ. The bounds from
+        above are then for who sees the class only, as with a partition.
     shifts : bool
-        Say True if outputs do not change when all noisy answers move together by the same number of steps. It
-        is checked on all noise that is played, and then one-sided noise proves something about every output,
-        too.
+        Say True if outputs do not change when all noisy answers move together by the same number of
+        steps. It is checked on all noise that is played, and then one-sided noise proves something
+        about every output, too.
     name : str
         What the report calls it.
 
     Raises
     ------
     InvalidParameter
-        If a law cannot be counted, not exactly one of `decide` and `play` is given, or a parameter does not
-        satisfy its constraint.
+        If a law cannot be counted, not exactly one of `decide` and `play` is given, or a parameter
+        does not satisfy its constraint.
 
     Examples
     --------
@@ -157,7 +161,9 @@ class Subject:
             raise InvalidParameter(
                 f"Subject.sensitivity must be a Sensitivity or None; got {shown(sensitivity)}."
             )
-        if stated is not None and (listed or decide is not None or play is not None or again is not None):
+        if stated is not None and (
+            listed or decide is not None or play is not None or again is not None
+        ):
             raise InvalidParameter(
                 "audit.Subject must have no laws, and neither decide nor play nor again, "
                 "where its law is stated."
@@ -234,7 +240,7 @@ class Subject:
         return None if self.decide is None else self.decide(private + noise)
 
 
-# ---- mechanisms by their rules -----------------------------------------------------------------------------
+# ---- mechanisms by their rules -------------------------------------------------------------------
 
 
 def subject_by_rules(mechanism: Any, rules: Rules, n: int) -> Subject:
@@ -242,7 +248,9 @@ def subject_by_rules(mechanism: Any, rules: Rules, n: int) -> Subject:
     domain = getattr(mechanism, "domain_size", None)
     check_domain(domain)
     draws = rules.draws(n if domain is None else domain)
-    laws = [checked_law(law, type(mechanism).__name__) for law, times in draws for _ in range(times)]
+    laws = [
+        checked_law(law, type(mechanism).__name__) for law, times in draws for _ in range(times)
+    ]
     # Where the columns of each law end: a decision takes its noise law by law.
     ends = list(accumulate(times for _, times in draws))[:-1]
 
@@ -256,7 +264,8 @@ def subject_by_rules(mechanism: Any, rules: Rules, n: int) -> Subject:
         return found
 
     def play(given: Any, noise: Rows) -> Any:
-        # A release that asks question by question takes its noise in that order: it is played row by row.
+        # A release that asks question by question takes its noise in that order: it is played row
+        # by row.
         if rules.walks:
             return [_walk_release(rules, given, np.split(row, ends)) for row in noise]
         # Any other decision takes all rows at once, as arrays.
@@ -288,16 +297,20 @@ class _HandedNoise:
     def __init__(self, noise: NDArray[np.int64]) -> None:
         self._left = noise
 
-    def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:  # noqa: ARG002 - the signature of a law
+    # The signature of a law.
+    def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:  # noqa: ARG002
         drawn, self._left = self._left[:n], self._left[n:]
         if not drawn.size:
             raise InvalidParameter(
-                "audit.exact handed a mechanism less noise than it draws; that is a fault of the audit."
+                "audit.exact handed a mechanism less noise than it draws; that is a fault of the "
+                "audit."
             )
         return drawn.copy()  # whoever takes noise may wipe it
 
 
-def raced(rate: Fraction, steps: Callable[[Any], NDArray[np.int64]], n: int, **common: Any) -> Subject:
+def raced(
+    rate: Fraction, steps: Callable[[Any], NDArray[np.int64]], n: int, **common: Any
+) -> Subject:
     """Return a race among `n` places: one try, drawn again until it arrives."""
 
     def play(answers: Any, noise: Rows) -> Rows:
@@ -313,7 +326,9 @@ def make_step_reader(mechanism: Any, n: int) -> Callable[[Any], NDArray[np.int64
 
     def steps(answers: Any) -> NDArray[np.int64]:
         # The rounding to steps is that of the library, not a copy of it.
-        found: NDArray[np.int64] = np.atleast_1d(to_steps(answers, mechanism.step, type(mechanism).__name__))
+        found: NDArray[np.int64] = np.atleast_1d(
+            to_steps(answers, mechanism.step, type(mechanism).__name__)
+        )
         check_size(found, n)
         return found
 
@@ -343,6 +358,8 @@ def check_domain(size: int | None) -> None:
 def nonzero(answers: Any) -> tuple[list[Any], list[int]]:
     """Return the answers that are not 0, as a release over a domain takes them, and their positions."""
     known = (
-        answers if isinstance(answers, Mapping) else {i: value for i, value in enumerate(answers) if value}
+        answers
+        if isinstance(answers, Mapping)
+        else {i: value for i, value in enumerate(answers) if value}
     )
     return list(known.values()), list(known)

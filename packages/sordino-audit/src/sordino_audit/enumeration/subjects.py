@@ -18,7 +18,14 @@ from typing import Any
 
 from sordino.constraints import shown, to_fraction
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance, Quantile, QuantileInterval, Quantiles
+from sordino.estimators import (
+    ClippedMean,
+    ClippedSum,
+    ClippedVariance,
+    Quantile,
+    QuantileInterval,
+    Quantiles,
+)
 from sordino.mechanisms import (
     AboveThreshold,
     CompositeMechanism,
@@ -42,7 +49,12 @@ from sordino_audit.continuous.density import Density, added
 from sordino_audit.continuous.laws import Law
 from sordino_audit.continuous.races import Race
 from sordino_audit.enumeration.clipped import clipped, composite, folded
-from sordino_audit.enumeration.searches import above_threshold, quantile, quantile_interval, quantiles
+from sordino_audit.enumeration.searches import (
+    above_threshold,
+    quantile,
+    quantile_interval,
+    quantiles,
+)
 from sordino_audit.enumeration.selection import (
     exponential_mechanism,
     gumbel_sparse_vector,
@@ -54,7 +66,7 @@ from sordino_audit.enumeration.selection import (
 )
 from sordino_audit.enumeration.subject import Subject, subject_by_rules
 
-# ---- smooth race -------------------------------------------------------------------------------------------
+# ---- smooth race ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -96,7 +108,8 @@ def smooth_mechanism(mechanism: SmoothMechanism, n: int) -> Continuous:
     """Return the density of the noise; answers are a number and its smooth bound."""
     if n != 2:
         raise InvalidParameter(
-            f"audit.exact needs a pair on each side, a number and its smooth bound; got {n} numbers."
+            f"audit.exact needs a pair on each side, a number and its smooth bound; got {n} "
+            "numbers."
         )
     low, high = to_fraction(mechanism.floor), to_fraction(mechanism.ceiling)
     alpha = Fraction(mechanism.alpha)
@@ -119,7 +132,7 @@ def smooth_mechanism(mechanism: SmoothMechanism, n: int) -> Continuous:
     return Density(window=window, cost=mechanism.cost, name=repr(mechanism), **seen)
 
 
-# ---- table -------------------------------------------------------------------------------------------------
+# ---- table ---------------------------------------------------------------------------------------
 
 
 Audited = Subject | Continuous
