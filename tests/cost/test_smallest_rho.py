@@ -260,9 +260,48 @@ def test_a_curve_with_a_pure_epsilon_is_never_worse_than_that():
     assert many.epsilon(1e-6) < 0.95 * repeat(alone, 100).epsilon(1e-6)
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "7.9", "8", "9", "40", "1000"])
+def worst_place(width, alpha):
+    """The divergence of two points that lie a width apart, for the worst place of the two, found by halving."""
+    width, order = mpmath.mpf(width), mpmath.mpf(alpha) - 1
+
+    def at(place):
+        high = -mpmath.expm1(-place) / -mpmath.expm1(-width)
+        moment = high * mpmath.exp(order * (width - place)) + (1 - high) * mpmath.exp(
+            -order * place
+        )
+        return mpmath.log(moment) / order
+
+    left, right = width * mpmath.mpf(10) ** -12, width * (1 - mpmath.mpf(10) ** -12)
+    golden = (mpmath.sqrt(5) - 1) / 2
+    for _ in range(120):
+        third, other = right - golden * (right - left), left + golden * (right - left)
+        left, right = (third, right) if at(third) < at(other) else (left, other)
+    return at((left + right) / 2)
+
+
+REFERENCE = {2: 0.474475, 4: 1.66985, 6: 3.22067, 8: 4.92291}
+
+
+@pytest.mark.parametrize("width", [0.001, 0.1, 1, 2, 4, 6, 8, 20])
+def test_the_rho_of_a_bounded_range_is_reached_at_order_one_and_never_passed(width):
+    with mpmath.workdps(40):
+        rho = mpmath.mpf(float(BoundedRange(epsilon=width).zcdp()))
+        shares = [worst_place(width, alpha) / alpha for alpha in ORDERS]
+        assert max(shares) <= rho
+        assert worst_place(width, 1 + mpmath.mpf(10) ** -9) >= rho * (1 - 1e-6)
+    if width in REFERENCE:
+        assert float(rho) == pytest.approx(REFERENCE[width], rel=2e-6)
+
+
+@pytest.mark.parametrize(
+    "epsilon", ["1e-30", "1e-8", "0.1", "1", "7.9", "8", "9", "40", "1000", "1e400"]
+)
 def test_a_bounded_range_costs_no_more_than_its_epsilon(epsilon):
-    wide = BoundedRange(epsilon=Fraction(epsilon))
-    assert wide.zcdp() == min(Fraction(epsilon) ** 2 / 8, Pure(epsilon=Fraction(epsilon)).zcdp())
-    for order in (1.000001, 1.1, 2, 9, 100):
-        assert wide.rdp(order) <= float(wide.zcdp()) * order * (1 + 1e-9)
+    width = Fraction(epsilon)
+    rho = BoundedRange(epsilon=width).zcdp()
+    assert 0 < rho <= min(width**2 / 8, Pure(epsilon=width).zcdp())
+    # Its series: the next term is positive.
+    assert rho >= width**2 / 8 - width**4 / 576
+    if width < 10**300:
+        for order in (1.000001, 1.1, 2, 9, 100):
+            assert BoundedRange(epsilon=width).rdp(order) <= float(rho) * order * (1 + 1e-9)

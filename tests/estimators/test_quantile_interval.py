@@ -89,6 +89,44 @@ def test_the_chance_is_nearly_used_up_somewhere():
     assert 0.02 < most <= 0.025
 
 
+def stopped(subject, *, up, down):
+    """The same interval with searches that stop so many steps earlier than they do."""
+    parts = tuple(
+        replace(part, scan=replace(part.scan, threshold=part.scan.threshold - more))
+        for part, more in zip(subject.parts, (up, down), strict=True)
+    )
+    object.__setattr__(subject, "parts", parts)
+    return subject
+
+
+@pytest.mark.parametrize(("up", "down", "least"), [(0, 0, 0.95), (-1, 0, 1.5), (0, -1, 1.5)])
+def test_one_step_less_would_miss_too_often(up, down, least):
+    """Large rates, so that one step of a threshold is much; the noise of the counts is smaller by far."""
+    worst = [0.0, 0.0]
+    for rate in np.linspace(0.7, 1.4, 15):
+        subject = QuantileInterval(
+            q=0.5, epsilon=4 * rate, adjacency="add-remove", lower=0, cap=4, growth=2, integer=True
+        )
+        sharp = [
+            replace(
+                part,
+                scan=replace(
+                    part.scan, noise=replace(part.scan.noise, rate=part.scan.noise.rate * 50)
+                ),
+            )
+            for part in subject.parts
+        ]
+        object.__setattr__(subject, "parts", tuple(sharp))
+        subject = stopped(subject, up=up, down=down)
+        for n, m in ((20, 20), (20, 21), (21, 20), (19, 21), (21, 19)):
+            worst = np.maximum(worst, misses(subject, [1] * n + [3] * m, 0.5))
+    end = 1 if down else 0
+    if up == down == 0:
+        assert least * 0.025 < max(worst) <= 0.025
+    else:
+        assert worst[end] > least * 0.025
+
+
 def test_a_search_that_does_not_stop_early_misses_the_quantile():
     subject = QuantileInterval(
         q=0.5, epsilon=0.1, adjacency="add-remove", lower=0, cap=4, growth=2, integer=True

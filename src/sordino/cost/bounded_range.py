@@ -2,8 +2,9 @@
 
 The guarantee of the exponential mechanism.
 
-Claim: epsilon-bounded range is epsilon-private and epsilon^2/8-zCDP, with the hockey-stick curve (1
-- e^((x - epsilon)/2))^2 / (1 - e^-epsilon) [dong2020]. Proof: docs/proofs/dominating-pairs.md.
+Claim: epsilon-bounded range is epsilon-private, with the hockey-stick curve
+(1 - e^((x - epsilon)/2))^2 / (1 - e^-epsilon) [dong2020], and its smallest rho has a closed form,
+which is at most epsilon^2/8. Proof: docs/proofs/dominating-pairs.md, docs/proofs/smallest-rho.md.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import final
 from sordino.constraints import NOT_NEGATIVE, Number
 from sordino.cost.base import FirmCost
 from sordino.cost.conversion import raise_delta, raise_divergence, round_up, solve_curve
-from sordino.cost.rho import pure_rho
+from sordino.cost.rho import bounded_rho, log_sinhc
 
 _BOUNDED_ROUNDING = 2.0**-49
 
@@ -41,8 +42,8 @@ class BoundedRange(FirmCost):
     Examples
     --------
     >>> from sordino import cost
-    >>> cost.BoundedRange(epsilon=0.5).zcdp()
-    Fraction(1, 32)
+    >>> float(cost.BoundedRange(epsilon=4).zcdp())
+    1.669849633511
     >>> cost.BoundedRange(epsilon=0.5).epsilon(1e-3) < cost.Pure(epsilon=0.5).epsilon(1e-3)
     True
     """
@@ -61,8 +62,11 @@ class BoundedRange(FirmCost):
         return self.epsilon_
 
     def zcdp(self) -> Fraction:
-        """Return epsilon^2/8, or from about 8 on the rho of its pure epsilon, which is smaller."""
-        return min(self.epsilon_**2 / 8, pure_rho(self.epsilon_))
+        """Return ln(sinh(y)/y) + y coth(y) - 1 with y = epsilon/2, rounded up.
+
+        It is the divergence of order 1, and at most epsilon^2/8.
+        """
+        return bounded_rho(self.epsilon_)
 
     # A wider interval has larger curves, so the width is rounded up.
 
@@ -103,7 +107,7 @@ def bounded_rdp(width: float, alpha: float) -> float:
         return width
     order = alpha - 1
     # The closed form under "Interval of width w, place unknown" (dominating-pairs).
-    whole, rest, one = (_log_sinhc(share * width / 2) for share in (alpha, order, 1.0))
+    whole, rest, one = (log_sinhc(share * width / 2) for share in (alpha, order, 1.0))
     # Terms may cancel, so each is raised by a share of its own size.
     total = (
         whole
@@ -115,14 +119,3 @@ def bounded_rdp(width: float, alpha: float) -> float:
     return raise_divergence(
         min(width, width * width / 8 * alpha * (1 + 1e-15), total * (1 + 1e-12)), width
     )
-
-
-def _log_sinhc(y: float) -> float:
-    """Return ln(sinh(y) / y) with few lost digits, y > 0."""
-    # sinh(y) = e^y (1 - e^(-2y)) / 2, by its logarithm: nothing overflows.
-    if y > 1:
-        return y + math.log1p(-math.exp(-2 * y)) - math.log(2 * y)
-    square, total = y * y, 1.0
-    for factor in (272, 210, 156, 110, 72, 42, 20):  # the series of sinh(y) / y - 1, from its end
-        total = 1 + square / factor * total
-    return math.log1p(square / 6 * total)

@@ -2,8 +2,8 @@
 
 Zero-concentrated privacy as sharp as it can be said.
 
-rho is the largest D(alpha)/alpha over all orders alpha > 1. For randomized response and Laplace
-noise that is D(1), in closed form. For every other curve chords bound it between the orders that
+rho is the largest D(alpha)/alpha over all orders alpha > 1. For randomized response, Laplace noise
+and bounded range that is D(1), in closed form. For every other curve chords bound it between the orders that
 were computed.
 
 Claim: each rho bounds D(alpha)/alpha at every order above 1. Proof: docs/proofs/smallest-rho.md.
@@ -101,6 +101,42 @@ def _sinh_excess(x: float) -> float:
         total = 1 + square / factor * total
     excess = square / 6 * total
     return excess / (1 + excess)
+
+
+def bounded_rho(width: Fraction) -> Fraction:
+    """Return the rho of a loss in an interval of this width whose place is not known, rounded up.
+
+    With y half the width it is ln(sinh(y)/y) + y coth(y) - 1 ("Bounded range"), and never above
+    width^2/8 and the rho of its pure epsilon.
+    """
+    known, nearby = min(width * width / 8, pure_rho(width)), round_up(width)
+    if not _SMALLEST_EPSILON < nearby < math.inf:
+        return known
+    found = log_sinhc(nearby / 2) + _coth_excess(nearby / 2)
+    return min(known, shorten_up(found * (1 + _FORMULA_ROUNDING)))
+
+
+def log_sinhc(y: float) -> float:
+    """Return ln(sinh(y) / y) with few lost digits, y > 0."""
+    # sinh(y) = e^y (1 - e^(-2y)) / 2, by its logarithm: nothing overflows.
+    if y > 1:
+        return y + math.log1p(-math.exp(-2 * y)) - math.log(2 * y)
+    square, total = y * y, 1.0
+    for factor in (272, 210, 156, 110, 72, 42, 20):  # the series of sinh(y) / y - 1, from its end
+        total = 1 + square / factor * total
+    return math.log1p(square / 6 * total)
+
+
+def _coth_excess(y: float) -> float:
+    """Return y coth(y) - 1 for y > 0."""
+    if y > 1:
+        return y / math.tanh(y) - 1
+    # (y cosh(y) - sinh(y)) / sinh(y), the numerator by its series from the end: all terms are
+    # positive.
+    square, total = y * y, 1.0
+    for k in range(8, 0, -1):
+        total = 1 + square / (2 * k * (2 * k + 3)) * total
+    return square / 3 * total * (y / math.sinh(y))
 
 
 def certify_rho(divergence: Callable[[float], float], epsilon: float) -> float:

@@ -146,9 +146,12 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
 def _stop_early(part: RankSearch, wrong: Fraction) -> RankSearch:
     """Return a search whose threshold is lowered by as much as its noise reaches with probability `wrong`."""
     scan = part.scan
-    # The least whole number of steps that the noise exceeds with at most that probability; a float
-    # that is rounded up is one step too many at worst.
-    early = max(0, math.ceil(-math.log(wrong) / float(scan.threshold_noise.rate) * (1 + 1e-12)))
+    # The noise reaches this whole number of steps with at most that probability; a float that is
+    # rounded up is one step too many at worst.
+    reach = math.ceil(-math.log(wrong) / float(scan.threshold_noise.rate) * (1 + 1e-12))
+    # Upward an end is wrong only where the noise lies beyond the stop, and downward only two steps
+    # beyond it: an edge with just as many records behind it as are asked for is no miss there.
+    early = max(0, reach - (1 if part.upward else 2))
     return replace(part, scan=ThresholdScan(-early, scan.threshold_noise, scan.noise))
 
 
