@@ -1,4 +1,4 @@
-"""Accounting: filters that say when to stop, and the epsilon of a fixed batch by every proven route."""
+"""Filters that say when to stop, and the epsilon of a fixed batch by every proven route."""
 
 from __future__ import annotations
 

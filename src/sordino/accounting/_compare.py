@@ -61,7 +61,7 @@ class Route:
 class Comparison:
     """What a fixed batch costs at `delta` by each route.
 
-    Text as a table, rounded up, `to_dict` for machines.
+    As text it is a table, rounded up; `to_dict` is for machines.
 
     Examples
     --------
@@ -90,7 +90,10 @@ class Comparison:
     def __str__(self) -> str:
         count = sum(times for _, times in count_parts(self.cost))
         rows = [
-            f"  {route.name:<6} {_write_epsilon(route.epsilon)}{route.note and f'  {route.note}'}".rstrip()
+            (
+                f"  {route.name:<6} {_write_epsilon(route.epsilon)}"
+                f"{route.note and f'  {route.note}'}"
+            ).rstrip()
             for route in self.routes
         ]
         return "\n".join(
@@ -133,7 +136,8 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
     Examples
     --------
     >>> from sordino import accounting, cost
-    >>> search = cost.Range(low=0.05, high=0.1, orientation="price, upward, fixed threshold, replace-one")
+    >>> ordered = "price, upward, fixed threshold, replace-one"
+    >>> search = cost.Range(low=0.05, high=0.1, orientation=ordered)
     >>> round(accounting.compare([search] * 20, delta=1e-6).epsilon, 4)
     1.3984
     """

@@ -1,4 +1,4 @@
-"""Privacy loss distributions of a fixed batch by dp_accounting, as a reference (extra `dp-accounting`).
+"""Privacy loss distributions of a fixed batch by dp_accounting (extra `dp-accounting`).
 
 Every part enters through its own dominating pair and losses are rounded up. The package sums by
 fast Fourier transforms and does not round their error up; where it was measured it was at most
@@ -85,7 +85,7 @@ class LossDistribution:
 
 
 def pld(costs: Any, *, interval: Number = 1e-4) -> LossDistribution:
-    """Return the privacy loss distribution of a fixed batch of costs by dp_accounting, as a reference.
+    """Return the privacy loss distribution of a batch of costs by dp_accounting, as a reference.
 
     Its deltas carry a margin of 1e-11 for sums that dp_accounting does not round up; the margin is
     measured and not proved.
@@ -173,7 +173,10 @@ def work_of(parts: Parts, width: Fraction) -> Fraction:
 
 
 def _name_laws(parts: Parts) -> Parts:
-    """Return the parts, the interval of its loss in place of a curve or a stage without a law of its own."""
+    """Return the parts, each curve or stage without a law of its own replaced.
+
+    In its place stands the interval of its loss.
+    """
     named: Counter[Cost] = Counter()
     for part, count in name_intervals(parts, stages=False):
         known: Cost = part
@@ -197,7 +200,10 @@ def _compose_with_itself(distribution: Any, count: int) -> Any:
 
 
 def _distribution_of_part(part: Cost, width: Fraction) -> Any:
-    """Return the distribution of a part that does not turn, by the constructor of dp_accounting that fits."""
+    """Return the distribution of a part that does not turn.
+
+    It comes from the constructor of dp_accounting that fits.
+    """
     library = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     step = float(width)
     if isinstance(part, BoundedRange):
@@ -228,7 +234,7 @@ def _distribution_of_part(part: Cost, width: Fraction) -> Any:
 
 
 def _distribution_of_turning(other: Fraction, top: Fraction, count: int, width: Fraction) -> Any:
-    """Return the distribution of all intervals with the ends `other` < `top` whose order may turn."""
+    """Return the distribution of all intervals with ends `other` < `top` whose order may turn."""
     step = float(width)
     grid = (
         find_grid(other, top, count, _TURNING_CELLS)
@@ -253,7 +259,7 @@ def _distribution_of_turning(other: Fraction, top: Fraction, count: int, width: 
 
 
 def _distribution_of_points(losses: Sequence[float], masses: Sequence[float], step: float) -> Any:
-    """Return the distribution of a law that is its own mirror image, by its losses and their masses."""
+    """Return the distribution of a law that is its own mirror image, by its losses and masses."""
     listed = zip(losses, masses, strict=True)
     return _distribution_of_losses(
         {loss: math.log(mass) for loss, mass in listed if mass > 0}, step, symmetric=True
@@ -261,7 +267,7 @@ def _distribution_of_points(losses: Sequence[float], masses: Sequence[float], st
 
 
 def _distribution_of_losses(upper: dict[float, float], step: float, *, symmetric: bool) -> Any:
-    """Return the distribution with the logarithms of the masses under the first law, by their losses."""
+    """Return the distribution with logarithms of masses under the first law, by their losses."""
     library = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     lower = {loss: log_mass - loss for loss, log_mass in upper.items()}
     return library.from_two_probability_mass_functions(

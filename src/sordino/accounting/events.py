@@ -1,4 +1,7 @@
-"""Turns costs into events of dp_accounting that its accountants treat rightly (extra `dp-accounting`)."""
+"""Turns costs into events of dp_accounting that its accountants treat rightly.
+
+This needs the extra `dp-accounting`.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def to_dp_events(costs: Any) -> Any:
 def _random_answer_share(epsilon: float) -> float:
     """Return the share of answers that randomized response draws anew, rounded down.
 
-    2/(1 + e^epsilon).
+    The share is 2/(1 + e^epsilon).
     """
     # Down, because less noise costs more; and by e^-epsilon, which never overflows.
     return 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon)) * (1 - 1e-15)

@@ -1,4 +1,4 @@
-"""Filters: limits, fixed in advance, for releases whose costs may depend on what was released before.
+"""Filters: limits, fixed in advance, for releases whose costs may depend on earlier releases.
 
 Claim: while a filter lets costs through, all releases together keep its guarantee, however their
 costs and their number were chosen [rogers2016; feldman2021; whitehouse2023]. Proof:
@@ -285,7 +285,7 @@ class ZCDPFilter(Filter[Fraction]):
 
 @final
 class RDPFilter(Filter[tuple[Fraction, ...]]):
-    """Lets costs through while their Rényi divergences stay within the limit at every tracked order.
+    """Lets costs through while their Rényi divergences stay within the limit at each tracked order.
 
     It stops as soon as any order would pass its limit. Stopping only when all of them do is not
     proved to be private.

@@ -1,4 +1,7 @@
-"""Takes costs, or mechanisms that have one, apart into parts that are no compositions, and adds them up."""
+"""Takes costs, or mechanisms that have one, apart into parts, and adds them up.
+
+No part is a composition.
+"""
 
 from __future__ import annotations
 

@@ -55,11 +55,11 @@ class BucketCounts:
     Examples
     --------
     >>> import sordino as sd
-    >>> grid = sd.BucketGrid.geometric(lower=0, cap=100, growth=2)
+    >>> grid = sd.BucketGrid.geometric(lower=0, cap=100, growth=3)
     >>> monday = sd.BucketCounts.of([0, 3, 7.5], grid=grid)
     >>> tuesday = sd.BucketCounts.of([20, None], grid=grid)
     >>> monday.merge(tuesday)
-    BucketCounts(grid=BucketGrid(lower=0, cap=100, growth=2, unit=1, edges=[1, 3, 7, 15, 31, 63, ...]))
+    BucketCounts(grid=BucketGrid(lower=0, cap=100, growth=3, unit=1, edges=[2, 8, 26, 80, 100]))
     """
 
     grid: BucketGrid
@@ -389,7 +389,7 @@ def _build_mark_table(grid: BucketGrid, kind: str) -> _MarkTable:
 def _find_whole_cuts(
     edges: NDArray[np.float64], kind: str
 ) -> tuple[NDArray[Any], NDArray[np.int64], int]:
-    """Return where the bucket of whole numbers changes, the buckets between, and the largest number.
+    """Return where buckets of whole numbers change, the buckets between, and the largest number.
 
     A whole number x has reached an edge if and only if x >= ceil(edge).
     """

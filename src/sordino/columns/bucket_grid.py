@@ -36,7 +36,7 @@ _ARITHMETIC = Context(prec=50, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN
 @final
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BucketGrid:
-    """Which bucket a record is in: bucket i holds the values from edge i - 1 up to, and without, edge i.
+    """Which bucket a record is in: bucket i holds the values from edge i - 1 to below edge i.
 
     With K edges there are K + 1 buckets: bucket 0 lies below the first edge, bucket K at and above
     the last one. Minus infinity is in bucket 0 and plus infinity in bucket K; what is missing
@@ -95,11 +95,11 @@ class BucketGrid:
         unit: Number = 1,
         whole: bool = False,
     ) -> BucketGrid:
-        """Return the grid with edges lower + unit (growth^i - 1) for i = 1, 2, ..., below `cap`, and `cap`.
+        """Return the grid with edges lower + unit (growth^i - 1) below `cap`, and `cap` itself.
 
-        Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the
-        factor `growth`. With `lower=None` values have both signs: edges -cap, ..., -unit (growth -
-        1), 0, unit (growth - 1), ..., cap.
+        The numbers i are 1, 2, and so on. Near `lower` the edges are about unit (growth - 1) apart,
+        far from it they grow by the factor `growth`. With `lower=None` values have both signs:
+        edges -cap, ..., -unit (growth - 1), 0, unit (growth - 1), ..., cap.
 
         Parameters
         ----------

@@ -137,7 +137,7 @@ class BucketSums:
 
     @scrubbed
     def add_up(self, clips: Sequence[ClipEnds]) -> list[int]:
-        """Return the sum of the records of each group within its clip, in steps of the clip, rounded down.
+        """Return each group's sum of records within its clip, in steps of the clip, rounded down.
 
         Records beyond an end count as that end; what is missing adds nothing.
 
@@ -191,9 +191,9 @@ def _add_by_bucket(
 def _find_steps(
     block: NDArray[Any], places: NDArray[np.int64], ladder: SumSteps, sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the steps of each record on the rung of its bucket, and how many are missing, with 0 steps.
+    """Return the steps of each record on the rung of its bucket, and how many are missing.
 
-    `sizes` says how many records of the block are on each rung.
+    Missing ones have 0 steps. `sizes` says how many records of the block are on each rung.
     """
     # Most records of a block are on one rung mostly: all are looked at as if they were, then the
     # others.

@@ -124,7 +124,7 @@ def _check_ends(low: int, high: int, step: Fraction) -> int:
 def _clip_blocks(
     values: Any, low: int, high: int, exponent: int, owner: str
 ) -> Iterator[tuple[NDArray[np.int64], int]]:
-    """Yield the clipped steps of the records, block by block, and how many are missing, with 0 steps."""
+    """Yield the clipped steps of records by blocks, and how many are missing, with 0 steps."""
     for block in blocks(values, owner):
         yield clip_block(block, low, high, exponent)
 
@@ -185,7 +185,10 @@ def _clip_object(value: Any, low: int, high: int, exponent: int) -> int | None:
 
 
 def _limit_exponent(number: Decimal) -> Decimal | Fraction:
-    """Return a number with the same clipped steps as this decimal, whose exponent might fill the memory."""
+    """Return a number with the same clipped steps as this decimal.
+
+    The exponent of the decimal might fill the memory.
+    """
     if not number:
         return Fraction(0)
     # `Fraction` would write out all the digits of 10^exponent.

@@ -14,7 +14,7 @@ from sordino.grid import CLAMP
 @final
 @dataclass(frozen=True)
 class StepRange:
-    """The ends between which a number is clipped, and the steps in which it is counted; not private.
+    """Ends between which a number is clipped, and the steps in which it is counted; not private.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class StepRange:
 
 
 class Total(NamedTuple):
-    """What the numbers of a group add up to, in steps, how many there are, and how many rows have none.
+    """What numbers of a group add up to, in steps, how many there are, and how many rows have none.
 
     Private.
     """

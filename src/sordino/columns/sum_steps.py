@@ -1,4 +1,6 @@
-"""In which steps the numbers of each bucket are added up, so that one reading gives the sum within any clip.
+"""In which steps the numbers of each bucket are added up.
+
+So one reading gives the sum within any clip.
 
 Claim: the steps follow from public parameters alone. Those of a bucket are no larger than the steps
 of any clip that holds it, and divide them. Proof: docs/proofs/bucket-counts.md, "Sums of buckets".

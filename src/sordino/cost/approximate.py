@@ -1,4 +1,4 @@
-"""Guarantees that may fail with a probability, beside one that holds otherwise: pure, or concentrated.
+"""Guarantees that may fail with a probability; otherwise a pure or a concentrated one holds.
 
 Claim: if with probability f, the same under both laws, nothing is promised and otherwise a curve d
 holds, then f + (1 - f) d holds. Every (epsilon, delta)-private pair of laws is the image, under one
@@ -127,7 +127,7 @@ class MayFail(ExactCost):
         )
 
     def delta(self, epsilon: float) -> float:
-        """Return the least proven delta at `epsilon`: the failure, and what the rest leaves besides."""
+        """Return the least proven delta at `epsilon`: the failure, and what the rest leaves."""
         endless = checked_epsilon(epsilon) == math.inf
         return raised_delta(self.delta_, 0.0 if endless else self.firm.delta(epsilon))
 
@@ -196,8 +196,8 @@ class ApproximateZCDP(MayFail):
     Examples
     --------
     >>> from sordino import cost
-    >>> both = cost.ApproximateZCDP(rho=0.05, delta=1e-6)
-    >>> both.epsilon(1e-7), round(both.epsilon(2e-6), 4), round(cost.ZCDP(rho=0.05).epsilon(1e-6), 4)
+    >>> both, firm = cost.ApproximateZCDP(rho=0.05, delta=1e-6), cost.ZCDP(rho=0.05)
+    >>> both.epsilon(1e-7), round(both.epsilon(2e-6), 4), round(firm.epsilon(1e-6), 4)
     (inf, 1.4716, 1.4716)
     """
 

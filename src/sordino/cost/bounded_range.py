@@ -25,9 +25,9 @@ _BOUNDED_ROUNDING = 2.0**-49
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class BoundedRange(FirmCost):
-    """Privacy loss in [t - epsilon, t] for some t that may depend on the neighbors: epsilon-bounded range.
+    """Privacy loss in [t - epsilon, t] for some t that may depend on the neighbors.
 
-    Every view holds for the worst place of the interval.
+    This is epsilon-bounded range. Every view holds for the worst place of the interval.
 
     Parameters
     ----------

@@ -301,11 +301,11 @@ def _costs_nothing(part: Cost) -> bool:
 
 
 def compose(*costs: Cost) -> Cost:
-    """Return the cost of paying all of `costs`, adaptively and in any order, even one chosen on the way.
+    """Return the cost of paying all of `costs`, adaptively and in any order.
 
-    The costs are a fixed list: which they are and how many is decided before the first answer. Not
-    all of them need to be paid. If answers decide what is paid, use a filter
-    (`sordino.accounting`).
+    The order may even be chosen on the way. The costs are a fixed list: which they are and how many
+    is decided before the first answer. Not all of them need to be paid. If answers decide what is
+    paid, use a filter (`sordino.accounting`).
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Exact numbers as text and as floats, and conversions between notions of privacy, rounded to the safe side.
+"""Exact numbers as text and as floats, and conversions between notions of privacy.
+
+What is converted is rounded to the safe side.
 
 References: [canonne2020, Prop. 12] for Rényi to (epsilon, delta); [bun2016, Prop. 3.3] for pure to
 zCDP; [kairouz2015, Thm 3.3] for one pure mechanism to (epsilon, delta).
@@ -118,7 +120,7 @@ def checked_delta(delta: float | Fraction) -> Fraction:
 
 
 def checked_epsilon(epsilon: float) -> Fraction | float:
-    """Return the exact number that `epsilon` stands for, or inf, or raise unless it is at least 0."""
+    """Return the exact number that `epsilon` stands for, or inf; raise unless it is at least 0."""
     number = exact(epsilon)
     if (number is None and epsilon != math.inf) or (number is not None and number < 0):
         raise InvalidParameter(f"epsilon must be a number in [0, inf]; got {shown(epsilon)}.")
@@ -151,10 +153,10 @@ def raise_delta(delta: float) -> float:
 
 
 def pure_rdp(epsilon: float, alpha: float) -> float:
-    """Return the largest Rényi divergence of order `alpha` between laws of log ratio in [-epsilon, epsilon].
+    """Return the largest Rényi divergence of order `alpha` between laws of bounded log ratio.
 
-    The extreme pair is randomized response (two points): ln(p e^{(a-1)e} + (1-p) e^{-(a-1)e}) /
-    (a-1), with p = e^e / (1 + e^e).
+    The log ratio is in [-epsilon, epsilon]. The extreme pair is randomized response (two points):
+    ln(p e^{(a-1)e} + (1-p) e^{-(a-1)e}) / (a-1), with p = e^e / (1 + e^e).
     """
     if epsilon == 0 or math.isinf(epsilon) or math.isinf(alpha):
         return epsilon
@@ -174,7 +176,7 @@ def pure_rdp(epsilon: float, alpha: float) -> float:
 
 
 def pure_delta(epsilon0: float, epsilon: float) -> float:
-    """Return the least delta of (epsilon, delta) that holds for every epsilon0-private mechanism."""
+    """Return the least delta that holds at `epsilon` for every epsilon0-private mechanism."""
     if epsilon >= epsilon0:
         return 0.0
     if math.isinf(epsilon0):
@@ -185,7 +187,7 @@ def pure_delta(epsilon0: float, epsilon: float) -> float:
 
 
 def pure_epsilon(epsilon0: float, delta: float) -> float:
-    """Return the least epsilon of (epsilon, delta) that holds for every epsilon0-private mechanism."""
+    """Return the least epsilon that holds at `delta` for every epsilon0-private mechanism."""
     if delta == 0 or math.isinf(epsilon0):
         return epsilon0
     share = delta * (1 + math.exp(-epsilon0))
@@ -202,7 +204,7 @@ def solve_curve(
     share: float,
     power: int = 1,
 ) -> float:
-    """Return the epsilon at `delta` of a curve that is a multiple of (1 - e^((epsilon - width)/power))^power.
+    """Return the epsilon at `delta` of a multiple of (1 - e^((epsilon - width)/power))^power.
 
     It is where the bracket is `share`; `top` is an epsilon that holds.
     """
@@ -300,7 +302,10 @@ def _log_one_minus_inverse(alpha: float) -> float:
 
 
 def _minimum_over_orders(at: Callable[[float], float]) -> float:
-    """Return a value of `at` near its minimum over orders in (1.0009, 9e6): a grid, then golden section."""
+    """Return a value of `at` near its minimum over orders in (1.0009, 9e6).
+
+    It is searched for on a grid, then by golden section.
+    """
 
     def on_log(x: float) -> float:
         return at(1 + math.exp(x))

@@ -1,4 +1,6 @@
-"""One stage of the sparse vector with Gumbel noise: a threshold with its questions, up to a first positive.
+"""One stage of the sparse vector with Gumbel noise.
+
+A stage is a threshold with its questions, up to a first positive.
 
 Claim: its largest Rényi divergence at every order and its largest delta at every epsilon, over all
 lists and adaptive questions, are these closed forms; lists of many small weights come as near as
@@ -44,11 +46,12 @@ _QUICK_ERROR, _QUICK_SHARE = 2.0**-42, 2.0**-22
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class GumbelStage(FirmCost):
-    """What a threshold with Gumbel noise costs with its questions, if only the first index above is released.
+    """What a threshold with Gumbel noise costs with its questions.
 
-    Threshold and questions have Gumbel noise of one rate, no noisy answer is released, and the next
-    stage has a new threshold. `GumbelSparseVector` pays it once for each positive that it may find.
-    Every view is the largest over all lists, in both orders of the neighbors.
+    Only the first index above is released. Threshold and questions have Gumbel noise of one rate,
+    no noisy answer is released, and the next stage has a new threshold. `GumbelSparseVector` pays
+    it once for each positive that it may find. Every view is the largest over all lists, in both
+    orders of the neighbors.
 
     Parameters
     ----------
@@ -128,7 +131,7 @@ class GumbelStage(FirmCost):
 
 
 def stage_delta(rate: float, monotone: bool, epsilon: float) -> float:
-    """Return the largest delta at `epsilon` >= 0, for the worse order of the neighbors, rounded up."""
+    """Return the largest delta at `epsilon` >= 0, for the worse order of neighbors, rounded up."""
     left = epsilon - _largest_loss(rate, monotone)
     if left >= 0:
         return 0.0
@@ -178,7 +181,7 @@ def stage_rdp(rate: float, monotone: bool, alpha: float) -> float:
 
 
 def _raise_log_moment(rate: float, monotone: bool, k: float) -> float:
-    """Return the logarithm of the largest mean of (dP/dQ)^k under P, k > 0 or k < -1, rounded up."""
+    """Return the log of the largest mean of (dP/dQ)^k under P, k > 0 or k < -1, rounded up."""
     width = rate if monotone else 2 * rate
     reach, order = abs(k) * width, k if k > 0 else -1 - k
     if (
@@ -195,7 +198,10 @@ def _raise_log_moment(rate: float, monotone: bool, k: float) -> float:
 
 
 def _quick_log_moment(rate: float, monotone: bool, k: float) -> float:
-    """Return what `_decimal_log_moment` does, in floats: the same formulas, by `expm1` and `log1p`."""
+    """Return what `_decimal_log_moment` does, in floats.
+
+    The formulas are the same, by `expm1` and `log1p`.
+    """
     width, start = (rate, 0.0) if monotone else (2 * rate, rate)
     b, first = math.expm1(width), math.expm1(start)  # both less 1, and so is `stay`
     reach, exponent = k * width, 2 * k + 1

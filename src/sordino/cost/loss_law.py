@@ -1,4 +1,4 @@
-"""The law of the total privacy loss of a fixed list of costs, summed over a lattice, and its delta curve.
+"""The law of the total loss of a fixed list of costs, summed over a lattice, and its delta curve.
 
 Every cost with finite ends has a dominating law of the loss on a few equally spaced points;
 independent sums of these dominate the adaptive composition [zhu2022, Thm 10]. Losses are whole
@@ -286,7 +286,10 @@ def _turning_lattice(other: Fraction, top: Fraction, count: int, finest: int) ->
 
 
 def _bounded_range_lattice(width: Fraction, count: int) -> Lattice | None:
-    """Return the law whose curve joins points of the curve of bounded range by chords, which lie above it."""
+    """Return the law whose curve joins points of the curve of bounded range by chords.
+
+    The chords lie above it.
+    """
     cells = min(CELLS, (POINTS - 1) // count)
     if cells < 4:
         return None
@@ -298,7 +301,10 @@ def _bounded_range_lattice(width: Fraction, count: int) -> Lattice | None:
 
 
 def _stage_lattice(stage: GumbelStage, count: int) -> Lattice | None:
-    """Return the law whose curve joins points of the larger curve of both orders of a stage by chords."""
+    """Return the law whose curve joins points of the curve of a stage by chords.
+
+    That curve is the larger one of both orders.
+    """
     # As many cells on both sides of 0, where the two curves cross.
     half = min(CELLS, (POINTS - 1) // count) // 2
     masses_of_stage = stage_masses(stage, half)
@@ -406,7 +412,10 @@ def _sum_independent_losses(lattices: list[Lattice], unit: int) -> LossLaw:
 
 
 def _convolution_power(law: Floats, count: int) -> Floats:
-    """Return the `count`-fold convolution of `law`: sums of positive products, so that no digits cancel."""
+    """Return the `count`-fold convolution of `law`.
+
+    It sums positive products, so that no digits cancel.
+    """
     import numpy as np  # noqa: PLC0415
 
     result, square = np.ones(1), law

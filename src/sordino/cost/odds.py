@@ -48,14 +48,14 @@ class Bound(NamedTuple):
     chance: Fraction = Fraction(0)
 
     def may_fail(self, failing: Fraction) -> Bound:
-        """Return what holds if releases may fail, with deltas of their own that add up to so much."""
+        """Return what holds if releases may fail, with deltas that add up to so much."""
         if not failing:
             return self
         return Bound(self.loss + _FAILING_SLACK, min(Fraction(1), self.chance + 2 * failing))
 
 
 def bound_posterior(epsilon: Fraction, prior: Fraction) -> Fraction:
-    """Return how likely a reader may take afterwards what they took for likely with probability `prior`.
+    """Return how likely something may seem afterwards to a reader who gave it probability `prior`.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def bound_account(
 def _bound_excess(order: Fraction) -> Fraction:
     """Return by how much a loss exceeds epsilon with a probability of delta.
 
-    Ln(a/(a-1)) + ln(a)/(a-1).
+    It is ln(a/(a-1)) + ln(a)/(a-1).
     """
     context = _make_context(_PRECISION)
 
@@ -223,7 +223,7 @@ def _bound_excess(order: Fraction) -> Fraction:
 def bound_loss(cost: Any, rare: Fraction) -> Any:
     """Return an epsilon that the loss of a release exceeds with a probability of at most `rare`.
 
-    Inf if none.
+    It is inf if there is none.
 
     The epsilon of (epsilon, delta)-privacy at delta = rare is too small for that: of a larger loss
     it counts the excess alone. Let S be the releases whose loss exceeds epsilon + t. By their loss

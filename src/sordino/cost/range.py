@@ -46,7 +46,10 @@ def masses(low: float, high: float) -> tuple[float, float]:
 
 
 def range_delta(low: float, high: float, epsilon: float) -> float:
-    """Return the delta of the worse order: the loss max(low, high) comes with the probability of that end."""
+    """Return the delta at `epsilon` of the worse order.
+
+    There the loss max(low, high) comes with the probability of that end.
+    """
     if low == high:
         return pure_delta(high, epsilon)
     top, other = max(low, high), min(low, high)
@@ -84,7 +87,7 @@ def _zcdp_bound(low: float, high: float, alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _range_rho(low: tuple[int, int], high: tuple[int, int]) -> Fraction:
-    """Return the smallest rho that is proved for losses in [-low, high], ends as two whole numbers."""
+    """Return the smallest rho proved for losses in [-low, high], ends as two whole numbers."""
     ends = Fraction(*low), Fraction(*high)
     known = min((ends[0] + ends[1]) ** 2 / 8, pure_rho(max(ends)))
     down, up = map(round_up, ends)
@@ -119,7 +122,7 @@ def _two_point_divergence(low: float, high: float, order: float) -> float:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Range(FirmCost):
-    """Privacy loss in [-low, high] for two neighbors in one order, and in [-high, low] in the other order.
+    """Privacy loss in [-low, high] for neighbors in one order, and in [-high, low] in the other.
 
     Every view holds for both orders. An interval of known width whose place is not known is a
     `BoundedRange`.
@@ -148,7 +151,8 @@ class Range(FirmCost):
     >>> from sordino import cost
     >>> round(float(cost.Range(low=0.05, high=0.1).zcdp()), 6)
     0.002704
-    >>> search = cost.Range(low=0.05, high=0.1, orientation="price, upward, fixed threshold, replace-one")
+    >>> ordered = "price, upward, fixed threshold, replace-one"
+    >>> search = cost.Range(low=0.05, high=0.1, orientation=ordered)
     >>> round(cost.repeat(search, 20).epsilon(1e-6), 4)
     1.3984
     """
@@ -179,9 +183,9 @@ class Range(FirmCost):
         return max(self.low, self.high)
 
     def zcdp(self) -> Fraction:
-        """Return the smallest rho of the two-point pair in both orders, within 1e-5 of itself, rounded up.
+        """Return the smallest rho of the two-point pair in both orders, within 1e-5 of itself.
 
-        It is at most (low + high)^2/8.
+        It is rounded up, and at most (low + high)^2/8.
         """
         # Of whole numbers: the hash of a fraction takes many times longer.
         return _range_rho(self.low.as_integer_ratio(), self.high.as_integer_ratio())

@@ -160,7 +160,10 @@ class RDP(FirmCost):
         return min(pure_delta(round_up(self.pure()), least), rdp_delta(self.rdp, least))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the notion, the pure epsilon or None, and the parameters: exact as text, and as floats."""
+        """Return the notion, the pure epsilon or None, and the parameters.
+
+        The parameters are given exactly as text, and as floats.
+        """
         pure = self.pure()
         return {
             "notion": "rdp",
@@ -360,7 +363,7 @@ def _continuous_log_moment(rate: float, order: float) -> float:
 
 
 def _discrete_log_moment(rate: float, steps: int, order: float) -> float:
-    """Return the logarithm of the moment, everything divided by e^(order*rate) when that is large."""
+    """Return the log of the moment, everything divided by e^(order*rate) when that is large."""
     step = rate / steps
     r, log_x = math.exp(-step), -step * (2 * order + 1)
     inner = 0.0

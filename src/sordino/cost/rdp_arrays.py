@@ -1,4 +1,4 @@
-"""The Rényi curves of `two_point`, `bounded_range` and `rdp` over arrays, for many different costs at once.
+"""The Rényi curves of `two_point`, `bounded_range` and `rdp` over arrays, for many costs at once.
 
 Every argument but the order is an array of floats of one shape (n,), or (n, k) for tables of k
 rows; every result has shape (n,), rounded up. The order may be an array for Laplace noise. What a

@@ -25,7 +25,7 @@ MANY = 16  # different costs from which on arrays are faster
 
 
 class _CurveTerms(NamedTuple):
-    """A curve as rho * order + constant + one of the curves that arrays can sum, with its numbers."""
+    """A curve as rho * order + constant + one of the curves that arrays sum, with its numbers."""
 
     rho: Fraction = Fraction(0)
     constant: Fraction = Fraction(0)
@@ -35,7 +35,7 @@ class _CurveTerms(NamedTuple):
 
 @lru_cache(maxsize=8)
 def summed_rdp(parts: frozenset[tuple[Cost, int]]) -> Curve:
-    """Return the sum of count * part.rdp(order) over `parts` as a function of the order, rounded up."""
+    """Return the curve of the sum of count * part.rdp(order) over `parts`, rounded up."""
     rho = constant = Fraction(0)
     rest: list[tuple[Cost, float]] = []
     rows: dict[str, list[tuple[float, ...]]] = {}

@@ -52,9 +52,10 @@ def shorten_up(number: float) -> Fraction:
 
 
 def pure_rho(epsilon: Fraction) -> Fraction:
-    """Return epsilon tanh(epsilon/2), the rho of randomized response, which dominates all of that epsilon.
+    """Return epsilon tanh(epsilon/2), the rho of randomized response.
 
-    It is rounded up, and never above epsilon^2/2 and epsilon.
+    Randomized response dominates all of that epsilon. The rho is rounded up, and never above
+    epsilon^2/2 and epsilon.
     """
     known, nearby = min(epsilon * epsilon / 2, epsilon), round_up(epsilon)
     if not _SMALLEST_EPSILON < nearby < _LARGEST_EPSILON:
@@ -63,10 +64,11 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 
 
 def laplace_rho(rate: Fraction, steps: int | None) -> Fraction:
-    """Return the rho of Laplace noise of so many nats a unit on a number that moves by one unit, rounded up.
+    """Return the rho of Laplace noise of so many nats a unit on a number that moves by one unit.
 
-    `steps` of the grid are one unit; None is the continuous law, whose rho is rate + e^-rate - 1.
-    With a = rate/steps nats a step it is larger by (1 - e^-rate) (1 - a / sinh a).
+    It is rounded up. `steps` of the grid are one unit; None is the continuous law, whose rho is
+    rate + e^-rate - 1. With a = rate/steps nats a step it is larger by (1 - e^-rate) (1 - a / sinh
+    a).
     """
     # Never above that of the pure epsilon; with one step the two are the same number.
     known = pure_rho(rate)

@@ -1,4 +1,6 @@
-"""The law of many intervals of privacy loss whose order may turn from part to part, by what was released.
+"""The law of many intervals of privacy loss whose order may turn from part to part.
+
+The order may turn by what was released.
 
 Claim: the law returned dominates `count` parts of loss in [-low, high] or [-high, low], each in an
 order that may depend on what the parts before it released. Proof: docs/proofs/dominating-pairs.md
@@ -102,7 +104,7 @@ def find_grid(other: Fraction, top: Fraction, count: int, finest: int) -> Grid |
 
 @lru_cache(maxsize=32)
 def turning_masses(top: Fraction, count: int, grid: Grid) -> tuple[float, ...]:
-    """Return the masses of the law at the losses -n, ..., n cells, where n is `count` times `grid.most`.
+    """Return the masses of the law at the losses -n, ..., n cells, n = `count` times `grid.most`.
 
     They are rounded up: delta is sum of mass (1 - e^(epsilon - loss)) over the losses above
     epsilon.
@@ -130,11 +132,11 @@ def turning_masses(top: Fraction, count: int, grid: Grid) -> tuple[float, ...]:
 
 
 def _curve_of_turns(top: Fraction, count: int, grid: Grid) -> Floats:
-    """Return delta at 0, 1, ... cells, for the player who picks the order of every part by what came before.
+    """Return delta at 0, 1, ... cells, for the player who picks the order of every part.
 
-    Under the first law u_k(x) is what can be reached with k parts left and a loss of x so far:
-    u_0(x) = (1 - e^-x)^+, and u_k(x) is the larger mean of u_{k-1} after one part in either order.
-    Then delta at a loss of j cells is u_n at -j cells.
+    The player picks it by what came before. Under the first law u_k(x) is what can be reached with
+    k parts left and a loss of x so far: u_0(x) = (1 - e^-x)^+, and u_k(x) is the larger mean of
+    u_{k-1} after one part in either order. Then delta at a loss of j cells is u_n at -j cells.
     """
     import numpy as np  # noqa: PLC0415  (costs load nothing until there is a law to sum)
 
@@ -167,7 +169,7 @@ def _moved(worth: Floats, places: int) -> Floats:
 
 
 def _masses_above(curve: Floats, cell: float) -> list[float]:
-    """Return masses at 1, 2, ... cells whose own curve is at least `curve` at every cell and between them.
+    """Return masses at 1, 2, ... cells whose curve is at least `curve` at every cell and between.
 
     With A the mass above j cells, the curve there is e^-cell times the curve one cell further up,
     plus (1 - e^-cell) A. Solved for A from the end: where rounding would make a mass negative it is

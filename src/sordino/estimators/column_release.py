@@ -106,5 +106,5 @@ class ColumnRelease(Release):
 
     @property
     def leaves_rows_out(self) -> bool:
-        """Whether each unit counts for some of its rows only, so that nothing is known of the others."""
+        """Whether units count for some of their rows only, and nothing is known of the others."""
         return self.population is not None and self.population.is_bounded

@@ -59,7 +59,7 @@ def add_rows(
     minus: Iterable[Any] = (),
     confidence: Number = 0.95,
 ) -> DerivedValue:
-    """Return the sum of some rows of a release, less that of others, with an interval from its exact law.
+    """Return the sum of some rows of a release, less others, with an interval from its exact law.
 
     The ends of intervals of rows can be added up as well, but their noise hardly ever is at its end
     in all rows at once: for five counts with noise of rate 0.2 this interval reaches 32 to each
@@ -113,7 +113,7 @@ def add_rows(
 def divide_rows(
     release: Any, first: Any, second: Any, *, confidence: Number = 0.95
 ) -> DerivedValue:
-    """Return the ratio of two rows of a release, with an interval from the exact law of their noise.
+    """Return the ratio of two rows of a release, with an interval by the exact law of their noise.
 
     It has an upper end only where the divisor is surely above 0. Counts, which the rows of a
     session are, are not negative; then the lower end is at least 0.
@@ -176,7 +176,8 @@ def rank_rows(release: Any, *, confidence: Number = 0.95) -> tuple[RowRanks, ...
     --------
     >>> import sordino as sd
     >>> m = sd.LaplaceMechanism(epsilon=3, sensitivity=sd.COUNTING.over(3))
-    >>> [(row.best, row.worst) for row in sd.rank_rows(m.release([900, 301, 300], entropy=sd.Seeded(7)))]
+    >>> counts = m.release([900, 301, 300], entropy=sd.Seeded(7))
+    >>> [(row.best, row.worst) for row in sd.rank_rows(counts)]
     [(1, 1), (2, 3), (2, 3)]
     """
     wrong = 1 - SHARE("rank_rows.confidence", confidence)
@@ -262,7 +263,10 @@ def combine_looks(
 
 
 def weigh_looks(looks: Sequence[Term]) -> list[Fraction]:
-    """Return the weights of independent looks at one answer: one over their variances, rounded, 1 in all."""
+    """Return the weights of independent looks at one answer, 1 in all.
+
+    They are proportional to one over the variances of the looks, rounded.
+    """
     # Exact squares: those of floats may be 0, or infinite, where the steps are neither. Noise that
     # is hardly ever there has a variance that is no float, and still one.
     precisions = [

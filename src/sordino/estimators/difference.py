@@ -1,4 +1,4 @@
-"""The law of Z, the noise of a question less that of its threshold, and what it says of a found answer.
+"""The law of Z, the noise of a question less the threshold's, and what it says of a found answer.
 
 Claim: `at_least` encloses P(Z >= z); `reach` and `lowest` never say more of an answer than the law
 does. Proof: docs/proofs/lower-bounds.md. Floats: none; decimals with a bound on each side, at
@@ -31,7 +31,7 @@ _ANY_PROBABILITY: Bounds = (Decimal(0), Decimal(1))
 @final
 @dataclass(frozen=True)
 class Difference:
-    """The law of Z = X - Y for independent noise X of a question and Y of the threshold, in steps."""
+    """The law of Z = X - Y, independent noise X of a question and Y of the threshold, in steps."""
 
     query: Law
     threshold: Law
@@ -87,7 +87,10 @@ class Difference:
         return _bisect_steps(stands, low, high)
 
     def _spare(self, z: int, given: int | None, wrong: Fraction, digits: int) -> Bounds:
-        """Return bounds of wrong * P(Z >= given) - P(Z >= z), with 1 in place of P(Z >= given) for None."""
+        """Return bounds of wrong * P(Z >= given) - P(Z >= z).
+
+        If `given` is None, 1 stands in place of P(Z >= given).
+        """
         enclosed = _IntervalArithmetic(digits)
         known = _UNIT_BOUNDS if given is None else self.at_least(given, digits)
         return enclosed.less(

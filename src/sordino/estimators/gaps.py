@@ -55,7 +55,8 @@ class Estimates(Tabular):
     --------
     >>> import sordino as sd
     >>> noise = sd.Seeded(7)
-    >>> top = sd.NoisyTopK(k=2, epsilon=2, sensitivity=sd.COUNTING).release([50, 7, 90], entropy=noise)
+    >>> select = sd.NoisyTopK(k=2, epsilon=2, sensitivity=sd.COUNTING)
+    >>> top = select.release([50, 7, 90], entropy=noise)
     >>> measure = sd.LaplaceMechanism(epsilon=2, sensitivity=sd.COUNTING.over(2))
     >>> fresh = measure.release([90, 50], entropy=noise)
     >>> sd.combine_gaps(top, fresh).values.shape
@@ -115,7 +116,8 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     --------
     >>> import sordino as sd
     >>> noise = sd.Seeded(7)
-    >>> top = sd.NoisyTopK(k=2, epsilon=1.0, sensitivity=sd.COUNTING).release([120, 7, 95, 3], entropy=noise)
+    >>> select = sd.NoisyTopK(k=2, epsilon=1.0, sensitivity=sd.COUNTING)
+    >>> top = select.release([120, 7, 95, 3], entropy=noise)
     >>> measure = sd.LaplaceMechanism(epsilon=1.0, sensitivity=sd.COUNTING.over(2))
     >>> fresh = measure.release([120, 95], entropy=noise)
     >>> bool((sd.combine_gaps(top, fresh).variances < fresh.standard_error**2).all())
@@ -143,7 +145,9 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
 def combine_group(
     selection: Selection, measurements: Value | Values, rows: NDArray[np.int64]
 ) -> tuple[Estimates, float]:
-    """Combine the gaps of some selected items with their measurements, as if only they had been selected.
+    """Combine the gaps of some selected items with their measurements.
+
+    It is as if only these items had been selected.
 
     Returns
     -------
@@ -241,7 +245,7 @@ def _read_gaps(selection: Any) -> _GapCenters:
 
 
 class _Fitted(NamedTuple):
-    """Estimates, their variances, and the weighted sum of squares that is left between both sources."""
+    """Estimates, their variances, and the weighted sum of squares left between both sources."""
 
     values: Floats
     variances: Floats
@@ -249,7 +253,7 @@ class _Fitted(NamedTuple):
 
 
 def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: float) -> _Fitted:
-    """Return estimates and variances, from centers `d` of variance `u` and measurements of variance `v`.
+    """Return estimates and variances, from centers `d` and measurements, of variances `u` and `v`.
 
     A variance of inf means that there is none; `level` is the variance of the common level.
     """

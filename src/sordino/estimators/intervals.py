@@ -191,7 +191,10 @@ def _read_found_list(found: Positives | HybridTop | UnlistedTop) -> list[_NoisyA
 
 
 def _lift_steps(lift: Fraction, gap: float, step: Fraction) -> int:
-    """Return the steps in a lift that was rounded to a float, or one less where the float does not tell."""
+    """Return the steps in a lift that was rounded to a float.
+
+    It is one less where the float does not tell.
+    """
     error = abs(Fraction(gap)) / step * _HALF_DIGIT
     certain = lift.denominator == 1 and error < 1  # a threshold on the grid
     return max(0, math.floor(lift if certain else lift - error))
@@ -247,7 +250,7 @@ _UNDERFLOW = 4 * math.ulp(0.0)  # below 1e-307 the bits that are lost are no lon
 
 
 def p_value(choice: Choice) -> float:
-    """Return the p-value of "the selected answer is not the only largest one", from the released gap.
+    """Return the p-value of "the selected answer is not the only largest", from the released gap.
 
     It is post-processing, at no cost.
 
@@ -322,7 +325,8 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     Examples
     --------
     >>> import sordino as sd
-    >>> count = sd.LaplaceMechanism(epsilon=1.0, sensitivity=sd.COUNTING).release(1000, entropy=sd.Seeded(7))
+    >>> laplace = sd.LaplaceMechanism(epsilon=1.0, sensitivity=sd.COUNTING)
+    >>> count = laplace.release(1000, entropy=sd.Seeded(7))
     >>> low, high = sd.interval(count, confidence=0.95)
     >>> high - low
     6.0

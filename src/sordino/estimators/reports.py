@@ -162,7 +162,7 @@ def _read_local_reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float6
 
 
 def _are_possible_outputs(numbers: NDArray[np.float64], mechanism: Reporter) -> bool:
-    """Tell whether all numbers are outputs of the mechanism, apart from digits that were not written.
+    """Tell whether all numbers are outputs of the mechanism, apart from digits not written.
 
     NaN is no output.
     """
@@ -177,10 +177,10 @@ def _are_possible_outputs(numbers: NDArray[np.float64], mechanism: Reporter) -> 
 def _bound_mean_error(
     n: int, *, variance: float, beyond: float, width: float, wrong: float
 ) -> float:
-    """Return how far the mean of n reports may be from that of the numbers, but for a probability of `wrong`.
+    """Return how far the mean of n reports may be from that of the numbers.
 
-    The smaller one of what the inequalities of Bennett [bennett1962] and Hoeffding [hoeffding1963]
-    say.
+    This holds but for a probability of `wrong`. It is the smaller one of what the inequalities of
+    Bennett [bennett1962] and Hoeffding [hoeffding1963] say.
     """
     # Each of the two tails gets half of the probability (docs/proofs/reports.md, "Interval").
     each = math.log(2 / wrong) / n

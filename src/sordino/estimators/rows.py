@@ -161,7 +161,10 @@ def true_interval(fresh: Value | Values, confidence: Number, *, capped: bool) ->
 
 
 def share_confidence(confidence: Number, count: int, *, simultaneous: bool) -> tuple[float, float]:
-    """Return the confidence of each of some intervals with noise of their own, and that of all together."""
+    """Return the confidence of each of some intervals, and that of all together.
+
+    Each interval has noise of its own.
+    """
     share = float(to_fraction(confidence))
     if not simultaneous or count <= 1:
         # Rounded down to a tenth of a percent: nothing more is promised.
@@ -228,10 +231,11 @@ def _largest_misfit(degrees: int) -> float:
 def find_unclear(
     selection: TopK | HybridTop | UnlistedTop, fresh: Values | None, *, confidence: Number
 ) -> list[bool | None]:
-    """Tell for each row whether it may be no larger than the next one, which is not told apart from it.
+    """Tell for each row whether it may be no larger than the next one.
 
-    The last row is compared with the best item that was left out, or with the threshold that ended
-    the list. None: nothing is known, as of the last row of all items, or after two-sided noise.
+    Then the next one is not told apart from it. The last row is compared with the best item that
+    was left out, or with the threshold that ended the list. None: nothing is known, as of the last
+    row of all items, or after two-sided noise.
 
     Parameters
     ----------
@@ -266,7 +270,7 @@ def _merge_tests(tests: list[Any]) -> float:
 
 
 def _test_gaps(selection: TopK | HybridTop | UnlistedTop) -> list[float | None]:
-    """Return p-values of "this row is no larger than the next one" from the gaps of one-sided noise."""
+    """Return p-values of "this row is no larger than the next one" from gaps of one-sided noise."""
     k, mechanism = selection.indices.size, selection.mechanism
     noise = mechanism.noise
     # Proved for one-sided noise only.
@@ -297,7 +301,10 @@ def _test_measurements(fresh: Values) -> list[float | None]:
 
 
 def _gaussian_difference_tail(noise: DiscreteGaussian, lead: float) -> float:
-    """Return the chance that two draws of discrete Gaussian noise differ by `lead` or more, rounded up."""
+    """Return the chance that two draws of discrete Gaussian noise differ by `lead` or more.
+
+    It is rounded up.
+    """
     if noise.rate > 1:
         # No wider than a few steps: all draws of the second one.
         drawn = np.arange(-_NARROW_REACH, _NARROW_REACH + 1)

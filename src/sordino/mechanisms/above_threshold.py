@@ -1,4 +1,4 @@
-"""AboveThreshold: the position of the first answer that reaches a noisy threshold, and nothing else.
+"""AboveThreshold: the position of the first answer that reaches a noisy threshold, nothing else.
 
 Claim: e1 + 2 e2 for any answers, a loss in [-e2, e1 + e2] for monotone ones, in [-max(q e2, (1 - q)
 e1), q e1 + e2] for counts of records below rising edges less q for every record, with e1, e2 the

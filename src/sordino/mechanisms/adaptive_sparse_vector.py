@@ -88,7 +88,9 @@ class AdaptiveSparseVector(BranchingMechanism):
     Examples
     --------
     >>> import sordino as sd
-    >>> m = sd.AdaptiveSparseVector(threshold=100, at_least=2, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
+    >>> m = sd.AdaptiveSparseVector(
+    ...     threshold=100, at_least=2, epsilon=4, sensitivity=sd.COUNTING, split=0.25
+    ... )
     >>> found = m.release([3, 170, 8, 150, 190, 2, 180], entropy=sd.Seeded(7))
     >>> found.indices.tolist(), found.branches.tolist(), found.cost
     ([1, 3, 4, 6], [0, 0, 0, 0], Pure(epsilon=4))

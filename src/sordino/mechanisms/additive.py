@@ -114,7 +114,8 @@ class LaplaceMechanism(AddsNoise, Mechanism):
     Examples
     --------
     >>> import sordino as sd
-    >>> count = sd.LaplaceMechanism(epsilon=1.0, sensitivity=sd.COUNTING).release(1000, entropy=sd.Seeded(7))
+    >>> laplace = sd.LaplaceMechanism(epsilon=1.0, sensitivity=sd.COUNTING)
+    >>> count = laplace.release(1000, entropy=sd.Seeded(7))
     >>> abs(count.value - 1000) < 20
     True
     """

@@ -1,4 +1,4 @@
-"""The base class of all mechanisms, the rules by which one makes a release, and the checks that many share.
+"""The base class of all mechanisms, the rules by which they release, and checks that many share.
 
 A mechanism has public parameters, which are declared once, and a cost that follows from them.
 
@@ -94,7 +94,7 @@ class Rules:
     spent_by: Callable[[Any], Cost] | None = None
 
     def play(self, steps: Any, n: int, entropy: Entropy) -> Any:
-        """Return what is decided about `n` answers, given as `steps` returned them, with fresh noise."""
+        """Return what is decided of `n` answers, as `steps` returned them, with fresh noise."""
         # First of all, so that a number of answers that is not covered is refused before anything
         # is drawn.
         draws = self.draws(n)
@@ -252,7 +252,7 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
 
 
 def moves_together(sensitivity: Sensitivity, step: Fraction, lifted: Fraction) -> Fraction:
-    """Return by how much two-sided noise must move for the same release, in steps, all noise together.
+    """Return how far two-sided noise must move for the same release, in steps, all noise together.
 
     A proof lifts the noise of a few answers by `lifted` steps together. Or the noise of each answer
     makes up for what that answer moves: then all noisy answers stay as they are, and the noise
@@ -265,7 +265,7 @@ def moves_together(sensitivity: Sensitivity, step: Fraction, lifted: Fraction) -
 def choice_rate(
     budget: Fraction, sensitivity: Sensitivity, owner: str
 ) -> tuple[Fraction, Fraction, Fraction]:
-    """Return the step of the grid, the rate in nats a step, and what one selection at that rate spends.
+    """Return the step of the grid, the rate in nats a step, and what one selection then spends.
 
     The rate is budget/spread, rounded down where it needs too many digits.
 

@@ -1,4 +1,4 @@
-"""The composite mechanism: one number from a public range, released without bias within a wider public range.
+"""The composite mechanism: a number of a public range, released without bias within a wider one.
 
 Its noise has a base and a bump over the value, both whole weights on a fixed grid.
 
@@ -84,7 +84,7 @@ HUMP = Constraint(
 
 @final
 class CompositeMechanism(RangeMechanism):
-    """Release one number that may be anything between two public ends: bounded, unbiased and private.
+    """Release a number that may be anything between two public ends: bounded, unbiased and private.
 
     That is local privacy: each person reports one value of a public range. It also fits a query in
     the middle whose answer one unit can move from one end to the other. Where a unit moves the
@@ -335,7 +335,7 @@ class CompositeNoise:
 
 
 def decide(coins: Cells, near: Cells, far: Cells, noise: CompositeNoise) -> Cells:
-    """Return the numbers of the outputs: `near` where the coin falls below the share, else the far point.
+    """Return the numbers of outputs: `near` where the coin is below the share, else the far point.
 
     Coins are uniform below 2^32.
     """
@@ -423,7 +423,7 @@ SHAPES = {
 
 
 class Parabola(NamedTuple):
-    """The variance `at_center + slope t^2` at input t, from -1 to 1 over the range, for many widths."""
+    """The variance `at_center + slope t^2` at input t, -1 to 1 over the range, for many widths."""
 
     at_center: Floats
     slope: Floats

@@ -103,7 +103,10 @@ class CompositeTable(RangeMechanism):
 
     @property
     def parameters(self) -> dict[str, float]:
-        """How far outputs reach, in halves of the range, and the largest variance, in squares of these."""
+        """How far outputs reach, and the largest variance.
+
+        The unit is half of the range, or its square.
+        """
         inputs = self.noise.inputs
         return {
             "reach": float(self.noise.farthest / inputs),

@@ -171,14 +171,17 @@ def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tup
 
 
 def _lower_best(steps: NDArray[np.int64], best: int, handicap: int) -> NDArray[np.int64]:
-    """Return the scores with the best one lower by so many steps (higher, where they are negative)."""
+    """Return the scores with the best one lower by so many steps (higher if they are negative)."""
     lowered = steps.copy()
     lowered[best] -= handicap
     return lowered
 
 
 def _handicap(steps: NDArray[np.int64], best: int, rate: Fraction) -> int:
-    """Return about how many steps the best score may lose until the others together are as likely to win."""
+    """Return about how many steps the best score may lose.
+
+    From there on the others together are as likely to win.
+    """
     depths = (int(steps[best]) - steps).astype(np.float64)
     depths[best] = np.inf
     # The best of the others is taken out of the sum, so that not all of its terms underflow.

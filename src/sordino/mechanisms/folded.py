@@ -1,6 +1,6 @@
-"""The folded mechanism.
+"""The folded mechanism: unbiased releases within a declared range.
 
-Unbiased releases within a declared range, by noise whose tails are folded back.
+The noise has tails that are folded back.
 
 Claim: epsilon-differentially private for answers whose L1 sensitivity is the bound; the mean of a
 release is the answer, exactly, and its variance is below that of the noise for every answer between
@@ -197,7 +197,7 @@ class FoldedMechanism(Mechanism):
         )
 
     def _check_margin(self, beyond: Fraction, least: float) -> None:
-        """Raise `InvalidParameter` if releases lie farther beyond the range than the margin allows."""
+        """Raise `InvalidParameter` if releases exceed the range by more than the margin allows."""
         if self.margin is None:
             return
         allowed = to_fraction(self.margin)
@@ -336,7 +336,7 @@ class FoldedMechanism(Mechanism):
     def _largest_deviation(self) -> float:
         """The largest standard deviation.
 
-        In the middle of the range, or between two steps there.
+        It is in the middle of the range, or between two steps there.
         """
         low, high = self.ends
         # The variance is concave and symmetric in the answer: "Variance" on the proof page.

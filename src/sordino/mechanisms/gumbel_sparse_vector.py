@@ -121,7 +121,7 @@ class GumbelSparseVector(Quiet, Mechanism):
         return self.noise
 
     def spent(self, positives: int, thresholds: int) -> Pure:
-        """Return the cost of a transcript with so many positives, whose questions met so many thresholds."""
+        """Return the cost of a transcript with so many positives and so many thresholds met."""
         return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
 
     @scrubbed
@@ -207,7 +207,7 @@ class Uniform:
 
 
 def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
-    """Return the first place m with U (1 + the sum of e^(rate height) up to m) > 1, or n where there is none.
+    """Return the first place m with U (1 + the sum of e^(rate height) up to m) > 1, else n.
 
     The sum rises with m. Floats find where it may pass, and exact bounds decide between what floats
     leave open.
@@ -252,7 +252,7 @@ def _first_passed(passed: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def passes(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> bool:
-    """Return whether U (1 + the sum of e^(rate height)) > 1, drawing digits of U until it is certain."""
+    """Return whether U (1 + the sum of e^(rate height)) > 1, drawing digits of U until certain."""
     # Equal heights have one exponential, which is then computed once.
     distinct, counts = np.unique(heights, return_counts=True)
     while True:

@@ -51,7 +51,7 @@ NOBODY = -1
 
 @final
 class HistogramTopK(Mechanism):
-    """Select the k largest of n private answers by their noisy values, and release these values as well.
+    """Select the k largest of n private answers by their noisy values, and release these as well.
 
     All answers get noise for how far they move together, and what is largest afterwards is public.
     So the noise does not grow with k, but with how many answers a unit moves: few items a unit,
@@ -175,10 +175,7 @@ class HistogramTopK(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made.
-
-        Noise is added to every answer, and the largest noisy answers win.
-        """
+        """How a release is made: every answer gets noise, and the largest noisy answers win."""
         norm: Norm = "l1" if self.epsilon is not None else "l2"
 
         def draws(n: int) -> Draws:
@@ -223,7 +220,7 @@ class HistogramTopK(Mechanism):
 
 
 def decide(noisy: Steps, k: int, cut: Cut | None) -> Found:
-    """Return the winners, best first, their noisy values, and with which value each would still have won.
+    """Return the winners, best first, noisy values, and with which value each would still have won.
 
     All in steps, shape (..., k); one list, shape (n,), or many in rows. Among equals the smaller
     position wins. Where fewer are found, `NOBODY` stands with the value 0. An item wins with a

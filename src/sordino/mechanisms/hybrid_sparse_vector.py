@@ -65,7 +65,7 @@ Found = tuple[NDArray[np.int64], Steps]
 
 @final
 class HybridSparseVector(Mechanism):
-    """Select the largest of n private answers above a public threshold, at most k, and estimate each.
+    """Select the largest of n private answers above a public threshold, at most k, estimating each.
 
     What is not selected is not paid for. Unlike `HybridTopK` it always says how far each item lies
     above the threshold, with more noise. Unlike `SparseVector` it looks at all answers and returns
@@ -214,10 +214,7 @@ class HybridSparseVector(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made.
-
-        One noisy threshold, and the largest noisy answers that reach it.
-        """
+        """How a release is made: a noisy threshold, and the largest noisy answers that reach it."""
 
         def draws(n: int) -> Draws:
             # One noisy threshold for all answers, and fresh noise for each of them.
@@ -261,7 +258,7 @@ class HybridSparseVector(Mechanism):
 
 
 def decide(noisy: Steps, threshold: Steps, k: int) -> Found:
-    """Return the `k` largest items that reach the noisy threshold, and their lifts above it in steps.
+    """Return the `k` largest items that reach the noisy threshold, and lifts above it in steps.
 
     Both have shape (..., k). Noisy values have shape (..., n), the threshold (..., 1). Best first,
     the smaller position among equals; after the last one that reaches it there is -1 instead of an

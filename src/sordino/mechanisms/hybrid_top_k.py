@@ -62,7 +62,7 @@ Found = tuple[NDArray[np.int64], Steps]
 
 @final
 class HybridTopK(Mechanism):
-    """Select the largest of n private answers, at most k, as long as they lie above a public threshold.
+    """Select the largest of n private answers, at most k, while they lie above a public threshold.
 
     Items that are missing from the k are not paid for. The threshold competes as one more item,
     with noise of its own. It ends the list where it stands, and costs as an item does, or half of
@@ -152,7 +152,7 @@ class HybridTopK(Mechanism):
             )
 
     def _moves(self, selected: int) -> int:
-        """Return how many times its bound a release with so many items may move all noise together."""
+        """Return by how many bounds a release with so many items may move all noise together."""
         k, monotone = self.k, self.sensitivity.monotone
         # A threshold that ends the list stands still while answers move: it costs half of an item,
         # where these move both ways.

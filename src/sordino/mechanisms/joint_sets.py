@@ -107,7 +107,7 @@ class SetRace:
             yield counted + (self.k + 8) * _LOOSE * (64 + sets) - fall * (1 - _LOOSE)
 
     def weigh(self, bounds: Floats) -> Values:
-        """Return the whole weights of bounds in nats: at least 2^61 e^(bound - shift), and at least 1."""
+        """Return the whole weights of bounds in nats: at least 2^61 e^(bound - shift) and 1."""
         scaled = np.exp(bounds - self.shift) * (2.0**_BITS * (1 + 2.0**-40))
         weights: Values = np.floor(scaled).astype(np.int64) + 1
         return weights
@@ -140,7 +140,10 @@ class SetRace:
         return (row, group, int(weights[group])) if group < weights.size else None
 
     def count(self, row: int, group: int) -> int:
-        """Return how many sets a class has: first missing rank k + 1 - row, last taken one in the group."""
+        """Return how many sets a class has.
+
+        Its first missing rank is k + 1 - row, its last taken one is in the group.
+        """
         h = self.k + 1 - row
         below = math.comb(int(self.first[group]) - 1 - h, row)
         return math.comb(int(self.last[group]) - h, row) - below
@@ -219,7 +222,7 @@ def _whole_below(n: int, entropy: Entropy) -> int:
 
 
 def ranked_runs(steps: Steps, zeros: int) -> tuple[Values, Values]:
-    """Return values in falling order and how often each comes, with `zeros` more zeros: shapes (m,).
+    """Return values in falling order and how often each comes, with `zeros` more zeros, shape (m,).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Noisy top-k: the k largest of n answers and the gaps between them, all from one draw of noise an answer.
+"""Noisy top-k: the k largest of n answers and the gaps between them, all from one draw an answer.
 
 Claim: epsilon-differentially private with the ordered indices, all inner gaps and the margin
 [ding2022, Thm 3; corrected proof]. Proof: docs/proofs/noisy-top-k.md. Noise: one-sided geometric
@@ -60,7 +60,9 @@ _WHOLE_BUDGET = Fraction(1)
 
 @final
 class NoisyTopK(Mechanism):
-    """Select the k largest of n private answers, and say how far each lies above the next at no extra cost.
+    """Select the k largest of n private answers, and say how far each lies above the next.
+
+    The latter is at no extra cost.
 
     Raises
     ------

@@ -84,11 +84,12 @@ class PermuteAndFlip(SelectsOne, Mechanism):
 
 
 def decide(noisy: Steps, turn: Any) -> Any:
-    """Return the position of the largest value, shape (n,), or of each of many lists in rows, shape (..., n).
+    """Return the position of the largest value of a list, or of each of many lists in rows.
 
-    Among m equals it is the one numbered `turn` modulo m. `turn` is a whole number, uniform on a
-    range whose length is a multiple of m. Geometric noise has no memory: given that items reach the
-    best answer, how far they rise above it does not tell which of them was the best.
+    Values have shape (n,) or (..., n). Among m equals it is the one numbered `turn` modulo m.
+    `turn` is a whole number, uniform on a range whose length is a multiple of m. Geometric noise
+    has no memory: given that items reach the best answer, how far they rise above it does not tell
+    which of them was the best.
     """
     best = noisy == noisy.max(axis=-1, keepdims=True)
     counted: NDArray[np.intp] = np.cumsum(best, axis=-1)

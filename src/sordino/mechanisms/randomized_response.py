@@ -1,4 +1,4 @@
-"""Randomized response: name the largest answer truthfully with a known probability, else any other one.
+"""Randomized response: name the largest answer truthfully with a known probability, else any other.
 
 Claim: epsilon-differentially private under any adjacency, whatever the answers do [warner1965].
 Proof: docs/proofs/randomized-response.md. Noise: a race in which the largest answer stands one step

@@ -65,7 +65,9 @@ class SparseVector(BranchingMechanism):
     Examples
     --------
     >>> import sordino as sd
-    >>> m = sd.SparseVector(threshold=100, positives=3, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
+    >>> m = sd.SparseVector(
+    ...     threshold=100, positives=3, epsilon=4, sensitivity=sd.COUNTING, split=0.25
+    ... )
     >>> found = m.release([3, 170, 8, 2], entropy=sd.Seeded(7))
     >>> found.indices.tolist(), found.cost, m.cost
     ([1], Pure(epsilon=2), Range(low=3, high=4))
@@ -195,14 +197,14 @@ class SparseVector(BranchingMechanism):
         self.cut()  # refuse a threshold beyond the clamp now
 
     def spent(self, positives: int, thresholds: int = 1) -> Pure:
-        """Return the cost of a transcript with so many positives, in which questions met so many thresholds.
+        """Return the cost of a transcript with so many positives and so many thresholds met.
 
-        That is 1 unless `resample`, or 0 if no question was asked.
+        The latter is 1 unless `resample`, or 0 if no question was asked.
         """
         return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
 
     def cut(self, threshold: Number | None = None) -> Cut:
-        """Return a public threshold (None: the one of the mechanism) on the grid, correction included.
+        """Return a public threshold (None: that of the mechanism) on the grid, correction included.
 
         Raises
         ------

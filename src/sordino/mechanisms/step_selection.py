@@ -90,7 +90,7 @@ class StepSelection(SelectsOne, Mechanism):
         self._set(noise=Geometric(rate), window=window, step=step, cost=Pure(epsilon=rate))
 
     def success(self, answers: Any) -> float:
-        """Return the probability that the largest of these answers is selected, of equals the first.
+        """Return the chance that the largest of these answers is selected, of equals the first.
 
         It is for answers that are public.
 
@@ -122,9 +122,9 @@ class StepSelection(SelectsOne, Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made.
+        """How a release is made: each answer gets windows, and the largest wins.
 
-        Each answer gets as many windows as its draw says, and the largest wins.
+        An answer gets as many windows as its draw says.
         """
         return Rules(
             draws=lambda n: ((self.noise, n),),

@@ -1,4 +1,4 @@
-"""Probability laws on the whole numbers with exact samplers, and one continuous law, which is not exact.
+"""Laws on the whole numbers with exact samplers, and one continuous law, which is not exact.
 
 No epsilon is known here.
 """

@@ -1,4 +1,6 @@
-"""The generalized Cauchy law: density proportional to 1/(1 + |z|^gamma), gamma > 1, with a power tail.
+"""The generalized Cauchy law: density proportional to 1/(1 + |z|^gamma), gamma > 1.
+
+It has a power tail.
 
 Claim: `sample` has this law in ideal arithmetic, by rejection from min(1, z^-gamma). Proof:
 docs/proofs/smooth-selection.md, "Noise". Noise: three words a proposal; a proposal is taken with a

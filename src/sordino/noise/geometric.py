@@ -35,7 +35,7 @@ _WORD_LIMIT = 1 << 61  # twice as much fits: the difference of two draws, each w
 class Geometric:
     """Whole numbers g >= 0 with probability proportional to e^(-rate g).
 
-    Rate > 0 in nats a step.
+    The rate is above 0, in nats a step.
     """
 
     rate: Fraction
@@ -120,7 +120,7 @@ class Geometric:
 
 @lru_cache(maxsize=1024)
 def _digit_chances(rate: Fraction, level: int) -> tuple[tuple[Probability, ...], Probability]:
-    """Return the probabilities that the digits below `level` are 1, and that of a carry to those above."""
+    """Return the probabilities that digits below `level` are 1, and of a carry to those above."""
     return tuple(Probability.logistic(rate * (1 << i)) for i in range(level)), Probability.exp(
         rate * (1 << level)
     )
@@ -129,7 +129,7 @@ def _digit_chances(rate: Fraction, level: int) -> tuple[tuple[Probability, ...],
 def _draw_low_digits(
     out: Any, digits: tuple[Probability, ...], carry: Probability, entropy: Entropy
 ) -> Any:
-    """Write the low digits of each draw into `out` and return the positions where a higher digit is 1."""
+    """Write low digits of each draw into `out` and return positions where a higher digit is 1."""
     n = out.size
     # Four digits of 16 bits come from one word, so a row has a multiple of four.
     stride = -(-n // 4) * 4

@@ -1,4 +1,4 @@
-"""Probabilities such as e^-x and 1/(1+e^x), x rational, with as many exact binary digits as are asked for.
+"""Probabilities such as e^-x and 1/(1+e^x), x rational, with as many exact bits as are asked for.
 
 Claim: `bits(b)` is floor(p * 2^b) exactly. Proof: docs/proofs/samplers.md. Floats: none; correctly
 rounded decimal arithmetic with a bound on each side, repeated at higher precision until both sides
@@ -123,9 +123,9 @@ def _exp_probability(x: Fraction) -> Probability:
 
 @lru_cache(maxsize=4096)
 def _logistic_probability(x: Fraction) -> Probability:
-    """Return 1/(1 + e^x), x >= 0.
+    """Return the probability 1/(1 + e^x), x >= 0.
 
-    The same object for the same x, so that digits are computed once.
+    It is the same object for the same x, so that digits are computed once.
     """
     return (
         Probability(lambda digits: logistic_bounds(x, digits))

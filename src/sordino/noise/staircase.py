@@ -138,7 +138,10 @@ class Staircase:
         return drawn
 
     def _magnitudes(self, n: int, entropy: Entropy) -> Steps:
-        """Return draws with weights r^level on 0, 1, 2, ...: periods, then a place below `flat` or above."""
+        """Return draws on 0, 1, 2, ... with weights r^level.
+
+        Periods are drawn first, then a place below `flat` or above.
+        """
         periods = Geometric(self.rate).sample(n, entropy)
         place = uniform_below(self.flat, n, entropy)
         # Without a lower step there is no coin to throw.

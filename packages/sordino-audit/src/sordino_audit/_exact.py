@@ -1,4 +1,6 @@
-"""The exact audit of a mechanism: play all noise that matters through its own decision, and bound the rest.
+"""The exact audit of a mechanism: play all noise that matters through its own decision.
+
+The rest is bounded.
 
 Claim: `epsilon_at_least` <= loss; `epsilon_at_most` >= loss of every audited output; the deltas
 hold for every output.

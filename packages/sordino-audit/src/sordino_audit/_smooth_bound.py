@@ -84,8 +84,10 @@ def smooth_bound(
     >>> report = audit.smooth_bound(
     ...     local, median, neighbours=[([5, 5, 5], [5, 5, 10]), ([5, 5, 10], [0, 5, 10])], beta=0.5
     ... )
-    >>> print(report.witness)
-    the bound of one is more than e^beta times that of the other: 5 of 0 between [5, 5, 10] and [5, 5, 5]
+    >>> for part in str(report.witness).split(": "):
+    ...     print(part)
+    the bound of one is more than e^beta times that of the other
+    5 of 0 between [5, 5, 10] and [5, 5, 5]
     >>> def smooth(x):
     ...     return sd.smooth.quantile(x, q=0.5, lower=0, upper=10, beta=0.5)
     >>> audit.smooth_bound(

@@ -1,4 +1,7 @@
-"""The command `sordino audit`: checks claims of this library exactly, and any program by many runs."""
+"""The command `sordino audit`, which checks claims of privacy.
+
+Claims of this library are checked exactly, those of any program by many runs.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +126,7 @@ def audit(
     form: str | None,
     quiet: bool | None,
 ) -> None:
-    """Check claims of privacy: NAME of this library, --all of them, or those of a program with --command.
+    """Check claims of privacy: NAME of this library, --all of them, or a program's with --command.
 
     Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists
     what no audit looked at, and why. What is audited is run on inputs that you make up: never on

@@ -97,7 +97,7 @@ _WHY_NO_NEIGHBOURS = "the claim names no neighbours; it is proved."
 
 @cache
 def _read_guarantees() -> tuple[Unaudited, ...]:
-    """Return the guarantees that are listed by hand, because they are about no loss of a mechanism."""
+    """Return the guarantees listed by hand, because they are about no loss of a mechanism."""
     text = files("sordino_audit").joinpath("unaudited.toml").read_text(encoding="utf-8")
     listed = tomllib.loads(text)
     return tuple(

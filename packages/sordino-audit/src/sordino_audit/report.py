@@ -61,7 +61,10 @@ def write_interval(low: float, high: float) -> str:
 
 
 def ready(value: Any) -> Any:
-    """Return an output or a list of answers as JSON-ready values, or the `repr` of what has no JSON form."""
+    """Return an output or a list of answers as JSON-ready values.
+
+    What has no JSON form becomes its `repr`.
+    """
     if isinstance(value, Mapping):
         return {
             # JSON knows no numbers of numpy.
@@ -157,7 +160,7 @@ class Witness:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Delta:
-    """The largest P_a(S) - e^epsilon P_b(S) over all sets of outputs: bounds, and what the claim allows.
+    """The largest P_a(S) - e^epsilon P_b(S) over all sets of outputs: bounds, and what is claimed.
 
     Examples
     --------
@@ -268,8 +271,9 @@ class ExactReport(Report):
     --------
     >>> import sordino as sd
     >>> import sordino_audit as audit
-    >>> audit.exact(sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), answers_a=0, answers_b=1)
-    ExactReport(not broken, epsilon_at_least=0.999999999, epsilon_at_most=1, claimed=Pure(epsilon=1))
+    >>> laplace = sd.LaplaceMechanism(epsilon=2, sensitivity=sd.COUNTING)
+    >>> audit.exact(laplace, answers_a=0, answers_b=1)
+    ExactReport(not broken, epsilon_at_least=1.99999999, epsilon_at_most=2, claimed=Pure(epsilon=2))
     """
 
     name: str
@@ -311,7 +315,7 @@ class ExactReport(Report):
 
     @property
     def complete(self) -> bool:
-        """True if `epsilon_at_most` holds for every output (or class), and not only for the audited ones.
+        """True if `epsilon_at_most` holds for every output (or class), not only for audited ones.
 
         It may rest on what the subject declares: see `declared`.
         """
@@ -571,7 +575,10 @@ class StatisticalReport(Report):
     >>> import sordino as sd
     >>> import sordino_audit as audit
     >>> laplace = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)
-    >>> a, b = (audit.black_box(laplace, count, entropy=sd.Seeded(count), batch=1000) for count in (5, 6))
+    >>> a, b = (
+    ...     audit.black_box(laplace, count, entropy=sd.Seeded(count), batch=1000)
+    ...     for count in (5, 6)
+    ... )
     >>> report = audit.statistical(
     ...     a, b, samples=40_000, confidence=0.999, claimed=laplace.cost, batch=1000
     ... )
@@ -838,7 +845,7 @@ class ClaimReport:
         return self.audited and all(_attains_claim(report) for report in self.reports)
 
     def raise_if_broken(self) -> None:
-        """Raise `ClaimBroken` if an audit refutes the claim, or if it is said to be attained and is not.
+        """Raise `ClaimBroken` if an audit refutes the claim, or it is called attained and is not.
 
         A claim without audits raises nothing unless it is said to be attained: see `audited`.
         """

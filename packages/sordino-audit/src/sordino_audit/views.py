@@ -61,11 +61,11 @@ class Claimed:
 
     @property
     def firm(self) -> Fraction | float:
-        """The epsilon of the whole claim: a pure one, or the one that holds but for a failure; else inf."""
+        """The epsilon of the whole claim: a pure one, one that holds but for a failure, or inf."""
         return self.whole.epsilon_ if isinstance(self.whole, Approximate) else self.whole.pure()
 
     def epsilon(self, output: Any) -> Fraction:
-        """Return the epsilon that is claimed for an output: a pure one, or one that holds but for a failure.
+        """Return the epsilon claimed for an output: pure, or one that holds but for a failure.
 
         Outputs may have epsilons of their own; the failure is one for all of them together.
         """
@@ -151,7 +151,10 @@ class Claimed:
     def deltas(
         self, where: Sequence[Fraction | None], found: Sequence[tuple[float, float]]
     ) -> tuple[Delta | None, tuple[Delta, ...]]:
-        """Return what was found of the hockey stick with what is claimed: at the claim, and elsewhere."""
+        """Return what was found of the hockey stick, with what is claimed.
+
+        The first is at the claim, the others are elsewhere.
+        """
         deltas = []
         for epsilon, (low, high) in zip(where, found, strict=True):
             # A delta does not rise with epsilon, so the next smaller float claims no less. At the

@@ -1,1 +1,1 @@
-"""Sums and means of clipped columns: where to clip, totals, their noise, and a value with its interval."""
+"""Sums and means of clipped columns: where to clip, totals, noise, and values with intervals."""

@@ -52,7 +52,7 @@ _MOST_RECORDS_BEYOND = 1 << 60
 @final
 @dataclass(frozen=True, eq=False)
 class _Filled:
-    """How many records of a group are in a bucket, sorted by both: arrays of shape (m,); private."""
+    """How many records of a group are in a bucket, sorted by both, shape (m,) each; private."""
 
     group: NDArray[np.int64]
     bucket: NDArray[np.int64]
@@ -90,7 +90,10 @@ class Clip(Release):
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """Between which numbers every record counts, in the unit of the values: next to edges, or at them."""
+        """Between which numbers every record counts, in the unit of the values.
+
+        They are next to edges, or at them.
+        """
         return float(self.bottom * self.step), float(self.top * self.step)
 
     @cached_property
@@ -131,9 +134,9 @@ class Clip(Release):
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ClipSearch:
-    """Find where to clip.
+    """Find where to clip: at the first edge with at most about `tail` records beyond it.
 
-    At the first edge, going outward, with at most about `tail` records beyond it.
+    The search goes outward.
 
     The records at or beyond each public edge are counted with noise, edge by edge.
 
@@ -181,9 +184,9 @@ class ClipSearch:
 
     @cached_property
     def scan(self) -> ThresholdScan:
-        """The search on each side.
+        """The search on each side, which finds an edge.
 
-        The first edge with -(records beyond it) + noise >= -tail + noise.
+        That is the first edge with -(records beyond it) + noise >= -tail + noise.
         """
         # The rates share the budget: RATIO parts for the threshold, one for the counts, two where a
         # unit may change sides.
@@ -197,7 +200,10 @@ class ClipSearch:
         return SumSteps.within(self.grid, self.lower, self.cap, signed=self.sides != "above")
 
     def inside(self, tests: tuple[int | None, ...]) -> tuple[int, int]:
-        """Return the first and the last bucket between the edges that so many tests in each search found."""
+        """Return the first and the last bucket between the edges that were found.
+
+        Each search found its edge after so many tests.
+        """
         if self.sides == "above":
             return 0, (self.grid.size if tests[0] is None else tests[0]) - 1
         half = self.grid.size // 2
@@ -395,10 +401,11 @@ class ClipSearch:
         return lower, upper
 
     def beyond(self, tests: int, wrong: Fraction) -> float:
-        """Return a bound of the records at or beyond the found edge, right but for a probability of `wrong`.
+        """Return a bound of the records at or beyond the found edge.
 
-        A bound over all edges together: noise of at least ln(pi^2 k^2 / (6 wrong)) / rate at test k
-        has a probability of at most 6 wrong / (pi k)^2.
+        It is right but for a probability of `wrong`. A bound over all edges together: noise of at
+        least ln(pi^2 k^2 / (6 wrong)) / rate at test k has a probability of at most 6 wrong / (pi
+        k)^2.
         """
         return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(
             self.scan.noise.rate

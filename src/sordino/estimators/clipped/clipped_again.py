@@ -1,4 +1,4 @@
-"""Another look at clipped sums, means or variances, within the clips that an earlier release has found.
+"""Another look at clipped sums, means or variances, within the clips that an earlier release found.
 
 Claim: each look costs `cost`, whatever was released before: the clip is public, so nothing is spent
 on it. Proof: docs/proofs/clipped-again.md. Noise: that of `TotalNoise`, for a bound that follows
@@ -51,7 +51,8 @@ class ClippedAgain:
     --------
     >>> import sordino as sd
     >>> from sordino.estimators.clipped.clipped_again import ClippedAgain
-    >>> figure, noise = sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=1e6), sd.Seeded(7)
+    >>> figure = sd.ClippedSum(epsilon=1, adjacency="add-remove", lower=0, cap=1e6)
+    >>> noise = sd.Seeded(7)
     >>> rough = figure.release([12, 30, 7] * 200, entropy=noise)
     >>> again = ClippedAgain(figure=figure, clips=(rough.found,), budget=sd.cost.Pure(epsilon=1))
     >>> finer = again.release_one(sum([12, 30, 7] * 200) // rough.found.step, 600, 0, entropy=noise)
@@ -143,7 +144,7 @@ class ClippedAgain:
     def combine(
         self, totals: Sequence[Fraction], records: int | None, deviation: float, *, group: int = 0
     ) -> tuple[float | Fraction, float]:
-        """Return the figure that totals of all looks stand for, and its standard error to first order.
+        """Return the figure that totals of all looks tell, and its standard error to first order.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The common part of sums and means without a guessed bound: a private clip, then totals with noise.
+"""The common part of sums and means without a guessed bound: a private clip, then noisy totals.
 
 Claim: clip and totals together cost `cost`, for units with at most `rows_per_unit` records
 [durfee2023, Sec. 6.3]: at most epsilon, or a share of it and a rho. Proof:
@@ -63,7 +63,10 @@ def _find_total_cost(search: ClipSearch, budget: Pure | ZCDP) -> Pure | RDP | ZC
 
 
 class ClippedColumn(Mechanism):
-    """A mechanism in two stages: one share of the budget finds the clip, the rest pays for noisy totals."""
+    """A mechanism in two stages: it finds the clip, then releases noisy totals.
+
+    One share of the budget finds the clip, the rest pays for the totals.
+    """
 
     epsilon: Number = parameter(
         POSITIVE, "Budget of the clip and of what is computed within it, together."
@@ -197,7 +200,7 @@ class ClippedColumn(Mechanism):
     def estimate(
         self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
     ) -> tuple[float | Fraction, float]:
-        """Return the figure that noisy totals tell, in the unit of the values, and its standard error.
+        """Return the figure that noisy totals tell, in the unit of values, and its standard error.
 
         The totals are in steps of `noise`, which is public; `records` is their number where that is
         public.
@@ -229,7 +232,7 @@ class ClippedColumn(Mechanism):
         return [found[group] for group in range(len(clips))]
 
     def check_clip(self, clip: Any, method: str) -> None:
-        """Raise `InvalidParameter` unless the clip is what `clip_from` of the same parameters released."""
+        """Raise `InvalidParameter` unless `clip_from` of the same parameters released the clip."""
         # The noise is made for one clip: with another one, what was paid would not be what is
         # released.
         if not isinstance(clip, Clip) or clip.mechanism != self.search:
@@ -258,7 +261,7 @@ class SummedColumn(ClippedColumn):
     def read(self, values: Any, *, owner: str) -> BucketSums:
         """Count and add up private values, once.
 
-        What the clip is found from, and the sum within any clip.
+        That gives what the clip is found from, and the sum within any clip.
         """
         return BucketSums.of(values, self.search.ladder, owner=owner)
 

@@ -1,4 +1,4 @@
-"""The mean of a column without a guessed bound: a private clip, then the noisy mean of the clipped records.
+"""The mean of a column without a guessed bound: a private clip, then the noisy mean within it.
 
 Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit`
 records [durfee2023, Sec. 6.3; kulesza2024]; with `total_rho` the clip for a share of epsilon,
@@ -66,7 +66,7 @@ class ClippedMean(SummedColumn, SizedColumn):
     """
 
     def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
-        """Return the noise of the totals for this clip, or of another look with a `budget` of its own.
+        """Return the noise of totals for this clip, or of another look with a `budget` of its own.
 
         Its bound is how far the totals of neighbors may be apart: in the L1 norm, where a rho pays
         in the L2 norm.
@@ -179,7 +179,7 @@ class ClippedMean(SummedColumn, SizedColumn):
 
     @staticmethod
     def _take_distances(whole: int, records: int, clip: Clip) -> tuple[int, int]:
-        """Return how far the records are from either end, in all, from their sum and their number."""
+        """Return how far records are from either end, in all, from their sum and their number."""
         return whole - records * clip.bottom, records * clip.top - whole
 
     def _finished(

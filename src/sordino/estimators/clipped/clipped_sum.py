@@ -1,4 +1,4 @@
-"""The sum of a column without a guessed bound: a private clip, then the noisy sum of the clipped records.
+"""The sum of a column without a guessed bound: a private clip, then the noisy sum within it.
 
 Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit`
 records [durfee2023, Sec. 6.3]; with `total_rho` the clip for a share of epsilon, and the sum for
@@ -97,7 +97,7 @@ class ClippedSum(SummedColumn):
         self.check_noise()
 
     def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
-        """Return the noise of the sum for this clip, or of another look at it that has a `budget` of its own.
+        """Return the noise of the sum for this clip, or of another look with a `budget` of its own.
 
         Its bound is how far the sums of neighbors may be apart.
         """

@@ -29,7 +29,7 @@ MISS_PROBABILITY = Fraction(1, 20)
 
 
 class ClippedRelease(Derivable, HasInterval, ColumnRelease):
-    """A figure of records that were moved into a clip, and what is known of that of all as they are."""
+    """A figure of clipped records, and what is known of that of all records as they are."""
 
     found: Clip
 
@@ -178,7 +178,7 @@ class ClippedValue(ClippedRelease):
     def true_interval(
         self, *, confidence: Number = 0.95, within_cap: bool = False
     ) -> tuple[float, float]:
-        """Return the ends of an interval for the sum or mean of the records as they are, not clipped.
+        """Return the ends of an interval for the sum or mean of records as they are, not clipped.
 
         No private number can tell how far the largest records reach. So an end is infinite unless a
         public statement closes it. Where `lower` was 0 or more and no record lies below it, the
@@ -245,7 +245,7 @@ def clipped_ends(
     *,
     two_sided: bool = True,
 ) -> Ends:
-    """Return ends that hold the figure of the clipped records with a probability of at least 1 - `wrong`.
+    """Return ends that hold the figure of clipped records with probability at least 1 - `wrong`.
 
     One total: the exact quantiles of its noise. Two totals, of the distances from either end: the
     shares that they do not refute. Not `two_sided`: only the lower end holds, at the same level.
@@ -295,7 +295,10 @@ def counts_beyond(clip: Clip, wrong: Fraction) -> list[Fraction]:
 
 
 def _bound_sums_beyond_clip(clip: Clip, wrong: Fraction) -> Ends:
-    """Return how much the records beyond each end may add up to, if none lies beyond `lower` and the cap."""
+    """Return how much the records beyond each end may add up to.
+
+    This holds if none lies beyond `lower` and the cap.
+    """
     search, counts = clip.mechanism, counts_beyond(clip, wrong)
     down = counts[0] * max(Fraction(0), clip.low * clip.step - search.lower)
     return down, counts[-1] * max(Fraction(0), search.cap - clip.high * clip.step)

@@ -1,4 +1,6 @@
-"""The variance of a column without a guessed bound: a private clip, then totals of squares under one charge.
+"""The variance of a column without a guessed bound: a private clip, then totals of squares.
+
+All totals are under one charge.
 
 Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit`
 records. Proof: docs/proofs/clipped-variance.md. Noise: one-sided geometric for the clip, discrete
@@ -175,7 +177,10 @@ class NoisyMoments:
     width: int
 
     def estimate(self) -> tuple[Fraction, float]:
-        """Return the variance in units of w^2, and the standard deviation of its noise to first order."""
+        """Return the variance in units of w^2, and the standard deviation of its noise.
+
+        The latter is to first order.
+        """
         deviation = math.sqrt(self.noise.mechanism.noise.variance)
         # The derivatives of the variance for each total stand in docs/proofs/clipped-variance.md.
         if self.records is not None:
@@ -195,7 +200,7 @@ class NoisyMoments:
         return _limit_variance(variance), deviation * math.hypot(*slopes)
 
     def ends(self, wrong: Fraction) -> Ends:
-        """Return ends that hold the variance, in units of w^2, with a probability of at least 1 - `wrong`.
+        """Return ends that hold the variance in units of w^2 with probability at least 1 - `wrong`.
 
         Each total lies between two ends of its own, and the variance between its smallest and its
         largest value over all totals between them.
@@ -207,7 +212,7 @@ class NoisyMoments:
         return _ends_of_three(above, between, below)
 
     def least_records(self, wrong: Fraction) -> Fraction:
-        """Return how many records there are at least, with a probability of at least 1 - `wrong`."""
+        """Return how many records there are at least, with probability at least 1 - `wrong`."""
         # In noise steps a record adds w^2 to all totals together.
         record = Fraction(self.width**2, 1 << self.noise.shift)
         if self.records is not None:
@@ -497,7 +502,7 @@ def _ends_of_three(above: Pair, between: Pair, below: Pair) -> Ends:
 
 
 def _find_best_partner(one: int | Fraction, between: int | Fraction, ends: Pair) -> Fraction:
-    """Return where between the ends one of two totals makes the variance largest, given the other one."""
+    """Return where between the ends a total makes the variance largest, given the other one."""
     # Next to a total of 0 it only rises.
     best = between + one + Fraction(between**2) / (2 * one) if one else Fraction(ends[1])
     return max(Fraction(ends[0]), min(Fraction(ends[1]), best))

@@ -95,7 +95,7 @@ class ShareTest:
         return Fraction(low, _FULL_SHARE), Fraction(high, _FULL_SHARE)
 
     def _end(self, *, upper: bool) -> int | None:
-        """Return the outer end of the outermost cell of width 2^-64 that is not refuted as a whole."""
+        """Return the outer end of the outermost cell of width 2^-64 not refuted as a whole."""
         # Halving finds the outermost cell that stands. It needs no monotony of what is refuted
         # (docs/proofs/clipped-mean.md, "Intervals").
         cells = [(0, _FULL_SHARE)]

@@ -37,7 +37,9 @@ _TAIL_ROUNDING = Fraction(1, 1 << 30)
 @final
 @dataclass(frozen=True, kw_only=True)
 class TotalNoise:
-    """Turns totals in record steps into noisy totals in noise steps: rounds down to their grid, adds noise.
+    """Turns totals in record steps into noisy totals in noise steps.
+
+    They are rounded down to the grid of noise steps, then noise is added.
 
     Attributes
     ----------
@@ -93,7 +95,7 @@ class TotalNoise:
 
     @property
     def _rounding(self) -> int:
-        """By how many noise steps more than one total the totals move, where they are rounded to a grid."""
+        """By how many noise steps more than one total the totals move, if rounded to a grid."""
         if self.totals == 1:
             return 0
         # Each total is rounded by less than one step: in the L2 norm together by less than
@@ -101,7 +103,7 @@ class TotalNoise:
         return math.isqrt(self.totals - 1) + 1 if isinstance(self.budget, ZCDP) else self.totals - 1
 
     def check(self, owner: str) -> None:
-        """Raise `InvalidParameter` if this noise, or that of another bound, is too fine or too coarse."""
+        """Raise `InvalidParameter` if the noise of this or another bound is too fine or coarse."""
         # Rates go up and down with the last digits of the bound, so all of them are looked at
         # together.
         squared = 2 if isinstance(self.budget, ZCDP) else 1

@@ -125,7 +125,7 @@ ReleaseKind = TypeVar("ReleaseKind")
 
 
 class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
-    """What quantiles of a column have in common: a grid of edges, from public numbers, and neighbors."""
+    """What quantiles of a column share: a grid of edges, from public numbers, and neighbors."""
 
     q: Any = parameter(PROPORTION, "Which quantile.")
     epsilon: Number = parameter(POSITIVE, "Budget of the release.")
@@ -317,7 +317,9 @@ class Quantile(ColumnQuantiles[QuantileValue]):
     --------
     >>> import sordino as sd
     >>> incomes = [21_000, 34_000, 28_500, 90_000, 45_000] * 400
-    >>> median = sd.Quantile(q=0.5, epsilon=1, adjacency="add-remove", lower=0, cap=1e9, growth=1.05)
+    >>> median = sd.Quantile(
+    ...     q=0.5, epsilon=1, adjacency="add-remove", lower=0, cap=1e9, growth=1.05
+    ... )
     >>> 30_000 < median.release(incomes, entropy=sd.Seeded(7)).value < 40_000
     True
     """

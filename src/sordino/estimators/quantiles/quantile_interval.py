@@ -83,7 +83,9 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
     Examples
     --------
     >>> import sordino as sd
-    >>> median = sd.QuantileInterval(q=0.5, epsilon=2, adjacency="add-remove", lower=0, cap=120, integer=True)
+    >>> median = sd.QuantileInterval(
+    ...     q=0.5, epsilon=2, adjacency="add-remove", lower=0, cap=120, integer=True
+    ... )
     >>> ends = median.release([17, 30, 31, 64, 80] * 400, entropy=sd.Seeded(7))
     >>> ends.low, ends.high
     (31.0, 31.0)
@@ -144,7 +146,10 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
 
 
 def _stop_early(part: RankSearch, wrong: Fraction) -> RankSearch:
-    """Return a search whose threshold is lowered by as much as its noise reaches with probability `wrong`."""
+    """Return a search whose threshold is lowered by as much as its noise reaches.
+
+    The noise reaches so far with probability `wrong`.
+    """
     scan = part.scan
     # The noise reaches this whole number of steps with at most that probability; a float that is
     # rounded up is one step too many at worst.

@@ -74,11 +74,12 @@ def upward(q: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bo
 def correction(
     rate: Fraction, threshold_rate: Fraction, growth: Fraction, size_hint: int | None
 ) -> float:
-    """Return by how many records the threshold is raised, so that a search ends near its target on average.
+    """Return by how many records the threshold is raised.
 
-    Where more than `rate` edges come on each record, the largest noise of many tests ends a search
-    early, and that of the threshold late. The edges for each record are guessed: `size_hint`
-    records over values that differ by a factor e. Rates in nats a record.
+    A search then ends near its target on average. Where more than `rate` edges come on each record,
+    the largest noise of many tests ends a search early, and that of the threshold late. The edges
+    for each record are guessed: `size_hint` records over values that differ by a factor e. Rates in
+    nats a record.
     """
     if size_hint is None:
         return 0.0
@@ -131,7 +132,10 @@ class QuantilePlan:
         return (RankFlip(b, a, rate),), Pure(epsilon=spread * rate)
 
     def searches(self, budget: Fraction, *, signed: bool) -> tuple[tuple[RankSearch, ...], Cost]:
-        """Return one search, or with both signs and no safe walk two from 0, the second in case of need."""
+        """Return one search, or with both signs and no safe walk two from 0.
+
+        The second one is for the case of need.
+        """
         size = self.grid.size
         up = (
             self.q >= Fraction(1, 2)
@@ -175,7 +179,7 @@ class QuantilePlan:
         return parts, costs[0] if len(costs) == 1 else compose(*costs)
 
     def _search(self, unit: Fraction, up: bool, first: int, last: int) -> RankSearch:
-        """Return a search over the edges `first` to `last` - 1 with e2 = `unit` for a whole unit."""
+        """Return a search over edges `first` to `last` - 1 with e2 = `unit` for a whole unit."""
         a, b = self.q.as_integer_ratio()
         limit, rate = (
             fit_rate(e / (b * self.rows), "Quantile", stepped=False)

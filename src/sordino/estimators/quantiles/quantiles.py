@@ -45,7 +45,7 @@ _SHARE_DENOMINATOR = 1 << 20
 
 @final
 class QuantileValues(Tabular):
-    """The quantiles of one release, in rising order: as many values, with one mechanism and one cost.
+    """The quantiles of one release, in rising order: values with one mechanism and one cost.
 
     It has a length, can be indexed and iterated over, and taken apart: `low, middle, high = found`.
     The cost of each value is that of the whole release: they are not sold apart.
@@ -58,7 +58,9 @@ class QuantileValues(Tabular):
     Examples
     --------
     >>> import sordino as sd
-    >>> quartiles = sd.Quantiles(q=(0.25, 0.5, 0.75), epsilon=3, adjacency="add-remove", lower=0, cap=1e6)
+    >>> quartiles = sd.Quantiles(
+    ...     q=(0.25, 0.5, 0.75), epsilon=3, adjacency="add-remove", lower=0, cap=1e6
+    ... )
     >>> found = quartiles.release(range(1000), entropy=sd.Seeded(7))
     >>> len(found), found.simulated, found.cost == quartiles.cost
     (3, True, True)
@@ -218,7 +220,9 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
     Examples
     --------
     >>> import sordino as sd
-    >>> quartiles = sd.Quantiles(q=(0.25, 0.5, 0.75), epsilon=3, adjacency="add-remove", lower=0, cap=1e6)
+    >>> quartiles = sd.Quantiles(
+    ...     q=(0.25, 0.5, 0.75), epsilon=3, adjacency="add-remove", lower=0, cap=1e6
+    ... )
     >>> [round(found.value, -1) for found in quartiles.release(range(1000), entropy=sd.Seeded(7))]
     [250.0, 500.0, 750.0]
     """
@@ -243,9 +247,9 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
     )
 
     def derive(self) -> None:
-        """Divide the budget.
+        """Divide the budget among the levels.
 
-        A part for each level, and under add-remove one for the number of records.
+        Each level has a part, and under add-remove the number of records has one.
         """
         super().derive()
         rows = self.rows_per_unit
@@ -407,7 +411,7 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
     def place(
         self, number: int, search: RankSearch, edge: int, below: Place, above: Place
     ) -> Place:
-        """Return the place of an edge that a search found, and what its neighbors tell of its rank."""
+        """Return the place of an edge that a search found, and what neighbors tell of its rank."""
         # The errors add up along the path. A search that finds nothing ends at a place, whose bound
         # then takes the place of `short`.
         short, over = search.errors(edge, self._wrong)

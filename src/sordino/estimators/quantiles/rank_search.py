@@ -117,7 +117,7 @@ class RankSearch:
     scan: ThresholdScan
 
     def lattice(self, runs: Runs) -> tuple[Steps, Ints]:
-        """Return the answers of the tests in order, in lattice steps, and how often in a row each is asked.
+        """Return the tests' answers in order, in lattice steps, and how often in a row each comes.
 
         Both have shape (r,).
         """
@@ -166,9 +166,10 @@ class RankSearch:
 
 
 def find_each(searches: Sequence[RankSearch], runs: Sequence[Runs], entropy: Entropy) -> list[int]:
-    """Return the edge where each of several walks ends, each over its own records and with noise of its own.
+    """Return the edge where each of several walks ends.
 
-    The laws of their noise are the same.
+    Each walk is over its own records and has noise of its own. The laws of their noise are the
+    same.
     """
     if not searches:
         return []
@@ -252,6 +253,9 @@ class RankFlip:
         return first_head(depths, lengths, self.rate, entropy)
 
     def error(self, edges: int, wrong: float) -> float:
-        """Return how many records the target may lie outside the bucket, but with probability `wrong`."""
+        """Return how many records the target may lie outside the bucket.
+
+        It lies farther with probability `wrong` at most.
+        """
         # Some bucket holds the target, so at most as many others compete as there are edges.
         return max(0.0, math.log(edges / wrong) / (float(self.rate) * self.weight))

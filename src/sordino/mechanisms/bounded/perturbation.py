@@ -67,7 +67,7 @@ class Perturbation:
 
     @cached_property
     def base(self) -> Cells:
-        """Weights of the outputs -reach..reach, symmetric and at least `floor`, shape (2 reach + 1,)."""
+        """Weights of outputs -reach..reach, symmetric, at least `floor`, shape (2 reach + 1,)."""
         places = np.arange(-self.reach, self.reach + 1) / self.reach
         above = np.floor(float((self.hump - 1) * self.floor) * (1 - places**4)).astype(np.int64)
         # Floats need not come out symmetric. The smaller of two mirror images is, and the mean

@@ -1,4 +1,4 @@
-"""The base of mechanisms that release numbers of a public range: the range, its grid, and how one releases.
+"""The base of mechanisms that release numbers of a public range: range, grid, and how one releases.
 
 A range is cells of a grid. Values are rounded to inputs of the noise, at random and without bias,
 and its outputs stand for numbers. Variances are given in the unit of the values.
@@ -67,7 +67,10 @@ class CellNoise(Protocol):
         ...
 
     def variance_at(self, place: Fraction) -> Fraction:
-        """Return the variance for a place between two inputs, that of rounding to them at random included."""
+        """Return the variance for a place between two inputs.
+
+        It includes that of rounding to them at random.
+        """
         ...
 
     def sample(self, inputs: Cells, entropy: Entropy) -> Cells:
@@ -165,7 +168,7 @@ class RangeGrid:
         return float(self._drawn(array.reshape(-1), entropy)[0]), self.standard_error
 
     def many(self, values: Any, entropy: Entropy, owner: str) -> tuple[NDArray[np.float64], float]:
-        """Return one release for each value, shape (n,), with the standard error that each carries."""
+        """Return one release for each value, shape (n,), with the standard error of each."""
         return self._drawn(
             np.atleast_1d(convert_answers(values, owner)), entropy
         ), self.standard_error

@@ -1,1 +1,4 @@
-"""What mechanisms with a noisy threshold share: thresholds, branches, splits, streams, and runs of zeros."""
+"""What mechanisms with a noisy threshold share.
+
+That is thresholds, branches, splits, streams, and runs of zeros.
+"""

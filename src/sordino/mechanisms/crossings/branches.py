@@ -73,7 +73,7 @@ BRANCHES = Constraint(
 
 
 class Branching(Protocol):
-    """The public numbers and laws of a mechanism that tests each answer in branches, the cheapest first."""
+    """The public numbers and laws of a mechanism that tests answers in branches, cheapest first."""
 
     @property
     def threshold(self) -> Number:
@@ -167,9 +167,9 @@ def divide_budget(
     tokens: int = 1,
     stages: int = 1,
 ) -> Division:
-    """Divide a budget.
+    """Divide a budget between thresholds and positives.
 
-    A share for so many thresholds, the rest for so many positives of so many tokens each.
+    A share is for so many thresholds, the rest for so many positives of so many tokens each.
 
     Both rates are rounded down, that of the threshold first, so that together they never cost more
     than the budget.

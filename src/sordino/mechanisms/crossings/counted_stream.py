@@ -75,7 +75,9 @@ class CountedStream(OpenStream):
     Examples
     --------
     >>> import sordino as sd
-    >>> m = sd.GaussianSparseVector(threshold=100, positives=5, rho=0.5, sensitivity=sd.COUNTING, questions=3)
+    >>> m = sd.GaussianSparseVector(
+    ...     threshold=100, positives=5, rho=0.5, sensitivity=sd.COUNTING, questions=3
+    ... )
     >>> with m.open(entropy=sd.Seeded(7)) as stream:
     ...     [stream.ask(answer).above for answer in (3, 8, 170)]
     [False, False, True]

@@ -1,4 +1,4 @@
-"""The decisions of a sparse vector: which noisy answers reach the noisy threshold, and in which branch.
+"""Decisions of a sparse vector: which noisy answers reach the noisy threshold, and in which branch.
 
 It goes on until no branch can be paid for.
 
@@ -104,10 +104,11 @@ def affordable(prices: Sequence[int], left: int) -> int:
 def step(
     state: State, noisy: Sequence[int], prices: Sequence[int], *, resample: bool
 ) -> tuple[State, tuple[int, int] | None]:
-    """Return the state after one question, and the branch that fired with its lift above the noisy threshold.
+    """Return the state after one question, and the branch that fired with its lift.
 
-    The latter is None if no branch fired. `noisy` is answer plus noise less the public threshold,
-    in steps, once for each branch that can be paid for; the state has a threshold.
+    The lift is that above the noisy threshold. Branch and lift together are None if no branch
+    fired. `noisy` is answer plus noise less the public threshold, in steps, once for each branch
+    that can be paid for; the state has a threshold.
     """
     threshold = state.threshold or 0
     for branch, value in enumerate(noisy):
@@ -122,7 +123,7 @@ def step(
 
 
 def decide(noisy: Sequence[Steps], threshold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the places of values that reach the noisy threshold in some branch, and their first branch."""
+    """Return the places where a branch reaches the noisy threshold, and the first such branch."""
     reached = [values >= threshold for values in noisy]
     anywhere = reached[0].copy()
     for more in reached[1:]:
@@ -163,9 +164,9 @@ def select_affordable(
 def lifted(
     noisy: Sequence[Steps], branches: NDArray[np.intp], places: NDArray[np.intp], threshold: int
 ) -> Steps:
-    """Return how far the noisy values of these branches and places lie above the noisy threshold, exactly.
+    """Return how far noisy values of these branches and places lie above the noisy threshold.
 
-    They are Python integers where 64 bits might not do.
+    They are exact: Python integers where 64 bits might not do.
     """
     # Python integers wherever a difference might not fit 64 bits.
     wide = abs(threshold) >= _SAFE_STEPS or any(values.dtype == object for values in noisy)
@@ -177,7 +178,7 @@ def lifted(
 
 
 class Part(NamedTuple):
-    """Some positives of one pass, in order, shape (t,) each: their places, branches and lifts in steps."""
+    """Some positives of a pass, in order, shape (t,) each: places, branches and lifts in steps."""
 
     places: NDArray[np.int64]
     branches: NDArray[np.intp]
@@ -227,7 +228,7 @@ def crossings(
     passes: int,
     entropy: Entropy,
 ) -> Transcript:
-    """Ask all answers in order, in later passes those that were below, until no branch can be paid for.
+    """Ask all answers in order, in later passes those below, until no branch can be paid for.
 
     Parameters
     ----------

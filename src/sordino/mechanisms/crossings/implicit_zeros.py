@@ -77,7 +77,9 @@ def noisy_domain(
     m: int,
     entropy: Entropy,
 ) -> tuple[Steps, NDArray[np.int64]]:
-    """Return noisy values and their positions, sorted by position, among them the `m` largest of the domain.
+    """Return noisy values and their positions, among them the `m` largest of the domain.
+
+    They are sorted by position.
 
     Parameters
     ----------
@@ -110,7 +112,10 @@ def noisy_domain(
 def distinct(
     steps: NDArray[np.int64], positions: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the listed answers inside the domain in the order of positions, of repeated ones the first."""
+    """Return the listed answers inside the domain in the order of positions.
+
+    Of repeated ones it is the first.
+    """
     # Sorted positions are not copied; `unique` is slower, and only repeated ones need it.
     if not _is_increasing(positions):
         order = np.argsort(positions)
@@ -142,7 +147,7 @@ def _contenders(values: Steps, m: int) -> NDArray[np.intp]:
 def find_unlisted_places(
     ranks: NDArray[np.int64], positions: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the positions of items that are not listed, given how many such items come before each.
+    """Return positions of items that are not listed, given how many such items come before each.
 
     The r-th one stands r places after the start, and one more for every listed item before it. The
     i-th listed item has positions[i] - i items that are not listed before it. These numbers never
@@ -325,7 +330,7 @@ def _approximate_chance(p: Enclosure | None) -> float:
 def _first_hits(
     zeros: int, p: Enclosure | None, used: NDArray[np.int64], m: int, entropy: Entropy
 ) -> NDArray[np.int64]:
-    """Return the first `m` numbers below `zeros`, not in `used`, that hit with probability `p` each.
+    """Return the first `m` numbers below `zeros` not in `used` that hit with probability `p` each.
 
     They are fewer if there are no more.
     """

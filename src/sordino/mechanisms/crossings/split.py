@@ -42,10 +42,10 @@ _SIGNS: dict[str, tuple[int, ...]] = {"exponential": (1,), "laplace": (1, -1)}
 def lead_probability(
     z: float, query: tuple[Family, float], threshold: tuple[Family, float]
 ) -> float:
-    """Return P(X - Y >= z) for noise X of a query and Y of the threshold, each a family with its scale.
+    """Return P(X - Y >= z) for noise X of a query and Y of the threshold.
 
-    The laws are continuous. Sums of positive terms, also where both scales agree; one sign of each
-    variable at a time.
+    Each is a family with its scale. The laws are continuous. Sums of positive terms, also where
+    both scales agree; one sign of each variable at a time.
     """
     (x, s), (y, b) = query, threshold
     terms = [_tail_of_difference(z, s * i, b * j) for i in _SIGNS[x] for j in _SIGNS[y]]
@@ -53,7 +53,10 @@ def lead_probability(
 
 
 def stays(z: float, query: tuple[Family, float], threshold: tuple[Family, float]) -> float:
-    """Return P(X - Y < z): the same with all signs turned, so that small probabilities keep their digits."""
+    """Return P(X - Y < z), which is `lead_probability` with all signs turned.
+
+    So small probabilities keep their digits.
+    """
     (x, s), (y, b) = query, threshold
     terms = [_tail_of_difference(-z, -s * i, -b * j) for i in _SIGNS[x] for j in _SIGNS[y]]
     return math.fsum(terms) / len(terms)
@@ -90,7 +93,7 @@ def _tail_of_sum(z: float, s: float, b: float) -> float:
 def best_correction(
     run: int, margin: float, query: tuple[Family, float], threshold: tuple[Family, float]
 ) -> float:
-    """Return the correction that makes it likeliest that `run` answers stay below and the next one is found.
+    """Return the correction with which `run` answers likeliest stay below and the next is found.
 
     The probability is P(X - Y < r + margin)^run P(X - Y >= r - margin), for answers that keep
     `margin` from the threshold, each looked at alone [liu2024]. Without margin the best r is where
@@ -177,7 +180,7 @@ _MOST_SCALES = Fraction(1 << 60)
 
 
 class Task(NamedTuple):
-    """What is to be found: `run` answers `margin` below the threshold, then one as far above, and so on.
+    """What is to be found: `run` answers `margin` below the threshold, then one as far above.
 
     There are `positives` such rounds; `margin` is in units of bound/epsilon.
     """
@@ -201,7 +204,7 @@ class SplitPlan(NamedTuple):
 
     @classmethod
     def checked(cls, owner: str, split: Any, correction: Any, run: Any, margin: Any) -> SplitPlan:
-        """Return the plan, or raise `InvalidParameter`, which names the parameters that are at fault."""
+        """Return the plan, or raise `InvalidParameter`, which names the parameters at fault."""
         if isinstance(split, str):
             one_of("variance", "success")(f"{owner}.split", split)
         else:
@@ -257,7 +260,7 @@ class SplitPlan(NamedTuple):
     def best_correction(
         self, query: tuple[Family, Fraction], threshold: tuple[Family, Fraction]
     ) -> Fraction:
-        """Return the best correction for noise of these families and scales, in the unit of the answers."""
+        """Return the best correction for noise of these families and scales, in answer units."""
         unit = query[1]
         scale = float(threshold[1] / unit)
         found = best_correction(
@@ -297,10 +300,10 @@ def variance_share(task: Task) -> float:
 
 @lru_cache(maxsize=256)
 def success_share(task: Task, correction: float | None) -> tuple[float, float]:
-    """Return the share, and the correction if None is given, that make finding all of the task likeliest.
+    """Return the share, and the correction if None is given, that make success likeliest.
 
-    The true probability is maximized, with one threshold for all questions of a stage. It may have
-    more than one peak, so a grid is searched first.
+    Success is to find all of the task. The true probability is maximized, with one threshold for
+    all questions of a stage. It may have more than one peak, so a grid is searched first.
     """
 
     def best(log_w: float) -> tuple[float, float]:
@@ -320,7 +323,7 @@ def success_share(task: Task, correction: float | None) -> tuple[float, float]:
 
 
 def best_success(task: Task, share: float) -> tuple[float, float]:
-    """Return the largest log probability of success at this share, and the correction that reaches it."""
+    """Return the largest log probability of success at this share, and its correction."""
     s, b = scales(task, share)
     # A grid first, then a search around its best point.
     step = (s + b) / 4

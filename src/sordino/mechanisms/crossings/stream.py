@@ -37,9 +37,9 @@ BUSY = (
 
 
 class OpenStream(ABC):
-    """What every stream of questions is.
+    """The base of every stream of questions.
 
-    It has one owner, answers one question at a time, is never copied.
+    It has one owner, answers one question at a time, and is never copied.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class Stream(OpenStream):
         )
 
     def _answered(self, height: int, cuts: tuple[Cut, ...]) -> tuple[tuple[int, int] | None, bool]:
-        """Return the branch that fired and its lift (or None), and whether the threshold was a new one."""
+        """Return which branch fired and its lift (or None), and whether the threshold was new."""
         open_ = self._open()
         if not open_:
             raise StreamClosed(_CLOSED_MESSAGE)

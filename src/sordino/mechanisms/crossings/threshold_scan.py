@@ -86,7 +86,7 @@ class ThresholdScan:
         entropy: Entropy,
         thresholds: Sequence[int] | None = None,
     ) -> NDArray[np.int64]:
-        """Return what `first` returns for each of many rows, with a threshold and noise of its own each.
+        """Return what `first` returns for each of many rows, each with its own threshold and noise.
 
         Parameters
         ----------
@@ -142,7 +142,10 @@ class ThresholdScan:
 
 
 def general_cost(threshold_epsilon: Fraction, answer_epsilon: Fraction) -> Pure:
-    """Return the cost e1 + 2 e2 where each answer moves by at most one unit of change, in any direction."""
+    """Return the cost e1 + 2 e2 where each answer moves by at most one unit of change.
+
+    It may move in any direction.
+    """
     return Pure(epsilon=threshold_epsilon + 2 * answer_epsilon)
 
 
@@ -174,7 +177,7 @@ def nested_cost(
     *,
     orientation: str | None = None,
 ) -> Range:
-    """Return the cost where answers count records below rising edges, less an offset for every record.
+    """Return the cost if answers count records below rising edges, less an offset for every record.
 
     Neighbors have one unit more or less. One more record lowers the answers at edges up to its
     value by `offset` units of change, and raises those beyond by the rest of one. The loss is in

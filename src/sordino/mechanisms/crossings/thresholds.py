@@ -22,7 +22,10 @@ On = TypeVar("On")
 
 
 class Cut(NamedTuple):
-    """A threshold on the grid in steps, and how far that lies above the threshold itself, in answer units."""
+    """A threshold on the grid, and how far that lies above the threshold itself.
+
+    The one is in steps, the other in the unit of the answers.
+    """
 
     steps: int
     above: Fraction

@@ -1,4 +1,4 @@
-"""Runs a sparse vector over a list or over a public domain of mostly zeros, and packs what it found.
+"""Runs a sparse vector over a list or a public domain of mostly zeros, and packs what it found.
 
 Claim: a release is a public function of the transcript. Proof: docs/proofs/sparse-vector.md;
 docs/proofs/adaptive-sparse-vector.md.
@@ -50,7 +50,7 @@ class BranchingMechanism(Mechanism):
 
     @property
     def rules(self: Branching) -> Rules:
-        """How a release is made, of answers that are compared with the threshold of the mechanism."""
+        """How a release is made of answers that are compared with the mechanism's threshold."""
         return rules_of(self)
 
     @scrubbed

@@ -57,7 +57,10 @@ _BOUND_EXPONENT_LIMIT = 5000  # a decimal whose exponent lies beyond is 0, or be
 def checked_limits(
     floor: Number, ceiling: Number, owner: str, unit_of: str
 ) -> tuple[Fraction, Fraction]:
-    """Return floor and ceiling of a private bound, in the unit of `unit_of`, or raise `InvalidParameter`."""
+    """Return floor and ceiling of a private bound, or raise `InvalidParameter`.
+
+    They are in the unit of `unit_of`.
+    """
     low, high = to_fraction(floor), to_fraction(ceiling)
     if low > high:
         raise InvalidParameter(

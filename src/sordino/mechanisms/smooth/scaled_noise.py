@@ -107,7 +107,10 @@ def largest_alpha(epsilon: float, beta: float, gamma: float) -> float:
 
 
 def power_loss(beta: float, gamma: float) -> float:
-    """Return what is lost for the scale alone, however large the noise: (gamma - 1) beta, far out."""
+    """Return what is lost for the scale alone, however large the noise.
+
+    That is (gamma - 1) beta, far out.
+    """
     return max(1.0, gamma - 1) * beta * (1 + 1e-14)
 
 

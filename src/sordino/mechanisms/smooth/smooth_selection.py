@@ -41,12 +41,12 @@ _MOST_CANDIDATES = 1 << 53
 
 @final
 class SmoothSelection(Mechanism):
-    """Select the largest of m private scores, with noise that follows a smooth bound of how far they move.
+    """Select the largest of m private scores, with noise that follows a smooth bound.
 
-    The bound S is private, too. It is at least the local sensitivity of every score, and at most
-    e^beta times the bound of any neighboring data set. Where data are far from their worst case, it
-    is far below the global sensitivity, and so is the noise. The noise has a heavy tail, because a
-    scale that differs between neighbors shows in lighter ones.
+    The bound S of how far scores move is private, too. It is at least the local sensitivity of
+    every score, and at most e^beta times the bound of any neighboring data set. Where data are far
+    from their worst case, it is far below the global sensitivity, and so is the noise. The noise
+    has a heavy tail, because a scale that differs between neighbors shows in lighter ones.
 
     Raises
     ------
@@ -251,12 +251,12 @@ _ELASTICITY_CELLS = 4096
 
 
 def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, float]:
-    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + shift), and its slope by the shift.
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + shift), and its slope.
 
-    The slope is approximate. With y = e^beta z + shift and p(z) = z r(z), which rises (r the
-    hazard), the derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a cell it lies between
-    what the ends say. From `_end_of_search` on it is negative, and below the first node both
-    survival functions fall.
+    The slope is by the shift, and approximate. With y = e^beta z + shift and p(z) = z r(z), which
+    rises (r the hazard), the derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a cell it
+    lies between what the ends say. From `_end_of_search` on it is negative, and below the first
+    node both survival functions fall.
     """
     # Simple and never too small: the scale costs at most (g - 1) beta, the shift itself times the
     # largest hazard.
@@ -397,7 +397,7 @@ def dilation(beta: float, candidates: int, law: GeneralizedCauchy) -> tuple[floa
 
 
 def d_m(candidates: int, law: GeneralizedCauchy) -> float:
-    """Return D_m, a bound of how fast the probability of winning falls if all scores change by a factor.
+    """Return D_m, a bound of how fast the chance of winning falls if all scores change by a factor.
 
     It is per unit of the logarithm of that factor.
     """
@@ -413,7 +413,7 @@ def d_m(candidates: int, law: GeneralizedCauchy) -> float:
 
 
 def _least_line_bound(candidates: int, law: GeneralizedCauchy) -> float:
-    """Return the least (m - 1) a + b ln m of the lines a + b Lambda that were tried, Lambda = -ln F.
+    """Return the least (m - 1) a + b ln m of the lines a + b Lambda tried, Lambda = -ln F.
 
     Any line that is nowhere below psi is right. psi and Lambda both fall, so over a cell psi is at
     most what it is at the left end, Lambda at least what it is at the right one.
@@ -496,7 +496,7 @@ def bound_selection_loss(
 def dilations(
     beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
 ) -> float:
-    """Return what the change of scale costs in accountings that pay for it and for the scores apart.
+    """Return what a change of scale costs in accountings that pay for it and for the scores apart.
 
     It is rounded up.
     """
@@ -527,9 +527,9 @@ def largest_selection_alpha(
     sided: Sided,
     accounting: Accounting,
 ) -> float:
-    """Return an alpha whose selection loses at most epsilon, less than a millionth below the largest such.
+    """Return an alpha whose selection loses at most epsilon.
 
-    It is 0 if beta leaves nothing.
+    It is less than a millionth below the largest such. It is 0 if beta leaves nothing.
     """
     m = max(2, candidates)
     epsilon *= 1 - _LOG_ERROR
@@ -550,9 +550,9 @@ def largest_selection_alpha(
 
 
 def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
-    """Return a shift whose `sup_loss` is at most the budget, less than a millionth below the largest.
+    """Return a shift whose `sup_loss` is at most the budget.
 
-    It is found by Newton's steps and secants.
+    It is less than a millionth below the largest such, and found by Newton's steps and secants.
     """
     budget = min(budget, _LARGEST_LOSS, _LARGEST_LOSS * float(law.gamma - 1)) * (1 - _LOG_ERROR)
     # This shift is safe, and `low` is replaced only by shifts whose enclosed loss is within the

@@ -52,7 +52,7 @@ _MOST_ATOMS = 1 << 20
 
 @final
 class SmoothStepSelection(Mechanism):
-    """Select the largest of `candidates` private scores, with noise in proportion to a smooth bound.
+    """Select the largest of `candidates` private scores, with noise proportional to a smooth bound.
 
     It is for scores that could move far for some data, but do not for most. A smooth bound S says
     how far one unit can move any score *at these data*, and itself changes by a factor of at most
@@ -272,7 +272,10 @@ class SmoothStepSelection(Mechanism):
 
 
 def _split_budget(budget: Fraction, candidates: int, ratio: Fraction) -> _CostShares:
-    """Return the shares of the budget, or raise `InvalidParameter` if a release would need too many atoms."""
+    """Return the shares of the budget, or raise `InvalidParameter`.
+
+    It raises if a release would need too many atoms.
+    """
     if ratio == 1:
         # The scale is one public number, so that the losers cost nothing.
         return _CostShares(fit_rate(budget, _OWNER, stepped=False), Fraction(0))
@@ -433,7 +436,10 @@ def losers_fit(
 
 
 def _fewest_allowed(levels: Sequence[int], ratio: Fraction | None) -> list[int]:
-    """Return with how many heights a loser stays behind each level at least, if the scale costs it one."""
+    """Return with how many heights a loser stays behind each level at least.
+
+    It does so if the scale costs it one.
+    """
     # Where heights are not looked at any more, what holds for every ratio is taken.
     known = () if ratio is None else least_counts(ratio)
     return [max(k + 3, known[k]) if k < len(known) else k + 3 for k in levels]
@@ -473,7 +479,10 @@ def _level_values(
 
 @lru_cache(maxsize=1 << 14)
 def _hazard_of_level(rate: Fraction, j: int) -> Bounds:
-    """Return bounds of l_j = -ln(1 - q^j), minus the log of the probability of a level below j, j >= 1."""
+    """Return bounds of l_j = -ln(1 - q^j), j >= 1.
+
+    That is minus the log of the probability of a level below j.
+    """
     down, up = contexts(_COST_DIGITS)
     low, high = exp_bounds(rate * j, _COST_DIGITS)
     most, least = (

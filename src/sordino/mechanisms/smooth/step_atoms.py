@@ -149,7 +149,7 @@ def _kept_atoms(ratio: int) -> tuple[int, ...]:
 def _first_atoms(ratio: int, count: int) -> tuple[int, ...]:
     """Return the first `count` atoms, or fewer.
 
-    Up to the first that a level alone decides about.
+    They go up to the first that a level alone decides about.
     """
     found, up, two = [0], (1 << _RATIO_DIGITS) - 1, 2 << DIGITS
     while len(found) < count:
@@ -163,11 +163,11 @@ def _first_atoms(ratio: int, count: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def least_counts(ratio: Fraction) -> tuple[int, ...]:
-    """Return for the first levels k how many heights a rival stays behind with at least, if it loses one.
+    """Return for the first levels k how many heights a rival stays behind with at least.
 
-    That is the number of heights that are at most (1 + ratio) z_k + 2, z_k the height of level k,
-    but no more than are looked at. It does not fall with k. Where the scale is public nobody loses
-    any.
+    It does so if it loses one. The result is the number of heights that are at most (1 + ratio) z_k
+    + 2, z_k the height of level k, but no more than are looked at. It does not fall with k. Where
+    the scale is public nobody loses any.
     """
     atoms = _kept_atoms(int(ratio * (1 << _RATIO_DIGITS)))
     # In the unit of the heights, rounded down: heights are whole, so none is counted that is

@@ -135,12 +135,12 @@ def bound_laplace(rate: Fraction, offset: int, labels: int) -> Decimal:
 
 
 def bound_laplace_alone(rate: Fraction, offset: int, labels: int) -> Decimal:
-    """Return an upper bound of the failure with discrete Laplace noise on labels, none on the threshold."""
+    """Return an upper bound of the failure with discrete Laplace noise on labels alone."""
     return _bound_independent(DiscreteLaplace(rate).at_least(offset)(_DIGITS)[1], labels)
 
 
 def bound_gaussian_alone(rate: Fraction, offset: int, labels: int) -> Decimal:
-    """Return an upper bound of the failure with discrete Gaussian noise on labels, none on the threshold."""
+    """Return an upper bound of the failure with discrete Gaussian noise on labels alone."""
     wide = rate < _SUMMED_RATE
     return _bound_independent(
         _bound_wide_tail(rate, offset) if wide else _sum_tail(rate, offset), labels

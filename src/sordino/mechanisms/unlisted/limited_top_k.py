@@ -39,7 +39,7 @@ from sordino.sensitivity import Sensitivity
 
 @final
 class LimitedTopK(LabelSelection, Mechanism):
-    """Select the labels with the largest counts, at most k, reading only the `best` + 1 largest of them.
+    """Select the labels with the largest counts, at most k, reading only the `best` + 1 largest.
 
     Units may count for any number of labels. The count after the `best` largest, which stays
     private, sets the threshold: a label that only one of two neighbors reads can lie above it by a
@@ -123,7 +123,7 @@ class LimitedTopK(LabelSelection, Mechanism):
 def decide_limited(
     counts: NDArray[np.int64], noise: Steps, least: int, offset: int, best: int, k: int
 ) -> Found:
-    """Return what is decided of counts (n,) and noise (..., n + 1), whose last draw is the threshold's.
+    """Return what is decided of counts (n,) and noise (..., n + 1), the last for the threshold.
 
     Of the counts of at least `least` the `best` largest compete, of equal ones those with the
     smaller position. The next one, or `least` - 1, is what the threshold is counted from.

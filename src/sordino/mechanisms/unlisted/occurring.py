@@ -49,7 +49,7 @@ SPENT_FOR_FOUND_MEANS = (
 class Occurring(NamedTuple):
     """The counts that take part, shape (m,), and their labels in the order of code points.
 
-    M may be 0.
+    There may be none: m = 0.
     """
 
     counts: NDArray[np.int64]
@@ -157,7 +157,7 @@ class Reach:
         return self.spread * self.labels
 
     def selection_steps(self, found: int, k: int) -> int:
-        """Return how many steps of noise pay for `found` items before a noisy threshold, or for `k`."""
+        """Return how many noise steps pay for `found` items before a noisy threshold, or `k`."""
         return self.spread * k if found >= k else self.spread * found + 1
 
 

@@ -169,9 +169,9 @@ class UnlistedHistogram(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made.
+        """How a release is made: what reaches the threshold is told, with its noisy count.
 
-        What reaches the threshold is told, best first, with its noisy count.
+        The best comes first.
 
         An output lists positions of labels, -1 where there are no more, and then the noisy counts.
         """
@@ -185,7 +185,7 @@ class UnlistedHistogram(Mechanism):
 def decide(
     counts: NDArray[np.int64], noise: Steps, least: int, threshold: int, k: int | None
 ) -> Found:
-    """Return the positions of the labels that reach the threshold, best first, and their noisy counts.
+    """Return positions of the labels that reach the threshold, best first, and their noisy counts.
 
     Counts have shape (n,), noise (..., n), both results (..., n) or (..., min(k, n)). Counts below
     `least` are no items. Among equals the smaller position comes first; -1 and 0 stand where there

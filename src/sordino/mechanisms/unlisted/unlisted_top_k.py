@@ -242,7 +242,7 @@ class UnlistedTopK(LabelSelection, Mechanism):
 def decide_occurring(
     counts: NDArray[np.int64], noise: Steps, least: int, threshold: int, k: int
 ) -> Found:
-    """Return what is decided of counts (n,) and noise (..., n + 1), whose last draw is the threshold's."""
+    """Return what is decided of counts (n,) and noise (..., n + 1), the last for the threshold."""
     occurring = np.flatnonzero(counts >= least)
     # What does not occur is no item of count 0: its noise is not looked at.
     drawn = noise[..., np.append(occurring, counts.size)]
@@ -253,7 +253,7 @@ def decide_occurring(
 
 
 def decide(noisy: Steps, k: int) -> Found:
-    """Return the items before the threshold, best first, and the gaps in steps, both of shape (..., k).
+    """Return items before the threshold, best first, and gaps in steps, both of shape (..., k).
 
     The threshold is the last value and loses all ties: an item at the noisy threshold comes before
     it. From the threshold on there is -1 instead of an item, and 0 instead of a gap: **nothing is

@@ -1,4 +1,6 @@
-"""Permute-and-flip over runs of equal candidates: in random order, the first whose coin shows heads wins.
+"""Permute-and-flip over runs of equal candidates: the first whose coin shows heads wins.
+
+Candidates flip in random order.
 
 Claim: the law of the winner is exactly that of the coins in random order. Proof:
 docs/proofs/samplers.md, "First head". Noise: candidates ring by independent Poisson clocks of rate
@@ -24,7 +26,7 @@ from sordino.noise.samplers.uniform import LazyUniform, uniform_below
 def first_head(
     depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy
 ) -> int:
-    """Return the first candidate that shows heads when all flip their coins in a uniformly random order.
+    """Return the first candidate that shows heads when all flip coins in a uniformly random order.
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ class _Runs:
         self.slack = UNIT * (4 * np.cumsum(weights * self.x) + (depths.size + 24) * self.sums)
 
     def picked(self, pick: LazyUniform) -> int:
-        """Return a run with probability proportional to its number of candidates times their chance."""
+        """Return a run, drawn in proportion to its number of candidates times their chance."""
         total, error = float(self.sums[-1]), float(self.slack[-1])
         # 2^-50 of the total covers the rounding of U, and what lies deeper than `DEEP`.
         place, margin = pick.word * 2.0**-64 * total, error + total * 2.0**-50
@@ -95,7 +97,7 @@ class _Runs:
         return found
 
     def _picked(self, pick: LazyUniform) -> int | None:
-        """Return the run in which U times the weight of all falls, None if the known digits cannot tell."""
+        """Return the run where U times all weight falls, None if the known digits cannot tell."""
         digits = pick.digits + len(str(int(self.lengths.sum())))
         down, up = contexts(digits)
         sums = self._sums(digits)

@@ -1,4 +1,6 @@
-"""The first success in a long row of independent trials, of which many in a row have the same probability.
+"""The first success in a long row of independent trials.
+
+Many trials in a row have the same probability.
 
 Claim: `first_success` returns i with probability exactly p_i (1-p_0)...(1-p_(i-1)). Proof:
 docs/proofs/samplers.md, "First success". Noise: one uniform number, extended without end; it is
@@ -24,7 +26,7 @@ from sordino.noise.samplers.uniform import LazyUniform
 def first_success(
     depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy
 ) -> int | None:
-    """Return the position of the first success in runs of independent trials, or None if there is none.
+    """Return the position of the first success in runs of independent trials, or None.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Floats with a proven error, many at a time: powers e^-x and logarithms, for certified comparisons.
+"""Floats with proven errors, many at a time: powers e^-x and logarithms, for certified comparisons.
 
 They are e^-x, 1 - e^-x and -ln(1 - e^-x) for x = rate * depth, and -ln U.
 
@@ -70,7 +70,7 @@ def chances(x: Floats) -> tuple[Floats, Floats]:
 
 
 def logarithms(p: Floats, q: Floats) -> Floats:
-    """Return -ln q, shape (m,), where q is in (0, 1] and p = 1 - q, both known to a small relative error.
+    """Return -ln q, shape (m,), q in (0, 1] and p = 1 - q, both known to a small relative error.
 
     Right to a relative 40 UNIT if p and q are right to a relative UNIT; to a relative (6 x + 64)
     UNIT if they are what `chances` returns.

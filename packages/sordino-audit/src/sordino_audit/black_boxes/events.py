@@ -86,7 +86,7 @@ class Tree:
 
 
 def grown(a: Codes, b: Codes) -> Tree:
-    """Return the tree that separates the rows of `a` from those of `b`, the most telling split first."""
+    """Return the tree that separates rows of `a` from rows of `b`, the most telling split first."""
     codes = np.asfortranarray(np.concatenate([a, b]))
     second = np.arange(codes.shape[0]) >= a.shape[0]
     nodes: list[tuple[int, int, int, int]] = [(-1, 0, 0, 0)]

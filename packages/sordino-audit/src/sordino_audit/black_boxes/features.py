@@ -210,9 +210,9 @@ class Numeric:
 @final
 @dataclass(frozen=True, eq=False)
 class Named:
-    """What an outcome says at one place (None: all of it), ordered by how much it spoke for the first box.
+    """What an outcome says at one place, ordered by how much it spoke for the first box.
 
-    Bin 0 is for anything else.
+    At no place (None) that is all of it. Bin 0 is for anything else.
     """
 
     name: str
@@ -252,7 +252,7 @@ Feature = Numeric | Named
 
 
 def learned(a: RunPart, b: RunPart) -> tuple[tuple[str, ...], list[Feature]]:
-    """Return the paths of the numbers to look at, and the features that may tell the two parts apart."""
+    """Return the paths of numbers to look at, and features that may tell the two parts apart."""
     shapes: Counter[Shape] = Counter()
     for part in (a, b):
         shapes.update({shape: table.shape[0] for shape, table in part.tables()})

@@ -133,7 +133,7 @@ Rows = tuple[Codes, Codes]
 
 
 class Beyond(NamedTuple):
-    """By how much an outcome costs more than is charged for it, at least, and the event behind that.
+    """By how much an outcome costs more than is charged, at least, and the event behind that.
 
     In nats; -inf if nothing was found.
     """
@@ -186,7 +186,7 @@ def beyond_pure(
     question: EventQuestion,
     level: float,
 ) -> Beyond:
-    """Return by how much the log ratio of an event exceeds the charge that all of its outcomes share."""
+    """Return how far the log ratio of an event exceeds the charge that all its outcomes share."""
     runs = [part[0].shape[0] for part in parts]
     best: tuple[float, float, Chooser, Any] | None = None
     for cost in frequent(costs[0]):
@@ -227,7 +227,7 @@ def beyond_pure(
 
 
 def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:
-    """Return by how much the Rényi divergence of order 2 exceeds 0, counted with the charges of outcomes.
+    """Return how far the Rényi divergence of order 2 exceeds 0, counted with charges of outcomes.
 
     Classes of outcomes with one charge each: the sum of p_a^2 / p_b e^(-2 rho) is at most 1 if
     every charge is enough.

@@ -136,7 +136,7 @@ class BallIntegral:
         return 0.0 if low < TINY else low, min(max(high, TINY), cap)
 
     def _total(self) -> arb:
-        """Return the integral between all places, outward piece by piece, with a bound of the rest."""
+        """Return the integral between all places, outward by pieces, with a bound of the rest."""
         places = sorted({-part.shift for part in self.parts})
         total, self._rough = arb(0), self._estimate(places)
         for one, other in pairwise(places):

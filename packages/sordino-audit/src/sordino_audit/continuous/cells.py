@@ -139,7 +139,7 @@ def _concave_lines(x: Floats, at: Bounds) -> Lines:
 def _chord_lift(
     one: tuple[Floats, Floats], other: tuple[Floats, Floats], left: Floats, right: Floats
 ) -> Floats:
-    """Return by how much the chord from `left` to `right` has to rise to be above the lower of two lines.
+    """Return how far the chord from `left` to `right` must rise to be above the lower of two lines.
 
     The point where they meet is computed roughly: any point will do.
     """
@@ -159,7 +159,7 @@ def _replace_nan(values: Floats) -> Floats:
 
 
 def _spread_minus_infinity(left: Floats, right: Floats, low: Floats, high: Floats) -> None:
-    """Carry minus infinity on.
+    """Carry minus infinity on, away from where a logarithm is finite.
 
     Seen from where it is finite, a concave logarithm stays minus infinity.
     """
@@ -345,7 +345,7 @@ class Cells(NamedTuple):
         )
 
     def split(self, share: Floats) -> Cells:
-        """Return the left parts of all cells, of this share of their width, and then the right parts."""
+        """Return the left parts of all cells, this share of their width, then the right parts."""
         sides = []
         for side in (self.a, self.b):
             # Each line is followed to the new point, with more than the rounding on the unfavorable
@@ -380,7 +380,10 @@ class Cells(NamedTuple):
         )
 
     def ends(self) -> tuple[Bounds, Bounds]:
-        """Return bounds of the log ratio a/b at the left and right end of every cell, seen from inside."""
+        """Return bounds of the log ratio a/b at the left and right end of every cell.
+
+        The ends are seen from inside.
+        """
         left = difference((self.a.low_left, self.a.high_left), (self.b.low_left, self.b.high_left))
         right = difference(
             (self.a.low_right, self.a.high_right), (self.b.low_right, self.b.high_right)
@@ -449,7 +452,10 @@ def difference(a: Bounds, b: Bounds) -> Bounds:
 def compared(
     a: Curve, b: Curve, unclear: Rule, budget: CellBudget, cuts: Sequence[float] = ()
 ) -> Cells:
-    """Return the cells of two curves over one interval, split until none is unclear, or the budget ends."""
+    """Return the cells of two curves over one interval.
+
+    They are split until none is unclear, or the budget ends.
+    """
     x = _choose_first_points(a, b, cuts)
     values = [curve.at(x) for curve in (a, b)]
     while True:
@@ -497,7 +503,7 @@ def within(slack: float) -> Rule:
 
 
 def weighed(share: float) -> Rule:
-    """Return the rule that probabilities be known up to a share, as long as splitting still helps."""
+    """Return the rule that probabilities be known up to a share, as long as splitting helps."""
     before = math.inf
 
     def unclear(cells: Cells) -> Marks:

@@ -26,7 +26,7 @@ _UNIT_SCALE = Fraction(1)
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Crossings(SharedShift):
-    """A sparse vector: one draw of noise for the threshold, fresh noise for every answer in every branch.
+    """A sparse vector: one draw for the threshold, fresh noise for every answer in every branch.
 
     An answer is tested in the branches in their order: is answer + noise - (threshold + its noise)
     at least the boundary? The first branch that says yes is released, counted from 1, and 0 if none

@@ -117,7 +117,7 @@ The first is for lines that follow the density, the second for those that do not
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Density(Continuous):
-    """A mechanism that releases a number, or a label and a number, with a density that you can enclose.
+    """A mechanism that releases a number, or a label and a number, with a density you can enclose.
 
     Parameters
     ----------
@@ -163,8 +163,9 @@ class Density(Continuous):
     >>> import sordino_audit as audit
     >>> law = audit.Law.laplace(1)
     >>> mechanism = audit.Density.added(law, cost=sd.cost.Pure(epsilon=1), window=(-40, 40))
-    >>> audit.exact(mechanism, answers_a=0, answers_b=1.5)
-    ExactReport(BROKEN, epsilon_at_least=1.49999999, epsilon_at_most=1.50000001, claimed=Pure(epsilon=1))
+    >>> report = audit.exact(mechanism, answers_a=0, answers_b=1.5)
+    >>> report.broken, round(report.epsilon_at_least, 6), round(report.epsilon_at_most, 6)
+    (True, 1.5, 1.5)
     """
 
     log_density: Callable[..., Bounds]

@@ -55,7 +55,7 @@ class HeavyTail:
 
     @property
     def bends(self) -> tuple[tuple[float, float], ...]:
-        """Return bounds of where the log density stops being convex (or the density 0), and concave.
+        """Return bounds of where a log density stops being convex (or the density 0), and concave.
 
         There |z|^gamma is gamma - 1, but for the start of one-sided noise at 0.
         """
@@ -158,7 +158,7 @@ class HeavyTail:
 
 
 def _gauss(at: acb, b: arb, analytic: bool) -> acb:
-    """Return the hypergeometric function 2F1(1, b; 1 + b; at), which is the sum of b at^k / (k + b)."""
+    """Return the hypergeometric function 2F1(1, b; 1 + b; at), the sum of b at^k / (k + b)."""
     # It branches at 1, and is cut from there to infinity.
     if analytic and not (at.real < 1 or at.imag > 0 or at.imag < 0):
         return UNKNOWN

@@ -61,10 +61,10 @@ class CellBudget:
 def integrate(
     factors: Sequence[Factor], jobs: Sequence[Shifts], share: float, budget: CellBudget
 ) -> Bounds:
-    """Return bounds of the integrals over all real x of one product of factors, one for each list of shifts.
+    """Return bounds of the integrals over all real x of one product of factors.
 
-    The first factor is a density. They are apart by `share` of their size unless the budget ends
-    before.
+    There is one integral for each list of shifts. The first factor is a density. The bounds are
+    apart by `share` of their size unless the budget ends before.
     """
     laws = [factor.law.analytic for factor in factors]
     if None in laws:
@@ -104,7 +104,7 @@ class _CellIntegrals:
         self._slopes = [1 / (factor.scale * factor.law.scale) for factor in self.factors]
 
     def bounds(self, share: float, budget: CellBudget) -> Bounds:
-        """Return bounds of all integrals, apart by `share` of their size unless the budget ends before."""
+        """Return bounds of all integrals, apart by `share` of their size if the budget lasts."""
         count = len(self.jobs)
         job, x0, x1 = self._grid()
         low, high = self._cells(job, x0, x1)
@@ -214,7 +214,7 @@ class _CellIntegrals:
 
 
 def bound_mass(law: Law, left: Bounds, right: Bounds) -> Bounds:
-    """Return bounds of the probability between two points, from distribution and survival function."""
+    """Bound the probability between two points, from distribution and survival function."""
     if law.log_cdf is None:
         return np.zeros_like(left[0]), np.ones_like(left[0])
     low, high = np.zeros_like(left[0]), np.ones_like(left[0])

@@ -377,9 +377,9 @@ class Law:
 
     @staticmethod
     def cauchy(gamma: Number, scale: Number = 1, *, one_sided: bool = False) -> Law:
-        """Return the law of density proportional to ``1/(1 + |z|^gamma)``, gamma > 1, times the scale.
+        """Return the law of density proportional to ``1/(1 + |z|^gamma)``, times the scale.
 
-        It is on all z or on z >= 0.
+        Here gamma > 1, and the law is on all z or on z >= 0.
         """
         power = exact(gamma)
         if power is None or not 1 < power <= 100:
@@ -418,7 +418,7 @@ def _bound_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> flo
 
 
 def _bound_one_sided_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:
-    """Bound it in the same way.
+    """Bound the log ratio of one-sided laws by the move over the scale.
 
     Below the window both densities are 0, if it reaches down to both answers.
     """

@@ -25,9 +25,9 @@ from sordino_audit.continuous.shared_shift import Outcome, Products, SharedShift
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Race(SharedShift):
-    """A mechanism that releases whose answer plus continuous noise is largest, and with `gap` by how much.
+    """A mechanism that releases whose answer plus continuous noise is largest.
 
-    The noise of each answer is independent.
+    With `gap` it also releases by how much. The noise of each answer is independent.
 
     Answers are a list of numbers, or a pair (numbers, scale): then the noise is multiplied by the
     scale, which may differ between neighbors. Outputs are positions; with a gap pairs (position,

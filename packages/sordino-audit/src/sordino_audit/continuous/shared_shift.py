@@ -38,7 +38,10 @@ _LARGEST_MISSING_MASS = 1e-6
 
 
 class Outcome(NamedTuple):
-    """A label, how many real numbers are released with it, and what a single number is at least, a float."""
+    """A label, how many real numbers are released with it, and what a single number is at least.
+
+    The latter is a float.
+    """
 
     label: Any
     reals: int
@@ -54,7 +57,7 @@ class Products(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SharedShift(Continuous):
-    """The common part.
+    """The common part of `Crossings` and `Race`.
 
     The subclass says which outcomes there are, and of which integrals they are sums.
     """
@@ -268,7 +271,10 @@ class SharedShift(Continuous):
     def _end(
         self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int
     ) -> tuple[float, float]:
-        """Return where the numbers of a label are cut off, and an upper bound of the probability beyond."""
+        """Return where the numbers of a label are cut off.
+
+        With it comes an upper bound of the probability beyond.
+        """
         laws = self._laws(a)
         reach = max(law.scale for law in laws) * 8
         spread = max(
@@ -292,7 +298,7 @@ class SharedShift(Continuous):
     def _classes(self, outcome: Outcome, a: Any, b: Any, asked: Asked) -> list[tuple[Any, Cells]]:
         """Return the classes of one label.
 
-        Differences of the probabilities of more than each cut.
+        They are differences of the probabilities of more than each cut.
         """
         cuts = [Fraction(cut) for cut in asked.cuts or ()]
         sides = []

@@ -1,4 +1,4 @@
-"""Controls: continuous mechanisms that are easy to get wrong, and right ones that attain what they claim.
+"""Controls: continuous mechanisms easy to get wrong, and right ones that attain what they claim.
 
 Claim: the verdict and the loss that each control carries. Never a mechanism of this library. Noise:
 continuous laws in ideal arithmetic. A float implementation of any of them is another mechanism, see

@@ -89,7 +89,10 @@ def sparse(
     name: str,
     **options: Any,
 ) -> Subject:
-    """Return a sparse vector with geometric noise of these rates for thresholds and queries, at `epsilon`."""
+    """Return a sparse vector with geometric noise of these rates for thresholds and queries.
+
+    It claims `epsilon`.
+    """
     return Subject(
         laws=[Geometric(Fraction(rate)) for part in rates for rate in part],
         play=partial(play_queries, thresholds=len(rates[0]), **options),
@@ -253,7 +256,7 @@ def _play_branches(q: Any, noise: Rows) -> Rows:
 
 
 def _price_branches(transcript: tuple[int, ...]) -> Pure:
-    """Return 2 for the threshold, 2 for a positive of the cheap branch, 4 for one of the dear branch."""
+    """Return 2 for the threshold, 2 for a positive of the cheap branch, and 4 of the dear one."""
     return Pure(epsilon=2 + 2 * sum(max(flag, 0) for flag in transcript[::2]))
 
 
@@ -271,11 +274,11 @@ def monotone(transcript: tuple[int, ...]) -> Pure:
 
 
 def lost(limit: float, cheap: float, dear: float) -> float:
-    """Return the loss of (below, dear with any gap) between (0, 0) and (1, -1), for noise of these rates.
+    """Return the loss of (below, dear with any gap) between (0, 0) and (1, -1), at these rates.
 
-    The first rate is that of the threshold. The threshold moves by 1 and the noise of the dear
-    branch by 2. The cheap branch fails on one side if its noise is below t + 2, on the other if it
-    is below t + 4, which is likelier.
+    The rates are those of the noise, the first that of the threshold. The threshold moves by 1 and
+    the noise of the dear branch by 2. The cheap branch fails on one side if its noise is below t +
+    2, on the other if it is below t + 4, which is likelier.
     """
 
     def series(rate: float) -> float:
@@ -297,7 +300,10 @@ def adaptive(
     epsilon: int = 6,
     cost_of: Callable[[Any], Pure] | None = _price_branches,
 ) -> Subject:
-    """Return the mechanism with noise of these rates, the first that of the threshold, sold for `epsilon`."""
+    """Return the mechanism with noise of these rates, sold for `epsilon`.
+
+    The first rate is that of the threshold.
+    """
     laws = [Geometric(Fraction(rate)) for rate in rates]
     return Subject(
         laws=laws,
@@ -390,7 +396,7 @@ def same_seed(answers: Any, noise: Rows) -> Rows:
 
 
 def every_second_row(rows: Any, noise: Rows) -> Rows:
-    """Publish the noisy sum of every second row of the file, as if a unit touched its own row only."""
+    """Publish the noisy sum of every second row, as if a unit touched its own row only."""
     # Removing the first row moves all others by one place.
     released: Rows = sum(rows[::2]) + noise[:, 0]
     return released

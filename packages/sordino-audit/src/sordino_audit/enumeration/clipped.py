@@ -199,7 +199,7 @@ def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
 
 
 def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds]:
-    """Return bounds of the probabilities that total plus noise is at most `low`, between, or at least `high`.
+    """Bound the probabilities that total plus noise is at most `low`, between, or at least `high`.
 
     This takes low <= total <= high > low.
 
@@ -274,7 +274,7 @@ def cells(law: DiscreteGaussian, parts: int, total: int, low: int, high: int) ->
 
 
 def _off(rate: Fraction, first: int, after: int) -> Decimal:
-    """Return how far the sum of e^(-rate x^2) from `first` to before `after` may be from the integral.
+    """Return how far the sum of e^(-rate x^2) from `first` to `after` - 1 may be from the integral.
 
     The integral is from half a step before the one to half a step before the other.
     """

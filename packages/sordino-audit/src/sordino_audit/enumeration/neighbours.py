@@ -82,11 +82,11 @@ def _map_answers(answers: Any, size: int | None) -> dict[int, Fraction]:
 
 
 def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = None) -> bool:
-    """Raise `InvalidParameter`, naming the distance, unless `a` and `b` are neighbors under the statement.
+    """Raise `InvalidParameter` unless `a` and `b` are neighbors under the statement.
 
-    Return whether they differ at all. A norm must also cover what is left of the answers on the
-    grid of the statement: rounding down can move every answer by a step. `size` is that of the
-    domain, if there is one.
+    The message names the distance. Return whether they differ at all. A norm must also cover what
+    is left of the answers on the grid of the statement: rounding down can move every answer by a
+    step. `size` is that of the domain, if there is one.
     """
     left: Any
     right: Any
@@ -154,7 +154,7 @@ def _is_about_each(sensitivity: Sensitivity) -> bool:
 
 
 def _covered_together(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
-    """Return whether answers may move so together, as far as the statement says anything about that."""
+    """Return whether answers may move so together, as far as the statement says anything of it."""
     sizes = [abs(Fraction(move)) for move in moves]
     # A statement in one norm, or a second one beside that about each answer.
     l1, l2 = (

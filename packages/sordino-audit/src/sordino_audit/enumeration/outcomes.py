@@ -36,9 +36,9 @@ _PLAIN_TYPES = (bool, str, bytes, type(None), Fraction)
 
 
 def key(value: Any, owner: str = _OUTPUTS_MUST_BE, *, floats: bool = False) -> Hashable:
-    """Return what stands for a value.
+    """Return what stands for a value when outputs are compared.
 
-    Whole numbers and tuples of them as they are, others with their type.
+    Whole numbers and tuples of them stand as they are, others with their type.
 
     `==` would not do: it calls 1, True and 1.0 the same, also inside of tuples, and 0.0 the same as
     -0.0.
@@ -74,7 +74,7 @@ def key(value: Any, owner: str = _OUTPUTS_MUST_BE, *, floats: bool = False) -> H
 @final
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The different outputs of some rows, what is shown of them, their keys, and which one each row has."""
+    """The different outputs of rows, what is shown of them, their keys, and which each row has."""
 
     values: list[Any]
     shown: list[Any]
@@ -269,7 +269,10 @@ class Outcomes:
 @final
 @dataclass(eq=False)
 class Book:
-    """Plays a subject and numbers its outputs, the same output by the same number whatever the answers."""
+    """Plays a subject and numbers its outputs.
+
+    The same output has the same number whatever the answers.
+    """
 
     subject: Subject
     region: Region
@@ -345,7 +348,7 @@ class Book:
         return seen(self.subject.played(private, noise), noise.shape[0], self.partition)
 
     def _replayed(self, private: Any, found: Seen) -> None:
-        """Raise `InvalidParameter` if rows have other outputs alone, or in another company and order.
+        """Raise `InvalidParameter` if rows have other outputs alone, or in other company and order.
 
         The rows are from all over the region.
         """

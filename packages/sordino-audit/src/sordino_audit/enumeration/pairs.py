@@ -150,7 +150,10 @@ class Comparison:
 
     @cached_property
     def unresolved(self) -> float:
-        """Return an upper bound, under either law, of the probability of all outputs that are not audited."""
+        """Return an upper bound of the probability of all outputs that are not audited.
+
+        It holds under either law.
+        """
         if self._rest == 0:  # all noise was played, and every output is audited
             return 0.0
         a, _, b, _ = self._sides
@@ -259,9 +262,9 @@ class Comparison:
         )
 
     def renyi(self, alpha: Fraction, allowed: Callable[[int], Fraction]) -> tuple[float, float]:
-        """Return lower bounds of the Rényi divergence of order `alpha`: plain, and with outputs discounted.
+        """Return lower bounds of the Rényi divergence of order `alpha`: plain, and discounted.
 
-        Each output is discounted by what it is allowed.
+        In the second each output is discounted by what it is allowed.
 
         The second is ln(sum p^alpha q^(1 - alpha) e^(-(alpha - 1) allowed)) / (alpha - 1): at most
         0 if the claim holds, also where the claim depends on the output and the rest is to be spent
@@ -382,7 +385,7 @@ class Audit:
     def loss(self, a: Any, b: Any) -> float:
         """Return the lower bound of the loss less the claim, of the worse order.
 
-        What a search climbs.
+        It is what a search climbs.
         """
         compared = [self.compared(*pair) for pair in ((a, b), (b, a))]
         # Nor does one where the claim may fail; the hockey stick at the claim does.
@@ -455,7 +458,7 @@ class Audit:
     def _diverge(
         self, compared: Comparison, moves: NDArray[Any] | None, alpha: Fraction
     ) -> tuple[float, float, float]:
-        """Return bounds of the Rényi divergence of one order, as `Claimed.divergences` takes them."""
+        """Return bounds of a Rényi divergence of one order, as `Claimed.divergences` takes them."""
         plain, counted = compared.renyi(alpha, partial(self.divergence, alpha))
         # What the noise proves about divergences is held against them in the same way.
         everywhere = (

@@ -55,7 +55,7 @@ def above_threshold(mechanism: AboveThreshold, n: int) -> Subject:
 
 
 def _make_step_function(mechanism: AboveThreshold, n: int) -> Callable[[Any], Steps]:
-    """Return the function that turns answers into `n` whole numbers of steps, as the mechanism does."""
+    """Return a function turning answers into `n` whole numbers of steps, as the mechanism does."""
     checked = make_step_reader(mechanism, n)
 
     def steps(answers: Any) -> Steps:
@@ -222,7 +222,7 @@ def _check_edges(mechanism: Quantile | Quantiles | QuantileInterval) -> None:
 
 
 def _quantile_law(mechanism: Quantile, values: Any) -> Stated:
-    """Return the law of (part, edge or bucket), from which everything that is released is computed."""
+    """Return the law of (part, edge or bucket), from which all that is released is computed."""
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
     return _multiply_paths(quantile_paths(mechanism, runs), runs)
 

@@ -75,7 +75,7 @@ class Counted:
 
 
 def leads(q: list[int], rate: Fraction) -> Counted:
-    """Return every place with every lead that matters, (place, lead), with the bounds of its probability."""
+    """Return every (place, lead) whose lead matters, with the bounds of its probability."""
     # How far each answer leads all others: so many leads are likely, before their probabilities
     # fall.
     above = [max(0, x - max(q[:i] + q[i + 1 :])) for i, x in enumerate(q)]
@@ -160,10 +160,10 @@ def gumbel_sparse_vector(mechanism: GumbelSparseVector, n: int) -> Subject:
 
 
 def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tuple[Any, Bounds]]:
-    """Return every transcript (asked, places) with bounds of its probability, a product over the thresholds.
+    """Return every transcript (asked, places) with bounds of its probability.
 
-    With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) =
-    w_m / (A_m A_(m-1)), P(none) = 1/A_n.
+    That is a product over the thresholds. With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m
+    since the threshold, P(first above at m) = w_m / (A_m A_(m-1)), P(none) = 1/A_n.
     """
     n, found = len(heights), []
 
@@ -338,7 +338,10 @@ def joint_top_k(mechanism: JointTopK, n: int) -> Subject:
 
 
 def joint_sets(q: list[int], k: int, rate: Fraction) -> Counted:
-    """Return every set of `k` places with bounds of its probability, proportional to e^(-rate/2 regret)."""
+    """Return every set of `k` places with bounds of its probability.
+
+    That is proportional to e^(-rate/2 regret).
+    """
     return Counted(math.comb(len(q), k), _list_sets(q, k, rate))
 
 

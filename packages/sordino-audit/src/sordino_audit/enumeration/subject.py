@@ -1,6 +1,7 @@
-"""What the auditor plays: independent noise, a pure function of answers and noise, and the claimed cost.
+"""What the auditor plays: noise, a pure function of answers and noise, and the claimed cost.
 
-Mechanisms of this library become one by their own rules, with the noise handed in.
+The noise is independent. Mechanisms of this library become such a subject by their own rules, with
+the noise handed in.
 
 Claim: what is audited is the function that is handed over, never a copy of it; of a mechanism of
 this library, its own `decide`.
@@ -356,7 +357,7 @@ def check_domain(size: int | None) -> None:
 
 
 def nonzero(answers: Any) -> tuple[list[Any], list[int]]:
-    """Return the answers that are not 0, as a release over a domain takes them, and their positions."""
+    """Return answers that are not 0, as a release over a domain takes them, and their positions."""
     known = (
         answers
         if isinstance(answers, Mapping)
