@@ -14,7 +14,7 @@ from typing import Any
 def lazy(
     module: str, homes: Mapping[str, Iterable[str]], *, package: str | None = None
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a `module`, whose names `homes` say where they are.
+    """Return `__all__`, `__getattr__` and `__dir__` of a `module` with names where `homes` says.
 
     They are in modules of the `package`: of the module itself, unless another one is given.
 

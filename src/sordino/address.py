@@ -1,6 +1,4 @@
-"""Addresses of tables.
-
-What of them may be shown and kept, and when two of them mean the same table.
+"""Addresses of tables: what may be shown and kept, and when two of them mean the same table.
 
 Asks a PostgreSQL server which of its tables an address means.
 
@@ -30,7 +28,8 @@ if TYPE_CHECKING:
 # Anywhere else they may be parts of a password: such an address is refused.
 _HOST_PATTERN = r"(?:\[[^\]@/?#]*\]|:\d*(?=[,/?#]|$)|[^@/?#:\[\]])*"
 _ADDRESS_PARTS = re.compile(
-    rf"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^@/?#]*@)?({_HOST_PATTERN}(?:/[^@?#]*)?)(?:[?][^@#]*)?(#[^@]*)?"
+    rf"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^@/?#]*@)?({_HOST_PATTERN}(?:/[^@?#]*)?)"
+    r"(?:[?][^@#]*)?(#[^@]*)?"
 )
 
 
@@ -65,7 +64,7 @@ _LOCAL_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
 
 @final
 class ServerTable(str):
-    """The text by which a ledger knows a table of a PostgreSQL server, as the server itself says it.
+    """The text by which a ledger knows a table of a PostgreSQL server, as the server says it.
 
     It is the same however the server was addressed: `postgresql:SYSTEM/DATABASE#SCHEMA.TABLE`,
     where SYSTEM is the number that a server gets when it is made. Accounts of older versions have
@@ -104,7 +103,7 @@ class ServerTable(str):
         return str, (str(self),)
 
     def was_called(self, text: str) -> bool:
-        """Tell whether an older account knows this table by an address that surely means the same."""
+        """Tell whether an older account knows this table by an address that surely means it."""
         # None means that nothing is sure, and two unsure addresses are never taken for the same.
         # docs/decisions/0016-a-table-is-named-by-its-server.md
         return self.place is not None and self.place == _parse_table_address(text)
@@ -125,7 +124,7 @@ def split_table(table: str, schema: str) -> tuple[str, str]:
 
 
 def duckdb_table(table: str) -> str:
-    """Return the one text for a table of a DuckDB file, which tells no ASCII letter from its capital."""
+    """Return the one text for a table of a DuckDB file, which ignores the case of ASCII letters."""
     named = ".".join(split_table(table, "main"))
     # ASCII letters alone: DuckDB tells other letters from their capitals.
     return "".join(letter.lower() if letter.isascii() else letter for letter in named)
@@ -210,7 +209,7 @@ def spark_parts(address: str) -> tuple[SparkServer, tuple[str, ...]]:
 
 
 def spark_names(table: str) -> tuple[str, ...]:
-    """Return the names of the catalog, the schema (or several) and the table of `CATALOG.SCHEMA.TABLE`.
+    """Return the names of the catalog, schema (or several) and table of `CATALOG.SCHEMA.TABLE`.
 
     Raises
     ------
@@ -397,7 +396,9 @@ def identify(connection: Connection, address: str) -> tuple[ServerTable, int]:
 
 
 def named_by_its_server(source: str) -> str:
-    """Return a source as a ledger knows it: a PostgreSQL server names its tables, the rest keep their text.
+    """Return a source as a ledger knows it.
+
+    A PostgreSQL server names its tables, the rest keep their text.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a mechanism guarantees, as data: the statement, its theorem, its proof page and its worst cases."""
+"""What a mechanism guarantees, as data: the statement, theorem, proof page and worst cases."""
 
 from __future__ import annotations
 

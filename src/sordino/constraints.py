@@ -77,7 +77,7 @@ class Constraint:
     invalid: tuple[Any, ...]
 
     def __call__(self, name: str, value: Any) -> Any:
-        """Return the converted value, or raise `InvalidParameter` with the name, the rule and the value."""
+        """Return the converted value, or raise `InvalidParameter` with name, rule and value."""
         converted = self.convert(value)
         # None always means refused: where None is allowed, `OrNone` stands before the rule.
         if converted is None:
@@ -105,7 +105,7 @@ def shown(value: Any) -> str:
 
 
 def did_you_mean(name: Any, names: Iterable[str]) -> str:
-    """Return the end of a message about a public name that is not among `names`: the nearest ones, if any.
+    """Return the end of a message about a public name not among `names`: the nearest, if any.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def did_you_mean(name: Any, names: Iterable[str]) -> str:
 
 
 def say_unknown_key(what: str, key: Any, known: Sequence[str]) -> str:
-    """Return the message about a key that means nothing in a public table: with the nearest ones, or all."""
+    """Return the message about an unknown key of a public table: with the nearest ones, or all."""
     hint = did_you_mean(key, known) or f" Known: {', '.join(known)}."
     return f"{what} has no key {shown(key)}.{hint}"
 
@@ -135,7 +135,10 @@ def say_unknown_key(what: str, key: Any, known: Sequence[str]) -> str:
 def accept_if(
     holds: Callable[[Any], bool], read: Callable[[Any], Any] = exact
 ) -> Callable[[Any], Any]:
-    """Return what keeps of a value what `read` makes of it, and None, which refuses it, unless that holds."""
+    """Return a function from a value to what `read` makes of it, or to None unless that holds.
+
+    None refuses the value.
+    """
 
     def accept(value: Any) -> Any:
         number = read(value)

@@ -23,7 +23,7 @@ Kept_co = TypeVar("Kept_co", covariant=True)
 
 
 class Converted(Protocol[Given_contra, Kept_co]):
-    """The type of a parameter that is given as one type and kept as another: `Converted[given, kept]`.
+    """The type of a parameter given as one type and kept as another: `Converted[given, kept]`.
 
     It tells type checkers what the constructor takes and what the attribute is. It does nothing
     when a program runs.

@@ -63,7 +63,7 @@ class Entropy(Protocol):
 
 
 def _start_keystream(key: bytes) -> _Keystream:
-    """Return a function that writes the AES-256-CTR keystream of `key`, from its start, into a buffer."""
+    """Return what writes the AES-256-CTR keystream of `key`, from its start, into a buffer."""
     # Imported at the first draw, because it takes 24 ms.
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ Steps = NDArray[Any]
 
 
 def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction:
-    """Return the step of the statement, or else the public power of two in (scale/2^21, scale/2^20].
+    """Return the step of the statement, else the public power of two in (scale/2^21, scale/2^20].
 
     The noise scale (in the unit of the answers) is given by its square, which is rational where the
     scale need not be.
@@ -158,7 +158,7 @@ _TOO_SMALL_RATE = "{} must ask for noise with a rate of at least {:.2g} a step; 
 
 
 def check_rates_from(least: Fraction, owner: str, denominator: int = RATE_DENOMINATOR) -> None:
-    """Raise `InvalidParameter` unless `fit_rate` keeps every rate from `least` on, up to the largest.
+    """Raise `InvalidParameter` unless `fit_rate` keeps every rate from `least` up to the largest.
 
     A smaller rate may be kept as well, if it is a multiple of one over the denominator. So that one
     rate is kept says nothing of a larger one.
@@ -308,7 +308,7 @@ def _is_single(answers: Any) -> bool:
 
 
 def list_to_array(values: list[Any]) -> NDArray[Any]:
-    """Return a list as an array of one type if all its values have exactly that type, else as objects."""
+    """Return a list as an array of one type if all values have exactly that type, else objects."""
     # Types are told apart by `id`: the type of a private value may have a hash of its own, which
     # raises.
     kinds = set(map(id, map(type, values)))
@@ -340,7 +340,7 @@ def _step_of(value: Any, step: Fraction, highest: int = CLAMP) -> int:
 
 
 def number_of(value: object) -> int | float | Fraction | Decimal | None:
-    """Return one object as an exact number of Python's own types, +-infinity among them; never raise.
+    """Return one object as an exact number of Python's types, +-infinity among them; never raise.
 
     None where it is missing or no number, and where what it says of itself raises.
     """
@@ -385,7 +385,7 @@ def _clamp_to_grid(steps: Fraction, highest: int) -> int:
 def add(steps: NDArray[np.int64], noise: Steps) -> Steps:
     """Return answers plus noise, exactly.
 
-    Int64, or Python integers in the rare case that they are needed.
+    They are int64, or Python integers in the rare case that they are needed.
     """
     # Noise beyond 61 bits comes as Python integers, so that no sum leaves a word of 64 bits.
     # docs/proofs/samplers.md, "Geometric"
@@ -414,7 +414,7 @@ def largest(values: Steps, m: int) -> NDArray[np.intp]:
 
 
 def widen(values: NDArray[Any], width: int, filler: int = 0) -> NDArray[Any]:
-    """Return an array whose last axis has that many places, with the filler in those that are missing."""
+    """Return an array whose last axis has that many places, with the filler in missing ones."""
     missing = [(0, 0)] * (values.ndim - 1) + [(0, width - values.shape[-1])]
     return np.pad(values, missing, constant_values=filler)
 

@@ -53,8 +53,8 @@ class Population:
     Examples
     --------
     >>> from sordino.population import Population
-    >>> some = Population(figure="count", unit="column customer", adjacency="add-remove", max_rows=1,
-    ...                   where="price > 5")
+    >>> some = Population(figure="count", unit="column customer", adjacency="add-remove",
+    ...                   max_rows=1, where="price > 5")
     >>> some.list_notes()[:2]
     ['Only rows where price > 5.', 'Counts at most 1 row of each unit; true counts may be higher.']
     >>> some.is_bounded
@@ -87,12 +87,12 @@ class Population:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a unit counts for some of its rows or items only, so that a figure of all may differ."""
+        """Whether only some rows or items of a unit count, so that a figure of all may differ."""
         # A unit counts once in a number of units, whatever bounds its rows.
         return self.max_rows is not None and self.counted != "units"
 
     def list_facts(self) -> dict[str, Any]:
-        """Return which rows count, JSON-ready, by the names that every form of a release has for it."""
+        """Return which rows count, JSON-ready, by the names that every form of a release uses."""
         said = {
             "item": self.by or self.item,
             "column": self.column,

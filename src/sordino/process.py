@@ -39,7 +39,7 @@ class _Lock(Protocol):
 
 
 def close_before_fork(lock: _Lock, close: Callable[[], None]) -> None:
-    """Have what this process keeps open closed before each fork, which could not use it, and at the end.
+    """Have what a process keeps open closed before forks, which could not use it, and at the end.
 
     Parameters
     ----------

@@ -29,8 +29,9 @@ class Receipt:
     >>> import tempfile
     >>> import sordino as sd
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=sd.Budget(epsilon=1.0),
-    ...                           adjacency="add-remove", unit="customer", source="orders.parquet")
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders",
+    ...                           budget=sd.Budget(epsilon=1.0), adjacency="add-remove",
+    ...                           unit="customer", source="orders.parquet")
     >>> with ledger.reserve(sd.cost.Pure(epsilon=0.75), label="count") as charge:
     ...     receipt = charge.receipt
     >>> [line] = ledger.statement().charges

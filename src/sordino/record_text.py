@@ -1,4 +1,4 @@
-"""A record as text for programs, JSON and CSV: what the command prints, and what a study writes down."""
+"""A record as text for programs, JSON and CSV: what the command prints and a study writes down."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def write_csv(record: Record) -> str:
 
 
 def encode_json(value: Any, *, indent: int | None = None) -> str:
-    """Return JSON with letters of all alphabets as they are, and all control characters spelled out.
+    """Return JSON with letters of all alphabets as they are and all control characters spelled out.
 
     JSON itself spells out those of ASCII alone, and a terminal obeys others, too: a label must not
     steer it.
@@ -103,9 +103,9 @@ def format_csv_line(values: Iterable[Any]) -> str:
 
 
 def _disarm(value: Any) -> str:
-    """Return a cell of CSV.
+    """Return a cell of CSV that does nothing to who looks at it.
 
-    What a text would do to who looks at it is spelled out, or told to be a text.
+    What a text would do is spelled out, or told to be a text.
 
     Control characters are written as in a table. A text that a spreadsheet would compute gets an
     apostrophe in front, by which these programs know a text; a number is none that does any harm.

@@ -23,7 +23,7 @@ from sordino.tabular import Kind, Row, Tabular, list_own_rows, list_row_columns
 
 
 def plain(value: Any) -> Any:
-    """Return `value` as JSON-ready Python: arrays as lists, fractions as numbers, NaN and inf as None."""
+    """Return `value` ready for JSON: arrays as lists, fractions as numbers, NaN and inf as None."""
     if isinstance(value, np.ndarray | list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.generic | Fraction | Decimal):
@@ -323,7 +323,8 @@ class TopK(Release):
     Examples
     --------
     >>> import sordino as sd
-    >>> top = sd.NoisyTopK(k=1, epsilon=2, sensitivity=sd.COUNTING).release([50, 7, 90], entropy=sd.Seeded(7))
+    >>> mechanism = sd.NoisyTopK(k=1, epsilon=2, sensitivity=sd.COUNTING)
+    >>> top = mechanism.release([50, 7, 90], entropy=sd.Seeded(7))
     >>> top.indices.tolist(), top.cost, top.simulated
     ([2], Pure(epsilon=2), True)
     """
@@ -392,7 +393,7 @@ class HistogramTop(Release):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class HybridTop(Release):
-    """The items with the largest noisy answers that lie above a noisy threshold, best first, s of at most k.
+    """The items with the largest noisy answers above a noisy threshold, best first, s of at most k.
 
     Attributes
     ----------
@@ -432,7 +433,7 @@ class HybridTop(Release):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class UnlistedTop(Release):
-    """The labels with the largest noisy counts above a noisy threshold, of labels that nobody listed.
+    """The labels with the largest noisy counts above a noisy threshold, of labels nobody listed.
 
     Best first, s of at most k.
 
@@ -466,7 +467,7 @@ class UnlistedTop(Release):
 
     @property
     def indices(self) -> NDArray[np.int64]:
-        """Where each label stands among these labels in the order of code points, which decides ties."""
+        """Where each label stands among these in the order of code points, which decides ties."""
         return np.argsort(
             np.argsort(np.array(self.labels, dtype=object), kind="stable"), kind="stable"
         )
@@ -504,7 +505,7 @@ class UnlistedCounts(Release):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Positives(Release):
-    """The answers that a sparse vector found above their threshold, in the order in which it found them.
+    """The answers that a sparse vector found above their threshold, in the order it found them.
 
     Those of a `HybridSparseVector` are listed best first.
 
@@ -591,7 +592,8 @@ class Verdict(Release):
     Examples
     --------
     >>> import sordino as sd
-    >>> m = sd.SparseVector(threshold=100, positives=1, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
+    >>> m = sd.SparseVector(threshold=100, positives=1, epsilon=4, sensitivity=sd.COUNTING,
+    ...                     split=0.25)
     >>> with m.open(entropy=sd.Seeded(7)) as stream:
     ...     [(verdict.above, float(verdict.charged)) for verdict in map(stream.ask, [3, 5, 170])]
     [(False, 1.0), (False, 0.0), (True, 3.0)]
@@ -626,7 +628,8 @@ class Choice(Release):
     Examples
     --------
     >>> import sordino as sd
-    >>> sd.PermuteAndFlip(epsilon=2, sensitivity=sd.COUNTING).release([50, 7, 90], entropy=sd.Seeded(7))
+    >>> mechanism = sd.PermuteAndFlip(epsilon=2, sensitivity=sd.COUNTING)
+    >>> mechanism.release([50, 7, 90], entropy=sd.Seeded(7))
     Choice(simulated=True, index=2, gap=None)
     """
 

@@ -1,4 +1,4 @@
-"""Clears the local variables out of errors that leave the library, because exact answers stand in them.
+"""Clears local variables out of errors that leave the library, because exact answers stand in them.
 
 Error reporters print the local variables of every frame that an error came through, of its causes,
 and of what was being handled when it arose. Exact answers stand in the library's frames. So each
@@ -65,7 +65,7 @@ def scrubbed(function: F) -> F:
 
 
 def scrub(error: BaseException, outer: BaseException | None = None) -> None:
-    """Clear the frames that an error came through so far, and cut off what was being handled when it arose.
+    """Clear the frames that an error came through so far, and cut off what was handled as it arose.
 
     Parameters
     ----------

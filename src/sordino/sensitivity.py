@@ -135,7 +135,7 @@ class Sensitivity:
 
     @property
     def spread(self) -> Fraction:
-        """How far two answers can move apart between neighbors: `bound` if monotone, else twice that."""
+        """How far two answers can part between neighbors: `bound` if monotone, else twice that."""
         bound = POSITIVE("Sensitivity.bound", self.bound)
         # Not monotone: one answer may rise by the bound while the other one falls by it.
         # docs/proofs/sensitivity.md
@@ -214,7 +214,7 @@ class Sensitivity:
 
 
 def _root_above(square: Fraction) -> Fraction:
-    """Return a fraction at least the square root, exact for squares, within 2^-60 of it otherwise."""
+    """Return a fraction at least the square root, exact for squares, else within 2^-60 of it."""
     top, bottom = square.numerator, square.denominator
     root, under = math.isqrt(top), math.isqrt(bottom)
     if root * root == top and under * under == bottom:

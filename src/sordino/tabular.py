@@ -52,7 +52,7 @@ _TYPES: dict[str, dict[Kind, str]] = {
 
 
 class Tabular:
-    """A release as rows: `to_pandas`, `to_polars`, `to_arrow`, `plot`, and what a notebook shows."""
+    """A release as rows: `to_pandas`, `to_polars`, `to_arrow`, `plot` and what a notebook shows."""
 
     __slots__ = ()
 
@@ -198,9 +198,10 @@ class Tabular:
             f"<tr>{''.join(f'<td>{_escape(_picture(value))}</td>' for value in row)}</tr>"
             for row in rows[:SHOWN_ROWS]
         )
+        notes = " ".join([*self._list_notes(len(rows)), *_list_clipped(kinds, self)])
         return (
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p>{_escape(' '.join([*self._list_notes(len(rows)), *_list_clipped(kinds, self)]))}</p>"
+            f"<p>{_escape(notes)}</p>"
         )
 
     def _list_notes(self, rows: int) -> list[str]:
@@ -223,7 +224,7 @@ class Tabular:
 
 
 def _list_clipped(columns: Iterable[str], release: Any) -> list[str]:
-    """Return what must be said of intervals that are not about all numbers as they are, or of each row."""
+    """Return what must be said of intervals not about all numbers as they are, or of each row."""
     about = [f"Intervals are about {say_moved(release)}"] if "clip_high" in columns else []
     if getattr(release, "on_average", False):
         about.append(

@@ -76,7 +76,8 @@ def draw_svg(figure: Figure, *, named_by: str) -> str:
     --------
     >>> from sordino.charts import draw_svg, read_figure
     >>> figure = read_figure("count", [{"count": "rows", "estimate": 118, "low": 103, "high": 131}])
-    >>> draw_svg(figure, named_by="caption-1").startswith('<svg role="img" aria-labelledby="caption-1"')
+    >>> svg = draw_svg(figure, named_by="caption-1")
+    >>> svg.startswith('<svg role="img" aria-labelledby="caption-1"')
     True
     """
     texts = [mark.label for mark in figure.marks]

@@ -84,7 +84,8 @@ class Figure:
     Examples
     --------
     >>> from sordino.charts import read_figure
-    >>> figure = read_figure("top", [{"item": "tea", "estimate": 118.0, "low": 103.0, "high": 131.0}])
+    >>> row = {"item": "tea", "estimate": 118.0, "low": 103.0, "high": 131.0}
+    >>> figure = read_figure("top", [row])
     >>> figure.form, figure.marks[0].label, figure.total
     ('whiskers', 'tea', 1)
     """

@@ -51,7 +51,8 @@ def build_spec(figure: Figure, *, width: int = WIDTH) -> Spec:
     Examples
     --------
     >>> from sordino.charts import build_spec, read_figure
-    >>> spec = build_spec(read_figure("count", [{"count": "rows", "estimate": 118, "low": 103, "high": 131}]))
+    >>> row = {"count": "rows", "estimate": 118, "low": 103, "high": 131}
+    >>> spec = build_spec(read_figure("count", [row]))
     >>> [layer["mark"]["type"] for layer in spec["layer"]], spec["layer"][-1]["data"]["values"]
     (['rule', 'point', 'point'], [{'label': 'rows', 'value': 118.0, 'low': 103.0, 'high': 131.0}])
     """
@@ -225,7 +226,7 @@ def _find_ends(figure: Figure) -> tuple[float, float]:
 def _draw_whiskers(
     values: list[Spec], least: float, most: float, rows: Spec, across: Spec
 ) -> list[Spec]:
-    """Return lines from end to end, a stroke across each end, and an arrow where nothing bounds it."""
+    """Return lines from end to end, a stroke across each end, and an arrow if nothing bounds it."""
     lines: list[Spec] = []
     ends: list[Spec] = []
     for row in values:

@@ -1,4 +1,4 @@
-"""The command `sordino above`: which items of a domain, or answers of a stream, lie above a threshold."""
+"""`sordino above`: which items of a domain, or answers of a stream, lie above a threshold."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class VectorOptions:
 def above(
     ctx: click.Context, /, table: TableOptions, *, statement: StatementOptions, **asked: Any
 ) -> None:
-    """Release which items of a public domain more than T distinct units touch, in the order of the domain.
+    """Release which items of a public domain more than T distinct units touch, in domain order.
 
     Where a unit has few items all are counted with noise, and those above T are released. Else they
     are asked one after the other, those below cost nothing, and it stops after C.

@@ -1,4 +1,4 @@
-"""The help of a command that releases: its options stand under headings, what most people need first."""
+"""The help of a command that releases: options under headings, what most people need first."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _COLUMNS = ("item", "column", "by")
 )
 @form_options
 def init(source: str, output: str, csv: CsvOptions) -> None:
-    """Write a study of SOURCE, which `sordino run` makes: from its columns and a few questions, and no row.
+    """Write a study of SOURCE for `sordino run`: from its columns and a few questions, and no row.
 
     Where nobody can be asked (standard input is no terminal) it has lines that must be completed.
     """

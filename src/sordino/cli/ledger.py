@@ -191,9 +191,9 @@ def accounts(url: str, form: str | None) -> None:
 def release(
     charge: str, url: str, account: str, part: int, form: str | None, output: OutputFile | None
 ) -> None:
-    """Print a release again that was made with --keep, by the ID of its charge: the same, to the last letter.
+    """Print a release again that was made with --keep, by the ID of its charge.
 
-    It costs nothing: it was released before.
+    It is the same, to the last letter. It costs nothing: it was released before.
     """
     COUNT("--part", part)
     # A file is for a program, as it is for the release itself.
@@ -211,7 +211,10 @@ def release(
 @LAST
 @FORMAT
 def history(url: str, account: str, last: int | None, form: str | None) -> None:
-    """Show every event of an account: what was reserved, drawn, settled, granted and voided, and when."""
+    """Show every event of an account, and when it happened.
+
+    Each says what was reserved, drawn, settled, granted or voided.
+    """
     columns = ("number", "time", "kind", "amount", "spent", "limit", "charge", "head")
     events = [event.to_dict() for event in Ledger.open(url, account=account).history(last=last)]
     write_rows(
@@ -365,7 +368,7 @@ def convert(
     consent: bool,
     form: str | None,
 ) -> None:
-    """Make an account with a delta that goes on for a pure or zCDP one, and close that one for good.
+    """Make an account with a delta that continues a pure or zCDP one, and close that one for good.
 
     Choose its budget without looking at what was released.
     """
@@ -566,7 +569,7 @@ def _say_renyi(statement: dict[str, Any]) -> list[str]:
 
 
 def _say_failures(sums: dict[str, Any] | None, limit: str, spent: str) -> list[str]:
-    """Return what the account says of the deltas of releases, if it keeps a part of its own for them."""
+    """Return what the account says of the deltas of releases, if it keeps a part just for them."""
     if not sums or not sums[limit]:
         return []
     whole, used = (Fraction(sums["exact"][name]) for name in (limit, spent))

@@ -1,6 +1,4 @@
-"""`sordino select --statistic tdt`.
-
-The most significant markers of a genome, from counts in families.
+"""`sordino select --statistic tdt`: the most significant markers, from counts in families.
 
 Before the charge it is known how many markers there are, and so how likely the best one is
 selected. Where it would be little better than a random one, nothing is charged, unless somebody
@@ -350,7 +348,7 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
 
 
 def _check_assumption(run: RunOptions) -> None:
-    """Refuse an assumption about scores, which have a model, or about a number of markers that is counted."""
+    """Refuse an assumption about scores, which have a model, or a counted number of markers."""
     if run.like is not None:
         raise InvalidParameter(
             "--like must not be given with --statistic, whose scores have a public model; "
@@ -398,7 +396,7 @@ def _reach_goal(test: MarkerTest, markers: int, run: RunOptions) -> MarkerTest:
 
 
 def _write_panel_plan(test: MarkerTest, run: RunOptions) -> None:
-    """Write what a selection of so many markers as --like-rows says would cost, and how often it is right."""
+    """Write what a selection of --like-rows markers would cost, and how often it is right."""
     from sordino.session.plans.scores import describe_success
 
     number = COUNT("--like-rows", run.like_rows)

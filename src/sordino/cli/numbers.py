@@ -1,7 +1,4 @@
-"""The commands `sordino quantile`, `sum`, `mean`, `variance`.
-
-Figures of a column without a known range.
-"""
+"""`sordino quantile`, `sum`, `mean`, `variance`: figures of a column without a known range."""
 
 from __future__ import annotations
 
@@ -175,7 +172,7 @@ def _check_no_groups(asked: Values) -> None:
 
 
 def _check_hint(labels: LabelOptions, table: TableOptions, size_hint: int) -> None:
-    """Refuse a delta at which of so many rows somebody's label would be released, unless that is meant."""
+    """Refuse a delta at which so many rows release somebody's label, unless that is meant."""
     # The hint is of rows, of which a unit has at most so many.
     units = -(-COUNT("--size-hint", size_hint) // max(1, table.unit.max_rows or 1))
     require_small_delta(labels.delta or Fraction(0), units, given=table.run.consent)

@@ -110,7 +110,7 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def gather(name: str, kind: type[Any], *options: Callable[[F], F]) -> Callable[[F], F]:
-    """Return one decorator that applies the options, and hands their values to the function as one argument.
+    """Return one decorator that applies the options and hands their values on as one argument.
 
     The argument is called `name` and is a `kind`: a dataclass whose fields have the names of the
     options, or of what was gathered among them. A field keeps its default in a command that lacks
@@ -565,7 +565,7 @@ def list_given(values: Values) -> list[str]:
 
 
 def require_one(values: Values, what: str) -> str:
-    """Return the one flag that was given, of flags with their values, or raise `InvalidParameter`."""
+    """Return the one flag that was given, of flags with values, or raise `InvalidParameter`."""
     named = list_given(values)
     if len(named) != 1:
         listed = ", ".join(values)

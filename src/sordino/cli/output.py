@@ -28,7 +28,7 @@ def write_rows(
     facts: dict[str, Any],
     notes: Sequence[str],
 ) -> None:
-    """Write rows to stdout: as JSON with the facts about them, as CSV, or as a table with notes below.
+    """Write rows to stdout: as JSON with facts about them, as CSV, or as a table with notes below.
 
     Their numbers are amounts of a ledger, of which a small one is not nothing.
     """

@@ -1,7 +1,4 @@
-"""The command `sordino plan`.
-
-What to expect of a release before any data is read and anything is charged.
-"""
+"""`sordino plan`: what to expect of a release before any data is read and anything is charged."""
 
 from __future__ import annotations
 
@@ -180,7 +177,7 @@ def accuracy(
     given: ParameterOptions,
     form: str | None,
 ) -> None:
-    """Say how likely MECHANISM errs by a margin, or which margin it keeps, whatever the answers are.
+    """Say how likely MECHANISM errs by a margin, or what margin it keeps, whatever the answers are.
 
     From its exact law: give --alpha or --beta, and its parameters as for a release.
     """

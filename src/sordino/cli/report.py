@@ -1,4 +1,4 @@
-"""`sordino report` and `sordino ledger report`: what was released, and what was spent, as a page."""
+"""`sordino report` and `sordino ledger report`: what was released and what was spent, as a page."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def report(
 def report_account(url: str, account: str, with_releases: bool, page: PageOptions) -> None:
     """Write a page in HTML about an account.
 
-    Who spent what on which day, what is left, how long it lasts.
+    It says who spent what on which day, what is left, and how long it lasts.
 
     It costs nothing. It needs the extra `report`.
     """
@@ -115,7 +115,7 @@ def report_account(url: str, account: str, with_releases: bool, page: PageOption
 
 
 def list_kept(opened: Ledger) -> list[dict[str, Any]]:
-    """Return the releases that the ledger has kept, the oldest first, as `--format json` prints them."""
+    """Return the releases that the ledger has kept, oldest first, as `--format json` shows them."""
     kept = []
     for line in opened.statement().charges:
         for part in range(1, line.kept + 1):
@@ -173,7 +173,7 @@ def _as_kept(release: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_results(path: str) -> list[Mapping[str, Any]]:
-    """Return the releases in a file: one object of JSON, a list of them, or `results.json` of a run.
+    """Return the releases in a file: one JSON object, a list of them, or `results.json` of a run.
 
     Raises
     ------

@@ -1,7 +1,4 @@
-"""The command `sordino select`.
-
-The best of some candidates whose private scores somebody computed.
-"""
+"""`sordino select`: the best of some candidates whose private scores somebody computed."""
 
 from __future__ import annotations
 
@@ -232,7 +229,7 @@ def _find_epsilon(
     csv: CsvOptions,
     run: RunOptions,
 ) -> Fraction:
-    """Return the smallest epsilon with which scores like those of --like are chosen as well as wished."""
+    """Return the smallest epsilon that chooses scores like those of --like as well as wished."""
     from sordino.session.plans.scores import seek_epsilon
 
     def build(epsilon: Fraction) -> Any:

@@ -1,4 +1,4 @@
-"""Options that say how the text of a source is written, and with how much memory a source is read."""
+"""Options that say how text of a source is written, and with how much memory a source is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns the options of a command into what works: a unit, a domain, entropy, an account and a session."""
+"""Turns the options of a command into what works: unit, domain, entropy, account and session."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def open_payer(
 def open_session(
     source: str, unit: UnitOptions, csv: CsvOptions, run: RunOptions, rule: str = DROPPED
 ) -> Iterator[Session]:
-    """Open the session that the options describe, and tell the rule for rows that cannot be read."""
+    """Open the session that the options describe, and say the rule for rows that cannot be read."""
     # In the order in which what is wrong with them is said.
     whom = make_unit(unit)
     entropy = choose_entropy(run)

@@ -67,7 +67,7 @@ def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None
 
 
 def _say_odds(record: Record, run: RunOptions) -> None:
-    """Say on stderr what the release may teach a reader about somebody, where its cost has an epsilon."""
+    """Say on stderr what the release may teach about somebody, where its cost has an epsilon."""
     # Of several looks the reader sees what all of them say together.
     all_looks = "total_" if "total_epsilon" in record.facts else ""
     epsilon, delta = (record.facts.get(f"{all_looks}{name}") for name in ("epsilon", "delta"))

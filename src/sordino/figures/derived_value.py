@@ -1,4 +1,4 @@
-"""Figures made of released figures, by operators: a sum, a difference, a multiple, a ratio, with an interval.
+"""Figures made of released ones, by operators: sum, difference, multiple, ratio, with an interval.
 
 Claim: the interval contains the same figure of the answers with at least `confidence`. Proof:
 docs/proofs/derived-figures.md. Floats: values are exact fractions, rounded once; ends of an
@@ -349,7 +349,8 @@ def derive_all(
     >>> import sordino as sd
     >>> m, noise = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), sd.Seeded(7)
     >>> old, new = m.release(520, entropy=noise), m.release(480, entropy=noise)
-    >>> page = sd.derive_all({"change": new - old, "in percent": 100 * (new / old)}, simultaneous=True)
+    >>> figures = {"change": new - old, "in percent": 100 * (new / old)}
+    >>> page = sd.derive_all(figures, simultaneous=True)
     >>> page.together, [row.confidence for row in page.rows.values()]
     (0.95, [0.975, 0.975])
     """
@@ -427,10 +428,7 @@ def _list_about(part: Any) -> tuple[str, ...]:
 @final
 @dataclass(frozen=True)
 class _Figure:
-    """What an operator takes.
-
-    A sum of terms, of a ratio the ratio itself, and the confidence it had.
-    """
+    """What an operator takes: a sum of terms, or a ratio itself, and the confidence it had."""
 
     sum: Combination
     made: Made

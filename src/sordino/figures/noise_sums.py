@@ -31,7 +31,7 @@ _LEFT_OUT = 1e-7  # of the level: noise that is not summed, and counts as if it 
 @final
 @dataclass(frozen=True, order=True)
 class Noise:
-    """One independent noise of a sum: its rate in nats a step, and its weight, above 0 and whole."""
+    """One independent noise of a sum: its rate in nats a step and its weight, above 0 and whole."""
 
     rate: Fraction
     weight: int = 1
@@ -89,7 +89,7 @@ def _weigh_half(parts: tuple[tuple[Noise, int], ...], coarse: int, points: int) 
 
 
 def _weigh_equal(rate: float, times: int, points: int) -> Floats:
-    """Return the law of the sum of equal geometric numbers: C(times - 1 + k, k) (1 - r)^times r^k."""
+    """Return the law of a sum of equal geometric numbers: C(times - 1 + k, k) (1 - r)^times r^k."""
     places = np.arange(points, dtype=np.float64)
     factorials = np.array([math.lgamma(1 + k) for k in range(points)])
     ways = (

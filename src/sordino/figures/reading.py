@@ -51,7 +51,7 @@ def _find_origin(release: Any) -> Origin:
 
 
 def _list_terms(release: Any, origin: Origin, only: Any = None) -> dict[Any, Term]:
-    """Return the terms of a release that is a list of numbers with noise of one mechanism; else none."""
+    """Return the terms of a release that lists numbers with noise of one mechanism, else none."""
     mechanism: Any = getattr(release, "mechanism", None)
     rows = getattr(release, "rows", None)
     if isinstance(mechanism, tuple):

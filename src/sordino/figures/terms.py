@@ -173,7 +173,7 @@ class Combination:
         return self.bound_groups(groups, wrong / max(1, len(groups)))
 
     def bound_groups(self, groups: list[list[Piece]], each: Fraction) -> Ends:
-        """Return ends that hold if the noise of each group keeps within its reach at the level `each`."""
+        """Return ends that hold if each group's noise keeps within its reach at level `each`."""
         low: Fraction | float = self.constant
         high: Fraction | float = self.constant
         for group in groups:

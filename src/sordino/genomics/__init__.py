@@ -1,4 +1,4 @@
-"""Private selection of the markers of a genome that are most associated, from family-based (TDT) counts.
+"""Private selection of the most associated markers of a genome, from family-based (TDT) counts.
 
 Neighbors are data of as many families of which one was replaced by any other. Counts are private;
 how many markers and families there are is public.

@@ -69,7 +69,7 @@ def choose_method(
     damping: Number | None = None,
     exact: bool = False,
 ) -> Method:
-    """Choose how the most significant marker is selected, with which parameters, before any count is seen.
+    """Choose how to select the most significant marker, with parameters, before any count is seen.
 
     Each method is asked how likely it selects the best marker of simulated families: markers
     without effect, for which two parents of three are heterozygous, so that scores are like

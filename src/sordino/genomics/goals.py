@@ -29,7 +29,7 @@ def find_epsilon(
     exact: bool = False,
     fits: Callable[[Fraction], object] | None = None,
 ) -> Fraction:
-    """Return the smallest epsilon with which the best markers of made-up families are selected as wished.
+    """Return the smallest epsilon that selects the best markers of made-up families as wished.
 
     What is asked is `choose_method(...).success`, epsilon by epsilon; no count is looked at.
 
@@ -60,10 +60,11 @@ def find_epsilon(
     Examples
     --------
     >>> import sordino as sd
-    >>> epsilon = sd.genomics.find_epsilon(goal="right with 90 %", markers=40, families=150, exact=True)
+    >>> public = {"markers": 40, "families": 150, "exact": True}
+    >>> epsilon = sd.genomics.find_epsilon(goal="right with 90 %", **public)
     >>> float(epsilon)
     3.41
-    >>> sd.genomics.choose_method(markers=40, families=150, epsilon=epsilon, exact=True).success >= 0.9
+    >>> sd.genomics.choose_method(epsilon=epsilon, **public).success >= 0.9
     True
     """
     owner = "genomics.find_epsilon"

@@ -90,7 +90,8 @@ def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     Examples
     --------
     >>> import sordino as sd
-    >>> sd.genomics.damped_tdt([115, 60, 4], [85, 40, 0], families=150, damping=100).round(3).tolist()
+    >>> scores = sd.genomics.damped_tdt([115, 60, 4], [85, 40, 0], families=150, damping=100)
+    >>> scores.round(3).tolist()
     [21.213, 20.0, 4.0]
     """
     n = FAMILIES("genomics.damped_tdt.families", families)

@@ -83,7 +83,8 @@ def most_significant(
     >>> b, c = [128, 103, 96, 88, 131], [72, 97, 101, 104, 63]
     >>> sd.genomics.most_significant(b=b, c=c, families=150, epsilon=3, entropy=sd.Seeded(7)).index
     4
-    >>> best = sd.genomics.most_significant(b=b, c=c, families=150, epsilon=6, k=2, entropy=sd.Seeded(7))
+    >>> best = sd.genomics.most_significant(b=b, c=c, families=150, epsilon=6, k=2,
+    ...                                     entropy=sd.Seeded(7))
     >>> best.indices.tolist()
     [4, 0]
     """

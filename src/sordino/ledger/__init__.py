@@ -1,4 +1,4 @@
-"""The ledger: accounts with a budget, charged before any row is read, in a file that survives crashes."""
+"""Accounts with a budget, charged before any row is read, in a file that survives crashes."""
 
 from __future__ import annotations
 

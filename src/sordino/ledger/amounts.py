@@ -36,7 +36,7 @@ MEASURES = {
 
 
 class Meter(NamedTuple):
-    """How the charges of an account add up: its name, and where deltas add up beside them the order.
+    """How charges of an account add up: its name, and where deltas add up beside them the order.
 
     The order of an account of rhos that keeps deltas is `renyi.RHO_ORDER`. Without one there is a
     single sum.
@@ -316,7 +316,7 @@ def exact_cost(thing: Any, meter: str) -> Fraction:
 
 
 def exact_amounts(thing: Any, meter: Meter) -> Amounts:
-    """Return what a mechanism or a cost adds to an account, exactly, or raise `InvalidParameter`."""
+    """Return what a mechanism or cost adds to an account, exactly, or raise `InvalidParameter`."""
     if meter.order is None:
         return Amounts(exact_cost(thing, meter.name))
     if meter.name == "zcdp":

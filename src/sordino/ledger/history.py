@@ -98,7 +98,7 @@ class Row(NamedTuple):
 
 
 class ChargeRow(NamedTuple):
-    """One row of `charge` with the body of its first event, and how many releases are kept of it."""
+    """One row of `charge` with the body of its first event and how many releases are kept of it."""
 
     id: str
     digest: str
@@ -187,8 +187,9 @@ class Event:
     >>> import tempfile
     >>> import sordino as sd
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=sd.Budget(epsilon=1.0),
-    ...                           adjacency="add-remove", unit="customer_id", source="name:orders")
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders",
+    ...                           budget=sd.Budget(epsilon=1.0), adjacency="add-remove",
+    ...                           unit="customer_id", source="name:orders")
     >>> charge = ledger.reserve(sd.cost.Pure(epsilon=0.25), label="top products")
     >>> [(event.number, event.kind, float(event.spent)) for event in ledger.history()]
     [(1, 'create', 0.0), (2, 'reserve', 0.25)]

@@ -267,7 +267,7 @@ def amounts_at(cost: Any, order: Fraction) -> Amounts | None:
 
 
 def set_failures_aside(cost: Any) -> Iterator[tuple[Any, Fraction, int]]:
-    """Yield of each part of a cost what holds unless it fails, the delta of that, and how often it counts."""
+    """Yield of each part what holds unless it fails, the delta of that, and how often it counts."""
     # Without its failure an (epsilon, delta) release is a pure one, a (rho, delta) release zCDP
     # ("Amounts").
     for part, count in cost.parts if isinstance(cost, Composition) else ((cost, 1),):
@@ -297,10 +297,7 @@ def _firm_at(firm: Any, order: Fraction) -> Amounts | None:
 
 
 def _exact_or_none(number: Any) -> Fraction | None:
-    """Return an exact number.
-
-    None for one that is infinite, negative, or a float that may be too small.
-    """
+    """Return an exact number, or None if infinite, negative, or a float that may be too small."""
     if isinstance(number, bool) or not isinstance(number, Fraction | int) or number < 0:
         return None
     return Fraction(number)

@@ -91,7 +91,8 @@ TABLES = (
     successor TEXT NOT NULL DEFAULT '',
     {READING_COLUMN},
     CHECK (meter IN ('pure', 'zcdp', 'renyi')),
-    CHECK (spent >= 0 AND pure_spent >= 0 AND failing_spent >= 0 AND failing_spent <= failing_limit),
+    CHECK (spent >= 0 AND pure_spent >= 0
+        AND failing_spent >= 0 AND failing_spent <= failing_limit),
     CHECK (spent <= allowance
         OR (meter = 'renyi' AND parent IS NULL AND impure = 0 AND pure_spent <= pure_limit))
 )""",
@@ -184,7 +185,7 @@ class Operation:
 
 @cache
 def rendered(sql: str, prefix: str, mark: str) -> str:
-    """Return SQL with a prefix for own names and parameters written like `mark`, with @ for their names."""
+    """Return SQL with a prefix for own names and parameters like `mark`, with @ for their names."""
     return _PARAMETER.sub(lambda found: mark.replace("@", found[1]), sql.replace("~", prefix))
 
 
@@ -206,7 +207,7 @@ class _Change:
     after: dict[str, str]
 
     def written(self, account: str) -> tuple[str, str]:
-        """Return the two statements of an event: the change of the row up to WHERE, and the event."""
+        """Return both statements of an event: the change of the row up to WHERE, and the event."""
         now = {name: self.after.get(name, name) for name in ("spent", "allowance", *_SUMS)}
         covered = " || ' ' || ".join(
             (
@@ -269,7 +270,7 @@ _FITS = (
 
 
 def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
-    """Close a charge at `amount` and give the rest back, if the charge is exactly as the caller knows it.
+    """Close a charge at `amount` and give the rest back, if it is exactly as the caller knows it.
 
     The number of draws is part of the condition: a copy of the process that drew more must not lose
     its draws to a refund here. Less than what was drawn comes back on a pure meter only, and into

@@ -53,7 +53,7 @@ CHANCE = Constraint(
 @final
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """A guarantee: with probability at least 1 - beta the mechanism is right up to alpha, for all answers.
+    """A guarantee for all answers: right up to alpha with a probability of at least 1 - beta.
 
     Attributes
     ----------
@@ -74,8 +74,11 @@ class Accuracy:
     --------
     >>> import sordino as sd
     >>> m = sd.PermuteAndFlip(epsilon=1, sensitivity=sd.COUNTING)
-    >>> sd.plan.accuracy(m, answers=100, alpha=10).statement
-    'With probability at least 1 - 0.002244, the selected answer lies less than 10 below the best of 100.'
+    >>> chance, margin = sd.plan.accuracy(m, answers=100, alpha=10).statement.split(", ")
+    >>> chance
+    'With probability at least 1 - 0.002244'
+    >>> margin
+    'the selected answer lies less than 10 below the best of 100.'
     """
 
     alpha: Number
@@ -220,9 +223,9 @@ _BETA_ROUNDING = 2.0**-50
 
 @dataclass(frozen=True)
 class _MarginQuestion:
-    """What is asked of a mechanism.
+    """What is asked of a mechanism: which margins count, the failure at one, words for both.
 
-    Which margins count, in steps, the failure at one, and words for both.
+    Margins are in steps.
     """
 
     step: Fraction

@@ -126,7 +126,7 @@ def _reaches(ordered: Floats, k: int, floor: float, width: int, right: NDArray[n
 def _draw_largest(
     ordered: Floats, k: int, tail: InverseTail, step: float, runs: int, least: float
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return noisy counts of which the k largest are those of all, shape (runs, m), and which are right."""
+    """Return noisy counts with the k largest of all, shape (runs, m), and which are right."""
     single = min(ordered.size, k + _SINGLE)
     uniform = _Uniform(single)
     columns = [ordered[:single] + step * tail.invert(uniform.draw(runs, single))]
@@ -143,7 +143,7 @@ def _draw_largest(
 
 
 def _list_bins(rest: Floats, tail: InverseTail, step: float) -> list[tuple[float, int]]:
-    """Return falling counts in bins, each with its size: equal ones, or ranks that lie close together."""
+    """Return falling counts in bins, each with its size: equal ones, or ranks close together."""
     if not rest.size:
         return []
     # They are sorted: equal ones stand side by side.
@@ -207,7 +207,7 @@ def _find_far_count(law: Any) -> int:
 
 @final
 class _Uniform:
-    """Uniform numbers in (0, 1] from a seed; the same in each plan, so that plans can be compared."""
+    """Uniform numbers in (0, 1] from a seed; the same in each plan, so plans can be compared."""
 
     def __init__(self, seed: int) -> None:
         self._entropy = Seeded(seed)

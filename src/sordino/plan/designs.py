@@ -100,7 +100,7 @@ def noise_alone(m: int) -> Design:
 
 
 def magnitudes(m: int, entropy: Seeded) -> tuple[Floats, Floats | None]:
-    """Return rows of magnitudes of m standard normal numbers, and how many of the m each stands for.
+    """Return rows of magnitudes of m standard normal numbers and how many of the m each stands for.
 
     Of many numbers the largest of a row come first, in descending order. The others stand in bands.
     """

@@ -197,7 +197,7 @@ class Search:
         return GRID[high]
 
     def _find_most(self) -> tuple[int, BudgetExceeded | None]:
-        """Return the largest epsilon of the grid that the account has, and what it says of a larger one."""
+        """Return the account's largest epsilon of the grid, and what it says of a larger one."""
         refusal = self._ask_account(len(GRID) - 1)
         if refusal is None:
             return len(GRID) - 1, None
@@ -313,7 +313,7 @@ def seek_right(
     *,
     exact: bool,
 ) -> Fraction:
-    """Return the smallest epsilon with which k of some candidates are rightly chosen as often as wished.
+    """Return the smallest epsilon that rightly chooses k of some candidates as often as wished.
 
     Parameters
     ----------

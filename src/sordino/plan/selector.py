@@ -1,4 +1,4 @@
-"""Chooses the mechanism that selects the best of m candidates most often, from public numbers, and says why.
+"""Chooses what selects the best of m candidates most often, from public numbers, and says why.
 
 Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at
 nothing private. Proof: docs/proofs/choosing-a-selector.md. Floats: figures are compared; equal
@@ -115,8 +115,10 @@ class Selector:
     >>> import sordino as sd
     >>> moves = sd.Sensitivity(bound=0.3, monotone=False, adjacency="replace-one")
     >>> found = sd.plan.choose_selector(m=20, epsilon=3, sensitivity=moves)
-    >>> type(found.mechanism).__name__, [type(other.mechanism).__name__ for other in found.alternatives]
-    ('StepSelection', ['StepSelection', 'PermuteAndFlip', 'RandomizedResponse'])
+    >>> type(found.mechanism).__name__
+    'StepSelection'
+    >>> [type(other.mechanism).__name__ for other in found.alternatives]
+    ['StepSelection', 'PermuteAndFlip', 'RandomizedResponse']
     """
 
     mechanism: Any
@@ -136,7 +138,7 @@ def choose_selector(
     exact: bool = False,
     scores: Any = None,
 ) -> Selector:
-    """Choose the mechanism that selects the best of m private scores most often, from what is public.
+    """Choose the mechanism that selects the best of m private scores most often, from public facts.
 
     Compared are `RandomizedResponse`; with a sensitivity also `StepSelection` and `PermuteAndFlip`;
     with a smooth bound also `SmoothStepSelection` and `SmoothSelection`. Each is asked how likely
@@ -191,7 +193,7 @@ def choose_selector(
     >>> about = {"beta": 0.02, "floor": 0.23, "typical": 0.29}
     >>> found = sd.plan.choose_selector(m=20, epsilon=6, sensitivity=moves, **about)
     >>> print(found.why)
-    SmoothStepSelection selects the best of 20 with probability 0.99 on the public design: ... Next: ...
+    SmoothStepSelection selects the best of 20 with probability 0.99 on the public design: ...
     """
     owner = "plan.choose_selector"
     count, budget, only_exact = (

@@ -1,4 +1,4 @@
-"""A lower bound of the probability that all noisy comparisons with one noisy threshold come out right.
+"""A lower bound of the probability that all noisy comparisons with one noisy threshold are right.
 
 Claim: `expected` is at most E[prod P(X_i < Y - h_i)^n_i * P(some branch: X_j >= Y - g_j)^times] for
 independent noise X and Y, and within 2^-33 of it (relative) where a step is not much finer than the
@@ -67,7 +67,7 @@ def success(run: int, stages: int, low: int, high: int, query: Noise, threshold:
 def expected(
     center: Noise, passed: Sequence[Questions], found: Sequence[Questions] = (), times: int = 1
 ) -> float:
-    """Return a lower bound of the probability that `passed` stay below a noisy threshold and `found` do not.
+    """Return a lower bound of the probability that all stay on their side of a noisy threshold.
 
     All of `passed` must stay below it, and `times` answers of the kind `found` must not.
 
@@ -97,7 +97,7 @@ def expected(
 
 
 def _log_first_reached(found: Sequence[Questions], y: NDArray[np.int64]) -> Floats:
-    """Return for each branch the log of the probability that it is the first to reach the threshold.
+    """Return for each branch the log of the probability that it is first to reach the threshold.
 
     The shape is (branches, nodes).
     """

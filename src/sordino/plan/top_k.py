@@ -1,4 +1,4 @@
-"""Chooses between a list and a set of the k largest counts, from public guesses of the counts, and says why.
+"""Chooses between a list and a set of the k largest counts, from public guesses, and says why.
 
 Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at
 nothing private. Proof: docs/proofs/choosing-a-selector.md, "A list or a set". Floats: figures are
@@ -68,7 +68,7 @@ def choose_top_k(
     decay: Number = 0.5,
     ordered: bool = False,
 ) -> TopKChoice:
-    """Choose between `NoisyTopK` and `JointTopK` for the k largest of m counts, from what is public.
+    """Choose between `NoisyTopK` and `JointTopK` for the k largest of m counts, from public facts.
 
     A set has next to no wrong item where the k-th count is large next to k/epsilon, and worse than
     a list below that. Nothing private is looked at, so the choice costs nothing; made from the data
@@ -144,7 +144,7 @@ def choose_top_k(
 
 
 def find_needed(k: int, m: int, decay: float) -> float:
-    """Return how large the k-th of m counts must be, in k/epsilon, so that no wrong sets outweigh the best.
+    """Return the least k-th of m counts, in k/epsilon, at which no wrong sets outweigh the best.
 
     It is the maximum over shares f in (0, 1) of 2 f (1 - f)^decay (1 + ln(m / (f k))).
     """

@@ -108,7 +108,7 @@ def _win_by_smooth_selection(mechanism: SmoothSelection, design: Design) -> Floa
 
 @lru_cache(maxsize=4)
 def _read_law(noise: GeneralizedCauchy) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """Return a law at `_TAIL_PLACES`, and ln P(noise <= x) as lines between places that lie close."""
+    """Return a law at `_TAIL_PLACES`, and ln P(noise <= x) as lines between close places."""
     heights = np.exp(np.interp(_TAIL_PLACES, -np.log(noise.sf(np.exp(_LOG_GRID))), _LOG_GRID))
     first, last = np.array([2.0**_READ_FROM, 2.0**_READ_TO]).view(np.int64) >> _UNREAD_BITS
     z: Floats = (np.arange(first, last + 2) << _UNREAD_BITS).view(np.float64)
@@ -177,7 +177,7 @@ def _list_row_successes(
     weights: Floats,
     log_below: Callable[[Floats], Floats],
 ) -> Floats:
-    """Return for each row the probability that all others stay below the best one, over its heights."""
+    """Return for each row the probability that all others stay below the best, over its heights."""
     if 1 < design.scores.shape[1] <= _MOST_EXACT_DEPTHS + 1:
         # Rows of one length, all at once.
         depths, counts = _keep_near(*_stack_depths(design, scales), log_below)
@@ -209,7 +209,7 @@ def _stay_below(reach: Floats, log_below: Callable[[Floats], Floats]) -> Floats:
 
 
 def _stack_depths(design: Design, scales: Floats) -> tuple[Floats, Floats]:
-    """Return how far the others lie below the best one of each row, in scales, and how many lie there."""
+    """Return how far others lie below the best of each row, in scales, and how many lie there."""
     several, w = design.scores.shape
     ahead = np.take_along_axis(design.scores, design.best[:, None], axis=1)
     if design.best.any():

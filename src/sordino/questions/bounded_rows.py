@@ -1,4 +1,4 @@
-"""Writes the SQL that chooses which rows of a unit count: at most so many rows, in at most so many groups.
+"""Writes SQL that chooses which rows of a unit count: at most so many, in at most so many groups.
 
 The choice follows the law of ranks (`rank_law`): a function of the unit's own rows and a salt
 alone. It does not depend on where a row stands, or on any other unit: adding or removing one unit

@@ -163,7 +163,7 @@ class Domain:
     def from_file(
         cls, path: str | Path, column: str | None = None, *, header: bool = True
     ) -> Domain:
-        """Return the domain that one column of a CSV file (comma, header line, UTF-8) or Parquet file lists.
+        """Return the domain in a column of a CSV file (comma, header line, UTF-8) or Parquet file.
 
         Parameters
         ----------

@@ -245,7 +245,7 @@ def _refuse_file(name: str) -> UnsafePredicate:
 
 
 def _check_query(opened: Engine, query: str, places: set[Path]) -> None:
-    """Refuse a query that is more than one SELECT statement over these files and what it makes itself."""
+    """Refuse a query that is more than one SELECT over these files and what it makes itself."""
     try:
         statements = opened.connection.extract_statements(query)
     except duckdb.Error:

@@ -1,4 +1,4 @@
-"""Chooses labels of a unit by the law of ranks, where a whole number can hold the set of all that it has.
+"""Chooses labels of a unit by the law of ranks, where a whole number can hold the set of them all.
 
 So few are listed that each has a bit. The labels that a unit has are a number: one for each unit,
 in place of one row for each pair of a unit and a label. The rank of a label is how many bits below
@@ -76,7 +76,7 @@ def choose_in_sets(kept: str, columns: Sequence[str], *, most: int, draw: Draw) 
 
 
 def _write_sets(had: str, most: int | None, draw: Draw) -> str:
-    """Return a SELECT of each unit, its labels as bits, how many they are, and what shifts their ranks."""
+    """Return a SELECT of each unit, its labels as bits, their number, and what shifts the ranks."""
     owned = f"SELECT unit, bit_or({_write_bit('place')}) AS bits FROM {had} AS had GROUP BY unit"
     assert draw.words.set_bits is not None  # noqa: S101  (`fits_sets`)
     many = draw.words.set_bits.format("bits")

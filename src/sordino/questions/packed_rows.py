@@ -1,4 +1,4 @@
-"""Writes a unit and its number as one whole number of 48 bits, which the engine sorts in the least time.
+"""Writes a unit and its number as one whole number of 48 bits, which the engine sorts fastest.
 
 An engine that sorts keys of up to 8 bytes, with those that say what is missing, takes half as long
 as with more. 32 and 16 bits are such a key. They hold a unit and a number where public ends leave

@@ -95,7 +95,7 @@ class SortedChoice:
             yield from read_columns(ask(some), list(self.formats.values()))
 
     def _read_sorted(self, ask: Callable[[str], object]) -> Generator[list[Column]]:
-        """Yield rows in order: packed or with units of 32 bits if all of these fit, or else of 64."""
+        """Yield rows in order: packed or with units of 32 bits if all of these fit, else of 64."""
         rest = [*([_GROUP] if self.bounds.grouped else []), self.number]
         if self.packing is None:
             query, formats = self._sort_narrow(), [_NARROW, *rest]

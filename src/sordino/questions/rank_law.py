@@ -69,12 +69,12 @@ class Draw:
 
     @property
     def sorts_at_once(self) -> bool:
-        """Whether one sort of all rows takes less time than to find crowded owners and to sort theirs."""
+        """Whether one sort of all rows is faster than to find crowded owners and sort theirs."""
         return self.whole and self.words.fast_windows
 
     @property
     def in_windows(self) -> bool:
-        """Whether ranks are found in windows over all rows, and not over those of crowded owners alone."""
+        """Whether ranks are found in windows over all rows, not only those of crowded owners."""
         return not self.words.materialized or self.sorts_at_once
 
     def write_key(self) -> str:
@@ -120,7 +120,7 @@ class Draw:
         return keys % _PRIME
 
     def write_offset(self, key: str, *, grouped: bool) -> str:
-        """Return what shifts the ranks of an owner: a secret polynomial of its key, below the prime.
+        """Return what shifts an owner's ranks: a secret polynomial of its key, below the prime.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Draw:
         return offsets
 
     def _list_factors(self, count: int, name: bytes) -> list[int]:
-        """Return numbers below the prime that follow from the salt, as good as independent of each other."""
+        """Return numbers below the prime that follow from the salt, as good as independent."""
         names = [b"%b, %d of %d: " % (name, place, count) for place in range(count)]
         hashes = [sha256(one + self.salt).digest() for one in names]
         return [int.from_bytes(one, "big") % _PRIME for one in hashes]
@@ -272,7 +272,7 @@ def list_marking(
 def pick_ranks(
     taken: Sequence[str], *, order: Sequence[str], most: int, words: SqlTemplates
 ) -> str:
-    """Return a SELECT of the columns `taken` of the rows that count, from the tables of `list_marking`."""
+    """Return a SELECT of columns `taken` of rows that count, from the tables of `list_marking`."""
     return (
         f"SELECT {', '.join(taken)} FROM marked WHERE holder IS NULL"
         f" UNION ALL {_pick_crowded(taken, order, most, words)}"
@@ -389,7 +389,7 @@ def _choose_in_windows(
 
 
 def _write_keyed(kept: str, columns: Iterable[str], draw: Draw) -> str:
-    """Return rows with the keys of units that are whole numbers, in a column that takes little room in each.
+    """Return rows with keys of units that are whole numbers, in a column that takes little room.
 
     They are made before the windows, because an engine writes what a filter asks for out as often
     as it stands there.

@@ -58,7 +58,7 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
 
 
 def describe_piped_reading(unit: PrivacyUnit, form: CsvFormat) -> str:
-    """Return in the same words how lines of CSV on standard input are read, where a unit is a text."""
+    """Return in the same words how CSV lines on standard input are read, where a unit is a text."""
     if unit.column is None:
         return _describe_rows("csv", form)
     if not form.header:

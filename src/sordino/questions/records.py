@@ -185,7 +185,7 @@ def open_scores(path: Path, *, score: str, label: str | None = None, form: CsvFo
 def open_markers(
     path: Path, *, b: str, c: str, label: str | None = None, form: CsvFormat
 ) -> MarkerFile:
-    """Read the header line, and nothing else, of a CSV file of markers with the counts of their two alleles.
+    """Read the header line alone of a CSV file of markers with the counts of their two alleles.
 
     Raises
     ------
@@ -429,7 +429,7 @@ def _columns_of_lines(reader: CsvReader, column: str, unit: PrivacyUnit) -> tupl
 
 
 def check_unit(unit: PrivacyUnit) -> None:
-    """Refuse a unit whose notion of neighbors does not fit a release of every record in its place."""
+    """Refuse a unit whose neighbors do not fit a release of every record in its place."""
     if unit.adjacency != "replace-one":
         raise InvalidParameter(
             "randomize needs a unit with adjacency 'replace-one', because the number of records "

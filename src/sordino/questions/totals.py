@@ -423,7 +423,7 @@ def prepare_numbers(
     kept = f"(SELECT {', '.join([f'{number} AS x', *named])}{whose})"
 
     def take_in(first: int) -> str:
-        """Return rows with their groups, whose labels begin at `first` among the texts that are sent."""
+        """Return rows with their groups, whose labels begin at `first` among the texts sent."""
         if by is None:
             return kept
         # The join drops rows with other labels first, so that they use up no group of their unit.

@@ -44,7 +44,7 @@ def make_report(
     statement: Any = None,
     docs: str | None = None,
 ) -> str:
-    """Return a page in HTML that shows what was released: one file, which loads nothing and runs nothing.
+    """Return a page in HTML that shows what was released: one file that loads and runs nothing.
 
     Everything in it was released before, or is public. The same input makes the same page to the
     last letter.
@@ -170,9 +170,9 @@ def _write_about(text: str) -> list[Markup]:
 def _write_summary(
     told: Sequence[ReportedRelease], account: Mapping[str, Any] | None
 ) -> list[Markup | None]:
-    """Return the first screen.
+    """Return the first screen, which sums up the release.
 
-    What this is, what came out, how sure it is, what it may tell of somebody.
+    It says what this is, what came out, how sure it is, what it may tell of somebody.
     """
     if not told:
         return []

@@ -30,7 +30,7 @@ def read_statement(statement: Any) -> Mapping[str, Any]:
 
 
 def write_theorems(theorems: Sequence[Theorem], docs: str | None) -> list[Markup]:
-    """Return what is proved of each mechanism, with links to the pages if it is known where they are."""
+    """Return what is proved of each mechanism, with links to the pages if their place is known."""
     parts: list[Markup] = []
     for name in dict.fromkeys(theorem.mechanism for theorem in theorems):
         own = [theorem for theorem in theorems if theorem.mechanism == name]

@@ -286,7 +286,7 @@ def _list_rows(said: Mapping[str, Any]) -> Any:
 
 
 def _name_each(listed: list[Any], shares: list[Any]) -> list[dict[str, Any]]:
-    """Return the figures of several releases, each with the quantile that it is, where it is one."""
+    """Return the figures of several releases, each with the quantile it is, where it is one."""
     return [
         ({"q": share} if share is not None else {}) | _name_figures(one)
         for one, share in zip(listed, [*shares, *[None] * len(listed)], strict=False)

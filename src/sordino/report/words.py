@@ -1,4 +1,4 @@
-"""Says in plain words what was asked, what came out and how sure it is, to readers without statistics."""
+"""Says plainly, to readers without statistics, what was asked, what came out and how sure it is."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def say_figure(row: Mapping[str, Any]) -> str:
 
 
 def say_roughly(row: Mapping[str, Any]) -> str:
-    """Return the figure of a row with its interval, with no more digits than that interval is worth."""
+    """Return a row's figure with its interval, with no more digits than that interval is worth."""
     return say_figure(round_row(row))
 
 
@@ -214,7 +214,7 @@ def _say_bound(told: ReportedRelease) -> Markup | None:
 
 
 def counts_some(told: ReportedRelease) -> bool:
-    """Tell whether each unit counts for some of its rows or items only, so that figures of all may differ."""
+    """Tell whether only some rows or items of each unit count, so figures of all may differ."""
     # A number of units is that of all of them.
     units = told.kind == "count" and all(row.get("count") == "units" for row in told.rows)
     units = units or told.facts.get("figure") == "count_distinct_units"

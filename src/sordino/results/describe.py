@@ -538,7 +538,7 @@ def _say_lower(some: Population) -> Notes:
 
 
 def _say_size(release: Any, some: Population) -> Notes:
-    """Return what is said where the number of rows may be public, and that of rows with a number is not."""
+    """Return what is said if the row count may be public, but not that of rows with a number."""
     # A mean within bounds is released only where no row can be without a number.
     public = getattr(release.mechanism, "size_is_public", False) or (
         some.figure == "mean" and some.bounds is not None

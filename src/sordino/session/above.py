@@ -106,7 +106,7 @@ def build_watch(
 
 
 def expected_run(domain: Domain | None, positives: int) -> int | None:
-    """Return how many items of a domain come before one that is found, if those are spread evenly."""
+    """Return how many items of a domain come before one found, if those are spread evenly."""
     size = size_of(domain)
     return None if size is None else max(1, math.ceil(Fraction(size, positives)))
 
@@ -146,7 +146,8 @@ class AboveRequest(Request[AboveItems]):
     >>> import sordino as sd
     >>> orders = pl.DataFrame({"customer": range(900), "product": ["tea", "rice", "tea"] * 300})
     >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
-    >>> popular = session.above("product", threshold=400, positives=2, epsilon=2, domain=["rice", "tea"])
+    >>> popular = session.above("product", threshold=400, positives=2, epsilon=2,
+    ...                         domain=["rice", "tea"])
     >>> [row.item for row in popular]
     ['tea']
     """
@@ -233,7 +234,7 @@ class AboveRequest(Request[AboveItems]):
         }
 
     def steps(self, table: Table) -> Steps[AboveItems]:
-        """Ask every item in the order of the domain, then measure what was found if a share is for that."""
+        """Ask every item in domain order, then measure what was found if a share is for that."""
         if is_unlisted(self.domain):
             return (yield from release_above_unlisted(self, table))
         question = ask_items(table, self.name, self.item, self.domain, self.where)
@@ -431,7 +432,7 @@ _OF_A_SPARSE_VECTOR = ("noise", "split", "correction", "correction_run", "correc
 
 
 def is_above_by_histogram(request: AboveRequest, table: Table, question: CountQuestion) -> bool:
-    """Tell whether items above a threshold come from a noisy histogram: as asked for, or by the rule.
+    """Tell whether items above a threshold come from a noisy histogram: as asked, or by the rule.
 
     Raises
     ------
@@ -487,7 +488,7 @@ def prefer_histogram_above(
     rho: Fraction | None = None,
     found: Fraction | None = None,
 ) -> bool:
-    """Tell whether the noise on a count of a histogram is smaller than that of a sparse vector's test.
+    """Tell whether the noise on a histogram's count is smaller than that of a sparse vector's test.
 
     Parameters
     ----------
@@ -544,7 +545,7 @@ def _check_counting(question: CountQuestion, special: list[str]) -> None:
 def release_above_by_histogram(
     request: AboveRequest, table: Table, question: CountQuestion
 ) -> Steps[AboveItems]:
-    """Count all items with noise, and release those that reach the threshold with what was counted."""
+    """Count all items with noise, and release those that reach the threshold, with that count."""
     epsilon = to_fraction(request.epsilon)
     rho = find_histogram_rho("above.measure_noise", request.measure_noise, epsilon, table, question)
     # Whoever reaches the threshold is released, however many these are.
@@ -558,7 +559,7 @@ def release_above_by_histogram(
 
 
 def release_above_unlisted(request: AboveRequest, table: Table) -> Steps[AboveItems]:
-    """Count all labels that nobody listed, and release those that reach both thresholds, in their order."""
+    """Count all labels nobody listed, and release those that reach both thresholds, in order."""
     check_account("above", table)
     if given := [*_list_special(request), *(["method"] if request.method == "gaps" else [])]:
         raise InvalidParameter(

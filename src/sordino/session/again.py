@@ -118,7 +118,7 @@ class Known:
     charge: str | None
 
     def check(self, domain: Domain | None) -> None:
-        """Refuse looks that do not say the same as another one will: other rows, or other numbers behind.
+        """Refuse looks that do not say what another one will: other rows, or other numbers behind.
 
         Raises
         ------
@@ -233,7 +233,7 @@ def is_named(domain: Any) -> bool:
 
 
 def _list_labels(request: HistogramRequest, names: list[Any]) -> HistogramRequest:
-    """Return a histogram of labels that are listed, where it was of labels that were assumed or selected."""
+    """Return a histogram of listed labels, where it was of labels that were assumed or selected."""
     if getattr(request.domain, "kind", None) != "assumed public":
         return request
     # Those labels are public now; which ones the table has by now would not be.

@@ -22,7 +22,8 @@ class Pending(Derivable):
     --------
     >>> import polars as pl
     >>> import sordino as sd
-    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"], "product": ["tea", "tea", "tea", "rice"]})
+    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"],
+    ...                        "product": ["tea", "tea", "tea", "rice"]})
     >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
     >>> with session.batch() as batch:
     ...     top = session.top_k("product", k=1, epsilon=8, domain=["coffee", "rice", "tea"])
@@ -42,7 +43,7 @@ class Pending(Derivable):
 
     @property
     def result(self) -> Any:
-        """The release; raises `InvalidParameter` while the batch is open or if it ended by an error."""
+        """The release; raises `InvalidParameter` while the batch is open or if it failed."""
         if not self._held:
             raise InvalidParameter(
                 "A release of a batch can be used after its `with` block has ended without an "

@@ -1,4 +1,4 @@
-"""Releases a sum, or a mean of a public number of records, without bias and within a declared range.
+"""Releases a sum, or a mean of a public number of records, without bias, within a declared range.
 
 No private clip is looked for.
 

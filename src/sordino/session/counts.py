@@ -187,7 +187,7 @@ def _build_histogram(
 
 
 def _release_unlisted(request: HistogramRequest, table: Table) -> Steps[Histogram]:
-    """Count labels that nobody listed with noise, and release those that reach the threshold, in their order.
+    """Release labels that nobody listed whose noisy counts reach the threshold, in their order.
 
     Claim and intervals: docs/proofs/unlisted.md, docs/proofs/histogram-top-k.md.
     """
@@ -339,9 +339,7 @@ class CountUnitsRequest(_NumberRequest):
 
 @final
 class _CountNoise:
-    """What releases counts.
-
-    Within the declared range if there is one, else with pure or Gaussian noise.
+    """What releases counts: in the declared range if any, else with pure or Gaussian noise.
 
     Parameters
     ----------

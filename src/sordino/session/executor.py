@@ -119,7 +119,7 @@ class ReleaseExecutor:
 
     @contextmanager
     def open_batch(self) -> Iterator[ReleaseExecutor]:
-        """Open an executor like this one for the releases of one batch, which read the source together.
+        """Open an executor like this for the releases of a batch, which read the source together.
 
         What they share is dropped at the end, whether they ran or not.
         """
@@ -244,7 +244,7 @@ class ReleaseExecutor:
         return add_again(record, known, self.source, self.unit, self.form)
 
     def recall(self, key: str, part: int) -> Any:
-        """Return what is known of a release that the ledger has kept, so that it can be measured again.
+        """Return what is known of a release that the ledger kept, so that it can be measured again.
 
         Raises
         ------
@@ -355,10 +355,7 @@ class ReleaseExecutor:
     def _describe(
         self, asked: Sequence[Started[Any]]
     ) -> tuple[tuple[Any, ...], str, dict[str, Any]]:
-        """Return what a charge is made of.
-
-        What may be spent, its label, and what the ledger keeps.
-        """
+        """Return what makes a charge: what may be spent, its label, and what the ledger keeps."""
         details = [self._detail(started.reservation) for started in asked]
         names = [started.name for started in asked]
         detail = (

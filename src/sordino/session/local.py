@@ -1,4 +1,4 @@
-"""Local privacy: one report for every record, each with its own noise, in blocks and charged as a whole.
+"""Local privacy: one report per record, each with its own noise, in blocks and charged as a whole.
 
 Claim: replacing the numbers of one unit, M of whose records count, changes the law of M reports by
 a factor of at most e^epsilon each, and nothing else. Proof: docs/proofs/reports.md.
@@ -200,7 +200,8 @@ class RandomizeRequest(Request[Values | Reported]):
     >>> import polars as pl
     >>> import sordino as sd
     >>> ages = pl.DataFrame({"age": [20 + i % 60 for i in range(1000)]})
-    >>> session = sd.Session(ages, unit=sd.PrivacyUnit.row(adjacency="replace-one"), entropy=sd.Seeded(7))
+    >>> unit = sd.PrivacyUnit.row(adjacency="replace-one")
+    >>> session = sd.Session(ages, unit=unit, entropy=sd.Seeded(7))
     >>> reports = session.randomize("age", lower=0, upper=100, epsilon=2)
     >>> reports.values.shape, reports.cost
     ((1000,), Pure(epsilon=2))

@@ -1,6 +1,4 @@
-"""What one look says.
-
-The released numbers behind each of its rows, each an answer plus noise of a known law.
+"""What one look says: the released numbers behind each row, answers plus noise of known laws.
 
 A sum and a count are one number. A mean over a private number of records is two, a variance two or
 three: the totals that met the noise.
@@ -141,7 +139,7 @@ def read_look(release: Any) -> Rows:
 
 
 def _read_totals(release: ClippedValue | VarianceValue) -> LookRow:
-    """Return the totals that were released, in the unit of the values, or of a variance in record steps."""
+    """Return the released totals, in the unit of the values, or of a variance in record steps."""
     noisy: Sequence[int | Fraction]
     if isinstance(release, ClippedValue):
         noisy, noise = release.noisy, release.noise
@@ -169,7 +167,7 @@ def build_row(
     origin: Origin,
     counts: bool,
 ) -> LookRow:
-    """Return the row of totals in noise steps, each divided by the number of records where that is public."""
+    """Return the row of totals in noise steps, each per record if their number is public."""
     each = 1 if records is None else max(1, records)
     terms = tuple(
         Term(
@@ -251,7 +249,10 @@ class Joined:
         return found
 
     def bound(self, figure: Any, wrong: Fraction) -> tuple[float, float]:
-        """Return ends that hold the figure but for a chance of `wrong`, if all looks were settled before."""
+        """Return ends that hold the figure but for a chance of `wrong`.
+
+        That is so if all looks were settled before.
+        """
         sums = self.sums
         if figure is None or len(sums) == 1:
             low, high = sums[0].bound(wrong, planned=True)

@@ -179,7 +179,7 @@ def choose_rho(
 def measure(
     question: CountQuestion, epsilon: Fraction, rho: Fraction | None, size: int
 ) -> Additive:
-    """Return what measures so many counts of a question: with pure noise, or Gaussian noise of a rho."""
+    """Return what measures so many counts of a question: with pure noise, or Gaussian of a rho."""
     if rho is None:
         return LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(size))
     return GaussianMechanism(rho=rho, sensitivity=question.joint(size, "l2"))

@@ -1,6 +1,4 @@
-"""A noisy histogram.
-
-All items are counted with noise, and what is best, or large enough, is released.
+"""A noisy histogram: all items counted with noise, of which the best or large ones are released.
 
 One thread for `top_k`, `above` and, of labels that nobody listed, `histogram`; each makes its own
 rows of it. The guarantee is that of `HistogramTopK` (docs/proofs/histogram-top-k.md), or of
@@ -66,7 +64,7 @@ def count_items_of_a_unit(table: Table, question: CountQuestion) -> int | None:
 
 
 def check_bounded(name: str, question: CountQuestion) -> None:
-    """Refuse a histogram that was asked for where nothing bounds how far all counts move together."""
+    """Refuse a histogram that was asked for if nothing bounds how far all counts move together."""
     if question.sensitivity.l1 is None and size_of(question.domain) is None:
         raise InvalidParameter(
             f"{name}.method must be 'gaps' where neither the size of the domain is known nor how "
@@ -270,7 +268,7 @@ def _find_nothing(mechanism: HistogramTopK, charged: Charged) -> HistogramTop:
 
 
 def pick_best(found: UnlistedCounts, k: int | None) -> tuple[HistogramTop, tuple[str, ...]]:
-    """Return the best of what reached the threshold, and with which value each would still be among them."""
+    """Return the best of what reached the threshold, and what value would keep each there."""
     labels = found.labels if k is None else found.labels[:k]
     entries = np.full(len(labels), float(found.mechanism.threshold))
     if k is not None and len(found.labels) > k:

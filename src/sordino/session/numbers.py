@@ -205,7 +205,7 @@ class ColumnRequest(Request[R]):
         return to_fraction(self.epsilon) - self.epsilon_to_find
 
     def counts_together(self, table: Table) -> bool:
-        """Tell whether the bound on rows of a unit is about all groups together, and not about each."""
+        """Tell whether the bound on rows of a unit is about all groups together, not about each."""
         return (
             self.by is not None and self.groups_per_unit is None and table.unit.column is not None
         )
@@ -421,7 +421,7 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     )
 
     def build_estimator(self, table: Table) -> Quantile | Quantiles | QuantilesWithIntervals:
-        """Return the estimator of one quantile, or of several, with intervals if a share is for them."""
+        """Return the estimator of a quantile or several, with intervals if a share is for them."""
         shared = {"size_hint": self.size_hint, "integer": self.integer, **self.options(table)}
         epsilon = shared.pop("epsilon")
         share = Fraction(0) if self.interval_share is None else to_fraction(self.interval_share)

@@ -421,7 +421,7 @@ def ask_items(table: Table, name: str, item: str, domain: Any, where: str | None
 
 
 def size_of(domain: Domain | None) -> int | None:
-    """Return the size of a domain, or None where none is public: of assumed labels, and of hidden ones."""
+    """Return the size of a domain, or None where none is public: of assumed and hidden labels."""
     return (
         None if domain is None or domain.hidden or domain.kind == "assumed public" else domain.size
     )
@@ -458,5 +458,5 @@ def check_measurable(name: str, question: CountQuestion, epsilon: Fraction, most
 
 
 def places(counts: Counts) -> dict[str, Any]:
-    """Return the positions of the counts for a mechanism, if only those that are not 0 are listed."""
+    """Return the positions of counts for a mechanism, if only those that are not 0 are listed."""
     return {} if counts.positions is None else {"positions": counts.positions}

@@ -1,4 +1,4 @@
-"""What selects in place of pure noise, at most at the same price: Gumbel noise, or a set of a larger budget.
+"""What selects in place of pure noise at no higher price: Gumbel noise or a set of a larger budget.
 
 The rule is that of `noise_choice`; counts, which select nothing, need not load this. Proof:
 docs/proofs/noise-choice.md.
@@ -123,7 +123,10 @@ def select_fewer(choose: K, size: int) -> K:
 
 
 def match_gumbel(price: Price, paid: Cost, k: int, build: Callable[..., Any]) -> NoisyTopK:
-    """Return a selection of `k` by Gumbel noise that costs at most what `paid` is worth, and hardly less."""
+    """Return a selection of `k` by Gumbel noise that costs at most what `paid` is worth.
+
+    It costs hardly less.
+    """
     selection: NoisyTopK = build(noise="gumbel", epsilon=_match_ranges(price, paid, k))
     return selection
 
@@ -139,7 +142,10 @@ def _match_ranges(price: Price, paid: Cost, k: int) -> Fraction:
 
 
 def match_finder(price: Price, pure: SparseVector) -> GumbelSparseVector:
-    """Return a sparse vector with Gumbel noise that costs at most what `pure` is worth, and hardly less."""
+    """Return a sparse vector with Gumbel noise that costs at most what `pure` is worth.
+
+    It costs hardly less.
+    """
     shape = (pure.threshold, pure.positives, pure.sensitivity)
     return _match_finder(price.meter, price.find_worth(pure.cost), *shape)
 
@@ -161,7 +167,7 @@ def _match_finder(
 
 
 def _guess_budget(rho: Fraction, *, parts: int, factor: float, width: int) -> Fraction:
-    """Return about the epsilon of equal parts, each `width` times what counts, that have a rho together."""
+    """Estimate the epsilon of equal parts, each `width` times what counts, with a rho together."""
     each = math.sqrt(shorten_down(rho) / parts / factor)
     return shorten_down(to_fraction(parts * width * each))
 

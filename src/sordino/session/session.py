@@ -92,7 +92,8 @@ class Session(Releases):
     --------
     >>> import polars as pl
     >>> import sordino as sd
-    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"], "product": ["tea", "tea", "tea", "rice"]})
+    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"],
+    ...                        "product": ["tea", "tea", "tea", "rice"]})
     >>> with sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7)) as session:
     ...     top = session.top_k("product", k=1, epsilon=8, domain=["coffee", "rice", "tea"])
     >>> [row.item for row in top]
@@ -280,7 +281,7 @@ class Session(Releases):
 
     @scrubbed
     def keep(self, release: Any, record: Record | None = None) -> None:
-        """Keep a release in the ledger, so that it can be printed again if what was made of it is lost.
+        """Keep a release in the ledger, to print it again if what was made of it is lost.
 
         It is kept under the id of its charge (`release.receipt.id`) and stays there: whoever may
         read the ledger may read it then. `Ledger.read_release` returns it, and ``sordino ledger
@@ -312,8 +313,9 @@ class Session(Releases):
         >>> import sordino as sd
         >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"]})
         >>> folder, unit = tempfile.TemporaryDirectory(), sd.PrivacyUnit("customer")
-        >>> account = {"account": "orders", "budget": sd.Budget(epsilon=1), "adjacency": "add-remove"}
-        >>> ledger = sd.Ledger.create(folder.name + "/budget.db", unit=unit, source="name:orders", **account)
+        >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders",
+        ...                           budget=sd.Budget(epsilon=1), adjacency="add-remove",
+        ...                           unit=unit, source="name:orders")
         >>> session = sd.Session(orders, unit=unit, ledger=ledger, name="orders")
         >>> customers = session.count_distinct_units(epsilon=0.5)
         >>> session.keep(customers)
@@ -379,7 +381,8 @@ class Session(Releases):
         >>> import sordino as sd
         >>> orders = pl.DataFrame({"customer": ["a", "b"], "product": ["tea", "tea"]})
         >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
-        >>> with session.watch(threshold=100, positives=1, epsilon=2, sensitivity=sd.COUNTING) as stream:
+        >>> with session.watch(threshold=100, positives=1, epsilon=2,
+        ...                    sensitivity=sd.COUNTING) as stream:
         ...     [stream.ask(customers_today).above for customers_today in (12, 80, 213)]
         [False, False, True]
         """

@@ -63,7 +63,7 @@ class GroupRow:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Groups(ColumnRelease):
-    """Private numbers of every group of a public domain, or of each one that was found, in their order.
+    """Private numbers of every group of a public domain, or of each one found, in their order.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class TableNumbers:
 
     @property
     def without_totals(self) -> Cost:
-        """What is spent beside the totals of sums and means: on clips, and on counting what was a number."""
+        """What is spent beside totals of sums and means: on clips and counting what is a number."""
         search = getattr(self.estimator, "search", None)
         # Within clips that were found before nothing is looked for.
         parts = [] if search is None else [self._repeat_cost(search.cost)]

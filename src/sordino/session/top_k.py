@@ -1,4 +1,4 @@
-"""The items that the most units touch: a selection with gaps, then a measurement of what was selected."""
+"""The items that the most units touch: a selection with gaps, then a measurement of these."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ class SelectionRequest(Request[R]):
 
 @final
 class TopKRequest(SelectionRequest[TopItems]):
-    """Release the `k` items of a public domain that the most units touch, with estimates and intervals.
+    """Release the `k` items of a public domain that the most units touch.
 
-    With a threshold only items that lie above it are released, at most `k`; of what selects them
-    the unspent part returns to a pure ledger. If there is none, nothing is measured, and that part
-    returns as well.
+    They come with estimates and intervals. With a threshold only items that lie above it are
+    released, at most `k`; of what selects them the unspent part returns to a pure ledger. If there
+    is none, nothing is measured, and that part returns as well.
 
     Returns
     -------
@@ -153,7 +153,8 @@ class TopKRequest(SelectionRequest[TopItems]):
     --------
     >>> import polars as pl
     >>> import sordino as sd
-    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"], "product": ["tea", "tea", "tea", "rice"]})
+    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"],
+    ...                        "product": ["tea", "tea", "tea", "rice"]})
     >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
     >>> top = session.top_k("product", k=1, epsilon=8, domain=["coffee", "rice", "tea"])
     >>> [row.item for row in top]
@@ -577,7 +578,7 @@ def _list_ways(request: TopKRequest) -> tuple[tuple[Way, ...], str | None]:
 
 
 def _check_ways(request: TopKRequest, ways: tuple[Way, ...]) -> None:
-    """Refuse a guess of the counts where there is one way alone, and Gaussian noise in the way without it."""
+    """Refuse a guess of counts where there is one way, and Gaussian noise in the way without it."""
     if ways == ("one-sided",) and request.measure_noise == "gaussian":
         raise InvalidParameter(
             "top_k.measure_noise must be laplace where nobody listed the labels and they are "

@@ -1,4 +1,4 @@
-"""The set of the items that the most units touch: chosen at once, without order and gaps, then measured.
+"""The set of items that the most units touch: chosen at once, without order or gaps, then measured.
 
 Claim: the items are chosen by `JointTopK` (docs/proofs/joint-top-k.md), and measured with noise of
 its own.

@@ -1,4 +1,4 @@
-"""Of whom a release of a session is, and which rows count in it: from its request, by public rules alone."""
+"""Of whom a release is, and which rows count in it: from its request, by public rules alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smooth upper bounds of how far one unit can move a statistic at the data at hand, to scale noise with.
+"""Smooth upper bounds of how far one unit can move a statistic at the data at hand, to scale noise.
 
 A bound S(x) is beta-smooth if it is at least the largest change of the statistic between x and a
 neighbor, and S(x) <= e^beta S(y) for neighbors x and y. It is private: `SmoothMechanism` and

@@ -67,7 +67,8 @@ def bound(
     >>> import sordino as sd
     >>> def largest_at(x, t):
     ...     return max(100 - x[0], x[0] - x[t + 1]) if t + 1 < len(x) else 100
-    >>> round(sd.smooth.bound(largest_at, [97, 96, 96, 95, 95, 95, 94, 93, 92, 90], beta=0.5, ceiling=100), 3)
+    >>> x = [97, 96, 96, 95, 95, 95, 94, 93, 92, 90]
+    >>> round(sd.smooth.bound(largest_at, x, beta=0.5, ceiling=100), 3)
     3.0
     """
     if not callable(sensitivity_at):

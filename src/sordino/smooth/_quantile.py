@@ -97,7 +97,7 @@ def quantile(
 def quantile_statistic(
     values: Any, *, lower: Number, upper: Number, q: Number | None = None, rank: int | None = None
 ) -> float:
-    """Return the quantile that `quantile` bounds: the record of that rank, never a number between two.
+    """Return the quantile that `quantile` bounds: the record of that rank, no number between two.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def largest_gap(padded: Floats, place: int, decay: float) -> float:
 def _best_partners(
     left: Floats, right: Floats, rows: Positions, ends: tuple[Positions, Positions], decay: float
 ) -> tuple[Positions, Floats]:
-    """Return for each left end the first best right end between two, and the log of the weighted gap."""
+    """Return each left end's first best right end between two, and the log of the weighted gap."""
     first, last = ends
     lengths = last - first + 1
     starts = np.cumsum(lengths) - lengths

@@ -1,4 +1,4 @@
-"""Any statistic of a small contingency table, with its smallest smooth bounds, from a list of all tables.
+"""Any statistic of a small contingency table, with its smallest smooth bounds, from all tables.
 
 Claim: `Table.bound` is a beta-smooth upper bound of the local sensitivity of `Table.statistic` if
 one record is replaced: without rounding its smooth sensitivity, the smallest such bound. Proof:
@@ -94,7 +94,7 @@ class Table:
 
     @scrubbed
     def bound(self, counts: Any) -> float:
-        """Return the smooth bound of how far one record can move the statistic of one private table.
+        """Return the smooth bound of how far one record can move the statistic of a private table.
 
         `counts` is as for `statistic`.
 
@@ -180,7 +180,8 @@ def table(
     The number of records in the first cell, above 5, squared:
 
     >>> import sordino as sd
-    >>> found = sd.smooth.table(lambda t: (t[:, 0, 0] - 5).clip(0) ** 2, shape=(1, 3), records=30, beta=0.2)
+    >>> found = sd.smooth.table(lambda t: (t[:, 0, 0] - 5).clip(0) ** 2, shape=(1, 3),
+    ...                         records=30, beta=0.2)
     >>> found.ceiling, round(found.bound([[5, 15, 10]]), 3), round(found.bound([[29, 1, 0]]), 3)
     (49.0, 4.047, 49.0)
     """
@@ -256,7 +257,7 @@ def _make_tables(shape: Any, records: Any) -> Tables:
 
 
 def _dilate_bounds(local: Floats, moves: list[tuple[Counts, Counts]], kept: float) -> Floats:
-    """Raise each bound to its share of its neighbors' bounds, until no move lowers any by more than that."""
+    """Raise each bound to its share of its neighbors', until no move lowers any by more."""
     # A share is lent along a path of several moves, so one pass over the moves may not be enough.
     bounds = local.copy()
     while True:
@@ -352,7 +353,7 @@ class Tables:
         return found
 
     def moves(self, tables: Counts) -> Iterator[tuple[Counts, Counts]]:
-        """Yield for each kind of move the positions of the tables before it, and of those after it."""
+        """Yield for each kind of move the positions of tables before it, and of those after it."""
         for group in range(len(self.totals)):
             for here, there in permutations(range(self.cells), 2):
                 # Only a cell that has a record can lose one.
@@ -364,7 +365,7 @@ class Tables:
 
 
 def _list_compositions(total: int, cells: int) -> Counts:
-    """Return all ways to put `total` records into `cells` cells, in the order of `_composition_ranks`."""
+    """Return all ways to put `total` records in `cells` cells, ordered by `_composition_ranks`."""
     if cells == 1:
         return np.array([[total]])
     parts = []

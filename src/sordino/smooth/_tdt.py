@@ -1,4 +1,4 @@
-"""The statistic of transmission disequilibrium tests, and smooth bounds of how far one family moves it.
+"""Statistic of transmission disequilibrium tests, and smooth bounds of how far one family moves it.
 
 Claim: `tdt` is a beta-smooth upper bound of the local sensitivity of `tdt_statistic` if one family
 is replaced, at most `tdt_ceiling`. Proof: docs/proofs/smooth-bounds.md, "Transmission
@@ -251,7 +251,7 @@ _INFINITE_DISTANCE = np.iinfo(np.int64).max
 
 
 def distance(b: Counts, c: Counts) -> Counts:
-    """Return how many families to replace until a table is reached where one moves the statistic by over 6.
+    """Return how many families to replace to reach a table where one moves the statistic by over 6.
 
     These tables have none, one or two transmissions of the rarer allele, or few of both; each kind
     has its nearest one.
@@ -351,7 +351,7 @@ def smallest_bounds(families: int, beta: Fraction) -> Floats:
 
 
 def _sweep(logs: Floats, decay: float, families: int, *, reverse: bool) -> None:
-    """Raise each row by what the two rows before it, and its own cells, lend it, one family at a time."""
+    """Raise each row by what the two rows before, and its own cells, lend it, family by family."""
     size = 2 * families + 1
     costs: Floats = decay * np.arange(size // 2 + 1, dtype=np.float64)[:, None]
     for row in range(size):

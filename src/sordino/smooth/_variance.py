@@ -1,4 +1,4 @@
-"""The population variance of numbers within public limits, with smooth bounds of how far one record moves it.
+"""The population variance of numbers within public limits, with its smooth bounds.
 
 Claim: `variance` is a beta-smooth upper bound of the local sensitivity of `variance_statistic` if
 one record is replaced, at most `variance_ceiling`. Proof: docs/proofs/smooth-bounds.md,

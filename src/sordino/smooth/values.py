@@ -1,4 +1,4 @@
-"""What goes into a smooth bound and comes out of it: private numbers by a total rule, floats rounded outward.
+"""What goes in and out of a smooth bound: private numbers by a total rule, floats rounded outward.
 
 Claim: private numbers become floats within public limits, each by itself, and counts a table of
 families; no value raises an error. A bound that is beta-smooth for `inner(beta, error)` and off by
@@ -124,7 +124,7 @@ def checked_beta(beta: Number, owner: str) -> Fraction:
 
 
 def checked_ceiling(ceiling: Number, owner: str) -> float:
-    """Return a float that is at least `ceiling`, a number in (0, 2^1000], else raise `InvalidParameter`."""
+    """Return a float at least `ceiling`, a number in (0, 2^1000], else raise `InvalidParameter`."""
     number: Fraction = POSITIVE(f"{owner}.ceiling", ceiling)
     if number > _HIGHEST_CEILING:
         raise InvalidParameter(

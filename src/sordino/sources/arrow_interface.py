@@ -1,4 +1,4 @@
-"""The Arrow C stream interface: a few structs and function pointers of `ctypes`, and no Arrow library.
+"""The Arrow C stream interface: a few structs and function pointers of `ctypes`, no Arrow library.
 
 A stream lends the engine the memory of bytes and arrays that Python made. They stay in
 `_LENT_OBJECTS` until the engine calls `release`, or until nobody has the table of the stream any
@@ -77,7 +77,7 @@ _LOAN_KEYS = count(1)
 
 
 def lend(*things: Any) -> int:
-    """Keep things alive that the engine points to, and return the number under which they are released."""
+    """Keep alive what the engine points to, and return the number under which it is released."""
     key = next(_LOAN_KEYS)
     _LENT_OBJECTS[key] = things
     return key

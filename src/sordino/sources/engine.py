@@ -102,7 +102,7 @@ class Marking(NamedTuple):
 
 
 class Choice(Protocol):
-    """How rows that count are chosen while they pass by, in order, on their way out of an engine."""
+    """How rows that count are chosen as they pass by, in order, on their way out of an engine."""
 
     @property
     def formats(self) -> dict[str, str]:
@@ -280,7 +280,7 @@ class Engine:
 
     @contextmanager
     def _choosing(self, kept: Kept, choice: Choice) -> Iterator[Engine]:
-        """Return another connection to this engine, in which `rows` are the numbers that count, as a stream.
+        """Return another connection to this engine, where `rows` streams the numbers that count.
 
         A question must name them once: while they pass by, this connection is busy with them.
         """

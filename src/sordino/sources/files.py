@@ -1,4 +1,4 @@
-"""Finds the files of a path, a pattern or a folder, once, before the charge, and says how they are read.
+"""Finds the files of a path, pattern or folder once, before the charge, and says how they are read.
 
 The names of files and folders are public. What stands in a file is never looked at to find out what
 it is.

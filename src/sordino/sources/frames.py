@@ -171,7 +171,7 @@ class FrameReader:
 
 
 def _convert_for_engine(array: Any, pa: Any) -> Any:
-    """Return a column in a form in which the engine takes each value by itself, whatever other rows hold."""
+    """Return a column of which the engine takes each value by itself, whatever other rows hold."""
     if pa.types.is_dictionary(array.type):
         array = _decode_dictionary(array, pa)
     kind = array.type
@@ -512,7 +512,7 @@ def _is_pandas(value: Any) -> bool:
 
 
 def _names_may_repeat(value: Any) -> bool:
-    """Tell whether a value is a table in which columns may have one name, which narwhals refuses."""
+    """Tell whether a value is a table whose columns may share a name, which narwhals refuses."""
     return _is_pandas(value) or bool(nw.dependencies.is_pyarrow_table(value))
 
 

@@ -1,4 +1,4 @@
-"""How much memory an engine may use before it writes to its private folder, and how much room there."""
+"""How much memory an engine may use before it needs its private folder, and how much room there."""
 
 from __future__ import annotations
 

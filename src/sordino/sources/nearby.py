@@ -90,8 +90,8 @@ def find_tie(
         By which the files were found, if by one.
     """
     names = _list_names(path)
-    matched = map(Path, glob.glob(pattern, recursive=True)) if _MAGIC.search(pattern) else ()  # noqa: PTH207
-    if _is_one_of(path, [*files, *matched]):
+    found = glob.glob(pattern, recursive=True) if _MAGIC.search(pattern) else ()  # noqa: PTH207
+    if _is_one_of(path, [*files, *map(Path, found)]):
         return "is a file of the source"
     # The same place may be written in several ways, through links.
     parents = {folder: _list_names(folder) for folder in {file.parent for file in files}}
@@ -126,7 +126,8 @@ def find_named_files(texts: Iterable[str]) -> tuple[Path, ...]:
     known = (word for word in words if word and "\0" not in word and len(word) < 4096)
     names = {name for word in known for name in ([word, *_expand(word)])}
     # Not `Path.is_file`, which raises where a name is too long.
-    return tuple(sorted(Path(name).absolute() for name in names if os.path.isfile(name)))  # noqa: PTH113
+    files = (name for name in names if os.path.isfile(name))  # noqa: PTH113
+    return tuple(sorted(Path(name).absolute() for name in files))
 
 
 def _expand(word: str) -> list[str]:

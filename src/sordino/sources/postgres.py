@@ -329,7 +329,7 @@ def _write_server_literal(number: float | Fraction, kind: NumberKind) -> str:
 def _write_server_buckets(
     kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
 ) -> tuple[BucketQuery]:
-    """Return the query in which the server finds the bucket by comparisons with a sorted array of edges."""
+    """Return the query in which the server finds the bucket by comparisons with sorted edges."""
     cuts = tuple(_write_server_literal(edge, kind) for edge in grid.edges.tolist())
     edges = (
         f"ARRAY(SELECT CAST(label AS {_server_number_type(kind)}) FROM labels WHERE position < "
@@ -386,7 +386,7 @@ def _write_server_float_steps(step: Fraction) -> str:
 
 
 def _write_server_numeric_steps(step: Fraction) -> str:
-    """Return floor(x / step) of an exact number inside the ends: a product, or a whole-number division."""
+    """Return floor(x / step) of an exact number inside the ends: a product or integer division."""
     if step.numerator == 1:
         return f"CAST(floor(x * CAST('{step.denominator}' AS numeric)) AS bigint)"
     # The division cuts off toward zero, so a negative remainder takes one off. The inner floor

@@ -172,7 +172,7 @@ class Readings:
             }
 
     def _evaluate(self, rows: _SpooledRows, indices: Sequence[int]) -> Engine:
-        """Return the engine that evaluates, with the rows of another one: as a stream, as from any source."""
+        """Return the engine that evaluates, with another's rows: a stream, as from any source."""
         if self._evaluating is None:
             self._evaluating = self._stack.enter_context(engine(limits=self._limits))
             self._evaluating.close_doors(())
@@ -225,7 +225,7 @@ class Readings:
     def _open_choosing(
         self, rows: _SpooledRows, indices: Sequence[int], scan: _SharedScan
     ) -> Engine:
-        """Open an engine that evaluates rows, which come as a stream, and hands on what it has chosen."""
+        """Open an engine that evaluates a stream of rows, and hands on what it has chosen."""
         scan.opened = self._stack.enter_context(scanning(rows, indices, limits=self._limits))
         return scan.opened
 

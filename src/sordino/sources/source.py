@@ -368,7 +368,7 @@ class Source:
         return whole and column in self.required
 
     def predicate(self, where: str, role: str = "where") -> RowPredicate:
-        """Parse a row predicate, check it against the declared types, without a row, and write it as SQL.
+        """Parse a row predicate, check it by declared types without a row, and write it as SQL.
 
         Raises
         ------
@@ -494,7 +494,7 @@ class Source:
 
 
 def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
-    """Tell whether the engine takes the predicate, with and without TRY, and finds truth values only.
+    """Tell whether the engine takes a predicate, with and without TRY, and finds truth values only.
 
     What it refuses it refuses because of public things: the predicate and the declared types.
     """
@@ -591,7 +591,7 @@ def sent(types: Sequence[str], indices: Sequence[int]) -> str:
 
 
 def received(types: Sequence[str], indices: Sequence[int], *more: str) -> str:
-    """Return the SELECT over the rows that were lent, in which each column has its declared type again.
+    """Return the SELECT over the lent rows, in which each column has its declared type again.
 
     A text that is no value of that type is NULL. `more` are other columns, in SQL.
     """

@@ -1,4 +1,4 @@
-"""Statements: what a release or an account promises, in the fields of the public registry of deployments.
+"""What a release or an account promises, in the fields of the public registry of deployments.
 
 A statement is made of public parameters and of what was released, and of nothing else. This room
 knows no data, no noise and no database: `Ledger.publish` hands it what the ledger has, and keeps

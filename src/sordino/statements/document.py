@@ -54,8 +54,9 @@ class PublicStatement:
     >>> import tempfile
     >>> import sordino as sd
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=sd.Budget(epsilon=1.0),
-    ...                           adjacency="add-remove", unit="customer_id", source="name:orders")
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders",
+    ...                           budget=sd.Budget(epsilon=1.0), adjacency="add-remove",
+    ...                           unit="customer_id", source="name:orders")
     >>> statement = ledger.publish()
     >>> statement.record["deployment"]["privacy_loss"]["privacy_parameters"]
     {'epsilon': 1.0, 'delta': 0.0}
@@ -185,7 +186,7 @@ def check_size(statement: PublicStatement) -> None:
 
 
 def check_room(owner: Owner, asked: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse, before anything is charged, releases whose statement could be too long for `check_size`.
+    """Refuse, before any charge, releases whose statement could be too long for `check_size`.
 
     Parameters
     ----------

@@ -43,12 +43,13 @@ class Owner:
     Examples
     --------
     >>> import sordino as sd
-    >>> sd.statements.Owner({"basic": {"name": "Orders of a shop", "data_curators": ["The shop"]}}).said
+    >>> basic = {"name": "Orders of a shop", "data_curators": ["The shop"]}
+    >>> sd.statements.Owner({"basic": basic}).said
     {'basic.name': 'Orders of a shop', 'basic.data_curators': ['The shop']}
     >>> sd.statements.Owner({"basic": {"nmae": "Orders"}})
     Traceback (most recent call last):
         ...
-    sordino.errors.InvalidParameter: The owner of the data fills in no field 'basic.nmae'. Did you mean ...?
+    sordino.errors.InvalidParameter: The owner of the data fills in no field 'basic.nmae'. ...
     """
 
     said: Mapping[str, Any] = field(default_factory=dict)

@@ -50,7 +50,7 @@ def _read_pages() -> dict[str, tuple[str, ...]]:
 
 
 class Proved(NamedTuple):
-    """What is proved of one thing that was charged: nothing of a bare cost, or of a class of others."""
+    """What is proved of a thing that was charged: nothing of a bare cost, or a class of others."""
 
     names: tuple[str, ...] = ()
     """The mechanisms and estimators with a claim that it consists of."""
@@ -72,7 +72,7 @@ def find_proofs(thing: Mapping[str, Any]) -> Proved:
 
 
 def are_exact(proved: Iterable[Proved]) -> bool:
-    """Tell whether all are mechanisms of this library whose guarantee holds for floats as they are."""
+    """Tell whether all are mechanisms of this library, guaranteed for floats as they are."""
     from sordino import estimators, mechanisms  # noqa: PLC0415 - as above
 
     homes = (mechanisms, estimators)

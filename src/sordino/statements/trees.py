@@ -1,4 +1,4 @@
-"""Reads a file that anybody may have written, YAML or JSON, of which only plain trees are taken; writes YAML.
+"""Reads only plain trees from a YAML or JSON file that anybody may have written; writes YAML.
 
 What a hostile file may ask of a reader is refused before anything is made of it: aliases that
 multiply, tags that make objects, names that stand twice, nests that are too deep, numbers that are
@@ -30,7 +30,7 @@ _FLOAT = re.compile(r"-?[0-9]{1,30}\.[0-9]{0,30}(?:e[+-]?[0-9]{1,3})?", re.ASCII
 
 
 def read_tree(text: str, name: str) -> dict[str, Any]:
-    """Return what a text of YAML or JSON holds: names with texts, numbers, lists and names of their own.
+    """Return what YAML or JSON holds: names with texts, numbers, lists and names of their own.
 
     Parameters
     ----------

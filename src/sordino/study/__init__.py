@@ -1,4 +1,4 @@
-"""Studies: many releases about one table, written down in a file, charged together and written into a folder.
+"""Many releases about one table, written down in a file, charged together and put into a folder.
 
 What a study may say is what the requests of a session declare (`kinds`). A run of it has an id, and
 is charged once (docs/decisions/0029-studies.md).

@@ -1,4 +1,4 @@
-"""Reads the releases that a study asks for, each into the request of a session that it describes."""
+"""Reads the releases that a study asks for, each into the session request that it describes."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _read_release_table(
 
 
 def _check_budget(document: Document, budget: BudgetTable, found: Sequence[StudyRelease]) -> None:
-    """Refuse releases that spend more together than the study says, without what goals will take."""
+    """Refuse releases that together spend more than a study says, without what goals will take."""
     spent = add_budgets(budget, found)
     deltas = sum((_find_delta(one) for one in found), Fraction(0))
     for what, asked, most in (

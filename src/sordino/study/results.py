@@ -127,7 +127,7 @@ def write_folder(
 def refuse_changed(
     folder: RunFolder, results: dict[str, Any], records: Sequence[Record], ledger: Ledger
 ) -> None:
-    """Refuse the folder of a finished run in which a release or the statement is not as the ledger has it.
+    """Refuse a finished run's folder if a release or the statement is not as the ledger has it.
 
     The page and the line for monitors say what the account was when they were written; they are not
     compared.

@@ -138,7 +138,8 @@ class Study:
     ... share = 0.75
     ... ''', encoding="utf-8")
     >>> account = {"account": "orders", "budget": sd.Budget(epsilon=3), "adjacency": "add-remove"}
-    >>> ledger = sd.Ledger.create(here / "budget.db", unit="customer", source=here / "orders.csv", **account)
+    >>> ledger = sd.Ledger.create(here / "budget.db", unit="customer",
+    ...                           source=here / "orders.csv", **account)
     >>> study = sd.Study.load(here / "study.toml")
     >>> [(one.name, float(one.epsilon)) for one in study.plan().releases]
     [('customers', 0.25), ('best_seller', 0.75)]
@@ -249,7 +250,7 @@ class Study:
         show: Callable[[StudyPlan], object] | None = None,
         expect: bool = False,
     ) -> StudyRun:
-        """Charge all releases in one step, make them, keep them in the ledger, and write their folder.
+        """Charge all releases in one step, make them, keep them in the ledger, and write a folder.
 
         A run that was paid before is not paid again: its folder is written from what the ledger has
         kept. If the folder is there, its releases and its statement are compared with that.
@@ -330,7 +331,7 @@ class Study:
         return f"{datetime.now(UTC).date().isoformat()}-{self.digest[:8]}"
 
     def _key(self, run: str) -> str:
-        """Return the name of a run in its account, in which another study may have a run of the same id."""
+        """Return the name of a run in its account, where other studies may have one of that id."""
         return f"{self.name}:{run}"
 
     def _open_account(self) -> Ledger:
@@ -439,7 +440,7 @@ class Study:
     def _start_unpaid(
         self, run: str, ledger: Ledger, starter: Starter, executor: ReleaseExecutor
     ) -> list[ReadyRelease]:
-        """Take all releases as far as their reservation, unless another start pays for the run meanwhile."""
+        """Take all releases up to reservation, unless another start pays for the run meanwhile."""
         try:
             return starter.start(self.releases, executor, {})
         except BudgetExceeded:

@@ -1,4 +1,4 @@
-"""What is asked of an account: a charge, a share for a child, the end of a charge that nobody will settle."""
+"""What is asked of an account: a charge, a share for a child, the end of an abandoned charge."""
 
 from __future__ import annotations
 
@@ -184,10 +184,7 @@ def grant_share(
 
 
 def _give_share(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
-    """Give the share.
-
-    Somebody else may have made the child in this moment, and then it is one more share.
-    """
+    """Give the share, which is one share more if somebody else made the child meanwhile."""
     if new:
         # If somebody else has just made the child, its row is in the way, and it is granted the
         # share below.

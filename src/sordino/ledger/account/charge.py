@@ -1,4 +1,4 @@
-"""One charge: a reservation that mechanisms draw from, each draw durable before its noise exists."""
+"""A charge: a reservation that mechanisms draw from, each draw durable before its noise exists."""
 
 from __future__ import annotations
 
@@ -67,8 +67,9 @@ class Charge:
     >>> import tempfile
     >>> import sordino as sd
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=sd.Budget(epsilon=1.0),
-    ...                           adjacency="add-remove", unit="customer", source="orders.parquet")
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders",
+    ...                           budget=sd.Budget(epsilon=1.0), adjacency="add-remove",
+    ...                           unit="customer", source="orders.parquet")
     >>> mechanism = sd.LaplaceMechanism(epsilon=0.25, sensitivity=sd.COUNTING)
     >>> with ledger.reserve(sd.cost.Pure(epsilon=0.75), label="count") as charge:
     ...     count = charge.release(mechanism, 1234)
@@ -299,7 +300,7 @@ class Charge:
         return self._draw(mechanism, _require_real_entropy(None))
 
     def _draw(self, mechanism: Any, entropy: Any) -> int:
-        """Record a draw, and then let the entropy that its noise comes from forget what it drew ahead."""
+        """Record a draw, then let the entropy of its noise forget what it drew ahead."""
         # Numpy is needed for noise, not for ledgers.
         from sordino.entropy import renew  # noqa: PLC0415
 
@@ -423,7 +424,7 @@ class Charge:
         return carry_out(self._store, operation, {**known, **parameters}, account=self.account)
 
     def _settle_at_the_end(self) -> None:
-        """Settle; a release that was made must not be lost because the ledger cannot be reached any more."""
+        """Settle, but never lose a release because the ledger cannot be reached any more."""
         try:
             self.settle()
         except LedgerConflict:
@@ -464,7 +465,7 @@ class Charge:
                 self._busy = False
 
     def _note(self, slot: int, mechanism: Any, result: Any) -> None:
-        """Remember what a release really spent, so that the rest can return where a proof allows it."""
+        """Remember what a release really spent, so the rest can return where a proof allows it."""
         worst = self._spent[slot][0]
         by_transcript = getattr(mechanism, "per_transcript", False) is True
         said = _amounts_if_stated(result, self._meter)
@@ -492,7 +493,7 @@ class Charge:
             self._spent[slot] = (worst, replace(worst, pure=min(found.pure, worst.pure)))
 
     def _ended(self, slot: int, mechanism: Any, spent: Any) -> None:
-        """Remember what a stream spent that was closed without an error, while that can still be settled."""
+        """Remember what a stream spent that closed without an error, if it can still be settled."""
         with self._lock:
             if self._state == "open":
                 self._note(slot, mechanism, spent)

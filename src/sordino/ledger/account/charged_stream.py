@@ -52,10 +52,11 @@ class ChargedStream:
     >>> import tempfile
     >>> import sordino as sd
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="alarms", budget=sd.Budget(epsilon=1.0),
-    ...                           adjacency="add-remove", unit="customer", source="orders.parquet")
-    >>> mechanism = sd.SparseVector(threshold=100, positives=3, epsilon=0.8, sensitivity=sd.COUNTING,
-    ...                             split=0.25)
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="alarms",
+    ...                           budget=sd.Budget(epsilon=1.0), adjacency="add-remove",
+    ...                           unit="customer", source="orders.parquet")
+    >>> mechanism = sd.SparseVector(threshold=100, positives=3, epsilon=0.8,
+    ...                             sensitivity=sd.COUNTING, split=0.25)
     >>> with ledger.reserve(mechanism) as charge, charge.open(mechanism) as stream:
     ...     [stream.ask(answer).above for answer in (-10**6, 10**6)]
     [False, True]

@@ -1,4 +1,4 @@
-"""The canonical texts of what an account is about: one for its source of rows, one for its privacy unit."""
+"""The canonical texts of what an account is about: one for its source, one for its privacy unit."""
 
 from __future__ import annotations
 

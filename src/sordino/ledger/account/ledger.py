@@ -67,8 +67,9 @@ class Ledger:
     >>> import tempfile
     >>> import sordino as sd
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=sd.Budget(epsilon=3.0),
-    ...                           adjacency="add-remove", unit="customer_id", source="orders.parquet")
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders",
+    ...                           budget=sd.Budget(epsilon=3.0), adjacency="add-remove",
+    ...                           unit="customer_id", source="orders.parquet")
     >>> with ledger.reserve(sd.cost.Pure(epsilon=0.5), label="not used"):
     ...     ledger.remaining
     Fraction(5, 2)
@@ -330,7 +331,7 @@ class Ledger:
     def publish(
         self, key: str | None = None, *, part: int | None = None, owner: Owner | None = None
     ) -> PublicStatement:
-        """Return what kept releases or this account promise, and put the statement into the history.
+        """Return what kept releases or this account promise, and put the statement in the history.
 
         It is written for people who have neither the data nor the ledger: guarantee, unit,
         neighbors, mechanisms with the digests of their proofs, how costs add up, and where the
@@ -499,7 +500,7 @@ class Ledger:
         return made
 
     def convert(self, into: str, budget: Budget) -> Ledger:
-        """Make an account with a delta that goes on for this pure or zCDP one, and close this one for good.
+        """Close this pure or zCDP account for good, and make one with a delta that goes on for it.
 
         The new account is about the same people and rows. It begins with all that was spent here,
         open reservations and shares in full: what they give back later comes back here alone.
@@ -592,7 +593,7 @@ class Ledger:
         return self._store.backup(text(_ledger_url(path), "path"))
 
     def permit(self, role: str) -> None:
-        """Let a role of the database charge every account of the ledger, but not grant, void or edit.
+        """Let a role of the database charge any account of the ledger, but not grant, void or edit.
 
         It may read all of the ledger, the releases that are kept there among it.
 

@@ -45,8 +45,9 @@ class Preview:
     >>> import tempfile
     >>> import sordino as sd
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=sd.Budget(epsilon=3.0),
-    ...                           adjacency="add-remove", unit="customer_id", source="name:orders")
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders",
+    ...                           budget=sd.Budget(epsilon=3.0), adjacency="add-remove",
+    ...                           unit="customer_id", source="name:orders")
     >>> seen = ledger.preview(sd.cost.Pure(epsilon=0.5))
     >>> seen.left, seen.more, ledger.remaining
     (Fraction(5, 2), 5, Fraction(3, 1))

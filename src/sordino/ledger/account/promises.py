@@ -308,7 +308,7 @@ def _list_asked(row: ChargeRow) -> list[Any]:
 
 
 def _list_promised(row: ChargeRow, records: Sequence[Record]) -> list[Any]:
-    """Return what was asked for in the words of who asked: a study's own, or those that were charged."""
+    """Return what was asked for, in the asker's words: a study's, or those that were charged."""
     said = [record.facts.get("asked") for record in records]
     # The charge has the whole path of a file that a study names from its folder.
     return said if all(isinstance(one, dict) for one in said) else _list_asked(row)
@@ -369,7 +369,7 @@ def _find_common_fields(records: Sequence[Record], fact: str) -> str | None:
 
 
 def _tell_proofs(name: Any, proved: Iterable[Proved]) -> dict[str, Any]:
-    """Return what a thing that was charged consists of, where that is something else, and its proof pages."""
+    """Return what a charged thing consists of, if that is something else, and its proof pages."""
     names = sorted({inner for one in proved for inner in one.names})
     pages = sorted({page for one in proved for page in one.pages})
     return {**({} if names in ([], [name]) else {"of": names}), "proofs": pages}
@@ -392,7 +392,7 @@ def _list_looks(pages: Pages, row: ChargeRow) -> list[ChargeRow]:
 
 
 def _release_guarantee(account: Account, looks: Sequence[ChargeRow]) -> dict[str, Any]:
-    """Return what a release may lose at most: what was reserved for its looks, before a row was read."""
+    """Return the most a release may lose: what was reserved for its looks before a row was read."""
     asked, bodies = Sums(), [json_of(row.body) for row in looks]
     for row in looks:
         asked = asked.plus(row.asked)

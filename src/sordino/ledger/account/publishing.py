@@ -1,4 +1,4 @@
-"""Publishes statements: what an account or kept releases promise, made of the history and put into it.
+"""Publishes statements: what an account or kept releases promise, from the history and put into it.
 
 A statement is recorded as a reservation of nothing, with the whole statement as its detail. So it
 needs no table and no event of its own: it is under the hashes of the history, in every backup and
@@ -39,7 +39,7 @@ LABEL = "statement"
 def publish(
     store: Store, pages: Pages, key: str | None, part: int | None, owner: Owner
 ) -> PublicStatement:
-    """Return the statement of kept releases, or of the account, and see to it that the history has it."""
+    """Return the statement of kept releases, or of the account, and see that the history has it."""
     # Nothing is promised about an account that does not hold.
     pages.verify(None).raise_if_broken()
     walked = walk(pages)
@@ -100,7 +100,7 @@ def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
 
 
 def check_statement(pages: Pages, statement: PublicStatement) -> StatementCheck:
-    """Compare a statement with the one that the history has, and that one with all else that it has."""
+    """Compare a statement with the one that the history has, and that one with all else there."""
     problems = [
         f"The history of the account does not hold: {one}" for one in pages.verify(None).problems
     ]
@@ -156,7 +156,7 @@ def _subject_of(document: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _judge(pages: Pages, true: dict[str, Any]) -> Iterator[str]:
-    """Say what a statement of the history says that the rest of the ledger, or this version, does not."""
+    """Say what a statement of the history has that the rest of the ledger or this version lacks."""
     # Whoever may charge may put words into the history; so they are made anew from the rest of it.
     try:
         stated = PublicStatement(**true)

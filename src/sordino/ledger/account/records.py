@@ -1,4 +1,4 @@
-"""Writes the public facts beside the amounts as JSON, with a nonce that makes every event its own."""
+"""Writes the public facts beside amounts as JSON, with a nonce that makes every event its own."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def body_of(**facts: Any) -> str:
 
 
 def described(things: Sequence[Any], meter: Meter) -> list[dict[str, Any]]:
-    """Return what is to be charged.
-
-    The name of each mechanism or cost, and its exact amounts on the meter.
+    """Return the name of each mechanism or cost to charge, and its exact amounts on the meter.
 
     For our own mechanisms and costs this includes the cost and the public parameters. What others
     keep in their fields may be private, and is left out.
@@ -54,7 +52,7 @@ def described(things: Sequence[Any], meter: Meter) -> list[dict[str, Any]]:
 
 
 def find_alone(body: Mapping[str, Any]) -> Fraction:
-    """Return by how much what a charge is for loses more by itself than it adds to a sum of epsilons.
+    """Return how much more what a charge is for loses by itself than it adds to a sum of epsilons.
 
     It is 0 unless the charge refined another release, as those of earlier versions could; `body` is
     that of its reservation.
@@ -77,7 +75,7 @@ def _alone_of(cost: Mapping[str, Any]) -> Fraction:
 
 
 def find_rho(body: Mapping[str, Any]) -> Fraction | None:
-    """Return the rho that a charge was reserved with, if each of its costs is a rho or a pure epsilon."""
+    """Return the rho that a charge was reserved with, if each cost is a rho or a pure epsilon."""
     try:
         return sum((_rho_of(fact["cost"]) for fact in body["charges"]), Fraction(0))
     except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):

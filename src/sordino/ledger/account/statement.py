@@ -64,8 +64,8 @@ class ChargeLine:
     >>> from fractions import Fraction
     >>> from sordino.ledger import ChargeLine
     >>> half, tenth = Fraction(1, 2), Fraction(1, 10)
-    >>> line = ChargeLine(id="9f", label="top", state="settled", reserved=half, drawn=half, settled=tenth,
-    ...                   time="", detail={}, digest="")
+    >>> line = ChargeLine(id="9f", label="top", state="settled", reserved=half, drawn=half,
+    ...                   settled=tenth, time="", detail={}, digest="")
     >>> line.charged
     Fraction(1, 10)
     """
@@ -246,8 +246,9 @@ class Statement:
     >>> import tempfile
     >>> import sordino as sd
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=sd.Budget(epsilon=1.0),
-    ...                           adjacency="add-remove", unit="customer_id", source="name:orders")
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders",
+    ...                           budget=sd.Budget(epsilon=1.0), adjacency="add-remove",
+    ...                           unit="customer_id", source="name:orders")
     >>> charge = ledger.reserve(sd.cost.Pure(epsilon=0.25), label="top products")
     >>> statement = ledger.statement()
     >>> [line.label for line in statement.charges], statement.to_dict()["remaining"]

@@ -179,7 +179,8 @@ SELECT 1 FROM account AS a
     LEFT JOIN held ON held.account = a.name
     LEFT JOIN shared ON shared.parent = a.name
     LEFT JOIN event AS last ON last.account = a.name AND last.number = a.number
-WHERE (a.number, a.head, a.spent, a.allowance) IS NOT (told.events, last.head, last.spent, last.allowance)
+WHERE (a.number, a.head, a.spent, a.allowance)
+        IS NOT (told.events, last.head, last.spent, last.allowance)
     OR (a.number, a.number * (a.number + 1) / 2) IS NOT (told.highest, told.numbers)
     OR (told.reserves, told.draws) IS NOT (coalesce(charged.charges, 0), coalesce(charged.draws, 0))
     OR (told.settles, told.voids) IS NOT (coalesce(charged.settled, 0), coalesce(charged.voided, 0))

@@ -1,4 +1,4 @@
-"""Tells whether a SQLite file stands where it is safe, and whether the journal beside it belongs to it.
+"""Tells whether a SQLite file stands where it is safe, and the journal beside it belongs to it.
 
 Refused are network file systems, second names, and files that are mounted alone.
 
@@ -169,7 +169,7 @@ _NETWORK_FUSE_SYSTEMS = frozenset(
 
 
 def check_place(path: str, mounts: Path = _MOUNTS) -> None:
-    """Refuse a file where the locks of SQLite do not hold, or that has two names and so two journals.
+    """Refuse a file where locks of SQLite do not hold, or that has two names and so two journals.
 
     Of a file that is yet to be made only the folder is looked at.
     """

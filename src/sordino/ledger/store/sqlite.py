@@ -219,7 +219,7 @@ def _run_transaction(
 
 @contextmanager
 def _take_turn(path: str) -> Iterator[None]:
-    """Let one thread at a time run a transaction, and no transaction inside of another one of the same file.
+    """Let one thread at a time run a transaction, and none inside of another one of the same file.
 
     Both would run on one connection. It would be the same thread, in a signal handler for example.
     """
@@ -240,7 +240,7 @@ def _take_turn(path: str) -> Iterator[None]:
 
 
 def _check_counted(lent: _OpenFile, path: str, before: int) -> None:
-    """Refuse to call a write done unless the file itself counts it, and has the journal of this write."""
+    """Refuse to call a write done unless the file itself counts it and has this write's journal."""
     if (
         look(lent.descriptor, path, lent.real).alone
         or read_change_counter(lent.descriptor) != (before + 1) % 2**32
@@ -249,7 +249,7 @@ def _check_counted(lent: _OpenFile, path: str, before: int) -> None:
 
 
 def _lend_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
-    """Return a connection with the flock taken, and what lies beside the file, which belongs to it."""
+    """Return a connection with the flock taken, and what lies beside the file and belongs to it."""
     kept = _open_files.get(path)
     if kept is not None and not kept.process.is_here():
         raise LedgerError(
@@ -315,7 +315,7 @@ def _open_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
 
 
 def _narrow_journal(descriptor: int, journal: str) -> None:
-    """Take from the journal, which holds old pages, the rights that the file was left without since."""
+    """Take from the journal, which holds old pages, the rights that the file has lost since."""
     # SQLite gives a new journal those of the file. One that is another user's is that user's to
     # narrow.
     with suppress(OSError):

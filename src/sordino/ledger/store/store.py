@@ -1,4 +1,4 @@
-"""What SQLite and PostgreSQL ledgers have in common, and the rule for a write whose outcome is unknown."""
+"""What SQLite and PostgreSQL ledgers share, and the rule for a write whose outcome is unknown."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def carry_out(
 
 
 def patiently(ask: Callable[[], _Answer]) -> _Answer:
-    """Ask what a charge has to know, and wait for a server that is away as long as its other steps do."""
+    """Ask what a charge must know, and wait for an absent server as long as its other steps do."""
     give_up, wait = time.monotonic() + PATIENCE, _FIRST_WAIT
     while True:
         try:

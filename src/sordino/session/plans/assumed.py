@@ -1,4 +1,4 @@
-"""What a plan assumes of the data: made-up data of public shapes, or public data, never the private one."""
+"""What a plan assumes: made-up data of public shapes, or public data, never the private data."""
 
 from __future__ import annotations
 

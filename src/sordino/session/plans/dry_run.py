@@ -1,4 +1,4 @@
-"""Runs a release up to its charge on the real schema, and from there on with answers that nobody read.
+"""Runs a release up to its charge on the real schema, and from there with answers that nobody read.
 
 Up to the reservation it is the release itself: the same requests, the same refusals, the same cost.
 Behind it stands an object with the interface of `Charged` that has no engine: it hands out made-up

@@ -136,7 +136,7 @@ def _find_variance(total: int, squares: int, known: int) -> float:
 
 
 class Off(NamedTuple):
-    """How far figures lie at most from those without noise, and what share of intervals holds these."""
+    """How far figures lie at most from noiseless ones, and what share of intervals holds these."""
 
     most: float
     held: float

@@ -83,7 +83,8 @@ class Plan(Tabular):
     --------
     >>> import polars as pl
     >>> import sordino as sd
-    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"], "product": ["tea", "tea", "tea", "rice"]})
+    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"],
+    ...                        "product": ["tea", "tea", "tea", "rice"]})
     >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), ledger=None)
     >>> plan = session.plan.histogram("product", epsilon=1, domain=["coffee", "rice", "tea"])
     >>> [(row.figure, row.like, row.widest) for row in plan]

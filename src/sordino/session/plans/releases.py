@@ -72,10 +72,7 @@ class _Planned:
         self._name = name
 
     def __get__(self, owner: Plans | None, kind: object = None) -> Any:
-        """Return the method.
-
-        Its signature is that of the release, without an epsilon that must be given.
-        """
+        """Return the method, with the signature of the release, in which epsilon is optional."""
         request = RELEASES[self._name].request
 
         def plan(self: Plans, *given: Any, **asked: Any) -> Plan:
@@ -89,14 +86,15 @@ class _Planned:
 
 _ABOUT = """Plan `Session.{0}`: what it would cost and give, without a row and without a charge.
 
-The parameters are those of `Session.{0}`, and four more. What the release would refuse is refused in the same
-words.
+The parameters are those of `Session.{0}`, and four more. What the release would refuse is refused
+in the same words.
 
 Parameters
 ----------
 like : str, path or frame, optional
-    What is assumed of data that nobody looks at: "zipf:1.1", "geometric:0.9", "flat", "steps:10x500,90x20",
-    of a column "lognormal:30000,0.6" and "normal:40,15" as well; or public or synthetic data.
+    What is assumed of data that nobody looks at: "zipf:1.1", "geometric:0.9", "flat",
+    "steps:10x500,90x20", of a column "lognormal:30000,0.6" and "normal:40,15" as well; or public or
+    synthetic data.
 rows : int, optional
     How many rows made-up data have.
 runs : int, optional

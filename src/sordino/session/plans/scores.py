@@ -91,7 +91,7 @@ def seek_epsilon(
     k: int,
     assumed: tuple[Path, str | None, int | None, str, CsvFormat],
 ) -> Fraction:
-    """Return the smallest epsilon with which the best of assumed scores are chosen as often as wished.
+    """Return the smallest epsilon that chooses the best of assumed scores as often as wished.
 
     Parameters
     ----------

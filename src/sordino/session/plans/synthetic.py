@@ -101,7 +101,7 @@ class SyntheticData:
         return Counts(_list_shuffled(self.shape, len(labels), self.rows), labels)
 
     def _count_hidden(self, least: int, best: int | None) -> Counts:
-        """Return the counts of labels that nobody listed, as an engine does: large enough ones, by label."""
+        """Return counts of labels nobody listed, as an engine does: large enough ones, by label."""
         shape = parse_shape(OF_LABELS[0]) if self.of_column else self.shape
         counts = shape.list_counts(max(1, min(self.rows, MOST_LISTED)), self.rows)
         counts = counts[counts >= least][: None if best is None else best + 1]
@@ -125,7 +125,7 @@ class SyntheticData:
         return self.draw(reading.question, None if clip is None else _find_ends_of_clip(clip))
 
     def draw(self, question: NumberQuestion, ends: Ends | None = None) -> Floats:
-        """Return the numbers of a group, between the ends of the question if no others are given."""
+        """Return the numbers of a group, between the question's ends if no others are given."""
         groups = max(1, len(question.groups))
         return self._list_numbers(ends or _find_ends_of_grid(question.grid), groups)
 
@@ -227,7 +227,12 @@ class _SyntheticColumn:
             missing=np.zeros(groups, dtype=np.int64),
         )
 
-    def totals(self, ranges: Sequence[StepRange], *, progress: None = None) -> tuple[Total, ...]:  # noqa: ARG002
+    def totals(
+        self,
+        ranges: Sequence[StepRange],
+        *,
+        progress: None = None,  # noqa: ARG002
+    ) -> tuple[Total, ...]:
         """Return what they add up to, clipped to each range."""
         found = []
         for clip in ranges:

@@ -85,7 +85,7 @@ def describe_law(mechanism: Any, figure: str, confidence: float) -> PlannedFigur
 
 
 def _describe_reports(mechanism: LocalReports, figure: str) -> PlannedFigure:
-    """Return what is known of a report of one record: the largest error over the range, on any data."""
+    """Return what is known of a record's report: the largest error over the range, on any data."""
     return PlannedFigure(
         figure=figure,
         like=ANY_DATA,
@@ -99,7 +99,7 @@ def _describe_reports(mechanism: LocalReports, figure: str) -> PlannedFigure:
 
 
 def describe_runs(releases: Sequence[Any], like: str, names: Sequence[str]) -> list[PlannedFigure]:
-    """Return how wide the intervals of some releases were, of data that are assumed to be like that.
+    """Return how wide the intervals of some releases were, of data assumed to be like that.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _median_or_none(seen: list[tuple[float | None, Any]]) -> float | None:
 
 
 def _list_intervals(release: Any) -> Iterator[tuple[float | None, float | None]]:
-    """Yield the width and the confidence of each interval of a release, in the order of its figures."""
+    """Yield width and confidence of each interval of a release, in the order of its figures."""
     confidence = getattr(release, "confidence", None)
     for one in _list_measuring_parts(release):
         low, high = getattr(one, "low", None), getattr(one, "high", None)

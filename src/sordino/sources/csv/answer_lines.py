@@ -162,7 +162,7 @@ class _AnswerLines:
         return Answer(label, read_number(answer) if len(line) <= LONGEST else math.nan)
 
     def _unmarked(self, line: bytes) -> bytes:
-        """Return a line, or its beginning, without the byte order mark that the first line may have."""
+        """Return a line, or its beginning, without the byte order mark a first line may have."""
         return line.removeprefix(MARK) if self._number == 1 and self._encoding == "utf-8" else line
 
     def _keep(self, rest: bytes) -> None:

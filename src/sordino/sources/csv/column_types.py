@@ -159,7 +159,7 @@ def around(pattern: str) -> str:
 
 
 def number_pattern(marks: Marks, scale: int | None) -> str:
-    """Return the pattern of a number, with blanks or without around it; see `bare_number_pattern`."""
+    """Return the pattern of a number, with or without blanks around; see `bare_number_pattern`."""
     return around(bare_number_pattern(marks, scale))
 
 
@@ -195,7 +195,7 @@ _TIME = r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6}0{0,9})?)
 
 
 class WrittenDate(NamedTuple):
-    """The pattern of a date without blanks around it, and which of its groups are year, month and day."""
+    """The pattern of a date without blanks around it, and which groups are year, month and day."""
 
     pattern: str
     year: int
@@ -257,5 +257,5 @@ UNCLEAR_NAME = (
 
 
 def say_unclear(role: str, name: str) -> str:
-    """Return what is said where somebody asks for a column whose name stands there twice, or is empty."""
+    """Return what is said where a column is asked for whose name is there twice or is empty."""
     return f"{role} must be a column that can be named; {shown(name)} {UNCLEAR_NAME}"

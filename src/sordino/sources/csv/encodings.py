@@ -95,7 +95,7 @@ class _Utf16Lines:
         return piece
 
     def readline(self, size: int, /) -> bytes:
-        """Return the next line with its end, or the first so many bytes of it, or up to a lone CR."""
+        """Return the next line with its end, or its first so many bytes, or up to a lone CR."""
         line = bytearray()
         # Three bytes are one unit: of a compressed file nothing behind the line is unpacked
         # (`packed`).

@@ -445,7 +445,7 @@ def kept(line: bytes) -> bool:
 
 
 def first_line(file: ByteFile, encoding: LineEncoding, skip: int = 0) -> bytes:
-    """Read the header line, behind lines that are skipped, without its end and without a byte order mark.
+    """Read the header line, behind skipped lines, without its end and without a byte order mark.
 
     A line that is too long comes back cut, to be refused, and one with a CR in it perhaps, too.
     """
@@ -647,7 +647,7 @@ def _empty_fields_at_once(line: bytes, form: CsvFormat, encoding: LineEncoding) 
 
 
 def _are_in_place(quotes: NDArray[np.intp], ends: NDArray[np.bool_]) -> bool:
-    """Tell whether each quote begins a field, ends it, or is one of two that stand for one of its text.
+    """Tell whether each quote begins a field, ends it, or is one of two that stand for one in it.
 
     Parameters
     ----------

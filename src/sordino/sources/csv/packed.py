@@ -1,4 +1,4 @@
-"""Opens text files that are compressed: gzip (.gz) and zstandard (.zst), as streams in bounded memory.
+"""Opens compressed text files: gzip (.gz) and zstandard (.zst), as streams in bounded memory.
 
 Both formats allow several compressed pieces in one file, one behind the other: `cat a.gz b.gz >
 ab.gz`. All of them are read. What breaks off, is damaged, or stands behind the last piece without
@@ -145,7 +145,7 @@ PACKED = frozenset(_FORMATS)
 
 
 def unpacked_suffix(path: Path) -> str:
-    """Return how the name of a file ends, in small letters, without what says how it is compressed."""
+    """Return how a file name ends, in small letters, without what says how it is compressed."""
     suffix = path.suffix.lower()
     return path.with_suffix("").suffix.lower() if suffix in PACKED else suffix
 

@@ -1,4 +1,4 @@
-"""Reads the report of a transmission disequilibrium test as PLINK 1.07 and 1.9 write it: `plink --tdt`.
+"""Reads the report of a transmission disequilibrium test of PLINK 1.07 and 1.9: `plink --tdt`.
 
 A line begins with blanks and has fields with blanks between them. Public are the first three:
 chromosome (CHR), name of the marker (SNP) and place (BP). All that stands behind the first blank

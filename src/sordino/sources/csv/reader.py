@@ -168,7 +168,7 @@ def field_texts(
 
 
 def _count_full_lines(block: bytes, form: CsvFormat, width: int) -> int:
-    """Return how many lines there are if each of them has so many fields, without quotes; 0 otherwise."""
+    """Return how many lines there are if each has so many fields, without quotes, else 0."""
     breaks = form.delimiter.encode() + b"\n"
     found = block.translate(None, bytes(set(range(256)) - set(breaks)))
     size = len(found) // width
@@ -182,7 +182,7 @@ def _quote_parity(data: Bytes, quote: int) -> Bytes:
 
 
 def _drop_misquoted_lines(data: Bytes, delimiter: int, quote: int) -> tuple[Bytes, Places]:
-    """Return the lines whose quotes are all in place, and the places of quotes that only double the next one.
+    """Return the lines whose quotes are all in place, and where quotes only double the next one.
 
     Within a line quotes open and close in turn. A quote that opens stands at the start of a field,
     or right behind one that closed: then both are one quote of the text. A quote that closes stands

@@ -67,7 +67,7 @@ _TYPES_IN_LISTS = {
 
 
 def read_frame_columns(predicate: Predicate, kinds: Mapping[int, str]) -> Predicate:
-    """Return a predicate in which each column is what it is read as, in the SQL of the embedded engine.
+    """Return a predicate whose columns are what they are read as, in SQL of the embedded engine.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def _write_text_of_number(number: str) -> str:
 
 
 def _write_frame_number(index: int, kind: str) -> str:
-    """Return the number of a column, as sums and quantiles of frames read it (`Source.number_column`)."""
+    """Return a column's number as sums and quantiles of frames read it (`Source.number_column`)."""
     if kind.startswith("DECIMAL") or kind == "UHUGEINT":
         return _write_double(f"c{index}", kind)
     if kind in WHOLE_NUMBERS:

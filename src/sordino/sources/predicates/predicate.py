@@ -41,8 +41,9 @@ IN and BETWEEN write their left side once for each comparison, and all of these 
 
 TYPES = frozenset(
     {
-        "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "HUGEINT", "INTEGER", "INT", "REAL", "SMALLINT",
-        "TIME", "TIMESTAMP", "TINYINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT", "VARCHAR",
+        "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "HUGEINT", "INTEGER", "INT", "REAL",
+        "SMALLINT", "TIME", "TIMESTAMP", "TINYINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT",
+        "VARCHAR",
     }
 )  # fmt: skip
 
@@ -262,10 +263,7 @@ class _Parser:
         return Column(index)
 
     def _sized(self, node: Node) -> Node:
-        """Return a node.
-
-        Refuse it if the SQL for it would be so long that it could exhaust the engine.
-        """
+        """Return a node, or refuse it if its SQL is so long that it could exhaust the engine."""
         if node.size > LARGEST:
             raise UnsafePredicate(
                 f"A predicate must have at most {LARGEST} operators and "
@@ -370,10 +368,11 @@ KEYWORDS = frozenset(
 # quotes. As plain words they only occur in what is refused.
 RESERVED = frozenset(
     {
-        "ALL", "ANY", "ARRAY", "CASE", "CAST", "COLLATE", "DISTINCT", "ELSE", "END", "ESCAPE", "EXISTS",
-        "EXTRACT", "FILTER", "FROM", "GLOB", "GROUP", "HAVING", "ILIKE", "INTERVAL", "ISNULL", "LAMBDA",
-        "LIMIT", "MAP", "NOTNULL", "ORDER", "OVER", "PARTITION", "REGEXP", "ROW", "SELECT", "SIMILAR", "SOME",
-        "STRUCT", "THEN", "TO", "UNION", "UNNEST", "USING", "VALUES", "WHEN", "WHERE", "WITH",
+        "ALL", "ANY", "ARRAY", "CASE", "CAST", "COLLATE", "DISTINCT", "ELSE", "END", "ESCAPE",
+        "EXISTS", "EXTRACT", "FILTER", "FROM", "GLOB", "GROUP", "HAVING", "ILIKE", "INTERVAL",
+        "ISNULL", "LAMBDA", "LIMIT", "MAP", "NOTNULL", "ORDER", "OVER", "PARTITION", "REGEXP",
+        "ROW", "SELECT", "SIMILAR", "SOME", "STRUCT", "THEN", "TO", "UNION", "UNNEST", "USING",
+        "VALUES", "WHEN", "WHERE", "WITH",
     }
 )  # fmt: skip
 
@@ -541,7 +540,8 @@ def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
         case Not():
             sql = f"(NOT {_render_truth(node.operand, attempt)})"
         case Connected():
-            sql = f"({f' {node.operator} '.join(_render_truth(operand, attempt) for operand in node.operands)})"
+            truths = (_render_truth(operand, attempt) for operand in node.operands)
+            sql = f"({f' {node.operator} '.join(truths)})"
     return sql
 
 

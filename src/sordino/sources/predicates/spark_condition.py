@@ -56,7 +56,7 @@ _ALWAYS = "spark_partition_id() >= 0"
 
 
 class _Value(NamedTuple):
-    """SQL, its type in the words of the embedded engine, and how that engine would be told of it."""
+    """SQL, its type in words of the embedded engine, and how that engine would be told of it."""
 
     sql: str
     type: str

@@ -76,8 +76,9 @@ _REACHED_SECONDS = 10
 _NUMBERS = itertools.count()
 # Functions that questions call. A session may have others of these names.
 _FUNCTIONS = re.compile(
-    r"\b(abs|aggregate|array|char|coalesce|contains|conv|count|dense_rank|floor|get|greatest|is_valid_utf8|isnan"
-    r"|least|length|ln|max|min|replace|rint|round|sha2|shiftright|sign|spark_partition_id|split|substr|sum"
+    r"\b(abs|aggregate|array|char|coalesce|contains|conv|count|dense_rank|floor|get|greatest"
+    r"|is_valid_utf8|isnan|least|length|ln|max|min|replace|rint|round|sha2|shiftright|sign"
+    r"|spark_partition_id|split|substr|sum"
     r"|try_add|try_multiply|try_subtract|try_validate_utf8)\("
 )
 _NOTHING_SAID = (
@@ -147,7 +148,7 @@ class SparkBackend:
 
 
 class _SparkScan:
-    """One reading of a query whose columns are named c<index>, over frames that it names in braces."""
+    """One reading of a query with columns named c<index>, over frames that it names in braces."""
 
     def __init__(self, session: Any, rows: str, frames: Mapping[str, Any]) -> None:
         self._session, self._rows, self._frames = session, rows, frames

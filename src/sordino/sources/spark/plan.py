@@ -74,7 +74,7 @@ def _explain_client(frame: Any) -> str:
 
 
 def _is_guessed(message: Any) -> bool:
-    """Tell whether a part of a plan reads files of a kind whose types may be found out from rows."""
+    """Tell whether a part of a plan reads files of a kind whose types may be found from rows."""
     return message.DESCRIPTOR.name == "DataSource" and message.format.lower() in _GUESSED
 
 

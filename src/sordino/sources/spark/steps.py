@@ -131,7 +131,7 @@ def _write_known_steps(kind: NumberKind, ends: StepRange) -> str | None:
 
 
 def _clamp_end(kind: NumberKind, end: Fraction) -> int:
-    """Return the least value of the kind at or above an end, times 10^scale, and within the kind."""
+    """Return the least value of the kind at or above an end, times 10^scale, within the kind."""
     whole = -(-(end * 10 ** (kind.scale or 0)) // 1)
     return int(min(max(whole, kind.smallest), kind.largest))
 

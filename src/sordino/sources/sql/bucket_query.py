@@ -55,7 +55,7 @@ class CountedRows(NamedTuple):
 @final
 @dataclass(frozen=True)
 class BucketQuery:
-    """How rows are counted that have a number `x`, which is never NaN, and, in groups, their group `grp`.
+    """How rows are counted that have a number `x`, never NaN, and, in groups, their group `grp`.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def _write_even_query(
 def _write_checked_query(
     kind: NumberKind, grid: BucketGrid, placed: str, *, summed: bool, others: tuple[str, ...] = ()
 ) -> BucketQuery:
-    """Return the query that counts numbers in the buckets that were proposed for them, and checks these.
+    """Return the query that counts numbers in the buckets proposed for them, and checks these.
 
     `placed` is a SELECT with columns x, cell and, if they are added up, steps; `others` are texts
     that it is sent, which come after the cuts of the buckets.
@@ -324,7 +324,7 @@ def _write_search_query(kind: NumberKind, grid: BucketGrid, steps: str | None) -
 
 
 def list_cuts(kind: NumberKind, grid: BucketGrid) -> dict[str, int]:
-    """Return the cuts that values of a kind may reach, in order, each with the bucket of those that do."""
+    """Return the cuts that values of a kind may reach, in order, each with the bucket of these."""
     # Edges that round up to one number of the kind are reached together: the last bucket among them
     # counts.
     cuts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Tells where the numbers of a bucket can be added up as they are, and the steps follow from their sum.
+"""Tells where numbers of a bucket can be added up as they are, and the steps follow from their sum.
 
 That is so for whole numbers with steps of 1, 1/2, 1/4 and so on: inside its bucket a number x
 counts x / step steps, without a rest, and beyond the outermost edges each counts the same

@@ -89,7 +89,7 @@ class SqlTemplates:
         return template.format(f"c{index}")
 
     def unit(self, index: int, declared: str) -> str:
-        """Return what units of the column c<index> are compared by: whole numbers, or the text of the column.
+        """Return what units of the column c<index> are compared by: whole numbers, or its text.
 
         Equal whole numbers have equal texts, so both say the same about which rows are of one unit.
         Numbers are compared and sorted faster.

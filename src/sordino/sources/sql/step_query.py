@@ -30,7 +30,7 @@ _BEYOND_BIGINT = 1 << 63
 def step_query(
     kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
 ) -> str:
-    """Return the query that adds up the steps of each group, and counts its rows with a number and without.
+    """Return the query that adds up steps of each group, and counts rows with a number and without.
 
     With `squares` it also adds up the squared distances from the lower end. Sums are texts, because
     they may have 128 bits. `rows` has a number `x` and, in groups, its group `grp`; `added_up` says
@@ -49,7 +49,7 @@ def added_up(
     text: str = "VARCHAR",
     wide: str = "HUGEINT",
 ) -> str:
-    """Return the query that adds up what `steps_of` says of each range, the same way for every engine.
+    """Return the query that adds up what `steps_of` says of each range, alike for every engine.
 
     With several ranges the first labels say, for each group, which one is its own, as a number from
     0. `text` and `wide` are what the engine calls texts, and whole numbers of 128 bits or more.
@@ -173,7 +173,7 @@ def _write_float_steps(step: Fraction) -> str:
 
 
 def _write_whole_steps(kind: NumberKind, ends: StepRange) -> str:
-    """Return floor(u / (10^scale step)) of u = 10^scale x, a whole number, for values inside the ends."""
+    """Return floor(u / (10^scale step)) of whole u = 10^scale x, for values inside the ends."""
     scale = kind.scale or 0
     top = 10**scale
     low, high = (
