@@ -47,8 +47,8 @@ def without_password(address: str) -> str:
     if found is None:
         raise InvalidParameter(
             "An address must be written SCHEME://USER@HOST/DATABASE with special characters "
-            "percent-encoded; "
-            "got something else, which is not shown because it may hold a password."
+            "percent-encoded; got something else, which is not shown because it may hold a "
+            "password."
         )
     scheme, place, table = found.groups(default="")
     return f"{scheme}{place}{table}"
@@ -146,8 +146,7 @@ def excel_parts(address: str) -> tuple[str, str]:
     if found is None:
         raise InvalidParameter(
             "An Excel source must be written excel:FILE#SHEET, with a FILE that ends in .xlsx or "
-            ".xlsm; "
-            f"got {shown(address)}."
+            f".xlsm; got {shown(address)}."
         )
     return found[1], found[2]
 
@@ -197,10 +196,8 @@ def spark_parts(address: str) -> tuple[SparkServer, tuple[str, ...]]:
     if found is None or not mark:
         raise InvalidParameter(
             "A Spark source must be written sc://HOST:PORT#CATALOG.SCHEMA.TABLE, with options as "
-            "in "
-            "sc://HOST:PORT/;use_ssl=true#...; got something else, which is not shown because it "
-            "may hold a "
-            "token."
+            "in sc://HOST:PORT/;use_ssl=true#...; got something else, which is not shown because "
+            "it may hold a token."
         )
     names = spark_names(table)
     port = int(found[2] or _SPARK_PORT)
@@ -227,10 +224,8 @@ def spark_names(table: str) -> tuple[str, ...]:
     if at <= len(table) or len(names) < 3 or not table.isprintable():
         raise InvalidParameter(
             "A table of Spark must be named CATALOG.SCHEMA.TABLE, in full (the catalog of a plain "
-            "server is "
-            "spark_catalog), with backticks around names that hold other characters; got something "
-            "else, "
-            "which is not shown because it may hold a part of a token."
+            "server is spark_catalog), with backticks around names that hold other characters; got "
+            "something else, which is not shown because it may hold a part of a token."
         )
     return tuple(names)
 
@@ -388,8 +383,8 @@ def identify(connection: Connection, address: str) -> tuple[ServerTable, int]:
         ) from None
     if found is None:
         raise DataSourceError(
-            "A PostgreSQL source must be an existing table or view; "
-            f"{shown} is none. Name it as schema.table."
+            f"A PostgreSQL source must be an existing table or view; {shown} is none. Name it as "
+            "schema.table."
         )
     system, database, schema, name, oid = found
     return ServerTable(system, (database, schema, name), address), oid

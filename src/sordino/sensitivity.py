@@ -105,8 +105,7 @@ class Sensitivity:
         if self.norm != "each":
             raise InvalidParameter(
                 f"Sensitivity.{norm} is a second statement beside norm 'each'; got norm "
-                f"{self.norm!r}, whose "
-                "bound is about the whole vector already."
+                f"{self.norm!r}, whose bound is about the whole vector already."
             )
         if self.step is None:
             raise InvalidParameter(
@@ -163,8 +162,7 @@ class Sensitivity:
         if self.norm != "each" or norm not in {"l1", "l2"}:
             raise InvalidParameter(
                 "Sensitivity.over turns a statement about each answer (norm 'each') into one with "
-                "norm "
-                f"'l1' or 'l2'; got norm {self.norm!r} to {norm!r}."
+                f"norm 'l1' or 'l2'; got norm {self.norm!r} to {norm!r}."
             )
         # In units of what one answer moves, so that a root is rounded alike in every unit of the
         # answers.

@@ -31,8 +31,7 @@ Row = dict[str, Any]
 
 MOVED = (
     "the figure that all numbers give once each is moved between the two ends in the table. The "
-    "figure of "
-    "the numbers as they are may lie outside: how far is not known."
+    "figure of the numbers as they are may lie outside: how far is not known."
 )
 """What the intervals of clipped numbers are about."""
 MOVED_OF_SOME = MOVED.replace(

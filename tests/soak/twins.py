@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -33,8 +34,10 @@ def _put_reserve(*statements: str) -> None:
 
 
 def _put_rule(rule: str, other: str) -> None:
-    assert any(rule in table for table in schema.TABLES)
-    tables = tuple(table.replace(rule, other) for table in schema.TABLES)
+    # How a table is broken into lines is no part of its rules.
+    written = re.compile(r"\s+".join(map(re.escape, rule.split())))
+    assert any(written.search(table) for table in schema.TABLES)
+    tables = tuple(written.sub(other, table) for table in schema.TABLES)
     for module in (schema, postgres, sqlite_schema):
         _put(module, "TABLES", tables)
 

@@ -91,8 +91,8 @@ class Comparison:
         count = sum(times for _, times in count_parts(self.cost))
         rows = [
             (
-                f"  {route.name:<6} {_write_epsilon(route.epsilon)}"
-                f"{route.note and f'  {route.note}'}"
+                f"  {route.name:<6} "
+                f"{_write_epsilon(route.epsilon)}{route.note and f'  {route.note}'}"
             ).rstrip()
             for route in self.routes
         ]

@@ -127,15 +127,15 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
     for part, _ in parts:
         if not isinstance(part, _WITH_LAW):
             raise InvalidParameter(
-                f"{caller} needs costs with a dominating pair; "
-                f"{type(part).__name__} states a curve and has none."
+                f"{caller} needs costs with a dominating pair; {type(part).__name__} states a "
+                "curve and has none."
             )
     reach = _largest_total_loss(parts)
     # Memory and time grow with the number of intervals.
     if reach / width > 10**7:
         raise InvalidParameter(
-            f"{caller} sums losses over at most 10^7 intervals; "
-            f"got {digits(reach, 6)} nats. Use a larger interval or fewer costs."
+            f"{caller} sums losses over at most 10^7 intervals; got {digits(reach, 6)} nats. Use a "
+            "larger interval or fewer costs."
         )
     library = dp_accounting("dp_accounting.pld.privacy_loss_distribution", caller)
     texts = {

@@ -54,8 +54,8 @@ def to_dp_events(costs: Any) -> Any:
     # One by one, because `PLDAccountant` ignores the count of randomized response.
     if sum(count for part, count in parts if isinstance(part, Pure)) > 10**5:
         raise InvalidParameter(
-            "to_dp_events lists at most 10^5 pure costs one by one; "
-            "got more. Use compose(...).epsilon(delta)."
+            "to_dp_events lists at most 10^5 pure costs one by one; got more. Use "
+            "compose(...).epsilon(delta)."
         )
     events: list[Any] = []
     for part, count in parts:

@@ -76,8 +76,7 @@ class LimitedSums:
             if self._busy:
                 raise BudgetExceeded(
                     "A filter lets no cost through in a signal handler in the middle of another "
-                    "one. Nothing "
-                    "was charged."
+                    "one. Nothing was charged."
                 )
             try:
                 self._busy = True

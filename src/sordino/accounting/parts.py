@@ -29,8 +29,8 @@ def cost_of(thing: Any, caller: str) -> Cost:
     if isinstance(thing, type) or not isinstance(cost, Cost):
         # Only the type is named: arguments in the wrong order would put private answers here.
         raise InvalidParameter(
-            f"{caller} takes costs such as cost.Pure(epsilon=0.1), "
-            f"or mechanisms; got a {type(thing).__name__}."
+            f"{caller} takes costs such as cost.Pure(epsilon=0.1), or mechanisms; got a "
+            f"{type(thing).__name__}."
         )
     return cost
 

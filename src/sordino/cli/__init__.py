@@ -31,8 +31,7 @@ from sordino.scrubbing import scrub
 
 BUG = (
     "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged "
-    "stays "
-    "charged. Please report what you did, without data."
+    "stays charged. Please report what you did, without data."
 )
 SYSTEM = (
     "The operating system refused a file or folder that sordino needs. Nothing more is released; "

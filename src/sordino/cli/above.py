@@ -156,8 +156,7 @@ def above(
 Line = Callable[[Answer, Verdict], str]
 LOWEST = (
     "By rule, all that stands behind the first delimiter of a line is its answer, and what is no "
-    "decimal "
-    "number (1,5 with a comma is none) counts as the lowest; how many do is private."
+    "decimal number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
 STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "simulated", "id")
 
@@ -231,8 +230,7 @@ def watch(
         spent = float(stream.spent.pure())
         asked = (
             f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of "
-            f"{float(mechanism.cost.pure()):.12g}. "
-            f"{adjacency}."
+            f"{float(mechanism.cost.pure()):.12g}. {adjacency}."
         )
         write_lines(
             [asked, *describe_receipt(payer.receipt), *([SIMULATED] if entropy.simulated else [])]

@@ -66,8 +66,7 @@ def require_small_delta(delta: Fraction, units: int | None, *, given: bool) -> N
     among = "" if units is None else f": of {units:,} units {digits(units * delta)} on average"
     raise InvalidParameter(
         f"--delta must be at most {most} unless --yes-i-mean-it is given. Who publishes each unit "
-        "as it is "
-        f"with a probability of {digits(delta)} keeps that promise, too{among}."
+        f"as it is with a probability of {digits(delta)} keeps that promise, too{among}."
     )
 
 

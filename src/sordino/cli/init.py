@@ -208,8 +208,7 @@ def _make_unit(said: dict[str, Any]) -> PrivacyUnit:
 def _ask_releases(opened: Source, folder: Path, unit: PrivacyUnit) -> list[dict[str, Any]]:
     say(
         f"Releases: {', '.join(list_kinds())}. They share the budget evenly; one with a goal takes "
-        "what that "
-        "needs."
+        "what that needs."
     )
     found: list[dict[str, Any]] = []
 

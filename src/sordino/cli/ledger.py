@@ -79,8 +79,7 @@ _account_options = gather(
         default="0",
         show_default=True,
         help="Its delta. Above 0 many more small releases fit, and as many counts, histograms and "
-        "selections "
-        "of top from a list as without it; of other kinds it may be fewer.",
+        "selections of top from a list as without it; of other kinds it may be fewer.",
     ),
     click.option(
         "--failures",
@@ -93,8 +92,7 @@ _account_options = gather(
         "--meter",
         type=click.Choice(["pure", "zcdp", "renyi"]),
         help="How charges add up: epsilons (the default without --delta), Renyi divergences with "
-        "epsilons "
-        "beside them (the default with it), or rhos, of which fewer large releases fit.",
+        "epsilons beside them (the default with it), or rhos, of which fewer large releases fit.",
     ),
     ADJACENCY,
     click.option("--unit", metavar="COL", help="Column that says whom a row belongs to."),
@@ -487,8 +485,7 @@ def _check_source(wanted: AccountOptions) -> None:
     except (DataSourceError, UnsupportedBackend) as error:
         raise type(error)(
             f"{error} Give --not-yet for a source that is not there yet, and --source name:NAME "
-            "for what is "
-            "no file."
+            "for what is no file."
         ) from None
     # No line of JSON names all columns: there the unit is declared with each release.
     if wanted.unit is not None and not source.declared:
@@ -562,8 +559,7 @@ def _say_renyi(statement: dict[str, Any]) -> list[str]:
         used = 100 * statement["spent"] / statement["limit"] if statement["limit"] else 100
         notes.append(
             f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at "
-            "delta "
-            f"{statement['delta']:.12g}; of the divergences {used:.3g} %."
+            f"delta {statement['delta']:.12g}; of the divergences {used:.3g} %."
         )
     return notes + _say_failures(sums, "failures_limit", "failures_spent")
 
@@ -578,7 +574,6 @@ def _say_failures(sums: dict[str, Any] | None, limit: str, spent: str) -> list[s
     many, more = (f"{count_deltas(whole - used, one):,}" for one in (each, each / 10))
     return [
         f"Deltas of releases: {sums[spent]:.6g} of {sums[limit]:.6g}. How many releases with "
-        "labels that "
-        f"nobody listed still fit: {many} at --delta {float(each):g}, or {more} at "
+        f"labels that nobody listed still fit: {many} at --delta {float(each):g}, or {more} at "
         f"{float(each / 10):g}."
     ]

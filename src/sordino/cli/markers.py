@@ -36,18 +36,15 @@ if TYPE_CHECKING:
 
 MARKERS = (
     "Markers, their number and their labels, and the number of families are taken as public; only "
-    "the "
-    "counts are private."
+    "the counts are private."
 )
 NO_COUNT = (
     "By rule, all that stands between the public fields of a line are its two counts, and what is "
-    "no "
-    "decimal number (1,5 with a comma is none) counts as 0; how many do is private."
+    "no decimal number (1,5 with a comma is none) counts as 0; how many do is private."
 )
 NO_PLINK_COUNT = (
     "By rule, all that stands behind CHR, SNP and BP is private, and what is no decimal number in "
-    "the place "
-    "of T or U counts as 0; how many do is private."
+    "the place of T or U counts as 0; how many do is private."
 )
 APPROXIMATE = (
     "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as "
@@ -115,8 +112,7 @@ statistic_options = gather(
         metavar="D",
         help=(
             "With tdt: hold back markers with fewer than D transmissions, which needs less noise "
-            "[default: "
-            "compare the test itself]."
+            "[default: compare the test itself]."
         ),
     ),
     click.option(
@@ -124,8 +120,7 @@ statistic_options = gather(
         is_flag=True,
         help=(
             "With tdt: also consider noise whose guarantee holds in ideal arithmetic only; without "
-            "it all "
-            "noise is exact."
+            "it all noise is exact."
         ),
     ),
     click.option(
@@ -240,8 +235,7 @@ def _check_no_columns(asked: StatisticOptions) -> None:
     if given:
         raise InvalidParameter(
             f"{given[0]} does not go with a file that PLINK wrote, whose columns are known; "
-            "--no-plink reads "
-            "the file as CSV."
+            "--no-plink reads the file as CSV."
         )
 
 
@@ -352,8 +346,7 @@ def _check_assumption(run: RunOptions) -> None:
     if run.like is not None:
         raise InvalidParameter(
             "--like must not be given with --statistic, whose scores have a public model; "
-            "--like-rows says "
-            "how many markers there are."
+            "--like-rows says how many markers there are."
         )
     if run.dry_run and run.like_rows is None:
         raise InvalidParameter(
@@ -425,8 +418,7 @@ def _open_marker_file(path: Path, test: MarkerTest, csv: CsvOptions) -> MarkerFi
     if file.of_plink and not test.told:
         raise InvalidParameter(
             "--plink must be given for a file with the header line of a report of PLINK: read as "
-            "CSV, what "
-            "stands behind T and U would be taken as public. --no-plink does so."
+            "CSV, what stands behind T and U would be taken as public. --no-plink does so."
         )
     return file
 
@@ -483,9 +475,8 @@ def _refuse_markers(test: MarkerTest, method: Method) -> str:
     return (
         f"success must be at least {LEAST_SUCCESS}, or --force be given: with epsilon "
         f"{float(test.epsilon):.12g} and {test.families} families {_say_what(test, method)} only "
-        "with "
-        f"probability {method.success:.3g}, for {MODEL}. "
-        f"{' or '.join(helps)} would help. Nothing was charged."
+        f"with probability {method.success:.3g}, for {MODEL}. {' or '.join(helps)} would help. "
+        "Nothing was charged."
     )
 
 

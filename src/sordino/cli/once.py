@@ -52,8 +52,7 @@ def refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[s
             if isinstance(values, list | tuple) and len(set(values)) < len(values):
                 raise InvalidParameter(
                     f"{name} must be given each value once; got one of them twice. Leave it out, "
-                    "or give "
-                    "the one that was meant."
+                    "or give the one that was meant."
                 )
         elif times > 1:
             way = (

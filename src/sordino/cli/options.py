@@ -251,8 +251,7 @@ WHERE = click.option(
     multiple=True,
     callback=_join_predicates,
     help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"; if it is given "
-    "more than "
-    "once, those for which all of them hold.",
+    "more than once, those for which all of them hold.",
 )
 # It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
 SEED = click.option(
@@ -440,8 +439,7 @@ class RunOptions:
         if self.output.path.absolute() in beside:
             raise InvalidParameter(
                 "--output must name no file that belongs to the ledger; got "
-                f"{shown(str(self.output.path))}. "
-                "Choose another name."
+                f"{shown(str(self.output.path))}. Choose another name."
             )
         self.output.claim()
 
@@ -460,8 +458,7 @@ class RunOptions:
         if self.seed is not None and not self.synthetic:
             raise InvalidParameter(
                 "--seed makes noise predictable and needs --synthetic, which declares that SOURCE "
-                "holds no "
-                "real data."
+                "holds no real data."
             )
         if self.seed is not None and self.ledger_url is not None:
             raise InvalidParameter(
@@ -478,8 +475,7 @@ class RunOptions:
         if self.keep and not given:
             raise InvalidParameter(
                 "--keep keeps a release in the ledger that pays for it: give --ledger URL and "
-                "--account "
-                "NAME, or leave it out. Nothing was read."
+                "--account NAME, or leave it out. Nothing was read."
             )
         if self.dry_run and self.keep:
             raise InvalidParameter(
@@ -491,8 +487,7 @@ class RunOptions:
         if not given and not self.no_ledger and self.seed is None and not self.dry_run:
             raise InvalidParameter(
                 "Say who pays for this release: --ledger URL and --account NAME, which remember "
-                "what is "
-                "spent, or --no-ledger to release without an account. Nothing was read."
+                "what is spent, or --no-ledger to release without an account. Nothing was read."
             )
 
 

@@ -20,8 +20,7 @@ PART = ".part"
 LOST = "The release could not be written to {}: it is lost, and its charge stays."
 TAKEN = (
     "Somebody made the file of --output meanwhile. Nothing was written over: the release is in the "
-    "file "
-    f"beside it whose name ends in {PART}, and its charge stays."
+    f"file beside it whose name ends in {PART}, and its charge stays."
 )
 
 
@@ -66,8 +65,8 @@ class OutputFile:
         except FileExistsError:
             raise InvalidParameter(
                 "--output must name a file that nobody is writing, but there is "
-                f"{shown(str(self._part))}. "
-                "If no other command is running, one was killed: remove that file."
+                f"{shown(str(self._part))}. If no other command is running, one was killed: remove "
+                "that file."
             ) from None
         # A name with a zero byte is no OSError.
         except (OSError, ValueError):
@@ -85,8 +84,7 @@ class OutputFile:
         if os.path.lexists(self.path):
             raise InvalidParameter(
                 f"--output must name a file that is not there yet; got {shown(str(self.path))}. "
-                "Nothing is "
-                "written over: move that file away, or choose another name."
+                "Nothing is written over: move that file away, or choose another name."
             )
 
     def add(self, text: str) -> None:

@@ -26,8 +26,7 @@ _LIKE = click.option(
     "--like",
     metavar="SHAPE",
     help="With --dry-run or --goal: what is assumed of the data, such as zipf:1.1, geometric:0.9, "
-    "flat, "
-    "steps:10x500,90x20, lognormal:30000,0.6, or a source of public or synthetic data.",
+    "flat, steps:10x500,90x20, lognormal:30000,0.6, or a source of public or synthetic data.",
 )
 _GOAL = click.option(
     "--goal",
@@ -35,8 +34,7 @@ _GOAL = click.option(
     # Read before the epsilon that it stands for, wherever it is written.
     is_eager=True,
     help='In place of --epsilon: "±20", "5 %" or "top 10 right with 90 %". The smallest epsilon '
-    "that reaches "
-    "it is taken; of shares and right items with --like.",
+    "that reaches it is taken; of shares and right items with --like.",
 )
 _LIKE_ROWS = click.option(
     "--like-rows",

@@ -61,10 +61,8 @@ from sordino.session.local import build_reports
 
 KEPT = (
     "By rule, every line gives one line: what has no number counts as the middle of the range, and "
-    "so does "
-    "what has no unit, as where a delimiter stands in that column, even in quotes. Public: how "
-    "many lines "
-    "there are, their order, and which of them are of one unit."
+    "so does what has no unit, as where a delimiter stands in that column, even in quotes. Public: "
+    "how many lines there are, their order, and which of them are of one unit."
 )
 
 
@@ -194,8 +192,7 @@ def randomize(
     if where is not None:
         raise InvalidParameter(
             "--where must not be given to randomize: how many lines come out is public, and which "
-            "rows a "
-            "predicate keeps is not. Randomize all rows."
+            "rows a predicate keeps is not. Randomize all rows."
         )
     # Without --user each row is a unit of its own.
     unit = replace(unit, row_is_unit=unit.row_is_unit or unit.user is None)

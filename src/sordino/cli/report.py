@@ -155,15 +155,13 @@ def check_kept(opened: Ledger, releases: Iterable[Mapping[str, Any]]) -> None:
         if _as_kept(release) not in [_as_kept(make_document(record)) for record in records]:
             raise LedgerError(
                 f"A result of charge {line.id} must be what the ledger has kept of it; its file "
-                "says "
-                "something else, as if it had been edited. Print it again: sordino ledger release "
-                f"{line.id}."
+                "says something else, as if it had been edited. Print it again: sordino ledger "
+                f"release {line.id}."
             )
     if unknown:
         say(
             f"{unknown} of the results could not be compared: the ledger has kept nothing of them "
-            "(--keep). "
-            "The page shows them as their files say."
+            "(--keep). The page shows them as their files say."
         )
 
 
@@ -208,8 +206,7 @@ def read_results(path: str) -> list[Mapping[str, Any]]:
     if not listed or not all(isinstance(one, dict) for one in listed):
         raise InvalidParameter(
             "RESULT must hold a release, or a list of releases, as --format json prints it, or be "
-            "the "
-            f"results.json of a run; {shown(path)} holds something else."
+            f"the results.json of a run; {shown(path)} holds something else."
         )
     return listed
 
@@ -242,8 +239,7 @@ def _refuse_repeated(releases: Iterable[Mapping[str, Any]]) -> None:
         if plain in seen:
             raise InvalidParameter(
                 "RESULT must hold each release once; got a release of charge "
-                f"{shown(release['id'])} twice. "
-                "Leave out one of the files."
+                f"{shown(release['id'])} twice. Leave out one of the files."
             )
         seen.append(plain)
 

@@ -62,13 +62,11 @@ NOTES = {
 }
 LOWEST = (
     "By rule, all that stands between the public fields of a line is its score, and what is no "
-    "decimal "
-    "number (1,5 with a comma is none) counts as the lowest; how many do is private."
+    "decimal number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
 NO_SUCCESS = (
     "How likely the best one is selected (success) is not said: how far apart scores lie is not "
-    "known. "
-    "sordino plan accuracy says which margin is kept."
+    "known. sordino plan accuracy says which margin is kept."
 )
 LABELS = (
     "Candidates, their number and their labels are taken as public; only the scores are private."
@@ -284,8 +282,7 @@ def _check_no_score(choice: ChoiceOptions, statement: StatementOptions) -> None:
     if given:
         raise InvalidParameter(
             f"{given[0]} does not go with --statistic: the score, how far it moves and the method "
-            "follow "
-            "from it."
+            "follow from it."
         )
 
 

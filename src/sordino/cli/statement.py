@@ -22,8 +22,7 @@ from sordino.statements.trees import load_yaml
 
 NOT_WRITTEN = (
     "The statement could not be written, but the history of the account has it: the same command "
-    "writes it "
-    "again, and costs nothing."
+    "writes it again, and costs nothing."
 )
 
 

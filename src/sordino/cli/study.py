@@ -21,8 +21,7 @@ from sordino.study import Study, StudyPlan, StudyRun
 
 NOT_KEPT = (
     "The folder of the run was written, but the ledger did not say that it has kept all releases: "
-    "take "
-    "it for the only copy. Its charge stays; do not run it again for that."
+    "take it for the only copy. Its charge stays; do not run it again for that."
 )
 
 _HOW_WIDE = "how wide it will be depends on the data (--dry-run)."

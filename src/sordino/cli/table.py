@@ -41,13 +41,11 @@ if TYPE_CHECKING:
 NOT_READ = "Nothing was read but the schema, and nothing was charged."
 ASSUMED = (
     "narrowest, typical, widest: width of the interval of a figure in dry runs; sure: how likely "
-    "none is "
-    "wider than the widest, if the data are as assumed."
+    "none is wider than the widest, if the data are as assumed."
 )
 OFF = (
     "off: how far the figure of a run lay at most from the one without noise, of the rows that "
-    "count and "
-    "between the public ends; held: the share of the intervals that held that one."
+    "count and between the public ends; held: the share of the intervals that held that one."
 )
 BARE = "No figure has an interval with an end: nothing is measured, or with too little epsilon."
 KNOWN = (

@@ -111,8 +111,7 @@ RAGGED = click.option(
     "--ragged",
     is_flag=True,
     help="Keep lines of a CSV source with fewer or more fields than there are columns: what is "
-    "missing is "
-    "empty, what is more is not read.",
+    "missing is empty, what is more is not read.",
 )
 ENCODING = click.option(
     "--encoding",
@@ -132,9 +131,8 @@ TYPE = click.option(
     multiple=True,
     callback=_read_types,
     help="Type of a column of CSV, of JSON lines or of a sheet of Excel: integer, decimal(p,s), "
-    "double, "
-    "date, timestamp, boolean or text. What is no value of it is missing. May be given for several "
-    "columns.",
+    "double, date, timestamp, boolean or text. What is no value of it is missing. May be given for "
+    "several columns.",
 )
 DECIMAL = click.option(
     "--decimal",
@@ -153,8 +151,7 @@ NULL = click.option(
     metavar="TEXT",
     multiple=True,
     help="Text that means a missing value in a CSV source, beside the empty field. May be given "
-    "for several "
-    "texts.",
+    "for several texts.",
 )
 
 
@@ -209,8 +206,8 @@ class CsvOptions:
         if self.no_header != bool(self.columns):
             raise InvalidParameter(
                 "--no-header and --columns must be given together: a file names its columns in its "
-                "header "
-                f"line, or you do; got {'--no-header' if self.no_header else '--columns'} alone."
+                f"header line, or you do; got {'--no-header' if self.no_header else '--columns'} "
+                "alone."
             )
 
 

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
 DROPPED = (
     "By rule, lines that do not parse, rows without a unit or without a number that is asked for, "
-    "and labels "
-    "outside the domain are dropped; how many is private."
+    "and labels outside the domain are dropped; how many is private."
 )
 DRY = "--dry-run: nothing is read but the schema, and nothing is charged."
 UNRECORDED = "--no-ledger: nothing remembers what this release spends."
@@ -83,8 +82,7 @@ def make_domain(labels: LabelOptions) -> Domain:
         if labels.delta is None:
             raise InvalidParameter(
                 "--unlisted needs --delta D, the probability with which a label of a single unit "
-                "may be "
-                "released: well below one over the number of units, such as 1e-6."
+                "may be released: well below one over the number of units, such as 1e-6."
             )
         return Domain.unlisted(
             delta=labels.delta, least=1 if labels.least is None else labels.least

@@ -22,13 +22,11 @@ KEPT = (
 )
 NOT_KEPT = (
     "The release was written, but the ledger did not say that it has kept it: take what was "
-    "written for the "
-    "only copy. Its charge stays; do not release it again for that."
+    "written for the only copy. Its charge stays; do not release it again for that."
 )
 KEPT_AND_LOST = (
     "The release could not be written, but the ledger has kept it: sordino ledger show has its id, "
-    "and "
-    "sordino ledger release prints it again."
+    "and sordino ledger release prints it again."
 )
 
 

@@ -74,8 +74,7 @@ class BucketCounts:
         if counts.dtype.kind not in "ui" or counts.shape != (self.grid.size + 1,):
             raise InvalidParameter(
                 f"BucketCounts.counts must be {self.grid.size + 1} whole numbers, one more than "
-                "there are "
-                f"edges; got {counts.dtype} of shape {counts.shape}."
+                f"there are edges; got {counts.dtype} of shape {counts.shape}."
             )
         kept = limit_counts(counts, self.grid)
         kept.flags.writeable = False

@@ -78,8 +78,7 @@ class BucketGrid:
         if not fit or not (edges[1:] > edges[:-1]).all():
             raise InvalidParameter(
                 f"BucketGrid.edges must be 1 to {MOST_EDGES} finite numbers, strictly increasing; "
-                "got other "
-                "ones. BucketGrid.geometric makes some."
+                "got other ones. BucketGrid.geometric makes some."
             )
         # Grids are shared and kept in caches: nobody may change the edges of one.
         edges.flags.writeable = False
@@ -249,6 +248,6 @@ def _check_edge_number(
         needed = f"about {math.ceil(c.divide(reach, step))}" if step else "many more"
         raise InvalidParameter(
             f"BucketGrid.growth must leave at most {most} edges up to the cap; got "
-            f"{shown(growth)}, which "
-            f"makes {needed}. Raise the growth or the unit, or lower the cap."
+            f"{shown(growth)}, which makes {needed}. Raise the growth or the unit, or lower the "
+            "cap."
         )

@@ -115,8 +115,7 @@ def say_odds(epsilon: Fraction, one_in: int = 1000, *, bound: Bound | None = Non
     rare = f", but for a chance of {_say_one_in(chance)}" if chance else ""
     return (
         f"At epsilon {shown}, someone who thought a fact about somebody had a 1-in-{one_in:,} "
-        "chance could "
-        f"come to think at most {_round_share_up(sure, one_in)} in {one_in:,}{rare}."
+        f"chance could come to think at most {_round_share_up(sure, one_in)} in {one_in:,}{rare}."
     )
 
 

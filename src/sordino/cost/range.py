@@ -174,8 +174,7 @@ class Range(FirmCost):
             raise InvalidParameter(
                 "Range.low and Range.high must both be positive, or both 0, because a loss that "
                 f"has one sign only is 0 everywhere; got {digits(self.low)} and "
-                f"{digits(self.high)}. "
-                "Use BoundedRange(epsilon=) for an interval of unknown place."
+                f"{digits(self.high)}. Use BoundedRange(epsilon=) for an interval of unknown place."
             )
 
     def pure(self) -> Fraction:

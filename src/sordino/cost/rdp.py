@@ -113,8 +113,8 @@ class RDP(FirmCost):
         if (self.laplace_steps is None) != (self.laplace is None):
             raise InvalidParameter(
                 "RDP.laplace, the rate of the noise, and RDP.laplace_steps, its grid or "
-                "'continuous', "
-                f"must be given together; got {shown(laplace)} and {shown(laplace_steps)}."
+                f"'continuous', must be given together; got {shown(laplace)} and "
+                f"{shown(laplace_steps)}."
             )
         if self.table and (
             self.rho or self.constant or self.laplace is not None or self.choices > 1

@@ -3,8 +3,8 @@
 Zero-concentrated privacy as sharp as it can be said.
 
 rho is the largest D(alpha)/alpha over all orders alpha > 1. For randomized response, Laplace noise
-and bounded range that is D(1), in closed form. For every other curve chords bound it between the orders that
-were computed.
+and bounded range that is D(1), in closed form. For every other curve chords bound it between the
+orders that were computed.
 
 Claim: each rho bounds D(alpha)/alpha at every order above 1. Proof: docs/proofs/smallest-rho.md.
 Floats: every number is positive where it is summed, and raised by more than rounding can have

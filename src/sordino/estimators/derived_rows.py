@@ -189,8 +189,8 @@ def rank_rows(release: Any, *, confidence: Number = 0.95) -> tuple[RowRanks, ...
     if any((row.law, row.step) != (any_row.law, any_row.step) for row in rows.values()):
         raise InvalidParameter(
             "rank_rows needs rows whose noise is the same; got a release in which it is not. "
-            "Compare two of "
-            "them by their difference: derive(release, first) - derive(release, second)."
+            "Compare two of them by their difference: derive(release, first) - derive(release, "
+            "second)."
         )
     # For each pair only one of the two directions can be wrong, so that one tail is enough.
     far = find_far([(any_row.law, Fraction(1))] * 2, 2 * wrong / math.comb(k, 2))

@@ -135,8 +135,7 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     if math.isinf(known.level) and np.isnan(measured).all():
         raise InvalidParameter(
             "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say "
-            "how high a "
-            "list lies."
+            "how high a list lies."
         )
     found, _ = _combine_centers(known, measured, error)
     return found
@@ -296,6 +295,5 @@ def _read_measurements(measurements: Any) -> tuple[Floats, float]:
             return values, float(error)
     raise InvalidParameter(
         "combine_gaps.measurements must be what LaplaceMechanism or GaussianMechanism released, "
-        "with a "
-        "standard error."
+        "with a standard error."
     )

@@ -229,16 +229,14 @@ def _check_selective(found: Any) -> None:
     if not isinstance(mechanism, SparseVector):
         raise InvalidParameter(
             f"lower_bound.selective must be False for what {type(mechanism).__name__} found: being "
-            "found "
-            "depends there on more than one test. Measure the answer afresh and take its interval."
+            "found depends there on more than one test. Measure the answer afresh and take its "
+            "interval."
         )
     if isinstance(found, Verdict) and mechanism.positives > 1 and not mechanism.resample:
         raise InvalidParameter(
             "lower_bound.selective must be False for a stream with several positives and one "
-            "threshold, "
-            "whose later questions may be chosen by what was found. Use positives=1 or "
-            "resample=True, or "
-            "release a list."
+            "threshold, whose later questions may be chosen by what was found. Use positives=1 or "
+            "resample=True, or release a list."
         )
 
 
@@ -283,8 +281,7 @@ def p_value(choice: Choice) -> float:
     if gap is None:
         raise InvalidParameter(
             "p_value needs a Choice with a gap, which an ExponentialMechanism(gap=True) releases "
-            "about two "
-            "answers or more."
+            "about two answers or more."
         )
     # In nats (docs/proofs/exponential-mechanism.md, "The p-value").
     lead = gap / float(choice.mechanism.step) * float(choice.mechanism.rate)

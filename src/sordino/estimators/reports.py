@@ -139,8 +139,7 @@ def _read_local_reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float6
     if not isinstance(mechanism, Reporter):
         raise InvalidParameter(
             "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made "
-            "the "
-            "reports."
+            "the reports."
         )
     # Reports are released numbers, so an error may depend on them.
     numbers = np.asarray(reports)
@@ -155,8 +154,7 @@ def _read_local_reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float6
         least, most = mechanism.output_range
         raise InvalidParameter(
             "mean_of_reports.reports must be numbers that the mechanism can release, from "
-            f"{least:.12g} to "
-            f"{most:.12g}; some are not, so another mechanism made them."
+            f"{least:.12g} to {most:.12g}; some are not, so another mechanism made them."
         )
     return numbers, mechanism
 

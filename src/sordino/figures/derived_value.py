@@ -24,8 +24,8 @@ Made = Combination | Ratio
 _USUAL = 0.95
 CLIPPED = (
     "Where it says clipped, an interval is about numbers that were moved between two ends first, "
-    "which their "
-    "release tells. The figure of the numbers as they are may lie outside: how far is not known."
+    "which their release tells. The figure of the numbers as they are may lie outside: how far is "
+    "not known."
 )
 """What is said below figures that were made of clipped ones."""
 
@@ -460,8 +460,7 @@ def _find_value(made: Made) -> float:
 def _refuse_size() -> NoReturn:
     raise InvalidParameter(
         "A figure made of others must have an interval that floats can hold, so nothing beyond "
-        "1e308; "
-        "this one has none. Multiply by a number nearer to 1."
+        "1e308; this one has none. Multiply by a number nearer to 1."
     ) from None
 
 
@@ -501,8 +500,7 @@ def _refuse_figure(thing: Any) -> _Figure:
         "derive.item must name one row of this release."
         if rows
         else "derive.release must be a single figure of which the law of its noise is known, such "
-        "as a "
-        "count, a sum, a mean, or a figure made of such; this one is not."
+        "as a count, a sum, a mean, or a figure made of such; this one is not."
     )
 
 

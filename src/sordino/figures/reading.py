@@ -30,9 +30,8 @@ def read_terms(release: Any, caller: str, *, only: Any = None) -> dict[Any, Term
     if not terms:
         raise InvalidParameter(
             f"{caller} needs a release with Laplace or Gaussian noise of its own: a count, a "
-            "histogram, a "
-            "top k that was measured, a sum, or what LaplaceMechanism or GaussianMechanism "
-            "released."
+            "histogram, a top k that was measured, a sum, or what LaplaceMechanism or "
+            "GaussianMechanism released."
         )
     return terms
 

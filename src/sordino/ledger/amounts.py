@@ -132,8 +132,7 @@ class Budget:
             )
             raise InvalidParameter(
                 f"Budget.delta must be in (0, 1) on the {written} meter, and at least 2^-1022: "
-                f"{why}; "
-                f"got {float(delta):.3g}."
+                f"{why}; got {float(delta):.3g}."
             )
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "meter", meter)
@@ -164,8 +163,8 @@ class Budget:
         order = f", order={float(self.order):.9g}" if self.order is not None else ""
         failures = f", failures={float(self.failures):.12g}" if self.failures else ""
         return (
-            f"Budget(epsilon={float(self.epsilon):.12g}, "
-            f"delta={float(self.delta):.12g}, meter={self.meter!r}{failures}{order})"
+            f"Budget(epsilon={float(self.epsilon):.12g}, delta={float(self.delta):.12g}, "
+            f"meter={self.meter!r}{failures}{order})"
         )
 
     @property
@@ -194,8 +193,7 @@ class Budget:
         if failures is None or not 0 <= failures <= max(Fraction(0), delta - _LEAST_DELTA):
             raise InvalidParameter(
                 "Budget.failures must be a number in [0, delta): the account needs a part of delta "
-                "for "
-                f"itself; got {shown(self.failures)}."
+                f"for itself; got {shown(self.failures)}."
             )
         return failures
 
@@ -288,8 +286,8 @@ def read_cost(thing: Any, view: str = "pure") -> Any:
     if isinstance(thing, type) or not callable(getattr(cost, view, None)):
         # Only the type is named: arguments in the wrong order would put private answers here.
         raise InvalidParameter(
-            "A charge takes a mechanism or a cost such as "
-            f"cost.Pure(epsilon=0.1); got a {type(thing).__name__}."
+            "A charge takes a mechanism or a cost such as cost.Pure(epsilon=0.1); got a "
+            f"{type(thing).__name__}."
         )
     return cost
 
@@ -326,8 +324,8 @@ def exact_amounts(thing: Any, meter: Meter) -> Amounts:
     if found is None:
         raise InvalidParameter(
             f"An account with the renyi meter cannot be charged with a {type(thing).__name__}: it "
-            "has "
-            f"neither a finite divergence at order {float(meter.order):.6g} nor a finite epsilon."
+            f"has neither a finite divergence at order {float(meter.order):.6g} nor a finite "
+            "epsilon."
         )
     for number in (found.main, found.pure or Fraction(0), found.failing):
         _check_writable(number, "amounts", cost)
@@ -383,8 +381,8 @@ def check_claims(thing: Any, *, adjacency: str, allow_approximate: bool) -> None
     for own in stated:
         if own is not None and own != adjacency:
             raise LedgerConflict(
-                f"The account is for adjacency {adjacency!r} but "
-                f"{name} is for {own!r}. Nothing was charged for it."
+                f"The account is for adjacency {adjacency!r} but {name} is for {own!r}. Nothing "
+                "was charged for it."
             )
     # Anything but a plain True counts as "not exact".
     if getattr(thing, "exact", True) is not True and not allow_approximate:

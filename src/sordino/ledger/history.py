@@ -288,8 +288,8 @@ class Verification:
         if self.problems:
             raise LedgerError(
                 f"The history of account {self.account!r} does not hold ({len(self.problems)} "
-                "problems): "
-                f"{self.problems[0]} Do not charge it; compare it with a backup or an export."
+                f"problems): {self.problems[0]} Do not charge it; compare it with a backup or an "
+                "export."
             )
 
     def to_dict(self) -> dict[str, Any]:

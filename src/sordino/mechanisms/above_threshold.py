@@ -76,8 +76,7 @@ class AboveThreshold(Mechanism):
         POSITIVE,
         (
             "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the "
-            "threshold "
-            "surer and the tests less so."
+            "threshold surer and the tests less so."
         ),
         default=1,
     )
@@ -85,10 +84,8 @@ class AboveThreshold(Mechanism):
         TRUTH,
         (
             "Say True if each unit adds to the answers from some place of the list on and nowhere "
-            "before: "
-            "records below rising edges, counted. The statement is then about these counts, "
-            "monotone under "
-            "add-remove with a step of its own."
+            "before: records below rising edges, counted. The statement is then about these "
+            "counts, monotone under add-remove with a step of its own."
         ),
         default=False,
     )
@@ -96,10 +93,8 @@ class AboveThreshold(Mechanism):
         OrNone(PROPORTION),
         (
             "With `nested`: in [0, 1], the share of a unit's count that has been subtracted from "
-            "all "
-            "answers, as in counts less q times the number of records, which need a grid that "
-            "knows q: "
-            "multiply all by the denominator of q. None: nothing, 0."
+            "all answers, as in counts less q times the number of records, which need a grid that "
+            "knows q: multiply all by the denominator of q. None: nothing, 0."
         ),
         default=None,
     )
@@ -109,8 +104,7 @@ class AboveThreshold(Mechanism):
     )
     step: Fraction = derived(
         "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped, "
-        "nested ones "
-        "only from below: without a step of your own that is about 2^31 noise scales."
+        "nested ones only from below: without a step of your own that is about 2^31 noise scales."
     )
     threshold_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
     answer_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
@@ -212,23 +206,21 @@ def _nested_offset(
     ):
         raise InvalidParameter(
             f"{name}.sensitivity must be monotone under add-remove, with a step that the answers "
-            "are "
-            "multiples of, such as COUNTING, where nested=True: it is about the counts themselves."
+            "are multiples of, such as COUNTING, where nested=True: it is about the counts "
+            "themselves."
         )
     # How many steps one unit adds to a count.
     whole = FINITE("bound", sensitivity.bound) / FINITE("step", sensitivity.step)
     if q and whole.denominator > 1:
         raise InvalidParameter(
             f"{name}.sensitivity must have a bound that is a whole number of steps where an offset "
-            "is given; "
-            f"got {shown(sensitivity.bound)} and a step of {shown(sensitivity.step)}."
+            f"is given; got {shown(sensitivity.bound)} and a step of {shown(sensitivity.step)}."
         )
     # What is subtracted must keep the answers on the grid: the proof does not cover rounding.
     if (q * whole).denominator > 1:
         raise InvalidParameter(
             f"{name}.offset must be a whole number of steps for each unit: offset times bound, "
-            "over step; "
-            f"got {shown(q)}. Multiply answers, threshold and bound by {q.denominator}."
+            f"over step; got {shown(q)}. Multiply answers, threshold and bound by {q.denominator}."
         )
     return q
 
@@ -287,8 +279,7 @@ CLAIMS = (
     ),
     _claim_tight(
         "For such counts less q for every record it lies in [-max(q e2, (1 - q) e1), q e1 + e2] or "
-        "the "
-        "mirror image.",
+        "the mirror image.",
         "durfee2023, Lemma B.1",
         (
             AboveThreshold(

@@ -44,6 +44,7 @@ from sordino.mechanisms.base import (
 from sordino.mechanisms.crossings.branches import (
     BRANCHES,
     LAWS,
+    NOISE_MEANS,
     Noise,
     checked_boundaries,
     cuts_of,
@@ -104,31 +105,28 @@ class AdaptiveSparseVector(BranchingMechanism):
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Family = parameter(
         one_of_the_laws(*LAWS),
-        ("Noise of the tests and of the threshold: one-sided (smaller, the default) or two-sided."),
+        NOISE_MEANS,
         default="exponential",
     )
     branches: Converted[int | tuple[int, ...] | list[int], int | tuple[int, ...]] = parameter(
         _check_branches,
         (
             "How many branches, 1 to 32, each at half the price of the next; or their prices, "
-            "rising whole "
-            "numbers of one unit: (1, 3) has two branches, the first at a third of the price of "
-            "the second. "
-            "With one branch it is a `SparseVector`."
+            "rising whole numbers of one unit: (1, 3) has two branches, the first at a third of "
+            "the price of the second. With one branch it is a `SparseVector`."
         ),
         default=2,
     )
     threshold_noise: Converted[Family | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        ("Noise of the tests and of the threshold: one-sided (smaller, the default) or two-sided."),
+        NOISE_MEANS,
         default="exponential",
     )
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
         (
             "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance "
-            "of the gaps of the first branch."
+            "variance of the gaps of the first branch."
         ),
         default="variance",
     )
@@ -137,12 +135,9 @@ class AdaptiveSparseVector(BranchingMechanism):
             _list_to_tuple,
             (
                 "How far above the threshold, in the unit of the answers, each branch asks for, "
-                "none further "
-                "than the one before. If not given: 0 for the last; for each before it two "
-                "standard deviations "
-                "of its noise, more where that has the larger mean; 0 for all with an optimal "
-                "correction, which "
-                "does the same for each branch."
+                "none further than the one before. If not given: 0 for the last; for each before "
+                "it two standard deviations of its noise, more where that has the larger mean; 0 "
+                "for all with an optimal correction, which does the same for each branch."
             ),
             default=None,
         )
@@ -151,10 +146,8 @@ class AdaptiveSparseVector(BranchingMechanism):
         OrNone(WordOr(("optimal",), FINITE)),
         (
             'Public number added to the threshold in all branches; "optimal": in each the '
-            "number with which "
-            "a run of answers below is most likely passed and the next one found, by this branch "
-            "alone, as "
-            "in `SparseVector`."
+            "number with which a run of answers below is most likely passed and the next one "
+            "found, by this branch alone, as in `SparseVector`."
         ),
         default=None,
     )
@@ -171,8 +164,7 @@ class AdaptiveSparseVector(BranchingMechanism):
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     step: Fraction = derived(
         "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
-        "without a "
-        "step of your own that is about 2^31 scales of the noise of the last branch."
+        "without a step of your own that is about 2^31 scales of the noise of the last branch."
     )
     threshold_epsilon: Fraction = derived("What the threshold costs, exactly.")
     token_epsilon: Fraction = derived("What a token costs, exactly.")
@@ -187,14 +179,12 @@ class AdaptiveSparseVector(BranchingMechanism):
     )
     branch_corrections: tuple[Fraction, ...] = derived(
         "What each branch adds to every threshold, in the unit of the answers: its boundary and "
-        "its "
-        "correction."
+        "its correction."
     )
     cost: Pure | Range = derived(
         "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone "
-        "answers "
-        "it is an interval, which adds up to less. `Positives.cost` and `Stream.spent` are what it "
-        "did spend."
+        "answers it is an interval, which adds up to less. `Positives.cost` and `Stream.spent` are "
+        "what it did spend."
     )
     passes: ClassVar[int] = 1
     resample: ClassVar[bool] = False
@@ -317,8 +307,7 @@ CLAIMS = (
         name="AdaptiveSparseVector",
         statement=(
             "Each transcript, gaps and branches included, is private for what it spent: the "
-            "threshold and "
-            "the branches that fired."
+            "threshold and the branches that fired."
         ),
         references=_ADAPTIVE_REFERENCES,
         proof="adaptive-sparse-vector.md",
@@ -336,8 +325,7 @@ CLAIMS = (
         name="AdaptiveSparseVector",
         statement=(
             "The same with Laplace noise, with three branches, and when cheap positives take the "
-            "place of a "
-            "dear one."
+            "place of a dear one."
         ),
         references=_ADAPTIVE_REFERENCES,
         proof="adaptive-sparse-vector.md",

@@ -129,10 +129,8 @@ class LaplaceMechanism(AddsNoise, Mechanism):
     step: Fraction = derived(STEP_MEANS)
     cost: Pure | RDP = derived(
         "What a release spends: a pure epsilon, the bound times the rate, exactly, at most "
-        "epsilon. If "
-        "answers move by several steps it is `RDP(laplace=, laplace_steps=)`, which has the Rényi "
-        "curve of "
-        "the noise, too."
+        "epsilon. If answers move by several steps it is `RDP(laplace=, laplace_steps=)`, which "
+        "has the Rényi curve of the noise, too."
     )
 
     def derive(self) -> None:

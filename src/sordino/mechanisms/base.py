@@ -164,8 +164,7 @@ class _StatementCheck:
         if not isinstance(value, Sensitivity):
             raise InvalidParameter(
                 f"{name} must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; "
-                "got "
-                f"{shown(value)}."
+                f"got {shown(value)}."
             )
         if self.each and value.norm != "each":
             raise InvalidParameter(
@@ -206,8 +205,7 @@ DOMAIN_MEANS = (
 )
 STEP_MEANS = (
     "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without "
-    "a step of "
-    "your own that is about 2^31 noise scales."
+    "a step of your own that is about 2^31 noise scales."
 )
 
 
@@ -232,9 +230,8 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
     if sensitivity.norm != norm:
         raise InvalidParameter(
             f"{owner} releases {n} answers together only under a statement about their "
-            f"{norm.upper()} norm; "
-            f"got norm {sensitivity.norm!r}. If each answer moves by at most the bound, use "
-            f"sensitivity.over({n}, {norm!r})."
+            f"{norm.upper()} norm; got norm {sensitivity.norm!r}. If each answer moves by at most "
+            f"the bound, use sensitivity.over({n}, {norm!r})."
         )
     if sensitivity.size is not None and n > sensitivity.size:
         raise InvalidParameter(
@@ -246,8 +243,7 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
     if sensitivity.step is None and sensitivity.size is None:
         raise InvalidParameter(
             f"{owner} needs to know how many answers are rounded to the grid: give "
-            f"Sensitivity(size={n}) or "
-            "a step that the answers are multiples of."
+            f"Sensitivity(size={n}) or a step that the answers are multiples of."
         )
 
 

@@ -122,8 +122,7 @@ class CompositeMechanism(RangeMechanism):
         one_of("constant", "quartic"),
         (
             'What lies under the bump. "quartic" is there to be compared with: its variance '
-            "was larger "
-            "wherever it was tried."
+            "was larger wherever it was tried."
         ),
         default="constant",
     )
@@ -131,10 +130,8 @@ class CompositeMechanism(RangeMechanism):
         TUNED,
         (
             "Where the variance is to be least: in the middle of the range, at its worst, on "
-            "average over "
-            "the range, or on average over values with this mean of t², in [0, 1], t their "
-            "distance from the "
-            "middle in halves of the range."
+            "average over the range, or on average over values with this mean of t², in [0, 1], t "
+            "their distance from the middle in halves of the range."
         ),
         default="worst",
     )
@@ -397,8 +394,8 @@ def _floor_and_peak(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
     if math.log1p((peak - floor) / floor) < KEPT * epsilon:
         raise InvalidParameter(
             "CompositeMechanism.epsilon must be so large that whole weights below "
-            f"2^{_WEIGHT_BITS} can tell "
-            f"inputs apart, about 1e-10; got {float(epsilon):.3g}. Raise epsilon."
+            f"2^{_WEIGHT_BITS} can tell inputs apart, about 1e-10; got {float(epsilon):.3g}. Raise "
+            "epsilon."
         )
     return floor, peak
 

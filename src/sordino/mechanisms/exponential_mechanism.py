@@ -64,23 +64,20 @@ class ExponentialMechanism(SelectsOne, Mechanism):
         EACH_ANSWER,
         (
             'A statement about each answer (norm "each"), such as `COUNTING`. Monotone '
-            "answers get the full "
-            "rate epsilon/bound."
+            "answers get the full rate epsilon/bound."
         ),
     )
     gap: bool = parameter(TRUTH, "Whether the lead of the winner is released, too.", default=True)
     step: Fraction = derived(
         "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
-        "without a "
-        "step of your own that is about 2^31 times spread/epsilon."
+        "without a step of your own that is about 2^31 times spread/epsilon."
     )
     rate: Fraction = derived(
         "Nats a step of the grid; a winner that is d steps worse is e^(rate d) times less likely."
     )
     cost: Pure | BoundedRange = derived(
         "What a release spends: the spread times the rate, exactly; at most epsilon. "
-        "`BoundedRange` without "
-        "the gap."
+        "`BoundedRange` without the gap."
     )
 
     def derive(self) -> None:
@@ -195,8 +192,7 @@ CLAIMS = (
         name="ExponentialMechanism",
         statement=(
             "The index alone has epsilon-bounded range, hence it is epsilon-differentially private "
-            "and "
-            "epsilon^2/8-zCDP."
+            "and epsilon^2/8-zCDP."
         ),
         references=("mcsherry2007, Thm 6", "dong2020"),
         proof="exponential-mechanism.md",

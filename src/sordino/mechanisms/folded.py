@@ -102,20 +102,16 @@ class FoldedMechanism(Mechanism):
         ANY_STATEMENT,
         (
             'Its bound is at most `upper - lower` an answer. For a list: norm "l1" '
-            "(`COUNTING.over(n)`). "
-            "With a step, answers are rounded down to it; without one they are rounded at random "
-            "to a fine "
-            "grid, so that no real answer has a bias."
+            "(`COUNTING.over(n)`). With a step, answers are rounded down to it; without one they "
+            "are rounded at random to a fine grid, so that no real answer has a bias."
         ),
     )
     noise: Converted[Literal["laplace", "staircase"] | Family, Family] = parameter(
         one_of_the_laws("laplace", "staircase"),
         (
             '"laplace" has the smaller excess. "staircase" is for one number, and has the '
-            "smaller variance "
-            "where the bound is many steps and epsilon above 1 or so: by 15 % in the middle at "
-            "epsilon 2. "
-            "Kept as the law of the noise before it is folded, in steps."
+            "smaller variance where the bound is many steps and epsilon above 1 or so: by 15 % in "
+            "the middle at epsilon 2. Kept as the law of the noise before it is folded, in steps."
         ),
         default="laplace",
     )
@@ -123,18 +119,15 @@ class FoldedMechanism(Mechanism):
         OrNone(POSITIVE),
         (
             "How far releases may lie beyond the range, at most, in the unit of the answers. Too "
-            "small a "
-            "margin is refused. By default there is no limit."
+            "small a margin is refused. By default there is no limit."
         ),
         default=None,
     )
     step: Fraction = derived("Width of the grid, in the unit of the answers.")
     cost: Pure | RDP = derived(
         "What a release spends: a pure epsilon, the rate of a move by the bound, exactly, at most "
-        "epsilon. "
-        "With Laplace noise and a bound of several steps it is `RDP(laplace=, laplace_steps=)`, "
-        "which has "
-        "the Rényi curve of the noise, too."
+        "epsilon. With Laplace noise and a bound of several steps it is `RDP(laplace=, "
+        "laplace_steps=)`, which has the Rényi curve of the noise, too."
     )
     output_range: tuple[float, float] = derived(
         "The smallest and the largest release, in the unit of the answers."
@@ -163,16 +156,14 @@ class FoldedMechanism(Mechanism):
             raise InvalidParameter(
                 "FoldedMechanism.sensitivity must have a bound of at most upper - lower, "
                 f"{shown(high - low)}, an answer; got {shown(bound)}. No two answers are farther "
-                "apart than "
-                "the range is wide."
+                "apart than the range is wide."
             )
         step = step_for(self.sensitivity, (bound / budget) ** 2, "FoldedMechanism")
         # One step below the clamp, because the ends are rounded outward to the grid.
         if max(abs(low), abs(high)) > (CLAMP - 1) * step:
             raise InvalidParameter(
                 f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got "
-                f"{shown(low)} and "
-                f"{shown(high)}. Give Sensitivity(step=), a larger power of two."
+                f"{shown(low)} and {shown(high)}. Give Sensitivity(step=), a larger power of two."
             )
         law, spent = _fit_noise(
             str(self.noise), budget, bound_in_steps(self.sensitivity, step, "FoldedMechanism")
@@ -205,12 +196,9 @@ class FoldedMechanism(Mechanism):
         if float(min(allowed, beyond)) < float(beyond):
             raise InvalidParameter(
                 f"FoldedMechanism.margin must be at least {float(beyond)!r}, by which this noise "
-                "exceeds the "
-                f"range; got {shown(allowed)}. Every unbiased private mechanism needs "
-                "bound/(e^epsilon - 1) "
-                f"= {least:.12g}; this one does with that where the bound is one step. Raise the "
-                "margin or "
-                "epsilon."
+                f"exceeds the range; got {shown(allowed)}. Every unbiased private mechanism needs "
+                f"bound/(e^epsilon - 1) = {least:.12g}; this one does with that where the bound is "
+                "one step. Raise the margin or epsilon."
             )
 
     @property
@@ -368,8 +356,7 @@ def check_covered(law: Family, sensitivity: Sensitivity, n: int) -> None:
     if isinstance(law, Staircase) and n > 1:
         raise InvalidParameter(
             f"FoldedMechanism.noise must be 'laplace' for {n} answers: each that moves at all "
-            "would cost a "
-            "staircase a whole period; got 'staircase'."
+            "would cost a staircase a whole period; got 'staircase'."
         )
     whole_vector(sensitivity, "l1", n, "FoldedMechanism")
 
@@ -434,8 +421,7 @@ CLAIMS = (
         name="FoldedMechanism",
         statement=(
             "Folded discrete Laplace noise makes answers of L1 sensitivity bound epsilon-private, "
-            "a folded "
-            "staircase one answer."
+            "a folded staircase one answer."
         ),
         references=("ghosh2012", "zhang2024"),
         proof="folded.md",

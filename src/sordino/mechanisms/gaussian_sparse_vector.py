@@ -99,8 +99,7 @@ class GaussianSparseVector(Counting, Mechanism):
         OrNone(DOMAIN_SIZE),
         (
             "After so many answers it stops. Required with Gaussian questions, whose cost it is "
-            "part of; "
-            "public, like everything here."
+            "part of; public, like everything here."
         ),
         default=None,
     )
@@ -108,8 +107,7 @@ class GaussianSparseVector(Counting, Mechanism):
         OrNone(POSITIVE),
         (
             "Budget in (0, inf) of all exponential or Laplace noise of the questions; required "
-            "with it, "
-            "refused without it."
+            "with it, refused without it."
         ),
         default=None,
     )
@@ -312,8 +310,7 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
         if split is not None:
             raise InvalidParameter(
                 f"{name}split must only be given with noise='gaussian': rho is the threshold's, "
-                "epsilon the "
-                "questions'."
+                "epsilon the questions'."
             )
         if epsilon is None:
             raise InvalidParameter(
@@ -328,8 +325,7 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
     if n is None:
         raise InvalidParameter(
             f"{name}questions must be given with noise='gaussian': answers below are not free, "
-            "each one "
-            "counts."
+            "each one counts."
         )
     if c > _MOST_COUNTED:
         raise InvalidParameter(
@@ -385,8 +381,7 @@ CLAIMS = (
         name="GaussianSparseVector",
         statement=(
             "With exponential or Laplace questions it is at most alpha rho + epsilon, for any "
-            "number of "
-            "questions."
+            "number of questions."
         ),
         references=("zhu2020", "canonne2020, Thm 4"),
         proof="gaussian-sparse-vector.md",

@@ -84,16 +84,14 @@ class GumbelSparseVector(Quiet, Mechanism):
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Gumbel = derived(
         "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is "
-        "above is "
-        "drawn from the law that it gives."
+        "above is drawn from the law that it gives."
     )
     step: Fraction = derived(STEP_MEANS)
     threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
     positive_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
     cost: Cost = derived(
         "What a release spends at most, exactly; its pure epsilon is at most epsilon. "
-        "`Positives.cost` is "
-        "what it did spend."
+        "`Positives.cost` is what it did spend."
     )
     per_transcript: ClassVar[bool] = True
 
@@ -311,8 +309,7 @@ CLAIMS = (
         name="GumbelSparseVector",
         statement=(
             "For monotone answers each threshold with its positive has a loss in an interval of "
-            "3/2 of its "
-            "pure epsilon."
+            "3/2 of its pure epsilon."
         ),
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",

@@ -92,8 +92,7 @@ class HistogramTopK(Mechanism):
     threshold: Number | None = parameter(
         OrNone(FINITE),
         "Public: only noisy answers that reach it, fewer than k then. It has no noise of its own, "
-        "and is "
-        "rounded up to the grid.",
+        "and is rounded up to the grid.",
         default=None,
     )
     domain_size: int | None = parameter(DOMAIN, f"{DOMAIN_MEANS} Not with rho.", default=None)
@@ -250,8 +249,7 @@ CLAIMS = (
         name="HistogramTopK",
         statement=(
             "The items, their noisy answers and with which value each would still have won are "
-            "together "
-            "epsilon-differentially private, for any k."
+            "together epsilon-differentially private, for any k."
         ),
         references=("ghosh2012", "dwork2014, Thm 3.6"),
         proof="histogram-top-k.md",

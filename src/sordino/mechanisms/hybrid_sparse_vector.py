@@ -46,7 +46,7 @@ from sordino.mechanisms.base import (
     checked_size,
     one_of_the_laws,
 )
-from sordino.mechanisms.crossings.branches import LAWS, Noise, divide_budget, family_of
+from sordino.mechanisms.crossings.branches import LAWS, NOISE_MEANS, Noise, divide_budget, family_of
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
@@ -91,26 +91,19 @@ class HybridSparseVector(Mechanism):
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Family | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        (
-            "Noise of the answers and of the threshold: one-sided (smaller, the default) or "
-            "two-sided."
-        ),
+        NOISE_MEANS,
         default="exponential",
     )
     threshold_noise: Converted[Family | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        (
-            "Noise of the answers and of the threshold: one-sided (smaller, the default) or "
-            "two-sided."
-        ),
+        NOISE_MEANS,
         default="exponential",
     )
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
         (
             "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance "
-            "of a gap."
+            "variance of a gap."
         ),
         default="variance",
     )
@@ -122,8 +115,7 @@ class HybridSparseVector(Mechanism):
     positive_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
     cost: Pure | Range = derived(
         "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone "
-        "answers "
-        "it is an interval, which adds up to less. `Positives.cost` is what it did spend."
+        "answers it is an interval, which adds up to less. `Positives.cost` is what it did spend."
     )
     per_transcript: ClassVar[bool] = True
 
@@ -296,8 +288,7 @@ CLAIMS = (
         name="HybridSparseVector",
         statement=(
             "Each release, gaps included, is private for what it spent: the threshold, and each "
-            "item above "
-            "it."
+            "item above it."
         ),
         references=_HYBRID_VECTOR_REFERENCES,
         proof="hybrid-sparse-vector.md",

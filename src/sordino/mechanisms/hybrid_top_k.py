@@ -90,16 +90,14 @@ class HybridTopK(Mechanism):
         POSITIVE,
         (
             "Budget of the whole selection; spent in full only if k items come before the "
-            "threshold (or, for "
-            "a monotone list, k - 1)."
+            "threshold (or, for a monotone list, k - 1)."
         ),
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
         "One-sided noise (smaller, the default) or two-sided, which is smaller where all answers "
-        "together "
-        "move by little (`Sensitivity.l1`: few items a unit).",
+        "together move by little (`Sensitivity.l1`: few items a unit).",
         default="exponential",
     )
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
@@ -107,10 +105,8 @@ class HybridTopK(Mechanism):
         OrNone(COUNT),
         (
             "Public number of answers, at least k; `release` refuses a list of any other length. "
-            "Where it is "
-            "k, and answers move both ways, there is less noise: nobody but the threshold is left. "
-            "None: not "
-            "said, or the domain size."
+            "Where it is k, and answers move both ways, there is less noise: nobody but the "
+            "threshold is left. None: not said, or the domain size."
         ),
         default=None,
     )
@@ -313,8 +309,7 @@ CLAIMS = (
         name="HybridTopK",
         statement=(
             "Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above "
-            "the "
-            "threshold, epsilon with k; (2s + 1)/(2k - 1) epsilon where there are no others."
+            "the threshold, epsilon with k; (2s + 1)/(2k - 1) epsilon where there are no others."
         ),
         references=("ding2022, Lemma 7",),
         proof="hybrid-top-k.md",
@@ -339,8 +334,7 @@ CLAIMS = (
         name="HybridTopK",
         statement=(
             "The same for monotone lists, where s items above the threshold cost (s + 1)/k "
-            "epsilon, also "
-            "over a public domain."
+            "epsilon, also over a public domain."
         ),
         references=("ding2022, Lemma 7",),
         proof="hybrid-top-k.md",

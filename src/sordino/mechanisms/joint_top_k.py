@@ -74,8 +74,7 @@ class JointTopK(Mechanism):
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     step: Fraction = derived(
         "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
-        "without a "
-        "step of your own that is about 2^31 times spread/epsilon."
+        "without a step of your own that is about 2^31 times spread/epsilon."
     )
     rate: Fraction = derived(
         "Nats a step of the grid; a set whose regret is larger by d steps is e^(rate d/2) times "
@@ -163,8 +162,7 @@ CLAIMS = (
         name="JointTopK",
         statement=(
             "The set alone has epsilon-bounded range, hence it is epsilon-differentially private "
-            "and "
-            "epsilon^2/8-zCDP."
+            "and epsilon^2/8-zCDP."
         ),
         references=("gillenwater2022", "dong2020"),
         proof="joint-top-k.md",

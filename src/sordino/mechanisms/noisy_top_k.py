@@ -85,10 +85,8 @@ class NoisyTopK(Mechanism):
         one_of_the_laws("exponential", "laplace", "gumbel"),
         (
             "One-sided noise (smaller, the default) or two-sided, which is smaller where the "
-            "statement says "
-            "that all answers together move by less than k spreads (`Sensitivity.l1`: few items a "
-            "unit). "
-            "Gumbel noise releases indices only, as k "
+            "statement says that all answers together move by less than k spreads "
+            "(`Sensitivity.l1`: few items a unit). Gumbel noise releases indices only, as k "
             "exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
             "epsilon tanh(epsilon/2), and so to a smaller epsilon at a delta."
         ),
@@ -100,8 +98,7 @@ class NoisyTopK(Mechanism):
     step: Fraction = derived(STEP_MEANS)
     cost: Cost = derived(
         "What a release spends: k times the spread times the rate, exactly; at most epsilon. With "
-        "two-sided "
-        "noise, the smaller one of k times the spread and the `l1` of the statement."
+        "two-sided noise, the smaller one of k times the spread and the `l1` of the statement."
     )
 
     def derive(self) -> None:
@@ -111,8 +108,7 @@ class NoisyTopK(Mechanism):
         if family == "gumbel" and self.domain_size is not None:
             raise InvalidParameter(
                 f"NoisyTopK.domain_size must be None with Gumbel noise; got {self.domain_size}. "
-                "Use "
-                "noise='exponential'."
+                "Use noise='exponential'."
             )
         # k spreads share the budget: the noise has the scale k spread/budget, whose square chooses
         # the grid.
@@ -261,8 +257,7 @@ CLAIMS = (
         name="NoisyTopK",
         statement=(
             "The same holds where a raw last gap would cost (k + 1)/k of the budget, and where k = "
-            "n, so "
-            "that nobody is left over."
+            "n, so that nobody is left over."
         ),
         references=("ding2022, Thm 3",),
         proof="noisy-top-k.md",
@@ -294,8 +289,7 @@ CLAIMS = (
         name="NoisyTopK",
         statement=(
             "With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one "
-            "after the "
-            "other."
+            "after the other."
         ),
         references=("durfee2019", "dong2020"),
         proof="exponential-mechanism.md",

@@ -58,8 +58,8 @@ class RandomizedResponse(SelectsOne, Mechanism):
         OrNone(CHOICES),
         (
             "Public number of answers; `release` refuses a list of any other length. The pure "
-            "epsilon is the "
-            "same, but rho and deltas are the smaller the more answers there are. None: not said."
+            "epsilon is the same, but rho and deltas are the smaller the more answers there are. "
+            "None: not said."
         ),
         default=None,
     )
@@ -88,8 +88,7 @@ class RandomizedResponse(SelectsOne, Mechanism):
         if self.candidates not in {None, stands.size}:
             raise InvalidParameter(
                 f"RandomizedResponse.release needs {self.candidates} answers, as many as its "
-                "candidates; "
-                f"got {stands.size}. Nothing was released."
+                f"candidates; got {stands.size}. Nothing was released."
             )
         return stands
 

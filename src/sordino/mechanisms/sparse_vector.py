@@ -41,7 +41,14 @@ from sordino.mechanisms.base import (
     STEP_MEANS,
     one_of_the_laws,
 )
-from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divide_budget, family_of
+from sordino.mechanisms.crossings.branches import (
+    LAWS,
+    NOISE_MEANS,
+    Noise,
+    cuts_of,
+    divide_budget,
+    family_of,
+)
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
@@ -79,28 +86,21 @@ class SparseVector(BranchingMechanism):
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Family | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        (
-            "Noise of the questions and of the threshold: one-sided (smaller, the default) or "
-            "two-sided."
-        ),
+        NOISE_MEANS,
         default="exponential",
     )
     threshold_noise: Converted[Family | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        (
-            "Noise of the questions and of the threshold: one-sided (smaller, the default) or "
-            "two-sided."
-        ),
+        NOISE_MEANS,
         default="exponential",
     )
     split: Number | Literal["variance", "success"] = parameter(
         WordOr(("variance", "success"), SHARE),
         (
             "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance "
-            "of a comparison; or the one with which a task most likely succeeds: `correction_run` "
-            "answers "
-            "below the threshold by `correction_margin`, then one as far above, again and "
+            "variance of a comparison; or the one with which a task most likely succeeds: "
+            "`correction_run` answers below the threshold by `correction_margin`, then one as far "
+            "above, again and "
             'again ("success" '
             "is searched for, which takes up to two seconds)."
         ),
@@ -133,8 +133,7 @@ class SparseVector(BranchingMechanism):
         COUNT,
         (
             "With more than one, answers that were below are asked again, in the same order, until "
-            "enough "
-            "are found."
+            "enough are found."
         ),
         default=1,
     )
@@ -142,8 +141,7 @@ class SparseVector(BranchingMechanism):
         TRUTH,
         (
             "Draw a new threshold after each positive. It costs more, and has its use in other "
-            "accountings "
-            "than that of pure epsilons."
+            "accountings than that of pure epsilons."
         ),
         default=False,
     )
@@ -156,9 +154,8 @@ class SparseVector(BranchingMechanism):
     )
     cost: Cost = derived(
         "What a release spends at most, exactly; its pure epsilon is at most epsilon. For monotone "
-        "answers "
-        "it is an interval, which adds up to less. `Positives.cost` and `Stream.spent` are what it "
-        "did spend."
+        "answers it is an interval, which adds up to less. `Positives.cost` and `Stream.spent` are "
+        "what it did spend."
     )
 
     def derive(self) -> None:
@@ -253,10 +250,8 @@ class SparseVector(BranchingMechanism):
         if self.passes > 1 or self.domain_size is not None:
             raise InvalidParameter(
                 "SparseVector.open needs a mechanism with one pass and without a domain size, "
-                "because a "
-                f"stream cannot go back; got passes={self.passes}, domain_size={self.domain_size}. "
-                "Use "
-                "release, or make a mechanism without them."
+                f"because a stream cannot go back; got passes={self.passes}, "
+                f"domain_size={self.domain_size}. Use release, or make a mechanism without them."
             )
         return Stream(self, entropy)
 
@@ -267,8 +262,7 @@ CLAIMS = (
         name="SparseVector",
         statement=(
             "Each transcript, gaps included, is private for what it spent: the thresholds met and "
-            "the "
-            "positives found."
+            "the positives found."
         ),
         references=_SPARSE_REFERENCES,
         proof="sparse-vector.md",
@@ -306,8 +300,7 @@ CLAIMS = (
         name="SparseVector",
         statement=(
             "The same with Laplace noise, with new thresholds after positives, and when answers "
-            "are asked "
-            "again."
+            "are asked again."
         ),
         references=_SPARSE_REFERENCES,
         proof="sparse-vector.md",

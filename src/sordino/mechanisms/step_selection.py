@@ -62,16 +62,14 @@ class StepSelection(SelectsOne, Mechanism):
         EACH_ANSWER,
         (
             'A statement about each answer (norm "each"), such as `COUNTING`. Of monotone '
-            "answers a window "
-            "is the bound, else twice the bound."
+            "answers a window is the bound, else twice the bound."
         ),
     )
     noise: Geometric = derived("The law of the number of windows on each answer.")
     window: int = derived("Width of a window, in steps.")
     step: Fraction = derived(
         "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
-        "without a "
-        "step of your own that is about 2^31 windows."
+        "without a step of your own that is about 2^31 windows."
     )
     cost: Pure = derived("What a release spends: the rate of the noise, at most epsilon.")
 

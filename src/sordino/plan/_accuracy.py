@@ -108,9 +108,8 @@ def accuracy(
 
     Parameters
     ----------
-    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector,
-    HybridTopK, \
-HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
+    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, \
+HybridTopK, HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
         `NoisyTopK` with Laplace noise for k = 1 only. For a hybrid with Laplace noise and k > 1
         `beta` is a bound that is not attained.
     answers : int
@@ -199,8 +198,7 @@ def _find_least_steps(task: _MarginQuestion, accepted: Fraction) -> int:
         if high > 4 * CLAMP:
             raise InvalidParameter(
                 "plan.accuracy.beta must be one that some margin within 2^52 steps reaches for "
-                "this "
-                "mechanism."
+                "this mechanism."
             )
         low, high = high, 2 * high
     while high - low > 1:
@@ -285,8 +283,7 @@ def _ask_gaussian_sparse_vector(mechanism: GaussianSparseVector, answers: int) -
     if most is not None and (answers + 1) * c > most:
         raise InvalidParameter(
             f"plan.accuracy.answers must be small enough for {most} questions, of which {c} times "
-            "one more "
-            f"than answers are asked; got {answers}."
+            f"one more than answers are asked; got {answers}."
         )
 
     def failure(low: int, high: int) -> float:
@@ -341,8 +338,7 @@ def _hybrid_task(
     above = "one lies" if k == 1 else f"{k} lie"
     says = (
         f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all "
-        "others, "
-        f"where at most {above} at least "
+        f"others, where at most {above} at least "
     )
     return _search_task(mechanism, 1 / law.rate, k, says + "{alpha} above it", failure)
 
@@ -569,9 +565,7 @@ def asked(mechanism: Any, answers: int) -> _MarginQuestion:
     if ask is None:
         raise InvalidParameter(
             "plan.accuracy.mechanism must be a SparseVector, AdaptiveSparseVector, "
-            "GaussianSparseVector, "
-            "GumbelSparseVector, HybridTopK, HybridSparseVector, ExponentialMechanism, "
-            "PermuteAndFlip or "
-            f"NoisyTopK; got {shown(mechanism)}."
+            "GaussianSparseVector, GumbelSparseVector, HybridTopK, HybridSparseVector, "
+            f"ExponentialMechanism, PermuteAndFlip or NoisyTopK; got {shown(mechanism)}."
         )
     return ask(mechanism, answers)

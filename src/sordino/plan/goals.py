@@ -250,15 +250,13 @@ class Search:
             return BudgetExceeded(
                 f"{self.owner}.goal {self.goal.text!r} needs more than remains: with epsilon "
                 f"{float(GRID[most]):g}, the most that fits, it is {self._say_best(most)}. Nothing "
-                "was read "
-                "or released."
+                "was read or released."
             )
         # An account with more would not help.
         top = most if refusal is None else len(GRID) - 1
         return InvalidParameter(
             f"{self.owner}.goal must be one that some epsilon reaches; got {self.goal.text!r}. "
-            "With epsilon "
-            f"{float(GRID[max(top, 0)]):g} it is {self._say_best(top)}."
+            f"With epsilon {float(GRID[max(top, 0)]):g} it is {self._say_best(top)}."
         )
 
     def _reaches_anywhere(self) -> bool:

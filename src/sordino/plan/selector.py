@@ -46,8 +46,7 @@ SUCCESS_MARGIN = 0.002
 _SELECTOR_REASONS = {
     "StepSelection": (
         "its noise is whole windows, the least that hides how far a score moves, and pays nothing "
-        "for the "
-        "other candidates"
+        "for the other candidates"
     ),
     "RandomizedResponse": (
         "what is known about how far scores move would take more noise than hiding which one is "
@@ -59,13 +58,11 @@ _SELECTOR_REASONS = {
     ),
     "SmoothStepSelection": (
         "the smooth bound is far below the sensitivity, and hiding it from all losers takes a "
-        "small part of "
-        "epsilon"
+        "small part of epsilon"
     ),
     "SmoothSelection": (
         "epsilon is small for so many candidates: step noise would spend most of it on the losers, "
-        "a heavy "
-        "tail does not"
+        "a heavy tail does not"
     ),
 }
 
@@ -212,8 +209,7 @@ def choose_selector(
     if given and sensitivity is None:
         raise InvalidParameter(
             f"{owner}.sensitivity must say how far scores move for any data, above which no smooth "
-            "bound "
-            "is; got none."
+            "bound is; got none."
         )
     # Made-up scores, or public ones: never those that will be selected from.
     design = _make_design(scores, count, owner)

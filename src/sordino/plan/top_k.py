@@ -126,8 +126,7 @@ def choose_top_k(
     if units is None:
         why = (
             f"NoisyTopK: nothing is known about the count of rank {several}; a set has hardly a "
-            "wrong item "
-            f"where it is at least {needed:.2g} times k/epsilon."
+            f"wrong item where it is at least {needed:.2g} times k/epsilon."
         )
         return TopKChoice(mechanism=listed, kth=None, needed=needed, why=why)
     about = f"the count of rank {several} is about {units:.3g} times k/epsilon"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, final
 
@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.questions.bounded_rows import Bounds, bounded, keep_owned
-from sordino.questions.packed_rows import Packing
 from sordino.questions.rank_law import Draw
 from sordino.sources.number_stream import Column, find_format, join, read_ahead, read_columns
 
@@ -48,16 +47,12 @@ class SortedChoice:
         What decides. Its units are whole numbers.
     number : str
         How x travels, by `find_format`.
-    packing : Packing, optional
-        How units and numbers are sorted as one: the question does not tell numbers apart beyond its
-        ends.
     """
 
     known: str = field(repr=False)
     bounds: Bounds
     draw: Draw
     number: str
-    packing: Packing | None = None
 
     @property
     def most(self) -> int:
@@ -72,12 +67,7 @@ class SortedChoice:
 
     def list_queries(self) -> list[str]:
         """Return every query that may be asked, as it is rehearsed."""
-        packed = [] if self.packing is None else [self.packing.write(self.known)]
-        return [*packed, self._sort_narrow(), self._sort_whole(), self._write_some([0])]
-
-    def for_any_question(self) -> SortedChoice:
-        """Return how the same rows are chosen for questions that tell all numbers apart."""
-        return replace(self, packing=None)
+        return [self._sort_narrow(), self._sort_whole(), self._write_some([0])]
 
     def choose(self, ask: Callable[[str], object]) -> Generator[list[Column]]:
         """Yield the rows that count, piece by piece.
@@ -95,24 +85,17 @@ class SortedChoice:
             yield from read_columns(ask(some), list(self.formats.values()))
 
     def _read_sorted(self, ask: Callable[[str], object]) -> Generator[list[Column]]:
-        """Yield rows in order: packed or with units of 32 bits if all of these fit, else of 64."""
+        """Yield rows in order: with units of 32 bits if all of these fit, or else of 64."""
         rest = [*([_GROUP] if self.bounds.grouped else []), self.number]
-        if self.packing is None:
-            query, formats = self._sort_narrow(), [_NARROW, *rest]
-        else:
-            query, formats = self.packing.write(self.known), self.packing.formats
-        # Other sorts take longer, and so much is lost only where some unit needs it.
-        with closing(read_columns(ask(query), formats)) as pieces:
+        # Another sort takes longer, and so much is lost only where some unit needs it.
+        with closing(read_columns(ask(self._sort_narrow()), [_NARROW, *rest])) as pieces:
             # A piece may be empty, and says nothing of the first unit then.
             first = next((piece for piece in pieces if len(piece[0].values)), None)
             if first is None:
                 return
             # A unit that does not fit is NULL here, and comes first.
             if _has_all(first[0]):
-                found = chain([first], pieces)
-                yield from (
-                    found if self.packing is None else self.packing.unpack(found, self.number)
-                )
+                yield from chain([first], pieces)
                 return
         yield from read_columns(ask(self._sort_whole()), [_WHOLE, *rest])
 
@@ -144,9 +127,7 @@ class SortedChoice:
         return f"SELECT x AS c0{group} FROM {bounded(some, self.bounds, self.draw)} AS kept"
 
 
-def prepare_choice(
-    kept: str, bounds: Bounds, draw: Draw, *, number: str, ends: tuple[int, int] | None = None
-) -> SortedChoice | None:
+def prepare_choice(kept: str, bounds: Bounds, draw: Draw, *, number: str) -> SortedChoice | None:
     """Return how rows are chosen while they pass by.
 
     None if they are chosen in the engine's own words.
@@ -159,15 +140,12 @@ def prepare_choice(
         As in `bounded`, which chooses the same.
     number : str
         The declared type of x.
-    ends : tuple of int, optional
-        Numbers beyond them count the same as they do; whole numbers of that type.
     """
     form = find_format(number)
     # Every row is a unit, or no numbers of units are there, or no numbers that travel.
     if bounds.rows is None or not draw.sorts_at_once or form is None:
         return None
-    packing = None if ends is None or bounds.grouped else Packing.between(*ends, number)
-    return SortedChoice(keep_owned(kept, bounds), bounds, draw, form, packing)
+    return SortedChoice(keep_owned(kept, bounds), bounds, draw, form)
 
 
 class _Rows(NamedTuple):

@@ -32,7 +32,6 @@ from sordino.sources.source import Source
 from sordino.sources.sql.bucket_query import BucketQuery
 from sordino.sources.sql.dialect import Dialect
 from sordino.sources.sql.number_kind import NumberKind
-from sordino.sources.sql.plain_sums import find_plain_sums
 from sordino.sources.sql.step_query import DIGITS
 
 _BYTES_OF_CELL = 80
@@ -221,16 +220,11 @@ class NumberQuestion:
             )
         return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
 
-    def _keep(self, first: int, *, by_ladder: bool) -> Kept:
-        """Return the part of a query that chooses the numbers; other queries may choose the same.
-
-        `by_ladder` tells whether the query adds up steps of the ladder: then numbers beyond its
-        ends are the same to it.
-        """
+    def _keep(self, first: int) -> Kept:
+        """Return the part of a query that chooses numbers; other queries may choose the same."""
         grouped = self.domain is not None
         sent = self._sent if grouped else None
-        choice = self.choice if self.choice is None or by_ladder else self.choice.for_any_question()
-        return Kept(self.rows(first), self.rows(0), sent, self.marking, choice)
+        return Kept(self.rows(first), self.rows(0), sent, self.marking, self.choice)
 
     def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
         groups = max(1, len(self.groups))
@@ -267,7 +261,7 @@ class NumberQuestion:
                 # Cuts and labels travel as one list of texts: the cuts first, then the labels of
                 # the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
-                kept = self._keep(len(query.cuts), by_ladder=ladder is not None)
+                kept = self._keep(len(query.cuts))
                 yield query, scan.ask(sql, [*query.cuts, *self._sent], kept=kept)
 
     def _add_up(
@@ -282,7 +276,7 @@ class NumberQuestion:
             own = [str(places[one]) for one in ranges] if len(places) > 1 else []
             sql = self.dialect.steps(self.kind, list(places), self.rows(len(own)), grouped, squares)
             sent = [*own, *self._sent] if grouped else None
-            answer = scan.ask(sql, sent, kept=self._keep(len(own), by_ladder=False))
+            answer = scan.ask(sql, sent, kept=self._keep(len(own)))
         # Groups without rows are not in the answer: their total is 0, and they are released like
         # all others.
         found = [SquareTotal(0, 0, 0, 0)] * len(ranges)
@@ -447,9 +441,6 @@ def prepare_numbers(
         """Return the rows that count."""
         return bounded(take_in(first), bounds, draw)
 
-    # Beyond these ends numbers count the same where steps of the ladder are added up.
-    plain = None if ladder is None else find_plain_sums(kind, ladder)
-    ends = None if plain is None else plain.ends
     question = NumberQuestion(
         source=source,
         unit=unit,
@@ -468,7 +459,7 @@ def prepare_numbers(
             if by is None and unit.column is not None and unit.max_rows is not None
             else None
         ),
-        choice=prepare_choice(take_in(0), bounds, draw, number=kind.name, ends=ends),
+        choice=prepare_choice(take_in(0), bounds, draw, number=kind.name),
     )
     _rehearse_numbers(question, squares=squares)
     return question

@@ -84,8 +84,7 @@ def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
             "Account ",
             quote(account["account"]),
             f" has {say_number(left)} of {say_number(limit)} left. Every release is charged to it "
-            "before a "
-            "row is read, and what does not fit is refused.",
+            "before a row is read, and what does not fit is refused.",
         ),
         *_write_other_sums(account),
         *_draw_spending(
@@ -192,8 +191,7 @@ def _write_other_sums(account: Mapping[str, Any]) -> list[Markup]:
     if limit is not None and spent is not None:
         said.append(
             f"Beside them it adds epsilons, {say_number(spent)} of {say_number(limit)} so far: it "
-            "is enough "
-            "if one of the two sums stays within its limit."
+            "is enough if one of the two sums stays within its limit."
         )
     if told is not None:
         said.append(f"What is spent so far amounts to epsilon {say_number(told)} at its delta.")

@@ -180,8 +180,7 @@ def _write_summary(
     one = len(told) == 1
     warning = (
         "Simulated: the noise of these figures is predictable. They show what a report looks like, "
-        "and "
-        "protect nobody."
+        "and protect nobody."
     )
     listed = [
         element(
@@ -199,8 +198,7 @@ def _write_summary(
         element(
             "p",
             "Every result here was made a little wrong, on purpose. Chance has a part in it, and "
-            "hides what "
-            "the table says of any one ",
+            "hides what the table says of any one ",
             whom,
             ". So read ranges, not digits.",
         ),
@@ -258,21 +256,19 @@ def _write_words() -> Markup:
             (
                 "epsilon",
                 "How much a reader may learn about one of those who are protected: the smaller, "
-                "the less. "
-                "It bounds by how much any suspicion can grow, whatever else the reader knows.",
+                "the less. It bounds by how much any suspicion can grow, whatever else the reader "
+                "knows.",
             ),
             (
                 "delta",
                 "A small chance beside epsilon. Where there is one, a sentence about suspicions "
-                "says how "
-                "seldom it does not hold.",
+                "says how seldom it does not hold.",
             ),
             (
                 "interval",
                 "Where the number lies that would come out without noise, with the probability "
-                "that is told. "
-                "It says nothing of errors that the table had before, nor of rows that do not "
-                "count.",
+                "that is told. It says nothing of errors that the table had before, nor of rows "
+                "that do not count.",
             ),
             (
                 "released number",

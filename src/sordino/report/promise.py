@@ -23,8 +23,7 @@ def read_statement(statement: Any) -> Mapping[str, Any]:
     ):
         raise InvalidParameter(
             "make_report.statement must be what `ledger.publish` returns, or its `to_dict()`; got "
-            "something "
-            "else."
+            "something else."
         )
     return said
 
@@ -67,8 +66,8 @@ def write_statement(said: Mapping[str, Any]) -> list[Markup | None]:
         element(
             "p",
             "This is what is promised, in the fields of the public registry of deployments of "
-            "differential "
-            "privacy. Whether it stands in the history of the account word by word, the command ",
+            "differential privacy. Whether it stands in the history of the account word by word, "
+            "the command ",
             element("code", "sordino verify"),
             " tells.",
         ),

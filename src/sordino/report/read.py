@@ -118,8 +118,7 @@ def read_releases(releases: Sequence[Any]) -> list[ReportedRelease]:
     if not isinstance(given, list | tuple):
         raise InvalidParameter(
             f"make_report.releases must be a list of releases; got {shown(given)}. Put a single "
-            "one into "
-            "a list."
+            "one into a list."
         )
     listed = list(releases)
     if len(listed) > MOST_RELEASES:
@@ -140,8 +139,7 @@ def _read_reported(release: Any, name: str) -> ReportedRelease:
     if isinstance(release, Tabular) and not hasattr(release, "cost"):
         raise InvalidParameter(
             f"{name} must be a release; got {shown(type(release).__name__)}, which was made of "
-            "releases. "
-            "Report these."
+            "releases. Report these."
         )
     if isinstance(release, Tabular):
         # Quantiles that were released together are no `Release`, and have all that one has.
@@ -162,8 +160,7 @@ def _read_reported(release: Any, name: str) -> ReportedRelease:
     else:
         raise InvalidParameter(
             f"{name} must be a release, or the JSON that a command has printed of one; it has "
-            "neither "
-            "`release` nor `type`."
+            "neither `release` nor `type`."
         )
     return _make_reported(rows, facts)
 

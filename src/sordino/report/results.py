@@ -296,8 +296,7 @@ def _write_details(told: ReportedRelease) -> list[Markup]:
     threshold = told.number("label_threshold")
     unlisted = (
         f"Nobody listed the labels. One is found if about {say_number(threshold)} units have it; "
-        "of one that "
-        "is missing nothing follows."
+        "of one that is missing nothing follows."
         if threshold is not None
         else None
     )

@@ -121,8 +121,7 @@ def find_docs(place: str | None) -> str | None:
         if not isinstance(given, str) or not _PLACE.fullmatch(place):
             raise InvalidParameter(
                 "The place of the documentation must be an address that begins with https://, or a "
-                "relative "
-                f"path; got {shown(place)}."
+                f"relative path; got {shown(place)}."
             )
         return place.rstrip("/") + "/"
     try:

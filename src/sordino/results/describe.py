@@ -345,8 +345,7 @@ def _describe_found(release: Any, most: int | None = None) -> tuple[Facts, Notes
     facts = {} if threshold is None else {"label_threshold": threshold}
     notes = [
         f"Found {found}{among}: nobody listed the labels, and one needs {needed}. Of a label that "
-        "is missing "
-        "nothing follows: it may have fewer, or not exist."
+        "is missing nothing follows: it may have fewer, or not exist."
     ]
     # Only a top has several ways to find labels.
     if why := getattr(release, "why", None):
@@ -396,15 +395,14 @@ def _describe_cap(
     if not some.is_bounded:
         return _TRUE, [
             "low and high are about counts moved into the range. true_low and true_high: about the "
-            "true "
-            "count; empty: no end is known."
+            "true count; empty: no end is known."
         ]
     # An item of units that touch few others may lead here, and lie behind in true counts.
     about = "low, high and order_unclear" if ordered else "low and high"
     [bound] = some.say_bound()
     return _TRUE, [
-        f"{bound} {about} are about what is counted so. true_low: "
-        "lower bound of the true count, as sure as the interval; it has no upper one."
+        f"{bound} {about} are about what is counted so. true_low: lower bound of the true count, "
+        "as sure as the interval; it has no upper one."
     ]
 
 
@@ -568,8 +566,7 @@ def _describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
     if share.is_low:
         notes.append(
             "WARNING: the figure may be about few of the rows. If numbers are written in another "
-            "way, "
-            "declare it (--type, --decimal, --thousands)."
+            "way, declare it (--type, --decimal, --thousands)."
         )
         facts["warning"] = notes[-1].removeprefix("WARNING: ")
     return facts, notes

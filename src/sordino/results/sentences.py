@@ -17,8 +17,7 @@ FROM_GAPS = (
 FROM_HISTOGRAM = "estimate: the best of a noisy histogram; too high on average for the last rows."
 INTERVAL_OF_SELECTED = (
     "low and high: interval of each count; allows for the selection, so that the low end of a row "
-    "that was "
-    "barely selected lies far down."
+    "that was barely selected lies far down."
 )
 MEASURED_SET = "estimate: the fresh measurement as a whole number inside the interval."
 A_SET = "A set: the rows stand in the order of the domain; nothing says which count is larger."
@@ -26,14 +25,12 @@ UNCLEAR = "order_unclear: yes where the item may be no larger than the next one.
 ABOVE_ESTIMATE = "estimate: unbiased before selection, too high after it."
 ABOVE_LOW = (
     "low: 95 % lower bound of each count, valid after selection; 0 where the gap bounds nothing, "
-    "empty with "
-    "--adaptive."
+    "empty with --adaptive."
 )
 ABOVE_MEASURED = "low and high: 95 % interval of each count, from the fresh measurement alone."
 RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; "
-    "rows in a "
-    "bucket with it count as at it."
+    "rows in a bucket with it count as at it."
 )
 VALUES = (
     "low and high: 95 % interval of each quantile, from a share of epsilon of its own; "
@@ -41,26 +38,22 @@ VALUES = (
 )
 VALUES_OF_SOME = (
     "low and high: 95% interval of each quantile of the rows that count, from a share of epsilon "
-    "of its own; "
-    "true_low and true_high: of all rows. Empty: no end is known."
+    "of its own; true_low and true_high: of all rows. Empty: no end is known."
 )
 TOO_FEW = "too_few: yes where the interval leaves nothing out: too few rows to tell the figure."
 TOO_FEW_OF_SUM = "too_few: yes where the sum cannot be told from 0, that of no rows."
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (
     "true_low and true_high: 95 % interval of the figure of all rows as they are, if none lies "
-    "below "
-    "--lower; empty: no end is known."
+    "below --lower; empty: no end is known."
 )
 CLIPPED = (
     "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies "
-    "beyond is "
-    "not known."
+    "beyond is not known."
 )
 MOVED = (
     "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved "
-    "there, if it "
-    "lies in the declared range."
+    "there, if it lies in the declared range."
 )
 AGAIN = "estimate: all looks together, each weighted by its precision, moved into the interval."
 ALONE = "low and high: interval of the new look alone, which holds whatever was seen before."

@@ -161,8 +161,7 @@ class AboveRequest(Request[AboveItems]):
         COUNT,
         "Stop after so many were found.",
         more="In a range at most 2^20. With `adaptive` it finds at least so many before it stops, "
-        "if they "
-        "are there.",
+        "if they are there.",
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     domain: Any = parameter(checked_later, "Which labels can be released.", more="As for `top_k`.")
@@ -176,8 +175,7 @@ class AboveRequest(Request[AboveItems]):
         OrNone(SHARE),
         "Share of epsilon for a fresh measurement of what was found.",
         more="It gives intervals, and is unspent if nothing was found. Without it the gaps alone "
-        "give "
-        "estimates and lower bounds, at no extra cost.",
+        "give estimates and lower bounds, at no extra cost.",
         default=None,
     )
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
@@ -185,8 +183,7 @@ class AboveRequest(Request[AboveItems]):
     noise: Literal["exponential", "laplace", "gumbel"] | None = parameter(
         OrNone(one_of("exponential", "laplace", "gumbel")),
         "Of the answers: exponential or laplace, both pure, with gaps; or gumbel, without, which "
-        "needs a "
-        "measurement. If nothing is said, what the account gets more from.",
+        "needs a measurement. If nothing is said, what the account gets more from.",
         default=None,
     )
     measure_noise: MeasureNoise | None = parameter(
@@ -218,8 +215,7 @@ class AboveRequest(Request[AboveItems]):
     method: Literal["gaps", "histogram"] | None = parameter(
         OrNone(one_of("gaps", "histogram")),
         "gaps: a sparse vector, which stops after C; histogram: count all with noise, then take "
-        "all above, "
-        "for units with few items. If nothing is said, what has less noise.",
+        "all above, for units with few items. If nothing is said, what has less noise.",
         default=None,
     )
 
@@ -345,8 +341,7 @@ class AboveRequest(Request[AboveItems]):
         if alone and self.noise == "gumbel":
             raise InvalidParameter(
                 "above.noise must be exponential or laplace without measure_share, with adaptive, "
-                "split or a "
-                "correction, and for the labels of a range; got 'gumbel'."
+                "split or a correction, and for the labels of a range; got 'gumbel'."
             )
         if self.measure_share is None:
             if self.measure_noise is not None:
@@ -536,8 +531,7 @@ def _check_counting(question: CountQuestion, special: list[str]) -> None:
     if not_listed(question.domain) is not None:
         raise InvalidParameter(
             "above.method must be 'gaps' for the labels of a range, all of which a histogram would "
-            "count; "
-            "got 'histogram'."
+            "count; got 'histogram'."
         )
     check_bounded("above", question)
 
@@ -564,8 +558,7 @@ def release_above_unlisted(request: AboveRequest, table: Table) -> Steps[AboveIt
     if given := [*_list_special(request), *(["method"] if request.method == "gaps" else [])]:
         raise InvalidParameter(
             f"above.{given[0]} must not be given where nobody listed the labels: it is about a "
-            "list, asked "
-            "item by item."
+            "list, asked item by item."
         )
     question = find_items(table, request.item, request.domain, request.where)
     epsilon = to_fraction(request.epsilon)

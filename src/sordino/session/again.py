@@ -42,15 +42,12 @@ from sordino.session.top_k import SelectionRequest
 
 UNKNOWN = (
     "remeasure.release must be a count, a histogram, a measured top k, a sum, a mean or a variance "
-    "of this "
-    "session, or the id of one that its ledger has kept, with noise that has not selected, and not "
-    "within "
-    "bounds. Ask for the same again."
+    "of this session, or the id of one that its ledger has kept, with noise that has not selected, "
+    "and not within bounds. Ask for the same again."
 )
 UNFIT = (
     "remeasure.release must have the rows that another look will have, each with the numbers "
-    "behind it; this "
-    "one has others. Ask for the same again."
+    "behind it; this one has others. Ask for the same again."
 )
 Counted = CountRequest | CountUnitsRequest | HistogramRequest
 Column = SumRequest | MeanRequest | VarianceRequest
@@ -248,8 +245,7 @@ def _find_clips(first: Any) -> Clips:
         if not releases:
             raise InvalidParameter(
                 "remeasure.release must have a group at least; in this one none was found. Ask for "
-                "the same "
-                "again."
+                "the same again."
             )
     else:
         labels, releases = None, [first]
@@ -312,8 +308,7 @@ def _check_figure(request: Column, figure: Clipped, table: Table) -> None:
         if given != value:
             raise InvalidParameter(
                 "remeasure.release must be a release with the neighbors of this session: its "
-                f"{name} is "
-                f"{shown(given)}, and here it is {shown(value)}. Ask for the same again."
+                f"{name} is {shown(given)}, and here it is {shown(value)}. Ask for the same again."
             )
 
 
@@ -325,8 +320,7 @@ def _order(clips: Clips, labels: tuple[str, ...] | None) -> tuple[Clip, ...]:
     if set(of) != set(labels):
         raise InvalidParameter(
             f"remeasure.release must have the groups of its domain, {len(labels)}; it has "
-            f"{len(of)}, such as "
-            f"{shown(next(iter(of), None))}."
+            f"{len(of)}, such as {shown(next(iter(of), None))}."
         )
     return tuple(of[label] for label in labels)
 

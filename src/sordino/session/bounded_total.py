@@ -168,15 +168,13 @@ class BoundedTotal:
         if high - low < max(abs(low), abs(high)) * _LEAST_RELATIVE_WIDTH:
             raise InvalidParameter(
                 f"{self.kind}.bounds must be apart by 2^-30 of the larger one, at least; got "
-                f"{shown(low)} "
-                f"and {shown(high)}."
+                f"{shown(low)} and {shown(high)}."
             )
         if self.kind == "sum" and self.apart > high - low:
             raise InvalidParameter(
                 "sum.bounds must be at least as far apart as one unit can move the sum, "
                 f"{shown(self.apart)}; got {shown(low)} and {shown(high)}. Widen them, or lower "
-                "the cap or "
-                "max_rows."
+                "the cap or max_rows."
             )
         _ = self.records  # what is too fine or too coarse is refused now
         _ = self.noise(1)

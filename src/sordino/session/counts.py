@@ -49,13 +49,12 @@ _BOUNDS_MEAN = (
 )
 _BOUNDS_MORE = (
     "Two numbers (low, high). The range of the release is `output_range`. It is unbiased wherever "
-    "the figure "
-    "lies in the declared range; one beyond is moved to its nearer end by rule (`FoldedMechanism`)."
+    "the figure lies in the declared range; one beyond is moved to its nearer end by rule "
+    "(`FoldedMechanism`)."
 )
 _NOISE_MORE = (
     "On an account with a delta, and on a zCDP account, Gaussian noise costs as much as Laplace "
-    "noise of "
-    "this epsilon is worth there; it is taken where its interval is shorter."
+    "noise of this epsilon is worth there; it is taken where its interval is shorter."
 )
 
 
@@ -201,8 +200,7 @@ def _release_unlisted(request: HistogramRequest, table: Table) -> Steps[Histogra
     if request.bounds is not None:
         raise InvalidParameter(
             "histogram.bounds must not be given where nobody listed the labels: a count within "
-            "bounds could "
-            "not be compared with a threshold."
+            "bounds could not be compared with a threshold."
         )
     question = find_items(table, request.item, request.domain, request.where)
     epsilon = to_fraction(request.epsilon)
@@ -412,8 +410,7 @@ class _CountNoise:
         if bound > (high - low) * (sensitivity.size or 1):
             raise InvalidParameter(
                 f"{request.name}.bounds must be at least as far apart as one unit can move a "
-                "count, "
-                f"{shown(bound)}; got {shown(low)} and {shown(high)}."
+                f"count, {shown(bound)}; got {shown(low)} and {shown(high)}."
             )
         return FoldedMechanism(
             lower=low, upper=high, epsilon=self._epsilon, sensitivity=sensitivity

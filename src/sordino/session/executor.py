@@ -202,8 +202,7 @@ class ReleaseExecutor:
         if isinstance(made, Reported | Values):
             raise InvalidParameter(
                 "Session.keep does not take what randomize released: it is as long as the table. "
-                "Write it to "
-                "a file."
+                "Write it to a file."
             )
         payer = self.payments.payer_of(made)
         plain = self._describe_kept(made) if record is None else record
@@ -258,16 +257,15 @@ class ReleaseExecutor:
         if self.ledger is None:
             raise InvalidParameter(
                 "remeasure.release must be a release of this session: without a ledger none is "
-                "kept. Give "
-                "Session a ledger, or the release itself."
+                "kept. Give Session a ledger, or the release itself."
             )
         record = self.ledger.read_release(key, part=part)
         # What was kept would be believed: so all of the history is looked at first.
         if not self.ledger.verify().sound:
             raise LedgerError(
                 f"The history of account {self.ledger.account!r} does not hold, so what it has "
-                "kept is not "
-                "believed; `sordino ledger verify` says where. Nothing was read or charged."
+                "kept is not believed; `sordino ledger verify` says where. Nothing was read or "
+                "charged."
             )
         return read_again(record, self.source, self.unit, self.form, key)
 

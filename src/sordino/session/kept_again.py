@@ -43,15 +43,12 @@ _LEAST_RATE, _LEAST_STEP = Fraction(1, 1 << 90), Fraction(1, 1 << 900)
 _OF_FIGURE = ("cap", "lower", "growth", "unit")
 NOT_KEPT = (
     "remeasure.release must be the id of a release that was kept with what measures it again: a "
-    "count, a "
-    "histogram, a measured top k, a sum, a mean or a variance, kept by this version or a later "
-    "one. Ask for "
-    "the same again."
+    "count, a histogram, a measured top k, a sum, a mean or a variance, kept by this version or a "
+    "later one. Ask for the same again."
 )
 _UNREADABLE = (
     "What the ledger has kept to measure this release again is nothing that sordino has written. "
-    "`sordino "
-    "ledger verify` tells whether it was changed. Nothing was read or charged."
+    "`sordino ledger verify` tells whether it was changed. Nothing was read or charged."
 )
 
 
@@ -174,8 +171,7 @@ def read_again(
         raise InvalidParameter(
             "remeasure.release must be a release with the unit of this session; it has "
             f"{own.identity}, {own.adjacency}, max_rows {own.max_rows}, and the session "
-            f"{unit.identity}, "
-            f"{unit.adjacency}, max_rows {unit.max_rows}."
+            f"{unit.identity}, {unit.adjacency}, max_rows {unit.max_rows}."
         )
     base, labels = _guarded(lambda: _read_base(said))
     if said["types"] != _list_types(source, base.request, unit) or said["text"] != _write_form(
@@ -183,8 +179,7 @@ def read_again(
     ):
         raise InvalidParameter(
             "remeasure.release must be a release of columns with the types that they have now, in "
-            "files that "
-            "are written as they were (CsvFormat); they differ. Ask for the same again."
+            "files that are written as they were (CsvFormat); they differ. Ask for the same again."
         )
     rows = _guarded(lambda: [_read_look(look, labels) for look in said["looks"]])
     total = _guarded(lambda: _read_total(said["total"]))
@@ -204,8 +199,7 @@ def check_again(record: Record) -> dict[str, Any]:
     if isinstance(form, int) and form > FORM:
         raise LedgerError(
             f"The release is kept to be measured again in form {form}, and this version of sordino "
-            "knows "
-            f"forms up to {FORM}; use a newer sordino."
+            f"knows forms up to {FORM}; use a newer sordino."
         )
     if form != FORM or not {
         "unit",

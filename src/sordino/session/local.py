@@ -114,8 +114,7 @@ class LocalReports:
             if not home.is_here():
                 raise StreamClosed(
                     "This process was forked in the middle of a release, which belongs to the "
-                    "other one. "
-                    "Nothing more is reported here."
+                    "other one. Nothing more is reported here."
                 )
             use(reports)
         # The largest over the range: that of one record would tell its number.

@@ -15,8 +15,7 @@ from sordino.session.request import Payer, Request
 
 _NOT_OURS = (
     "Session.keep takes a release that this session has made and charged to its ledger, not one of "
-    "another "
-    "session, of a stream, of a mechanism alone, or of a session without a ledger."
+    "another session, of a stream, of a mechanism alone, or of a session without a ledger."
 )
 
 

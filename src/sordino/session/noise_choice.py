@@ -103,10 +103,8 @@ def find_terms(name: str, price: Price | None, whole: Cost, *, forced: bool) -> 
         if price is not None and price.is_pure:
             raise InvalidParameter(
                 f"{name} must be noise with a pure epsilon, because the account adds up pure "
-                "epsilons; an "
-                "account with a delta takes Gaussian and Gumbel noise as well (sordino ledger "
-                "create "
-                "--epsilon E --delta D)."
+                "epsilons; an account with a delta takes Gaussian and Gumbel noise as well "
+                "(sordino ledger create --epsilon E --delta D)."
             )
         return Terms(price or RHO)
     if price is None:
@@ -193,9 +191,8 @@ def shorten_down(number: Fraction) -> Fraction:
     if not _LEAST <= number <= 1 / _LEAST:
         raise InvalidParameter(
             "epsilon must be worth something on the account, for noise of another kind than pure "
-            "noise: "
-            "more than 1e-300 and less than 1e300 of what it adds up. Change epsilon, or ask for "
-            "pure noise."
+            "noise: more than 1e-300 and less than 1e300 of what it adds up. Change epsilon, or "
+            "ask for pure noise."
         )
     # Short numbers keep the fractions of costs and rates short; what is lost is a millionth of the
     # price.

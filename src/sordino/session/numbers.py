@@ -115,17 +115,12 @@ class ColumnRequest(Request[R]):
     groups_per_unit: int | None = parameter(
         checked_later,
         "Let a unit count in at most so many groups, with max_rows rows in each; unless said, it "
-        "may be in "
-        "any, and max_rows is about all of them together.",
+        "may be in any, and max_rows is about all of them together.",
         more="With `by` and a unit column. The groups G of a unit are chosen by a secret salt, "
-        "and each "
-        "group has epsilon / G of the budget. Not given, each group has the noise of one in which "
-        "all rows "
-        "of a unit are, and none is divided by the number of groups. That is better wherever rows "
-        "of a unit "
-        "lie in several groups. Under replace-one both take half of epsilon. Labels that nobody "
-        "listed need "
-        "a number here.",
+        "and each group has epsilon / G of the budget. Not given, each group has the noise of one "
+        "in which all rows of a unit are, and none is divided by the number of groups. That is "
+        "better wherever rows of a unit lie in several groups. Under replace-one both take half of "
+        "epsilon. Labels that nobody listed need a number here.",
         default=None,
     )
     most_groups: int | None = parameter(
@@ -145,12 +140,10 @@ class ColumnRequest(Request[R]):
     numbers_share: Number | None = parameter(
         _accept_share_or_none_of_it,
         "Share of epsilon for how many rows held a number; where texts are read as numbers it is "
-        "1/20 unless "
-        "said, else 0.",
+        "1/20 unless said, else 0.",
         more="In [0, 1); `numbers_share` of the release. Texts are those of a CSV column without "
-        "a declared "
-        "type, and of every column of a pandas frame, in which one more row may turn numbers into "
-        "texts.",
+        "a declared type, and of every column of a pandas frame, in which one more row may turn "
+        "numbers into texts.",
         default=None,
     )
     strict_types: bool = parameter(
@@ -294,10 +287,9 @@ class ColumnRequest(Request[R]):
         if self.strict_types and _reads_texts(table, self.column):
             raise InvalidParameter(
                 f"{self.name}.column must have a type of numbers, by strict_types; got "
-                f"{shown(self.column)}, "
-                "whose values are texts or may be. Declare its type (--type, CsvFormat.types), or "
-                "make it "
-                "numbers at its source (of a pandas frame: an Arrow table with a schema)."
+                f"{shown(self.column)}, whose values are texts or may be. Declare its type "
+                "(--type, CsvFormat.types), or make it numbers at its source (of a pandas frame: "
+                "an Arrow table with a schema)."
             )
         return prepare_numbers(
             table.source,
@@ -412,8 +404,7 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
         OrNone(SHARE),
         "Share of epsilon for an interval of each quantile, in the unit of the column.",
         more="In (0, 1): `low` and `high` contain it with 95%. None: all of epsilon goes to the "
-        "value, and "
-        "only its rank error is known.",
+        "value, and only its rank error is known.",
         default=0.5,
     )
     integer: bool = parameter(
@@ -451,12 +442,10 @@ class BoundedFigureRequest(ColumnRequest[R]):
         checked_bounds,
         "Public range of the figure: it is published within a slightly wider one, without bias.",
         more="Two numbers (low, high). No clip is looked for then: each row is moved into `lower` "
-        "and `cap`, "
-        "which had better be close to the values, and rows are read once. The range of the release "
-        "is "
-        "`output_range`; a figure beyond the declared one is moved to its nearer end by rule. Of a "
-        "mean the "
-        "number of rows with a number must be public, and the output range tells it.",
+        "and `cap`, which had better be close to the values, and rows are read once. The range of "
+        "the release is `output_range`; a figure beyond the declared one is moved to its nearer "
+        "end by rule. Of a mean the number of rows with a number must be public, and the output "
+        "range tells it.",
         default=None,
     )
     noise: MeasureNoise | None = parameter(
@@ -641,8 +630,7 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
     if {"growth": exact(request.growth), "unit": exact(request.unit)} != _CLIP_DEFAULTS:
         raise InvalidParameter(
             f"{request.name}.growth and unit must not be given with bounds: no clip is looked for, "
-            "`lower` "
-            "and `cap` are it."
+            "`lower` and `cap` are it."
         )
     if request.name == "mean":
         _check_records(request, table)
@@ -678,10 +666,9 @@ def _check_records(request: BoundedFigureRequest[Any], table: Table) -> None:
     for reason in request.list_private_sizes(table):
         raise InvalidParameter(
             "mean.bounds must go with a public number of rows (replace-one, each row a unit, "
-            "nothing that "
-            "drops or groups rows, a column of whole numbers that a table of PostgreSQL or DuckDB "
-            "declares "
-            f"NOT NULL), but {reason}. Ask for the sum with bounds, or for the mean without."
+            "nothing that drops or groups rows, a column of whole numbers that a table of "
+            f"PostgreSQL or DuckDB declares NOT NULL), but {reason}. Ask for the sum with bounds, "
+            "or for the mean without."
         )
 
 

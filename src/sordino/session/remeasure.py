@@ -184,14 +184,10 @@ class RemeasureRequest(Request[Remeasured]):
         checked_later,
         "A release of this session, or the id of one that is kept.",
         more="With Laplace or Gaussian noise that has not selected, and not within bounds: a "
-        "`Count`, "
-        "`Histogram`, `TopItems`, `ClippedValue`, `VarianceValue`, `Groups` or `Remeasured`. Of a "
-        "top k the "
-        "items that were selected are measured. A text is the id of a charge whose release the "
-        "ledger has "
-        "kept (`keep`), also by another process: then this session must be about the same unit, "
-        "and columns "
-        "of the same types.",
+        "`Count`, `Histogram`, `TopItems`, `ClippedValue`, `VarianceValue`, `Groups` or "
+        "`Remeasured`. Of a top k the items that were selected are measured. A text is the id of a "
+        "charge whose release the ledger has kept (`keep`), also by another process: then this "
+        "session must be about the same unit, and columns of the same types.",
         kw_only=False,
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this look.")
@@ -218,8 +214,7 @@ class RemeasureRequest(Request[Remeasured]):
         if self.planned and asked.name == "variance":
             raise InvalidParameter(
                 "remeasure.planned must be False for a variance: the law of several looks together "
-                "is known "
-                "of sums, means and counts alone."
+                "is known of sums, means and counts alone."
             )
         inner = known.base.steps(table, self.epsilon, self.noise)
         reservation = next(inner)

@@ -291,8 +291,7 @@ class Request(Declared, Generic[R]):
                 if number and (abs(number) > _LARGEST or not float(number)):
                     raise InvalidParameter(
                         f"{self.name}.{name} must be a number that floats can hold, up to 1e300; "
-                        "got "
-                        f"{shown(one)}."
+                        f"got {shown(one)}."
                     )
         super().__post_init__()
 
@@ -356,10 +355,8 @@ def refuse_unlisted(name: str, domain: Any) -> None:
     if is_unlisted(domain):
         raise UnknownDomain(
             f"{name}.domain must list its labels, because this release cannot find labels that "
-            "nobody listed "
-            "(--unlisted); got Domain.unlisted. Give a list of labels, Domain.from_file or "
-            "Domain.from_sql "
-            "(--domain, --domain-sql)."
+            "nobody listed (--unlisted); got Domain.unlisted. Give a list of labels, "
+            "Domain.from_file or Domain.from_sql (--domain, --domain-sql)."
         )
 
 
@@ -377,10 +374,8 @@ def check_account(name: str, table: Table) -> None:
         )
         raise InvalidParameter(
             f"{name}.domain must list its labels on an account of {what}, because labels that "
-            "nobody listed "
-            "take a part of a delta; an account with a delta has one (sordino ledger create "
-            "--epsilon E "
-            f"--delta D --failures F{meter})."
+            "nobody listed take a part of a delta; an account with a delta has one (sordino ledger "
+            f"create --epsilon E --delta D --failures F{meter})."
         )
 
 

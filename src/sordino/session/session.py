@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
 
 from sordino.constraints import FINITE, Number, shown
@@ -138,8 +137,7 @@ class Session(Releases):
         # It holds an open source.
         raise TypeError(
             f"A {type(self).__name__} belongs to the process that opened it and cannot be copied "
-            "or pickled. "
-            "Open one in each process; a Ledger may be handed over."
+            "or pickled. Open one in each process; a Ledger may be handed over."
         )
 
     @property
@@ -235,12 +233,7 @@ class Session(Releases):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the session; between releases it holds nothing open."""
 
     @contextmanager
@@ -437,8 +430,7 @@ def _choose_ledger(ledger: Ledger | Unsaid | None, entropy: Entropy) -> Ledger |
             return None
         raise InvalidParameter(
             "Session.ledger must be given: the account to charge (Ledger.open or Ledger.create), "
-            "or "
-            "ledger=None to release without one, so that nothing remembers what is spent."
+            "or ledger=None to release without one, so that nothing remembers what is spent."
         )
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidParameter(

@@ -93,8 +93,7 @@ class SelectionRequest(Request[R]):
         checked_later,
         "Which labels can be released.",
         more="A `Domain` or a list of labels. Items of the domain that the data lack take part "
-        "with count 0; "
-        "other labels are dropped.",
+        "with count 0; other labels are dropped.",
     )
     where: str | None = parameter(
         checked_later,
@@ -170,42 +169,33 @@ class TopKRequest(SelectionRequest[TopItems]):
         # What it may be depends on what is asked for: see `derive`.
         checked_later,
         "Share of epsilon that chooses; the rest measures. Half of it if nothing is said, .7 where "
-        "nobody "
-        "listed the labels. There, and of a set, it may be 1: nothing is measured then.",
+        "nobody listed the labels. There, and of a set, it may be 1: nothing is measured then.",
         default=None,
     )
     noise: Literal["exponential", "laplace", "gumbel"] | None = parameter(
         OrNone(one_of("exponential", "laplace", "gumbel")),
         "Of the selection: exponential (one-sided) or laplace, both pure, with gaps; or gumbel, "
-        "without. If "
-        "nothing is said, what the account gets more from.",
+        "without. If nothing is said, what the account gets more from.",
         more="Gumbel noise selects better for what is paid on an account with a delta, and on a "
-        "zCDP "
-        "account.",
+        "zCDP account.",
         default=None,
     )
     method: Literal["gaps", "histogram"] | None = parameter(
         OrNone(one_of("gaps", "histogram")),
         "gaps: select, then measure; histogram: count all with noise, then take the best, for "
-        "units with few "
-        "items. If nothing is said, what confuses items less.",
+        "units with few items. If nothing is said, what confuses items less.",
         more="The noise of a selection grows with k, that of a histogram with how many items a "
-        "unit counts "
-        "for; all of epsilon does both there. The rule goes by k, `max_rows` (1 where each row is "
-        "a unit), "
-        "the size of the domain and the selection share.",
+        "unit counts for; all of epsilon does both there. The rule goes by k, `max_rows` (1 where "
+        "each row is a unit), the size of the domain and the selection share.",
         default=None,
     )
     kth_count: Number | None = parameter(
         OrNone(NOT_NEGATIVE),
         "Where nobody listed the labels: about how large the K-th count is, a public guess, by "
-        "which the way "
-        "to find them is chosen.",
+        "which the way to find them is chosen.",
         more="Such as that of last year's release. Of the ways that would find it the one with "
-        "the least "
-        "noise is taken; without a guess, the one with the least threshold and noise together. "
-        "`why` of the "
-        "release tells.",
+        "the least noise is taken; without a guess, the one with the least threshold and noise "
+        "together. `why` of the release tells.",
         default=None,
     )
 
@@ -217,14 +207,12 @@ class TopKRequest(SelectionRequest[TopItems]):
         if self.kth_count is not None and not is_unlisted(self.domain):
             raise InvalidParameter(
                 "top_k.kth_count belongs to Domain.unlisted (--unlisted); got "
-                f"{shown(self.kth_count)} with "
-                "labels that are listed."
+                f"{shown(self.kth_count)} with labels that are listed."
             )
         if self.share == 1 and (self.measure_noise or self.simultaneous):
             raise InvalidParameter(
                 "top_k.selection_share must be below 1 with measure_noise or simultaneous, which "
-                "are about a "
-                "measurement; got 1."
+                "are about a measurement; got 1."
             )
 
     @property
@@ -293,8 +281,7 @@ class TopKRequest(SelectionRequest[TopItems]):
         elif self.noise == "gumbel":
             raise InvalidParameter(
                 "top_k.noise must be exponential or laplace with a threshold, and for the labels "
-                "of a range; "
-                "got 'gumbel'."
+                "of a range; got 'gumbel'."
             )
         if rho is not None:
             paid = ZCDP(rho=rho)
@@ -472,8 +459,7 @@ def _check_histogram(request: TopKRequest, question: CountQuestion) -> None:
     if request.noise is not None:
         raise InvalidParameter(
             f"top_k.noise must not be given with method 'histogram'; got {request.noise!r}. Its "
-            "noise is "
-            "that of the measurement: give measure_noise."
+            "noise is that of the measurement: give measure_noise."
         )
     check_bounded("top_k", question)
 
@@ -582,9 +568,8 @@ def _check_ways(request: TopKRequest, ways: tuple[Way, ...]) -> None:
     if ways == ("one-sided",) and request.measure_noise == "gaussian":
         raise InvalidParameter(
             "top_k.measure_noise must be laplace where nobody listed the labels and they are "
-            "selected with "
-            "gaps; got 'gaussian'. Leave out method and noise, and give max_rows: Gaussian noise "
-            "counts all."
+            "selected with gaps; got 'gaussian'. Leave out method and noise, and give max_rows: "
+            "Gaussian noise counts all."
         )
     if request.kth_count is not None and len(ways) == 1:
         raise InvalidParameter(
@@ -610,8 +595,7 @@ def _check_request(request: TopKRequest) -> None:
         if given is not None:
             raise InvalidParameter(
                 f"top_k.{name} must not be {given!r} where nobody listed the labels "
-                "(Domain.unlisted, "
-                f"--unlisted), because {why}."
+                f"(Domain.unlisted, --unlisted), because {why}."
             )
 
 
@@ -625,8 +609,7 @@ def _check_unbounded(request: TopKRequest) -> None:
         if given is not None:
             raise InvalidParameter(
                 f"top_k.{name} must not be given where nobody listed the labels and nothing bounds "
-                "how many "
-                "a unit counts for. Give max_rows, which may be generous."
+                "how many a unit counts for. Give max_rows, which may be generous."
             )
 
 

@@ -71,8 +71,7 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
     selection_share: Number | None = parameter(
         OrNone(WHOLE_SHARE),
         "Share of epsilon that chooses; the rest measures. Half of it if nothing is said; at 1 "
-        "nothing is "
-        "measured.",
+        "nothing is measured.",
         default=None,
     )
 
@@ -84,8 +83,7 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
         if whole and (self.measure_noise or self.simultaneous):
             raise InvalidParameter(
                 "top_set.selection_share must be below 1 with measure_noise or simultaneous, which "
-                "are about "
-                "a measurement; got 1."
+                "are about a measurement; got 1."
             )
 
     def detail(self) -> dict[str, Any]:

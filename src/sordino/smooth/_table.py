@@ -198,8 +198,7 @@ def table(
     if found.shape != (listed.size,) or not np.isfinite(found).all():
         raise InvalidParameter(
             f"{owner}.statistic must return one finite number for each of {listed.size} tables; "
-            "got "
-            "something else."
+            "got something else."
         )
     moves = list(listed.moves(tables))
     # With each move its reverse is a move, so every table meets all of its neighbors.
@@ -248,10 +247,8 @@ def _make_tables(shape: Any, records: Any) -> Tables:
     if found.size > LARGEST:
         raise InvalidParameter(
             f"smooth.table lists every table, at most {LARGEST} of them; got a shape and records "
-            "with "
-            f"{shown(found.size)}. Give a bound for all distances to smooth.bound instead, or a "
-            "distance to "
-            "smooth.from_distance."
+            f"with {shown(found.size)}. Give a bound for all distances to smooth.bound instead, or "
+            "a distance to smooth.from_distance."
         )
     return found
 

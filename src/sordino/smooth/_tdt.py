@@ -180,9 +180,8 @@ def tdt(
     if not roots and n > LARGEST:
         raise InvalidParameter(
             f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables "
-            "are "
-            f"enumerated; got {shown(families)}. The scale 'sqrt' has no limit, and orders markers "
-            "alike."
+            f"are enumerated; got {shown(families)}. The scale 'sqrt' has no limit, and orders "
+            "markers alike."
         )
     # By a rule each pair of counts becomes a table of so many families, and every such table has a
     # bound.
@@ -221,10 +220,8 @@ def _distance_bounds(first: Counts, second: Counts, families: int, rate: Fractio
     if rate > limit:
         raise InvalidParameter(
             f"smooth.tdt.beta must be at most {math.floor(limit * 1e9) / 1e9:.9f} for the method "
-            "'distance' "
-            f"and {families} families: above it the formula is no upper bound; got {shown(rate)}. "
-            "The "
-            "method 'exact' takes any beta."
+            f"'distance' and {families} families: above it the formula is no upper bound; got "
+            f"{shown(rate)}. The method 'exact' takes any beta."
         )
     bounds: Floats = ceiling * np.exp(-inner(rate) * distance(first, second)) * OUTWARD
     return bounds

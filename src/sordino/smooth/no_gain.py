@@ -83,8 +83,6 @@ def count(*_values: Any, **_parameters: Any) -> NoReturn:
 def _refusal(name: str, sensitivity: str, instead: str) -> InvalidParameter:
     return InvalidParameter(
         f"smooth.{name} must not be used: within a step of any data one record moves a {name} by "
-        "as much as "
-        f"it ever does, {sensitivity}, so a smooth bound is hardly smaller and its noise is "
-        "heavier. Use "
-        f"{instead}."
+        f"as much as it ever does, {sensitivity}, so a smooth bound is hardly smaller and its "
+        f"noise is heavier. Use {instead}."
     )

@@ -61,8 +61,7 @@ def _round_family_counts(counts: Any, owner: str) -> Counts:
     except InvalidParameter:
         raise InvalidParameter(
             f"{owner} needs counts b and c that are numbers, or one-dimensional lists or arrays of "
-            "numbers; "
-            "got something of another shape or type."
+            "numbers; got something of another shape or type."
         ) from None
 
 
@@ -167,8 +166,7 @@ def limits(
     if not low < high or not high - low <= widest:
         raise InvalidParameter(
             f"{owner}.upper must be above lower, {shown(low)}, by at most {widest:.3g}; got "
-            f"{shown(high)}. "
-            "Change the unit of the values."
+            f"{shown(high)}. Change the unit of the values."
         )
     return low, high
 
@@ -187,8 +185,7 @@ def as_floats(values: Any, owner: str) -> Floats:
     except InvalidParameter:
         raise InvalidParameter(
             f"{owner} needs numbers, or lists or one-dimensional arrays of at least one number; "
-            "got "
-            "something else."
+            "got something else."
         ) from None
     # One by one, so that no value sways how another one is read.
     if array.dtype == object:
@@ -270,8 +267,7 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
     if rate > limit:
         raise InvalidParameter(
             f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it "
-            "the formula "
-            f"is no upper bound; got {shown(rate)}."
+            f"the formula is no upper bound; got {shown(rate)}."
         )
     away = as_floats(distance, owner)
     # A rule for single numbers: no distance raises an error.

@@ -111,9 +111,6 @@ class Choice(Protocol):
     def list_queries(self) -> list[str]:
         """Return every query over `rows` and `labels` that may be asked."""
 
-    def for_any_question(self) -> Choice:
-        """Return how the same rows are chosen for questions that tell all numbers apart."""
-
     def choose(self, ask: Callable[[str], object]) -> Generator[list[Column]]:
         """Yield the rows that count.
 
@@ -272,7 +269,7 @@ class Engine:
     def keep_chosen(self, name: str, kept: Kept) -> None:
         """Make a table of the numbers that count: x as c0 and, in groups, grp as c1."""
         if kept.choice is not None:
-            with self._choosing(kept, kept.choice.for_any_question()) as chosen:
+            with self._choosing(kept, kept.choice) as chosen:
                 chosen.keep(name, "SELECT * FROM rows")
             return
         group = "" if kept.labels is None else ", grp AS c1"

@@ -346,7 +346,7 @@ def _write_server_buckets(
         )
         steps = f"{of_rung} AS steps, "
     sql = (
-        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, 0 AS reached{wanted} FROM "
+        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known{wanted} FROM "
         f"(SELECT {{group}}x, {steps}{cell} AS cell FROM {{rows}} AS counted) AS placed"
         " GROUP BY {group}cell"
     )

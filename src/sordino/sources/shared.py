@@ -154,10 +154,6 @@ class Readings:
         self._spool = self._evaluating = self._rehearsal = None
         self._stack.close()
 
-    def recurs(self, question: str) -> bool:
-        """Tell whether a question will be asked several times."""
-        return self._asked[question] > 1
-
     def recall(self, question: str, labels: Labels) -> Answer | None:
         """Return what the same question was answered before; None if it was not asked."""
         found = self._answers.get((question, labels))
@@ -166,7 +162,7 @@ class Readings:
 
     def remember(self, question: str, labels: Labels, answer: Answer) -> None:
         """Keep an answer, if the same question will be asked again."""
-        if self.recurs(question):
+        if self._asked[question] > 1:
             self._answers[question, labels] = {
                 name: column.copy() for name, column in answer.items()
             }
@@ -279,10 +275,6 @@ class _SharedScan:
         known = None if labels is None else tuple(labels)
         answer = self._readings.recall(question, known)
         if answer is None:
-            if kept is not None and kept.choice is not None and self._readings.recurs(question):
-                # Whoever asks the same may have other ends, and so tell numbers apart that are
-                # equal here.
-                kept = kept._replace(choice=kept.choice.for_any_question())
             # All queries of one reading choose the same numbers, or none do.
             if self._engine is None and self.begin is not None:
                 self._engine = self.begin(kept)

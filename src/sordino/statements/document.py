@@ -107,8 +107,7 @@ class PublicStatement:
             if not isinstance(tree.get(name), kind):
                 raise InvalidParameter(
                     "A statement must have record, promise and digest, as sordino writes them; "
-                    f"{name} is "
-                    "missing or something else."
+                    f"{name} is missing or something else."
                 )
         unknown = [name for name in tree if name not in {"record", "promise", "digest"}]
         if unknown:
@@ -180,8 +179,7 @@ def check_size(statement: PublicStatement) -> None:
     ):
         raise InvalidParameter(
             f"A statement must have at most {_MOST_LETTERS} characters; this one has more. Say "
-            "less "
-            "in the owner's part."
+            "less in the owner's part."
         )
 
 
@@ -203,10 +201,8 @@ def check_room(owner: Owner, asked: Sequence[Mapping[str, Any]]) -> None:
     if letters > _MOST_LETTERS or fixed + 2 * len(json.dumps(said)) > _MOST_SPELLED:
         raise InvalidParameter(
             "What a study asks for and its owner says must fit into a statement of "
-            f"{_MOST_LETTERS} "
-            f"characters; got {len(asked)} releases that may need {letters}. Say less, or make two "
-            "studies "
-            "of it."
+            f"{_MOST_LETTERS} characters; got {len(asked)} releases that may need {letters}. Say "
+            "less, or make two studies of it."
         )
 
 

@@ -18,63 +18,53 @@ _NEIGHBOURS = {
         "Neighbouring data sets differ by {one}, which one of them has and the other has not"
     ),
     "replace-one": "Neighbouring data sets have equally many units and differ by {one}, which "
-    "{is_} "
-    "replaced: the number of units is not protected",
+    "{is_} replaced: the number of units is not protected",
 }
 _ADDED = {
     "epsilon": "The epsilons of all releases are added, in exact fractions (sequential "
-    "composition); what a "
-    "release reserved and, by the proof of its mechanism, did not spend, comes back.",
+    "composition); what a release reserved and, by the proof of its mechanism, did not spend, "
+    "comes back.",
     "rho": "The rhos of all releases are added, in exact fractions (sequential composition under "
     "zero-concentrated differential privacy), up to the largest rho that is still (epsilon, "
     "delta)-private.",
     "divergence": "The Renyi divergences of all releases at one order are added, and beside them "
-    "their "
-    "epsilons; one of the two sums stays within its limit, and so do the deltas of releases that "
-    "may fail.",
+    "their epsilons; one of the two sums stays within its limit, and so do the deltas of releases "
+    "that may fail.",
 }
 _FAILURES = " The deltas of releases that may fail are added beside them."
 _RELEASED = {
     "account": (
         "Many releases",
         "All releases of an account with a budget for its whole life, charged before a row is "
-        "read. What "
-        "does not fit in the budget is refused.",
+        "read. What does not fit in the budget is refused.",
     ),
     "batch": (
         "Many releases",
         "{number} releases that were charged together, in one step, before a row was read. They "
-        "are some of "
-        "those of an account with a budget; what all of its releases promise together is the "
-        "statement of "
-        "the account.",
+        "are some of those of an account with a budget; what all of its releases promise together "
+        "is the statement of the account.",
     ),
     "release": (
         "One release",
         "One of the releases of an account with a budget; what they promise together is the "
-        "statement of the "
-        "account.",
+        "statement of the account.",
     ),
 }
 """What a statement is about: the word of the registry, and ours."""
 _WHOLE = {
     "account": "What all releases of the account may lose together at most",
     "batch": "What all of these releases may lose together at most, fixed before a row was read; "
-    "what they "
-    "spent may be less",
+    "what they spent may be less",
     "release": (
         "What the release may lose at most, fixed before a row was read; what it spent may be less"
     ),
 }
 _SECURITY = (
     "Floating point: noise is drawn on whole numbers in exact arithmetic, so that no float decides "
-    "about it"
-    "{but}. Randomness: from the operating system, through AES-256-CTR. Timing: the running time "
-    "of a "
-    "release is not protected, and must stay with the data holder. Platform: where sordino reads "
-    "the table, "
-    "every row is evaluated by itself, and none decides whether there is an error, a message or an "
-    "exit code."
+    "about it{but}. Randomness: from the operating system, through AES-256-CTR. Timing: the "
+    "running time of a release is not protected, and must stay with the data holder. Platform: "
+    "where sordino reads the table, every row is evaluated by itself, and none decides whether "
+    "there is an error, a message or an exit code."
 )
 
 

@@ -20,8 +20,7 @@ MOST_CHARACTERS = 1 << 19
 MOST_LEVELS = 24
 _NO_YAML = (
     "{} is YAML, which needs PyYAML: pip install 'sordino[yaml]'. JSON is read and written without "
-    "it "
-    "(--as json)."
+    "it (--as json)."
 )
 # Plain words that are no text. All else is one: a date, `no`, `1:30`, `0x10` and `.inf` as well.
 _PLAIN = {"": None, "~": None, "null": None, "true": True, "false": False}

@@ -164,8 +164,7 @@ def _list_long(value: Any, place: Place) -> Iterator[Place]:
 def _refuse_long(where: str) -> NoReturn:
     raise InvalidParameter(
         f"{where}: Whole numbers in a study must have at most {_LONGEST_WHOLE} bits, as in TOML; "
-        "got a "
-        "longer one. Write a large number as 1e30."
+        "got a longer one. Write a large number as 1e30."
     ) from None
 
 

@@ -12,7 +12,6 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, final
 
 from sordino.constraints import shown
@@ -24,8 +23,7 @@ _MARK = ".sordino-run"
 """A file that only we put into a folder: what lies beside it is ours to remove."""
 _LOST = (
     "The folder of the run could not be written. What was released is in the ledger: start the "
-    "same run "
-    "again, which pays nothing."
+    "same run again, which pays nothing."
 )
 
 
@@ -77,8 +75,7 @@ class RunFolder:
         if not self.path.name or os.path.lexists(self.path):
             raise InvalidParameter(
                 f"The folder of a run must not be there yet; got {shown(str(self.path))}. Nothing "
-                "is written "
-                "over: move it away, or choose another name (--output)."
+                "is written over: move it away, or choose another name (--output)."
             )
 
     def __enter__(self) -> Self:
@@ -113,12 +110,7 @@ class RunFolder:
             ) from None
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Give up what was claimed, if the run was not written."""
         if self._descriptor is not None:
             with suppress(OSError):
@@ -180,9 +172,8 @@ class RunFolder:
         if found and _MARK not in found:
             raise InvalidParameter(
                 f"The folder of a run is written beside, as {shown(str(self._part))}, and that "
-                "folder has "
-                "other things in it. Move it away, or choose another name (--output). Nothing was "
-                "charged."
+                "folder has other things in it. Move it away, or choose another name (--output). "
+                "Nothing was charged."
             )
         self._empty()
         (self._part / _MARK).touch()

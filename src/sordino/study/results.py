@@ -156,8 +156,7 @@ def refuse_changed(
         raise InvalidParameter(
             f"The folder of a finished run must be as it was written; {', '.join(changed)} in "
             f"{shown(str(folder.path))} is not what the ledger has kept. Nothing was charged. Move "
-            "the "
-            "folder away and start the run again, which writes it anew and pays nothing."
+            "the folder away and start the run again, which writes it anew and pays nothing."
         )
 
 

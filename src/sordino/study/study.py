@@ -415,9 +415,8 @@ class Study:
         ):
             raise RunTaken(
                 f"Run {run!r} of study {self.name!r} was paid for a file that said something else "
-                "(charge "
-                f"{line.id}). Nothing was charged now: take another run id (--run-id), or that "
-                "file."
+                f"(charge {line.id}). Nothing was charged now: take another run id (--run-id), or "
+                "that file."
             )
         return line
 
@@ -428,12 +427,10 @@ class Study:
             measure = ledger.statement(charges=False).measure
             raise RunLost(
                 f"Run {run!r} of study {self.name!r} was paid before (charge {line.id}, "
-                f"{line.state}): "
-                f"{measure} {float(line.charged):.9g}. The ledger has kept {line.kept} of its "
-                f"{wanted} "
-                "releases. Nothing was charged now. If a start of it is still running, wait for "
-                "it; else the "
-                "others are lost, and another run id (--run-id) pays for new ones."
+                f"{line.state}): {measure} {float(line.charged):.9g}. The ledger has kept "
+                f"{line.kept} of its {wanted} releases. Nothing was charged now. If a start of it "
+                "is still running, wait for it; else the others are lost, and another run id "
+                "(--run-id) pays for new ones."
             )
         return [ledger.read_release(line.id, part=part) for part in range(1, wanted + 1)]
 
@@ -449,8 +446,7 @@ class Study:
                 raise
         raise RunTaken(
             f"Run {run!r} of study {self.name!r} was paid by another start while this one looked "
-            "for an "
-            "epsilon. Nothing was charged now."
+            "for an epsilon. Nothing was charged now."
         )
 
     def _release(

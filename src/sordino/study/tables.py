@@ -90,8 +90,7 @@ class BudgetTable(Table):
         if (self.epsilon is None) == (self.rho is None):
             raise InvalidParameter(
                 "budget must have epsilon or rho, what the releases of one run may spend together; "
-                "got "
-                f"{'none of them' if self.rho is None else 'both'}."
+                f"got {'none of them' if self.rho is None else 'both'}."
             )
 
     @property
@@ -132,8 +131,7 @@ def say_beyond(measure: str, spent: Fraction, whole: Fraction) -> str:
     """Return the sentence about releases that spend more than their budget."""
     return (
         f"The releases of a study must fit into its [budget]: together they spend {measure} "
-        f"{shown(spent)}, "
-        f"and it has {shown(whole)}. Give some of them less, or raise it."
+        f"{shown(spent)}, and it has {shown(whole)}. Give some of them less, or raise it."
     )
 
 
@@ -257,8 +255,7 @@ def read_unit(document: Document) -> PrivacyUnit:
         document.refuse(
             ("unit",),
             "[unit] must say whom the guarantee protects: the column of the unit, or row = true; "
-            "got "
-            f"{'both' if row is True else 'neither'}.",
+            f"got {'both' if row is True else 'neither'}.",
         )
     unit: PrivacyUnit = guard(document, ("unit",), lambda: PrivacyUnit(**{"column": None} | said))
     return unit

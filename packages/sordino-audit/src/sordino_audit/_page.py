@@ -142,8 +142,8 @@ def _draw_log_ratios(report: StatisticalReport) -> str:
     ]:
         parts.append(f'<line x1="{at(x)}" x2="{at(x)}" y1="14" y2="{height}" stroke="{color}"/>')
     ends = (
-        f'<text x="{at(-reach)}" y="11">more likely for b</text>'
-        f'<text x="{at(reach)}" y="11" text-anchor="end">more likely for a</text>'
+        f'<text x="{at(-reach)}" y="11">more likely for b</text><text x="{at(reach)}" y="11" '
+        'text-anchor="end">more likely for a</text>'
     )
     label = "log ratio of the hits of a and b over events; lines: what is claimed"
     return (

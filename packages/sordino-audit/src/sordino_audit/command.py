@@ -151,8 +151,7 @@ def audit(
     if which != "--command" and given:
         raise InvalidParameter(
             f"{given[0]} needs --command: claims of this library are audited exactly, on "
-            "neighbours that "
-            "they name."
+            "neighbours that they name."
         )
     reports = (
         _audit_claims(name, quiet) if command is None else [_audit_program(command, program, quiet)]
@@ -249,8 +248,7 @@ def _audit_program(command: str, program: ProgramOptions, quiet: bool | None) ->
     if not is_quiet(quiet):
         say(
             "Runs must be independent, each with fresh noise, and the inputs made up: their "
-            "releases are "
-            "not charged."
+            "releases are not charged."
         )
     with show_progress(quiet) as progress:
         return audits.statistical(
@@ -299,8 +297,7 @@ def _write_audit(
         right = sum(control["broken"] == control["known_broken"] for control in controls)
         lines.append(
             f"{right} of {len(controls)} controls judged as known, "
-            f"{sum(c['broken'] for c in controls)} of "
-            "them convicted."
+            f"{sum(c['broken'] for c in controls)} of them convicted."
         )
     write_lines([*lines, *(escape_controls(str(each)) for each in left_out)])
 

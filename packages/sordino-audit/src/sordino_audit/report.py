@@ -152,8 +152,7 @@ class Witness:
     def __str__(self) -> str:
         return (
             f"output {short(self.output)} between {short(self.answers_a)} and "
-            f"{short(self.answers_b)}: "
-            f"log ratio {write_interval(self.at_least, self.at_most)}"
+            f"{short(self.answers_b)}: log ratio {write_interval(self.at_least, self.at_most)}"
         )
 
 
@@ -349,15 +348,14 @@ class ExactReport(Report):
             if delta.at_least > delta.claimed:
                 return (
                     f"its delta at epsilon {delta.epsilon:.9g} is at least "
-                    f"{at_least(delta.at_least)}, "
-                    f"not {delta.claimed:.9g}"
+                    f"{at_least(delta.at_least)}, not {delta.claimed:.9g}"
                 )
         # This is called for a broken claim, and nothing above refuted it: so a divergence does.
         worst = max(self.divergences, key=lambda divergence: divergence.beyond_at_least)
         return (
             f"its Rényi divergence of order {worst.alpha:g} is at least "
-            f"{at_least(worst.at_least)}, at least "
-            f"{at_least(worst.beyond_at_least)} beyond what is claimed for its outputs"
+            f"{at_least(worst.at_least)}, at least {at_least(worst.beyond_at_least)} beyond what "
+            "is claimed for its outputs"
         )
 
     def _written(self) -> dict[str, Any]:
@@ -371,8 +369,7 @@ class ExactReport(Report):
 
     def __repr__(self) -> str:
         return (
-            f"ExactReport({self._verdict}, "
-            f"epsilon_at_least={at_least(self.epsilon_at_least)}, "
+            f"ExactReport({self._verdict}, epsilon_at_least={at_least(self.epsilon_at_least)}, "
             f"epsilon_at_most={at_most(self.epsilon_at_most)}, claimed={self.claimed!r})"
         )
 
@@ -398,8 +395,7 @@ class ExactReport(Report):
         ]
         lines += [
             f"  delta    {write_interval(each.at_least, each.at_most)} at epsilon "
-            f"{each.epsilon:.6g}, "
-            f"claimed {each.claimed:.3g} ({every})"
+            f"{each.epsilon:.6g}, claimed {each.claimed:.3g} ({every})"
             for each in self.deltas
         ]
         lines += [
@@ -488,9 +484,8 @@ class Evidence:
     def __str__(self) -> str:
         fewer = "b" if self.more == "a" else "a"
         return (
-            f"{self.event}: {self.hits_more} of {self.runs} runs of {self.more} "
-            f"(at least {self.at_least:.4g}), "
-            f"{self.hits_fewer} of {fewer} (at most {self.at_most:.4g})"
+            f"{self.event}: {self.hits_more} of {self.runs} runs of {self.more} (at least "
+            f"{self.at_least:.4g}), {self.hits_fewer} of {fewer} (at most {self.at_most:.4g})"
         )
 
 
@@ -620,8 +615,8 @@ class StatisticalReport(Report):
         # Nothing was compared, so that silence would read as an acquittal.
         if self.all_raised:
             raise InvalidParameter(
-                "audit.statistical must see a run that ends; "
-                f"of {self.name} every run raised an error. {_HOW_TO_SEE_THE_ERROR}"
+                f"audit.statistical must see a run that ends; of {self.name} every run raised an "
+                f"error. {_HOW_TO_SEE_THE_ERROR}"
             )
         super().raise_if_broken()
 

@@ -77,8 +77,7 @@ class Claimed:
             ):
                 raise InvalidParameter(
                     "Subject.cost_of must return costs Approximate(epsilon=, delta=) of no larger "
-                    "epsilon "
-                    "and delta where Subject.cost is one."
+                    "epsilon and delta where Subject.cost is one."
                 )
             return _check_epsilon(own.epsilon_)
         pure = own.pure()
@@ -195,8 +194,7 @@ def _check_epsilon(epsilon: Fraction) -> Fraction:
     if epsilon > _LARGEST_CLAIMED_EPSILON:
         raise InvalidParameter(
             "audit.exact must be given claims of an epsilon of at most "
-            f"{_LARGEST_CLAIMED_EPSILON}; "
-            f"got {float(epsilon):g}."
+            f"{_LARGEST_CLAIMED_EPSILON}; got {float(epsilon):g}."
         )
     return epsilon
 

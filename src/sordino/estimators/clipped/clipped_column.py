@@ -79,18 +79,15 @@ class ClippedColumn(Mechanism):
         FINITE,
         (
             "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most "
-            "releases "
-            "do not notice a generous one; see the notes of `ClippedSum`."
+            "releases do not notice a generous one; see the notes of `ClippedSum`."
         ),
     )
     lower: Number | None = parameter(
         OrNone(FINITE),
         (
             "Public: no record counts as less. From 0 on it is the lower end of the clip; the "
-            "closer to the "
-            "values, the less noise. None: minus the cap; then, and for every number below 0, "
-            "there is a "
-            "search on either side of 0."
+            "closer to the values, the less noise. None: minus the cap; then, and for every number "
+            "below 0, there is a search on either side of 0."
         ),
     )
     growth: Number = parameter(GROWTH, "By which factor edges grow.", default=1.05)
@@ -98,10 +95,8 @@ class ClippedColumn(Mechanism):
         POSITIVE,
         (
             "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit "
-            "(growth - "
-            "1) apart. Where typical values are far from 1, give their order of magnitude, as far "
-            "as it is "
-            "public."
+            "(growth - 1) apart. Where typical values are far from 1, give their order of "
+            "magnitude, as far as it is public."
         ),
         default=1.0,
     )
@@ -109,8 +104,7 @@ class ClippedColumn(Mechanism):
         COUNT,
         (
             "How many records a unit has at most. You bound them; see `Session.sum` for a table "
-            "where "
-            "sordino does."
+            "where sordino does."
         ),
         default=1,
     )
@@ -238,8 +232,7 @@ class ClippedColumn(Mechanism):
         if not isinstance(clip, Clip) or clip.mechanism != self.search:
             raise InvalidParameter(
                 f"{type(self).__name__}.{method} needs the Clip that clip_from of the same "
-                "parameters "
-                "released; got another one."
+                "parameters released; got another one."
             )
 
 
@@ -250,10 +243,8 @@ class SummedColumn(ClippedColumn):
         OrNone(POSITIVE),
         (
             "Budget of the totals in zero-concentrated privacy: they get discrete Gaussian noise, "
-            "and of "
-            "epsilon only the share for the clip is spent, on the same search. None: discrete "
-            "Laplace noise, "
-            "for the rest of epsilon."
+            "and of epsilon only the share for the clip is spent, on the same search. None: "
+            "discrete Laplace noise, for the rest of epsilon."
         ),
         default=None,
     )
@@ -358,13 +349,10 @@ class SizedColumn(ClippedColumn):
         TRUTH,
         (
             "Whether it is public that every record has a number, and how many there are: only "
-            "under "
-            "replace-one, where a unit is one record, none was left out because of what it holds, "
-            "and none "
-            "can be without a number, such as a column of whole numbers that a database declares "
-            "NOT NULL. "
-            "If one is without a number all the same, 0 (moved into the clip) keeps its place: "
-            "privacy holds."
+            "under replace-one, where a unit is one record, none was left out because of what it "
+            "holds, and none can be without a number, such as a column of whole numbers that a "
+            "database declares NOT NULL. If one is without a number all the same, 0 (moved into "
+            "the clip) keeps its place: privacy holds."
         ),
         default=False,
     )
@@ -375,8 +363,7 @@ class SizedColumn(ClippedColumn):
         if self.size_is_public and (self.adjacency != "replace-one" or self.rows_per_unit > 1):
             raise InvalidParameter(
                 f"{type(self).__name__}.size_is_public must be False under add-remove and for "
-                "units with "
-                "several records: the number of records is private there."
+                "units with several records: the number of records is private there."
             )
         self.check_noise()
 

@@ -243,8 +243,7 @@ CLAIMS = (
         name="ClippedMean",
         statement=(
             "Clip and mean together are epsilon-differentially private for units with at most "
-            "rows_per_unit "
-            "records."
+            "rows_per_unit records."
         ),
         references=("durfee2023, Sec. 6.3", "kulesza2024"),
         proof="clipped-mean.md",

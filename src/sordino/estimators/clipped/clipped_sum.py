@@ -77,8 +77,7 @@ class ClippedSum(SummedColumn):
         OrNone(FINITE),
         (
             "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: "
-            "minus the "
-            "cap; then, and for every number below 0, there is a clip on either side."
+            "minus the cap; then, and for every number below 0, there is a clip on either side."
         ),
     )
     one_distance: ClassVar[bool] = True
@@ -91,8 +90,7 @@ class ClippedSum(SummedColumn):
         if self.search.lower > 0:
             raise InvalidParameter(
                 "ClippedSum.lower must be at most 0, or None, because a sum gains nothing from a "
-                "larger "
-                f"one; got {shown(self.lower)}."
+                f"larger one; got {shown(self.lower)}."
             )
         self.check_noise()
 
@@ -206,8 +204,7 @@ CLAIMS = (
         name="ClippedSum",
         statement=(
             "Clip and sum together are epsilon-differentially private for units with at most "
-            "rows_per_unit "
-            "records."
+            "rows_per_unit records."
         ),
         references=("durfee2023, Sec. 6.3",),
         proof="clipped-sum.md",
@@ -246,8 +243,7 @@ CLAIMS = (
         name="ClippedSum",
         statement=(
             "With total_rho the clip costs its share of epsilon and the sum total_rho in "
-            "zero-concentrated "
-            "privacy, for units with at most rows_per_unit records."
+            "zero-concentrated privacy, for units with at most rows_per_unit records."
         ),
         references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
         proof="clipped-sum.md",

@@ -278,8 +278,8 @@ class ClippedVariance(SizedColumn):
         if not 1 / _WIDEST_CLIP <= width * clip.step <= _WIDEST_CLIP:
             raise InvalidParameter(
                 "ClippedVariance needs clips from 2^-500 to 2^500 wide, whose squares are floats; "
-                "for this "
-                "cap and unit they would be narrower or wider. Change the unit of the values."
+                "for this cap and unit they would be narrower or wider. Change the unit of the "
+                "values."
             )
         square = width**2
         return TotalNoise(

@@ -67,8 +67,7 @@ class TotalNoise:
         if not 1 / _COARSEST_RECORD_STEP <= self.record_step <= _COARSEST_RECORD_STEP:
             raise InvalidParameter(
                 "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and "
-                "unit they "
-                "would be smaller or larger. Change the unit of the values."
+                "unit they would be smaller or larger. Change the unit of the values."
             )
 
     @cached_property

@@ -140,18 +140,15 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         FINITE,
         (
             "Public; the largest value that is released, and with `lower=None` its negative the "
-            "smallest. "
-            "It can be generous: the steps up to it cost little. In the unit of the values, as "
-            "`lower` and "
-            "`unit`."
+            "smallest. It can be generous: the steps up to it cost little. In the unit of the "
+            "values, as `lower` and `unit`."
         ),
     )
     growth: Number = parameter(
         GROWTH,
         (
             "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, "
-            "at least "
-            "1.0005, tells single records apart; finer is no use."
+            "at least 1.0005, tells single records apart; finer is no use."
         ),
         default=1.01,
     )
@@ -167,10 +164,8 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         OrNone(COUNT),
         (
             "About how many records there are, as far as that is public; it never has to be right, "
-            "and "
-            "nothing reads the real number. It chooses directions and how `lower=None` is "
-            "searched, and "
-            "corrects thresholds where edges are crowded."
+            "and nothing reads the real number. It chooses directions and how `lower=None` is "
+            "searched, and corrects thresholds where edges are crowded."
         ),
         default=None,
     )
@@ -178,8 +173,7 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         TRUTH,
         (
             "Whether the values are whole numbers, such as ages, counts or cents: then whole "
-            "numbers are "
-            "released. `lower` and the cap must be whole."
+            "numbers are released. `lower` and the cap must be whole."
         ),
         default=False,
     )
@@ -328,16 +322,14 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         PROPORTION,
         (
             "The share of the records below the value; taken as the nearest fraction with a "
-            "denominator of "
-            "at most 2^20."
+            "denominator of at most 2^20."
         ),
     )
     method: Literal["above-threshold", "permute-and-flip"] | None = parameter(
         OrNone(one_of("above-threshold", "permute-and-flip")),
         (
             "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / "
-            "(2 "
-            "rows_per_unit) >= ln(edges) + 5, else above-threshold."
+            "(2 rows_per_unit) >= ln(edges) + 5, else above-threshold."
         ),
         default=None,
     )
@@ -349,10 +341,8 @@ class Quantile(ColumnQuantiles[QuantileValue]):
     )
     parts: tuple[RankSearch | RankFlip, ...] = derived(
         "What is done, in this order: one search over all edges or one choice among all buckets; "
-        "with "
-        "`lower=None` and no size hint that allows one search, a search from 0, up for q >= 1/2 "
-        "and else "
-        "down, and if that ends at its first test one from 0 the other way."
+        "with `lower=None` and no size hint that allows one search, a search from 0, up for q >= "
+        "1/2 and else down, and if that ends at its first test one from 0 the other way."
     )
 
     def derive(self) -> None:
@@ -467,8 +457,7 @@ def count_runs(values: Any, grid: BucketGrid, owner: str) -> Runs:
     if counts.grid != grid:
         raise InvalidParameter(
             f"{owner}.release needs counts over its own grid, {grid!r}; got counts over "
-            f"{counts.grid!r}. "
-            f"Count with BucketCounts.of(values, grid={owner.lower()}.grid)."
+            f"{counts.grid!r}. Count with BucketCounts.of(values, grid={owner.lower()}.grid)."
         )
     return Runs.of(counts)
 
@@ -534,8 +523,7 @@ CLAIMS = (
         name="Quantile",
         statement=(
             "The edge that a search ends at is private for what the counts below rising edges, "
-            "less q for "
-            "every record, lose."
+            "less q for every record, lose."
         ),
         references=("durfee2023, Lemma B.1", "durfee2023, Cor. A.1 and A.2"),
         proof="quantile.md",
@@ -563,8 +551,7 @@ CLAIMS = (
         name="Quantile",
         statement=(
             "Two searches from 0, the second only if the first ended at its first test, lose less "
-            "than both "
-            "by themselves."
+            "than both by themselves."
         ),
         references=("durfee2023, Lemma B.1",),
         proof="quantile.md",

@@ -195,9 +195,8 @@ def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
     if not shares or any(one >= other for one, other in pairwise(shares)):
         raise InvalidParameter(
             f"{name} must be at least one number in [0, 1], strictly rising, and no two closer "
-            "than 2^-20; "
-            f"got {shown(value) if not shares else 'numbers in another order, or equal ones'}. For "
-            "one "
+            "than 2^-20; got "
+            f"{shown(value) if not shares else 'numbers in another order, or equal ones'}. For one "
             "quantile there is Quantile."
         )
     return given
@@ -231,8 +230,7 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         _check_rising,
         (
             "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator "
-            "of at "
-            "most 2^20."
+            "of at most 2^20."
         ),
     )
     levels: int = derived("How many searches each record is in.")
@@ -242,8 +240,7 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
     )
     threshold_correction: int = derived(
         "By how many records thresholds are raised, so that searches end near their targets on "
-        "average; 0 "
-        "without a size hint."
+        "average; 0 without a size hint."
     )
 
     def derive(self) -> None:
@@ -451,8 +448,7 @@ CLAIMS = (
         name="Quantiles",
         statement=(
             "All edges together are private for the searches of each level, and under add-remove "
-            "for the "
-            "noisy number of records, which is in their price under replace-one."
+            "for the noisy number of records, which is in their price under replace-one."
         ),
         references=("durfee2023, Lemma B.2 and Sec. B.3", "kaplan2022"),
         proof="quantiles.md",

@@ -68,8 +68,8 @@ def request(
     # A larger number fits in no column, so the database must not be asked.
     if asked.is_too_large():
         raise BudgetExceeded(
-            f"This release needs more {meter.measure} than "
-            "any account can hold. Nothing was read or released."
+            f"This release needs more {meter.measure} than any account can hold. Nothing was read "
+            "or released."
         )
     for part in parts:
         check_claims(part, adjacency=account.adjacency, allow_approximate=allow_approximate)
@@ -140,8 +140,7 @@ def grant_share(
     if meter != "renyi" and pure is not None:
         raise InvalidParameter(
             f"grant.pure is for an account with the renyi meter; account {pages.name!r} has the "
-            "meter "
-            f"{meter!r}."
+            f"meter {meter!r}."
         )
     if not keeps_deltas and failures:
         raise InvalidParameter(
@@ -162,8 +161,7 @@ def grant_share(
     if found and (Account(*found[0]).pure_limit < 0) != bool(given.impure):
         raise LedgerConflict(
             f"Account {child!r} {'has' if given.impure else 'has no'} limit for its pure epsilons; "
-            "grant it "
-            f"a share {'with' if given.impure else 'without'} one. Nothing was granted."
+            f"grant it a share {'with' if given.impure else 'without'} one. Nothing was granted."
         )
     # What the child is about, which is what its parent is about: only so do the charges of both add
     # up.

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError, SimulatedRelease
@@ -27,13 +26,11 @@ from sordino.scrubbing import scrubbed
 
 _USED_ELSEWHERE_MESSAGE = (
     "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose "
-    "outcome is "
-    "unknown). Nothing was released; what the ledger holds stays charged."
+    "outcome is unknown). Nothing was released; what the ledger holds stays charged."
 )
 _FORKED_MESSAGE = (
     "This process was forked in the middle of a release, which belongs to the other one. Nothing "
-    "was "
-    "released here."
+    "was released here."
 )
 
 
@@ -139,8 +136,8 @@ class Charge:
     def __repr__(self) -> str:
         return (
             f"Charge(account={self.account!r}, label={self.label!r}, "
-            f"reserved={float(self.reserved):.12g}, "
-            f"drawn={float(self.drawn):.12g}, state={self._state!r})"
+            f"reserved={float(self.reserved):.12g}, drawn={float(self.drawn):.12g}, "
+            f"state={self._state!r})"
         )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -152,12 +149,7 @@ class Charge:
         self._check_open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self._close_in_full()
         elif self._state == "open":
@@ -316,9 +308,8 @@ class Charge:
                 raise LedgerConflict(
                     f"This draw needs {self._meter.measure} {_write_amount(worst.main)} but "
                     f"{_write_amount(self.reserved - before.main)} of "
-                    f"{_write_amount(self.reserved)} "
-                    f"remains in charge {self.label!r}{_write_rest(self._meter)}. Nothing was "
-                    "drawn."
+                    f"{_write_amount(self.reserved)} remains in charge "
+                    f"{self.label!r}{_write_rest(self._meter)}. Nothing was drawn."
                 )
             # Differences of the rounded sum, not rounded differences: many draws of half a
             # billionth fit where their sum fits.
@@ -401,8 +392,7 @@ class Charge:
         if not self._process.is_here() or self._state != "settled":
             raise LedgerConflict(
                 f"Charge {self.label!r} must have been settled by this process before its release "
-                "is kept "
-                f"(it is {self._state}). Nothing was kept."
+                f"is kept (it is {self._state}). Nothing was kept."
             )
         with self._lock:
             digest, part = chained(text), self._sheets
@@ -453,8 +443,8 @@ class Charge:
             # here.
             if self._busy:
                 raise LedgerConflict(
-                    f"Charge {self.label!r} is being used; "
-                    "a signal handler cannot use it too. Nothing was drawn."
+                    f"Charge {self.label!r} is being used; a signal handler cannot use it too. "
+                    "Nothing was drawn."
                 )
             try:
                 # Inside of the `try`: an interrupt right after it must not leave the charge busy
@@ -478,8 +468,8 @@ class Charge:
         if said is None or not (honest or (proved and self._meter.name != "pure")):
             self._close_in_full()
             raise LedgerConflict(
-                "The release says that it spent more than its "
-                "mechanism declared. The full reservation stays charged."
+                "The release says that it spent more than its mechanism declared. The full "
+                "reservation stays charged."
             )
         # The bound must hold for each transcript, not only in the worst case, and only pure bounds
         # add up so.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, NoReturn, Self, SupportsIndex, final
 
 from sordino.errors import InvalidParameter, SimulatedRelease, StreamClosed
@@ -19,8 +18,8 @@ def check_streams(mechanism: Any) -> None:
     """Refuse, before anything is drawn for it, a mechanism that would refuse to open a stream."""
     if not callable(getattr(mechanism, "open", None)):
         raise InvalidParameter(
-            "Charge.open needs a mechanism with streams, "
-            f"such as a SparseVector; got a {type(mechanism).__name__}."
+            "Charge.open needs a mechanism with streams, such as a SparseVector; got a "
+            f"{type(mechanism).__name__}."
         )
     if getattr(mechanism, "passes", 1) != 1 or getattr(mechanism, "domain_size", None) is not None:
         raise InvalidParameter(
@@ -93,12 +92,7 @@ class ChargedStream:
         self._stream.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and self._process.is_here():
             self._fail()  # why it ended may depend on the answers
         self.close()
@@ -196,6 +190,6 @@ class ChargedStream:
     def _check_process(self) -> None:
         if not self._process.is_here():
             raise StreamClosed(
-                "This stream belongs to the process that opened it, "
-                "not to a fork of it. Nothing was answered."
+                "This stream belongs to the process that opened it, not to a fork of it. Nothing "
+                "was answered."
             )

@@ -84,8 +84,7 @@ def _check_possible(old: Account, into: str, budget: Budget, *, taken: bool) -> 
     if budget.meter != "renyi":
         raise InvalidParameter(
             "An account is converted into one with a delta and the meter renyi, such as "
-            "Budget(epsilon=3.0, delta=1e-6); "
-            f"got {shown(budget)}."
+            f"Budget(epsilon=3.0, delta=1e-6); got {shown(budget)}."
         )
     if old.meter == "pure" and Fraction(budget.epsilon) < Fraction(old.epsilon):
         raise InvalidParameter(
@@ -101,9 +100,9 @@ def _check_possible(old: Account, into: str, budget: Budget, *, taken: bool) -> 
         if not (same and holds):
             raise InvalidParameter(
                 "A zCDP account keeps its epsilon and its delta, with nothing set aside for "
-                "failures and the "
-                f"order that is chosen for it: epsilon {float(Fraction(old.epsilon)):g}, delta "
-                f"{float(Fraction(old.delta)):g}. Nothing was converted."
+                "failures and the order that is chosen for it: epsilon "
+                f"{float(Fraction(old.epsilon)):g}, delta {float(Fraction(old.delta)):g}. Nothing "
+                "was converted."
             )
 
 

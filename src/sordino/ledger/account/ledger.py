@@ -724,8 +724,7 @@ class Ledger:
         if run is not None and self.find_run(run) is not None:
             raise RunTaken(
                 f"Account {self.account!r} was charged for run {run!r} before, and no run is "
-                "charged twice. "
-                f"{NOTHING_READ}"
+                f"charged twice. {NOTHING_READ}"
             )
 
 

@@ -98,8 +98,7 @@ class Pages:
         if not (known and fits):
             raise LedgerError(
                 f"The order or a limit of account {self.name!r} is not the one that it was made "
-                "with: it was "
-                "changed. Do not charge it; compare it with a backup or an export."
+                "with: it was changed. Do not charge it; compare it with a backup or an export."
             )
         self._sound = True
 
@@ -128,28 +127,25 @@ class Pages:
         if not row.kept:
             raise LedgerError(
                 f"The ledger has not kept the release of charge {key!r}: it does so for one made "
-                "with "
-                "--keep, or that Session.keep is called for. What was printed is the only copy."
+                "with --keep, or that Session.keep is called for. What was printed is the only "
+                "copy."
             )
         if not 0 <= part < row.kept:
             raise InvalidParameter(
                 f"part must be from 1 to {row.kept}, the number of releases that are kept of "
-                f"charge {key!r}; "
-                f"got {part + 1}."
+                f"charge {key!r}; got {part + 1}."
             )
         found = self._record_rows(key, part)
         if not _is_unchanged(found):
             raise LedgerError(
                 f"The release that is kept of charge {key!r} was changed since; `sordino ledger "
-                "verify` "
-                "looks at the whole account."
+                "verify` looks at the whole account."
             )
         [(form, _, text)] = found
         if form > FORM:
             raise LedgerError(
                 f"The release of charge {key!r} is kept in form {form} but this version of sordino "
-                "knows "
-                f"forms up to {FORM}; use a newer sordino."
+                f"knows forms up to {FORM}; use a newer sordino."
             )
         return Record.from_text(text)
 
@@ -221,11 +217,9 @@ class Pages:
         if known and known != reading:
             raise LedgerConflict(
                 f"Account {self.name!r} adds up releases that read its unit ({self.facts.unit}) as "
-                f"{known}, "
-                f"but this release reads it as {reading}: by these, two rows may be of one person "
-                "or of two. "
-                "Declare it as before, or make another account, whose budget adds to this one's. "
-                f"{then}"
+                f"{known}, but this release reads it as {reading}: by these, two rows may be of "
+                "one person or of two. Declare it as before, or make another account, whose budget "
+                f"adds to this one's. {then}"
             )
         self._seen = self.facts._replace(reading=known)
 
@@ -237,8 +231,8 @@ class Pages:
         known, row = self.facts, patiently(self.account)
         if known.facts != row.facts:
             raise LedgerConflict(
-                f"Account {self.name!r} at {self.store.url!r} is "
-                f"not the one that was opened; open it again. {then}"
+                f"Account {self.name!r} at {self.store.url!r} is not the one that was opened; open "
+                f"it again. {then}"
             )
         if row.successor:
             raise LedgerConflict(

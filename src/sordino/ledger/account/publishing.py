@@ -79,8 +79,7 @@ def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
         pages.refuse(NOTHING, what="A statement", then="The statement was not published.")
         raise LedgerConflict(
             f"Account {account.name!r} was changed by others at the same time. The statement was "
-            "not "
-            "published; try again."
+            "not published; try again."
         )
     closing = {
         "account": account.name,
@@ -110,8 +109,7 @@ def check_statement(pages: Pages, statement: PublicStatement) -> StatementCheck:
     if true is None:
         problems.append(
             f"digest: the history of account {pages.name!r} has no statement with it. It was "
-            "published "
-            "elsewhere or never, or it was edited."
+            "published elsewhere or never, or it was edited."
         )
     else:
         subject = _subject_of(true)
@@ -191,7 +189,7 @@ def _judge(pages: Pages, true: dict[str, Any]) -> Iterator[str]:
         if now.get(page) != digest:
             yield (
                 f"promise.proofs.pages.{page}: the proof page was signed for other code. The "
-                "statement, of "
-                f"sordino {version}, has {shown(digest)}, and this version, {__version__}, has "
-                f"{shown(now.get(page))}. Check it with that version, or publish a new statement."
+                f"statement, of sordino {version}, has {shown(digest)}, and this version, "
+                f"{__version__}, has {shown(now.get(page))}. Check it with that version, or "
+                "publish a new statement."
             )

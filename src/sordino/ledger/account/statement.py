@@ -431,8 +431,7 @@ def dp_events(statement: Statement) -> list[Any]:
     if statement.failures is not None and statement.failures.spent:
         raise InvalidParameter(
             f"Account {statement.account!r} was charged with deltas: a release that may fail, or a "
-            "share for "
-            "such, is no event of dp_accounting. Export it as lines of JSON instead."
+            "share for such, is no event of dp_accounting. Export it as lines of JSON instead."
         )
     notion = Pure if statement.meter == "pure" else ZCDP
     # A rho is that of the release by itself already.
@@ -454,8 +453,8 @@ def _renyi_costs(statement: Statement) -> list[Pure]:
         if line.epsilon is None or line.delta or statement.shares:
             raise InvalidParameter(
                 f"Account {statement.account!r} adds Rényi divergences: a share of it, or a charge "
-                "without a "
-                "pure epsilon, is no event of dp_accounting. Export it as lines of JSON instead."
+                "without a pure epsilon, is no event of dp_accounting. Export it as lines of JSON "
+                "instead."
             )
         if line.epsilon:
             costs.append(Pure(epsilon=line.epsilon + line.refines))

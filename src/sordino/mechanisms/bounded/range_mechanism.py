@@ -162,8 +162,7 @@ class RangeGrid:
         if array.ndim:
             raise InvalidParameter(
                 f"{owner}.release needs one number; got a list. Use reports where each number is "
-                "the only "
-                "one of its person."
+                "the only one of its person."
             )
         return float(self._drawn(array.reshape(-1), entropy)[0]), self.standard_error
 
@@ -204,11 +203,9 @@ def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, o
     if bound < high - low:
         raise InvalidParameter(
             f"{owner} is private where the query takes values in a range no wider than the bound, "
-            "as where "
-            f"each person reports one value; got a range of {shown(high - low)} and a bound of "
-            f"{shown(bound)}. FoldedMechanism has no such condition; or leave the statement out: "
-            "the noise "
-            "is that of the range."
+            f"as where each person reports one value; got a range of {shown(high - low)} and a "
+            f"bound of {shown(bound)}. FoldedMechanism has no such condition; or leave the "
+            "statement out: the noise is that of the range."
         )
 
 
@@ -221,14 +218,12 @@ class RangeMechanism(Mechanism):
     lower: Number = parameter(
         FINITE,
         "Every value that the query can take lies above it, whatever the data. Lower values are "
-        "moved to it "
-        "by rule.",
+        "moved to it by rule.",
     )
     upper: Number = parameter(
         FINITE,
         "Every value that the query can take lies below it, whatever the data. Higher values are "
-        "moved to "
-        "it by rule.",
+        "moved to it by rule.",
     )
 
     if TYPE_CHECKING:

@@ -27,6 +27,9 @@ LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {
     "exponential": Geometric,
     "laplace": DiscreteLaplace,
 }
+NOISE_MEANS = (
+    "Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided."
+)
 _MOST_BRANCHES = 32  # branches; a branch has at most 2^32 tokens
 
 
@@ -64,8 +67,7 @@ def _convert_branches(value: Any) -> tuple[int, ...] | None:
 
 BRANCHES = Constraint(
     f"a whole number from 1 to {_MOST_BRANCHES}, or rising whole numbers of tokens up to "
-    f"2^{_MOST_BRANCHES}, "
-    "one for each branch",
+    f"2^{_MOST_BRANCHES}, one for each branch",
     _convert_branches,
     (1, 2, 5, (1, 3)),
     (0, -1, 1.5, True, None, 33, (), (2, 1), (1, 1), (0, 1), ("1",)),

@@ -40,8 +40,7 @@ def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> Listed:
     if lengths[0] < 0 or lengths[0] != lengths[1]:
         raise InvalidParameter(
             f"{owner}.release with a domain size needs positions: a list of whole numbers, one for "
-            "each "
-            "answer."
+            "each answer."
         )
     if not lengths[0]:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)

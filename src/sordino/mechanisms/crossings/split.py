@@ -223,8 +223,7 @@ class SplitPlan(NamedTuple):
         if wanted and run is None:
             raise InvalidParameter(
                 f"{owner}.correction_run must be given with correction='optimal' and "
-                "split='success': how "
-                "many answers below come before one above."
+                "split='success': how many answers below come before one above."
             )
         if split == "success" and not found.margin:
             raise InvalidParameter(
@@ -234,8 +233,7 @@ class SplitPlan(NamedTuple):
         if not wanted and (run is not None or margin is not None):
             raise InvalidParameter(
                 f"{owner}.correction_run and correction_margin must only be given with "
-                "correction='optimal' "
-                "or split='success'."
+                "correction='optimal' or split='success'."
             )
         return found
 

@@ -70,8 +70,7 @@ class OpenStream(ABC):
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError(
             f"A {type(self).__name__} cannot be copied or pickled: its noise must answer every "
-            "question only "
-            "once."
+            "question only once."
         )
 
     def __exit__(self, *_error: object) -> None:
@@ -297,8 +296,7 @@ class Stream(OpenStream):
         if not self._process.is_here():
             raise StreamClosed(
                 "This stream belongs to the process that opened it, not to a fork of it. Nothing "
-                "was "
-                "answered."
+                "was answered."
             )
 
     def _check_open(self) -> None:

@@ -95,8 +95,7 @@ def clamped_bound(
     if bounds.size not in {1, size}:
         raise InvalidParameter(
             f"{owner}.release.smooth_bound must be a number, or a list of one for each of the "
-            f"{size} scores; "
-            "got something of another shape or type."
+            f"{size} scores; got something of another shape or type."
         )
     if bounds.dtype == object:
         return max(_clamp_bound(value, floor, ceiling) for value in bounds.tolist())

@@ -90,28 +90,23 @@ class SmoothMechanism(Mechanism):
         NOT_NEGATIVE,
         (
             "How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below "
-            "epsilon/3 for "
-            "the quartic law. 0 only where floor = ceiling: a bound that is the same for all data. "
-            "With "
-            "Cauchy noise anything up to ln(2 cosh(epsilon) - 1) costs nothing."
+            "epsilon/3 for the quartic law. 0 only where floor = ceiling: a bound that is the same "
+            "for all data. With Cauchy noise anything up to ln(2 cosh(epsilon) - 1) costs nothing."
         ),
     )
     ceiling: Number = parameter(
         POSITIVE,
         (
             "Public: larger bounds are lowered to it, in the unit of the number. It must be at "
-            "least the "
-            "global sensitivity, or nothing is private; 2^500 at most."
+            "least the global sensitivity, or nothing is private; 2^500 at most."
         ),
     )
     floor: Number = parameter(
         POSITIVE,
         (
             "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least. The "
-            "grid of the "
-            "releases is about a millionth of it (of floor/alpha, where that is more), and their "
-            "range "
-            "reaches at least 2^31 times as far on both sides of 0."
+            "grid of the releases is about a millionth of it (of floor/alpha, where that is more), "
+            "and their range reaches at least 2^31 times as far on both sides of 0."
         ),
     )
     law: Literal["cauchy", "quartic"] = parameter(
@@ -120,8 +115,7 @@ class SmoothMechanism(Mechanism):
             '"cauchy" takes the smoother bounds and less noise in the middle, but has neither '
             "mean nor "
             'variance: a few releases in a hundred are far off. "quartic", with density '
-            "proportional to 1/(1 "
-            "+ z^4), has a standard deviation of S/alpha."
+            "proportional to 1/(1 + z^4), has a standard deviation of S/alpha."
         ),
         default="cauchy",
     )
@@ -146,10 +140,8 @@ class SmoothMechanism(Mechanism):
         if smooth == 0 and low < high:
             raise InvalidParameter(
                 "SmoothMechanism.beta must be above 0 unless floor = ceiling: with beta 0 the "
-                "bound must be "
-                f"the same for all data; got {shown(self.beta)}. Give the beta of your bound, or "
-                "floor = "
-                "ceiling, the constant."
+                f"bound must be the same for all data; got {shown(self.beta)}. Give the beta of "
+                "your bound, or floor = ceiling, the constant."
             )
         steep = steepness(smooth, low, high)
         # Lowered a little, because the budget is rounded to a float.
@@ -157,9 +149,9 @@ class SmoothMechanism(Mechanism):
         if alpha <= 0:
             raise InvalidParameter(
                 "SmoothMechanism.beta must leave a part of epsilon for the number; got "
-                f"{shown(self.beta)}, "
-                f"of which {self.law} noise loses {power_loss(steep, float(power)):.6g} of epsilon "
-                f"{shown(budget)}. Lower beta, or raise epsilon."
+                f"{shown(self.beta)}, of which {self.law} noise loses "
+                f"{power_loss(steep, float(power)):.6g} of epsilon {shown(budget)}. Lower beta, or "
+                "raise epsilon."
             )
         # The largest scale of the noise, which has to be a float.
         if high / Fraction(alpha) > MOST_BOUND**2:
@@ -172,8 +164,7 @@ class SmoothMechanism(Mechanism):
         if power <= 3:
             warnings.warn(
                 "Cauchy noise has neither mean nor variance: a few releases in a hundred are far "
-                "off, and "
-                "averages of releases do not settle. law='quartic' has both; ignore "
+                "off, and averages of releases do not settle. law='quartic' has both; ignore "
                 "sordino.HeavyTailWarning to silence this.",
                 HeavyTailWarning,
                 # The caller of the constructor, which calls the check of a declared object, which
@@ -219,8 +210,7 @@ class SmoothMechanism(Mechanism):
         if convert_answers(value, "SmoothMechanism").ndim:
             raise InvalidParameter(
                 "SmoothMechanism.release needs a single number; got a list. Each number needs a "
-                "release of "
-                "its own."
+                "release of its own."
             )
         low, high = to_fraction(self.floor), to_fraction(self.ceiling)
         scale = (
@@ -272,8 +262,7 @@ CLAIMS = (
         name="SmoothMechanism",
         statement=(
             "A number with Cauchy noise in proportion to a beta-smooth bound of its local "
-            "sensitivity is "
-            "epsilon-private."
+            "sensitivity is epsilon-private."
         ),
         references=("nissim2007", "yamamoto2024, Thm 1"),
         proof="smooth-mechanism.md",

@@ -76,8 +76,7 @@ class SmoothSelection(Mechanism):
     beta: Number = parameter(
         NOT_NEGATIVE,
         "How smooth the bound is, in nats a record. 0 only where floor = ceiling: a bound that is "
-        "the same "
-        "for all data sets.",
+        "the same for all data sets.",
     )
     candidates: int = parameter(
         COUNT, "Number of scores, at most 2^53: public, because noise depends on it."
@@ -86,8 +85,7 @@ class SmoothSelection(Mechanism):
         POSITIVE,
         (
             "Public: larger bounds are lowered to it, in the unit of the scores. It must be at "
-            "least the "
-            "global sensitivity, or nothing is private; 2^500 at most."
+            "least the global sensitivity, or nothing is private; 2^500 at most."
         ),
     )
     floor: Number = parameter(
@@ -108,8 +106,7 @@ class SmoothSelection(Mechanism):
         one_of("tight", "published"),
         (
             '"tight": the least loss that is proved here. "published": that of the paper, for '
-            "comparison; "
-            "its noise is larger. Two-sided noise has one accounting."
+            "comparison; its noise is larger. Two-sided noise has one accounting."
         ),
         default="tight",
     )
@@ -131,10 +128,8 @@ class SmoothSelection(Mechanism):
         if smooth == 0 and low < high:
             raise InvalidParameter(
                 "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the "
-                "bound must be "
-                f"the same for all data sets; got {shown(self.beta)}. Give the beta of your bound, "
-                "or floor "
-                "= ceiling, the constant."
+                f"bound must be the same for all data sets; got {shown(self.beta)}. Give the beta "
+                "of your bound, or floor = ceiling, the constant."
             )
         steep = _selection_steepness(smooth, low, high, self.accounting)
         # Lowered a little, because the budget is rounded to a float.
@@ -144,10 +139,9 @@ class SmoothSelection(Mechanism):
             least = scale_loss(steep, count, law, self.sided, self.accounting)
             raise InvalidParameter(
                 "SmoothSelection.beta must leave a part of epsilon for the scores; got "
-                f"{shown(self.beta)}, "
-                f"of which the noise of {count} candidates with gamma {shown(law.gamma)} loses "
-                f"{least:.6g} "
-                f"of epsilon {shown(budget)}. Lower beta, or raise epsilon."
+                f"{shown(self.beta)}, of which the noise of {count} candidates with gamma "
+                f"{shown(law.gamma)} loses {least:.6g} of epsilon {shown(budget)}. Lower beta, or "
+                "raise epsilon."
             )
         self._set(alpha=alpha, noise=law, cost=Pure(epsilon=budget))
 
@@ -583,8 +577,7 @@ CLAIMS = (
         name="SmoothSelection",
         statement=(
             "The index is epsilon-differentially private where scores move by at most a "
-            "beta-smooth bound "
-            "(one-sided noise)."
+            "beta-smooth bound (one-sided noise)."
         ),
         references=("yamamoto2024, Thm 3",),
         proof="smooth-selection.md",

@@ -85,10 +85,8 @@ class SmoothStepSelection(Mechanism):
         POSITIVE,
         (
             "Budget of the selection. The losers' share is at most ln(candidates), and close to "
-            "nothing from "
-            "epsilon = ln(candidates)/2 + 2 or so on. Well below that most of the budget is "
-            "theirs; then "
-            "`SmoothSelection` may be better."
+            "nothing from epsilon = ln(candidates)/2 + 2 or so on. Well below that most of the "
+            "budget is theirs; then `SmoothSelection` may be better."
         ),
     )
     beta: Number = parameter(
@@ -114,8 +112,7 @@ class SmoothStepSelection(Mechanism):
     )
     step: Fraction = derived(
         "Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores "
-        "beyond 2^52 "
-        "steps are clamped."
+        "beyond 2^52 steps are clamped."
     )
     cost: Pure = derived("What a release spends: the sum of both shares, at most epsilon.")
     adjacency: ClassVar[str] = "replace-one"
@@ -134,10 +131,8 @@ class SmoothStepSelection(Mechanism):
         if not smooth and low < high:
             raise InvalidParameter(
                 f"{_OWNER}.beta must be above 0 unless floor and ceiling are the same; got 0: a "
-                "bound that "
-                "no unit changes is one public number. Give it as both floor and ceiling, or give "
-                "the beta "
-                "of your bound."
+                "bound that no unit changes is one public number. Give it as both floor and "
+                "ceiling, or give the beta of your bound."
             )
         step = step_for(
             Sensitivity(bound=low, monotone=False, adjacency="replace-one"), low**2, _OWNER
@@ -287,10 +282,8 @@ def _split_budget(budget: Fraction, candidates: int, ratio: Fraction) -> _CostSh
             return split
     raise InvalidParameter(
         f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so "
-        "little: with "
-        f"{shown(budget)} noise would have more than a million levels. Raise epsilon, or lower the "
-        "number of "
-        "candidates."
+        f"little: with {shown(budget)} noise would have more than a million levels. Raise epsilon, "
+        "or lower the number of candidates."
     )
 
 
@@ -402,8 +395,7 @@ def _divide_cost(budget: Fraction, candidates: int, ratio: Fraction, owner: str)
         units, less = units - less, 2 * less
     raise InvalidParameter(
         f"{owner}.epsilon must be larger for {candidates} candidates: noise of a rate above 2^-30 "
-        "would cost "
-        f"more than {shown(budget)}. Raise epsilon, or lower the number of candidates."
+        f"would cost more than {shown(budget)}. Raise epsilon, or lower the number of candidates."
     )
 
 

@@ -265,8 +265,7 @@ def least_offset(law: Law, labels: int, delta: Fraction, owner: str, *, noisy: b
     if high > CLAMP:
         raise InvalidParameter(
             f"{owner} must have a threshold of at most 2^52. Raise epsilon (rho) or delta, or let "
-            "a unit "
-            "count for fewer labels."
+            "a unit count for fewer labels."
         )
     width = 1
     while low >= 0 and enough(low):

@@ -147,10 +147,8 @@ CLAIMS = (
         name="LimitedTopK",
         statement=(
             "But for a failure of probability delta each release is private for what it spent, "
-            "though only "
-            "the largest counts are read: s labels above the threshold cost (s + 1)/k epsilon, k "
-            "labels "
-            "epsilon."
+            "though only the largest counts are read: s labels above the threshold cost (s + 1)/k "
+            "epsilon, k labels epsilon."
         ),
         references=("durfee2019",),
         proof="unlisted.md",

@@ -32,8 +32,7 @@ _ONE = Fraction(1)
 # What the parameters mean that mechanisms for unlisted labels have in common.
 COUNTS_OF_UNITS_MEANS = (
     "Counts of units, each of which counts for at most M labels: bound=1, step=1, and l1=M under "
-    "add-remove, "
-    "l1=2M under replace-one."
+    "add-remove, l1=2M under replace-one."
 )
 DELTA_MEANS = "How likely a label may be released that only one unit has. Always spent in full."
 LEAST_MEANS = "The least count that takes part: labels with fewer units are left out."
@@ -41,8 +40,7 @@ ABOVE_MEANS = "A public threshold of your own, in counts, rounded up. The larger
 COUNT_STEP_MEANS = "Width of the grid: 1, counts are whole."
 SPENT_FOR_FOUND_MEANS = (
     "What a release spends at most, exactly. `UnlistedTop.cost` is what it did spend: less epsilon "
-    "where the "
-    "list is shorter than k, the same delta."
+    "where the list is shorter than k, the same delta."
 )
 
 
@@ -182,8 +180,7 @@ def read_reach(sensitivity: Sensitivity, owner: str, *, bounded: bool = True) ->
     if (sensitivity.bound, sensitivity.step, sensitivity.monotone) != (1, 1, not either):
         raise InvalidParameter(
             f"{owner}.sensitivity must be about counts of units: bound=1, step=1, monotone under "
-            "add-remove "
-            f"and not under replace-one; got bound={shown(sensitivity.bound)}, "
+            f"add-remove and not under replace-one; got bound={shown(sensitivity.bound)}, "
             f"step={shown(sensitivity.step)}, monotone={sensitivity.monotone}, "
             f"{sensitivity.adjacency}."
         )
@@ -191,10 +188,8 @@ def read_reach(sensitivity: Sensitivity, owner: str, *, bounded: bool = True) ->
         if bounded:
             raise InvalidParameter(
                 f"{owner}.sensitivity must bound all counts together, l1=M under add-remove and 2M "
-                "under "
-                "replace-one for units that count for M labels at most; got none. Give max_rows, "
-                "or use "
-                "LimitedTopK, which needs no such bound."
+                "under replace-one for units that count for M labels at most; got none. Give "
+                "max_rows, or use LimitedTopK, which needs no such bound."
             )
         return None
     # Counts move by whole steps. Under replace-one a unit leaves and another one comes, each with M
@@ -237,7 +232,6 @@ def find_threshold(least: int, offset: int, above: Any, owner: str) -> int:
     if threshold > CLAMP:
         raise InvalidParameter(
             f"{owner} must have a threshold of at most 2^52; got one beyond. Raise epsilon (rho) "
-            "or delta, "
-            "lower `least` or `above`, or let a unit count for fewer labels."
+            "or delta, lower `least` or `above`, or let a unit count for fewer labels."
         )
     return threshold

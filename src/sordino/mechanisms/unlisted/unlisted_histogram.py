@@ -211,8 +211,7 @@ CLAIMS = (
         name="UnlistedHistogram",
         statement=(
             "With Laplace noise all noisy counts that reach the threshold are epsilon-private "
-            "together, but "
-            "for a failure of probability delta."
+            "together, but for a failure of probability delta."
         ),
         references=("desfontaines2022",),
         proof="unlisted.md",

@@ -190,8 +190,7 @@ class UnlistedTopK(LabelSelection, Mechanism):
         one_of_the_laws(*LAWS),
         (
             "One-sided noise (the default) for k selections, or two-sided noise for the smaller of "
-            "k and M: "
-            "less where M is far below k."
+            "k and M: less where M is far below k."
         ),
         default="exponential",
     )
@@ -275,10 +274,8 @@ CLAIMS = (
         name="UnlistedTopK",
         statement=(
             "But for a failure of probability delta each release is private for what it spent: s "
-            "labels "
-            "above the threshold cost (s + 1)/k epsilon under add-remove and (2s + 1)/(2k) epsilon "
-            "under "
-            "replace-one, k labels epsilon."
+            "labels above the threshold cost (s + 1)/k epsilon under add-remove and (2s + 1)/(2k) "
+            "epsilon under replace-one, k labels epsilon."
         ),
         references=("durfee2019", "desfontaines2022"),
         proof="unlisted.md",

@@ -122,9 +122,8 @@ def _open_public(
         text = text if named else f"a {source.kind}"
         raise InvalidParameter(
             f"{request.name}.like must be synthetic or public data, and no rows of the private "
-            "source; got "
-            f"{shown(text)}, which {reason}. A plan of them would be a release that nobody pays "
-            "for."
+            f"source; got {shown(text)}, which {reason}. A plan of them would be a release that "
+            "nobody pays for."
         )
     return text if named else f"a public {source.kind}", source
 

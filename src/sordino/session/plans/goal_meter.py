@@ -88,8 +88,7 @@ def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
     if goal.kind == "right" and not request.chooses:
         raise InvalidParameter(
             f'{request.name}.goal must be about a figure, such as "±20" or "5 %", because '
-            "nothing is chosen; "
-            f"got {goal.text!r}."
+            f"nothing is chosen; got {goal.text!r}."
         )
     if goal.k is not None and goal.k != k:
         said = "which chooses all above a threshold" if k is None else f"k is {k}"
@@ -100,6 +99,5 @@ def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
     if goal.kind == "share" and not sized:
         raise InvalidParameter(
             f"{request.name}.goal must come with a public size where it is a share: like, rows or "
-            "a size "
-            f"hint (--like, --like-rows, --size-hint); got {goal.text!r} alone."
+            f"a size hint (--like, --like-rows, --size-hint); got {goal.text!r} alone."
         )

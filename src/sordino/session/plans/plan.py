@@ -210,8 +210,7 @@ def _say_off(row: PlannedFigure) -> str:
     # Of few runs: rounded down, as everywhere.
     return (
         f"; off the figure without noise by {row.off:.6g} at most, which "
-        f"{math.floor(100 * row.held)} % of "
-        "the intervals held"
+        f"{math.floor(100 * row.held)} % of the intervals held"
     )
 
 

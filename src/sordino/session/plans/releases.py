@@ -58,8 +58,7 @@ class Plans:
         if asked.setdefault("epsilon", ANY_EPSILON) is not ANY_EPSILON:
             raise InvalidParameter(
                 f"{kind.name}.goal takes the place of epsilon, which is looked for; got both. "
-                "Leave one of "
-                "them out."
+                "Leave one of them out."
             )
         return self._planner.seek(self._planner.settle(kind(*given, **asked)), wish, **own)
 

@@ -150,7 +150,6 @@ def _read_scores(private: Path, like: str, score: str, form: CsvFormat) -> Any:
     if path.is_file() and (reason := find_tie(path, [private]) or find_origin(path)):
         raise InvalidParameter(
             f"--like must name public scores; got {shown(like)}, which {reason}. A plan of private "
-            "scores "
-            "would be a release that nobody pays for."
+            "scores would be a release that nobody pays for."
         )
     return open_scores(path, score=score, form=form).read().values

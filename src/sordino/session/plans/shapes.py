@@ -35,8 +35,7 @@ _STEP = re.compile(rf"([0-9]{{1,9}})x({_NUMBER})", re.ASCII)
 _WRITTEN = re.compile(rf"([a-z]+)(?::({_NUMBER})(?:,({_NUMBER}))?)?", re.ASCII)
 _HOW = (
     "flat, zipf:S, geometric:R, steps:HOWMANYxHOWMUCH,... (such as steps:10x500,90x20), "
-    "normal:MEAN,SD or "
-    "lognormal:MEDIAN,SIGMA"
+    "normal:MEAN,SD or lognormal:MEDIAN,SIGMA"
 )
 _MOST_STEPS = 1 << 20
 _OF_DATA = 1 << 40

@@ -126,8 +126,7 @@ def _write_buckets(
         )
         wanted, steps = f", CAST({total} AS STRING) AS total", f"{of_row} AS steps, "
     sql = (
-        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known, CAST(0 AS BIGINT) AS "
-        f"reached{wanted} FROM "
+        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known{wanted} FROM "
         f"(SELECT {{group}}x, {steps}{cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts,"
         f" CAST({proposed} AS INT) AS near FROM {{rows}} AS counted) AS beside) AS placed"
         " GROUP BY {group}cell"

@@ -1,22 +1,20 @@
 """Writes the SQL with which the embedded engine counts the numbers in each bucket of a grid.
 
 It is one aggregate, and the edges are sent as a table. Comparisons alone decide a bucket; a
-logarithm only proposes it. There are three ways, each slower than the one before:
+logarithm only proposes it, and what it proposes is checked. There are three ways, each slower than
+the one before:
 
 - *Even* grids: the logarithm proposes a bucket for each row. The least and the largest number of
-  each proposed bucket are compared with its edges. If all of them lie within, the counts are right,
+  each proposed bucket are compared with its edges. If all of them lie within, the answer is right,
   however the logarithm was computed. If not, a number beside an edge was misplaced, and the
   question is asked again in the next way.
-- *Cells*: the logarithm proposes, for each row, the one edge that is worth comparing with. The cell
-  of a number is the nearest whole number on the scale. It holds at most one edge; every other edge
-  lies to the left or right of it. For the edges at hand it is checked, publicly, that this holds
-  with a quarter of a cell to spare. Only a logarithm that is wrong by that much could matter.
-- *Search*: the engine looks for the edge itself. This is for edges that no rule made, or that stand
-  closer together than floats can tell.
-
-Where the numbers of each bucket are added up, too, the least and the largest number of each are
-compared with its edges in the second way as well, and the third one is asked if one lies beyond:
-what a number counts in a sum is bounded by the edges of its bucket.
+- *Cells*, where the numbers of each bucket are added up: the logarithm proposes, for each row, the
+  one edge that is worth comparing with. The cell of a number is the nearest whole number on the
+  scale. It holds at most one edge; every other edge lies to the left or right of it. For the edges
+  at hand it is checked, publicly, that this holds with a quarter of a cell to spare. Only a
+  logarithm that is wrong by that much could put a number into a wrong bucket, and then the least
+  or the largest number of that bucket shows it.
+- *Search*: the engine looks for the edge itself. This is always right.
 
 Logarithms are not taken where they would not exist, and a cast that fails is NULL, never an error.
 """
@@ -60,15 +58,13 @@ class BucketQuery:
     Parameters
     ----------
     cuts : tuple of str
-        What is sent to the engine, one text for each cell: the number with which the values of the
-        cell are compared, or nothing.
+        What is sent to the engine, one text for each cut.
     buckets : array of int64
-        The bucket of the values of a cell that are below its cut; the others are in the next one.
+        The bucket of the numbers of a cell.
     sql : str
-        The aggregate over `{rows}`, which has columns grp, cell, n, known, reached, perhaps sound
-        and total; `{group}` is the group with a comma, or nothing. Column known counts the rows of
-        a cell that have a number. Where there is a total, the text of a whole number, no row of a
-        cell reaches its cut.
+        The aggregate over `{rows}`, which has columns grp, cell, n, known, perhaps sound and total;
+        `{group}` is the group with a comma, or nothing. Column known counts the rows of a cell that
+        have a number. A total is the text of a whole number.
     plain : PlainSums, optional
         How the sums of buckets follow from the totals; None: they are the totals.
     """
@@ -93,19 +89,13 @@ class BucketQuery:
         if not _is_sound(answer):
             return None
         counts = np.zeros((groups, grid.size + 1), dtype=np.int64)
-        cells, rows, known, reached = (
-            np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known", "reached")
+        cells, rows, known = (
+            np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known")
         )
         group = (
             np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
         )
-        # Rows that reach the cut of their cell are in the next bucket, all others with a number in
-        # the bucket of the cell.
-        below = self.buckets[cells]
-        np.add.at(counts, (group, below), known - reached)
-        # Only where some rows reach a cut: the last cell has
-        # no next bucket, and its index would be out of range.
-        np.add.at(counts, (group[reached > 0], below[reached > 0] + 1), reached[reached > 0])
+        np.add.at(counts, (group, self.buckets[cells]), known)
         with_number = int(known.sum())
         return CountedRows(counts, with_number, int(rows.sum()) - with_number)
 
@@ -169,12 +159,10 @@ def bucket_queries(
     scale, search = Scale.of(grid), _write_search_query(kind, grid, steps)
     if scale is None:
         return (search,)
-    slow = (
-        (_write_cell_query(kind, grid, scale),)
-        if steps is None
-        else (_write_checked_cell_query(kind, grid, scale, steps), search)
-    )
-    return (_write_even_query(kind, grid, scale, steps), *slow) if scale.even else slow
+    even = (_write_even_query(kind, grid, scale, steps),) if scale.even else ()
+    # To count takes no longer by a search; to add up takes many times longer.
+    cells = () if steps is None else (_write_cell_query(kind, grid, scale, steps),)
+    return (*even, *cells, search)
 
 
 _CUTS = (
@@ -222,7 +210,7 @@ def _write_checked_query(
     # false.
     sound = "cell = 0 OR (low >= here.cut AND (above.cut IS NULL OR high < above.cut))"
     sql = (
-        "SELECT {group}coalesce(cell, 0) AS cell, n, known, CAST(0 AS BIGINT) AS reached, "
+        "SELECT {group}coalesce(cell, 0) AS cell, n, known, "
         f"coalesce({sound}, FALSE) AS sound{total} FROM "
         f"(SELECT {{group}}cell, count(*) AS n, count(x) AS known, {wanted}min(x) AS low, max(x) "
         "AS high"
@@ -274,23 +262,8 @@ def _place_in_cells(
     return tuple(cuts), buckets, cell
 
 
-def _write_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
+def _write_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale, steps: str) -> BucketQuery:
     """Return the query in which a logarithm proposes the edge that a number is compared with."""
-    cuts, buckets, cell = _place_in_cells(kind, grid, scale)
-    table = _CUTS.format(type=kind.name, size=len(cuts))
-    sql = (
-        "SELECT {group}cell, count(*) AS n, count(x) AS known, "
-        "CAST(count_if(x >= cut) AS BIGINT) AS reached FROM "
-        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) JOIN {table} USING (cell) GROUP BY "
-        f"{{group}}cell"
-    )
-    return BucketQuery(cuts, buckets, sql)
-
-
-def _write_checked_cell_query(
-    kind: NumberKind, grid: BucketGrid, scale: Scale, steps: str
-) -> BucketQuery:
-    """Return the same query for sums, which checks the buckets that follow."""
     cuts, buckets, cell = _place_in_cells(kind, grid, scale)
     # The cuts of buckets come first; behind them stand those of cells, each with the bucket below
     # it.
@@ -316,8 +289,8 @@ def _write_search_query(kind: NumberKind, grid: BucketGrid, steps: str | None) -
     table = _CUTS.format(type=kind.name, size=len(cuts))
     wanted, more = ("", "") if steps is None else (f", {_TOTAL}", f", {steps} AS steps")
     sql = (
-        "SELECT {group}coalesce(cell + 1, 0) AS cell, count(*) AS n, count(x) AS known, "
-        f"CAST(0 AS BIGINT) AS reached{wanted} FROM "
+        "SELECT {group}coalesce(cell + 1, 0) AS cell, count(*) AS n, count(x) AS known"
+        f"{wanted} FROM "
         f"(SELECT {{group}}x{more} FROM {{rows}}) ASOF LEFT JOIN {table} ON x >= cut GROUP BY ALL"
     )
     return BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql)

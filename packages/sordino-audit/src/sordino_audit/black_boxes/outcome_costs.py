@@ -165,8 +165,8 @@ def charged(cost: Cost, claimed: Cost) -> float:
         else getattr(claimed, "rho", math.inf)
     ):
         raise InvalidParameter(
-            "audit.statistical.cost_of must never be above claimed, "
-            "which is what a ledger would have reserved."
+            "audit.statistical.cost_of must never be above claimed, which is what a ledger would "
+            "have reserved."
         )
     return float(value)
 

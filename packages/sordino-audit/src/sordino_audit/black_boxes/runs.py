@@ -155,10 +155,9 @@ def _walk_structure(value: Any, path: str, marks: list[Mark], numbers: list[floa
                 )
     else:
         raise InvalidParameter(
-            "audit.statistical needs outcomes made of numbers, texts, arrays, lists, mappings "
-            "and data classes; got "
-            f"{type(value).__name__}. Give partition=, a function that puts each outcome into a "
-            "class."
+            "audit.statistical needs outcomes made of numbers, texts, arrays, lists, mappings and "
+            f"data classes; got {type(value).__name__}. Give partition=, a function that puts each "
+            "outcome into a class."
         )
 
 
@@ -341,9 +340,8 @@ class Runner:
         size = len(outcomes) if hasattr(outcomes, "__len__") else -1
         if size != self.batch:
             raise InvalidParameter(
-                "audit.statistical.batch must be the number of outcomes that a call returns "
-                "in a list or an array; "
-                f"it is {self.batch}, "
+                "audit.statistical.batch must be the number of outcomes that a call returns in a "
+                f"list or an array; it is {self.batch}, "
                 + ("and a call returned no list." if size < 0 else f"and a call returned {size}.")
             )
         numbers = (
@@ -482,10 +480,9 @@ class Command:
             ended = True
         except subprocess.TimeoutExpired:
             raise NoOutcomeError(
-                "audit.Command.timeout must be long enough for every run; "
-                f"one of {self.arguments[0]!a} took more than "
-                f"{self.timeout:g} s. Time is no outcome of an audit: give it more, or mend what "
-                "hangs."
+                "audit.Command.timeout must be long enough for every run; one of "
+                f"{self.arguments[0]!a} took more than {self.timeout:g} s. Time is no outcome of "
+                "an audit: give it more, or mend what hangs."
             ) from None
         finally:
             # Whatever cut the run off, an interrupt included, its processes are killed.

@@ -244,8 +244,8 @@ def check_shape(x: Floats, at: Bounds, pieces: Sequence[Piece], owner: str) -> N
         wrong = _find_contradictions(points, low, high, piece.shape)
         if wrong.any():
             raise InvalidParameter(
-                f"{owner} must be {piece.shape} between its breaks; "
-                f"near {points[1:-1][wrong][0]:.6g} it is not."
+                f"{owner} must be {piece.shape} between its breaks; near "
+                f"{points[1:-1][wrong][0]:.6g} it is not."
             )
 
 

@@ -117,8 +117,8 @@ def points(values: Any, name: str) -> tuple[float, ...] | None:
     found = tuple(float(x) for x in numbers if x is not None)
     if not numbers or len(found) < len(numbers) or any(x >= y for x, y in pairwise(found)):
         raise InvalidParameter(
-            f"{name} must be a list of rising numbers, "
-            "where the outputs of a continuous law are cut into classes."
+            f"{name} must be a list of rising numbers, where the outputs of a continuous law are "
+            "cut into classes."
         )
     return found
 

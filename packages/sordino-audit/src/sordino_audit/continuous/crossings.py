@@ -190,8 +190,7 @@ class Crossings(SharedShift):
         ):
             raise InvalidParameter(
                 f"Crossings.outputs must be transcripts that can come out of {len(scores)} "
-                "answers; "
-                f"got {label!r}."
+                f"answers; got {label!r}."
             )
         for score, branch in zip(scores, label, strict=False):
             base = Fraction(self.at) - score

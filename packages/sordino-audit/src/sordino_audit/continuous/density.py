@@ -250,9 +250,8 @@ class Density(Continuous):
         """Return the laws of two neighbors, cell by cell."""
         if self.tail is None and asked.cuts is None:
             raise InvalidParameter(
-                f"audit.exact needs Density.tail for {self!r}, because its outputs have no end: "
-                "an upper bound of the log ratio outside "
-                "the window, or math.inf to leave them out; "
+                f"audit.exact needs Density.tail for {self!r}, because its outputs have no end: an "
+                "upper bound of the log ratio outside the window, or math.inf to leave them out; "
                 "or give partition=, a list of numbers that cut the outputs into classes."
             )
         found: list[tuple[Any, Cells]] = []

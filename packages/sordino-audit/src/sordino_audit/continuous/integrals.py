@@ -188,9 +188,7 @@ class _CellIntegrals:
             i = int((low > high).argmax())
             raise InvalidParameter(
                 f"{self.factors[0].law} must have functions that agree with each other and with "
-                "the density; "
-                f"between {x0[i]:.6g} and "
-                f"{x1[i]:.6g} they do not."
+                f"the density; between {x0[i]:.6g} and {x1[i]:.6g} they do not."
             )
         return low, high
 
@@ -267,8 +265,7 @@ def enclosed(law: Law, name: str, *at: Floats) -> Bounds:
         i = int(wrong.argmax())
         raise InvalidParameter(
             f"{law}.{name} must return a lower and an upper bound, of a probability not above 0; "
-            f"got {low.flat[i]:.6g} and "
-            f"{high.flat[i]:.6g} at {at[0].flat[i]:.6g}."
+            f"got {low.flat[i]:.6g} and {high.flat[i]:.6g} at {at[0].flat[i]:.6g}."
         )
     return low, high
 

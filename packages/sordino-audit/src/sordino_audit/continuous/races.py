@@ -102,8 +102,7 @@ class Race(SharedShift):
         if len(laws) != len(listed) or len(listed) <= self.k:
             raise InvalidParameter(
                 f"audit.exact needs more than {self.k} answers for this race, as many as there are "
-                "laws; "
-                f"got {len(listed)} and {len(laws)}."
+                f"laws; got {len(listed)} and {len(laws)}."
             )
         return listed, scale, laws
 

@@ -237,9 +237,8 @@ class SharedShift(Continuous):
         if rough:
             raise InvalidParameter(
                 "audit.exact needs laws with a log-concave density for gaps without a partition; "
-                f"{rough[0]} is none. Give partition=, a "
-                "list of numbers that cut the gaps into classes, or outputs= to compare single "
-                "ones."
+                f"{rough[0]} is none. Give partition=, a list of numbers that cut the gaps into "
+                "classes, or outputs= to compare single ones."
             )
         kinks = sorted({*self._kinks(a), *self._kinks(b)})
         start = float(outcome.start)

@@ -80,8 +80,8 @@ def checked_law(law: Any, owner: str) -> Noise:
     if not isinstance(law, Noise):
         raise InvalidParameter(
             f"{owner} must be a Geometric, DiscreteLaplace, DiscreteGaussian or audit.Finite law, "
-            "whose probabilities can be "
-            f"counted; got {shown(law)}. Give the statistical audit what has another law."
+            f"whose probabilities can be counted; got {shown(law)}. Give the statistical audit "
+            "what has another law."
         )
     return law
 
@@ -159,8 +159,8 @@ _TOO_MANY_LEVELS = 1 << 24
 _LARGEST_EXACT_COUNT = 1 << 52
 TOO_MANY = (
     "audit.exact would have to play more than {limit} {what}. Audit fewer answers, a larger rate "
-    "(epsilon in "
-    "steps of the grid, such as Sensitivity(step=1)), a larger tail=, or raise vectors=."
+    "(epsilon in steps of the grid, such as Sensitivity(step=1)), a larger tail=, or raise "
+    "vectors=."
 )
 
 

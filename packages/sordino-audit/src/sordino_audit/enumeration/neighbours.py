@@ -54,8 +54,8 @@ def _read_answer(value: Any) -> Fraction:
     number = exact(value)
     if number is None:
         raise InvalidParameter(
-            "audit.exact needs answers that are finite numbers, "
-            "because neighbours are told by their distance."
+            "audit.exact needs answers that are finite numbers, because neighbours are told by "
+            "their distance."
         )
     return number
 

@@ -65,9 +65,8 @@ def key(value: Any, owner: str = _OUTPUTS_MUST_BE, *, floats: bool = False) -> H
         else " For others give partition=, a function that puts each output into a class."
     )
     raise InvalidParameter(
-        f"{owner} whole numbers, truth values, texts, bytes, None, fractions, "
-        "or tuples and frozensets of these; got a value of type "
-        f"{kind.__name__}.{advice}"
+        f"{owner} whole numbers, truth values, texts, bytes, None, fractions, or tuples and "
+        f"frozensets of these; got a value of type {kind.__name__}.{advice}"
     )
 
 
@@ -362,9 +361,7 @@ class Book:
             if self._played(private, some).rows(slice(None)) != found.rows(places):
                 raise InvalidParameter(
                     "audit.exact needs each output to be a function of the answers and its own "
-                    "noise: "
-                    "some rows, played alone or in "
-                    "another order, gave other outputs."
+                    "noise: some rows, played alone or in another order, gave other outputs."
                 )
 
     def _redrawn(self, value: Any) -> bool:
@@ -383,8 +380,7 @@ class Book:
             if found == OUTPUTS:
                 raise InvalidParameter(
                     "audit.exact needs partition=, a function that puts each output into a class, "
-                    "because there are more than "
-                    f"{OUTPUTS} different outputs."
+                    f"because there are more than {OUTPUTS} different outputs."
                 )
             self.outputs.append(shown)
         return found

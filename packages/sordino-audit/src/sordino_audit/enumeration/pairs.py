@@ -486,10 +486,8 @@ def _check_declaration(found: float, allowed: Fraction | float) -> None:
     if found > allowed:
         raise InvalidParameter(
             f"audit.exact found a loss of at least {at_least(found)} where the noise allows "
-            f"{float(allowed):.9g} if outputs depend on the "
-            "answers only through their sums with the noise (and Subject.shifts is true where it "
-            "is said): "
-            "what the subject declares is "
+            f"{float(allowed):.9g} if outputs depend on the answers only through their sums with "
+            "the noise (and Subject.shifts is true where it is said): what the subject declares is "
             "false."
         )
 

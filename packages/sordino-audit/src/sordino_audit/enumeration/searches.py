@@ -200,9 +200,8 @@ def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as abo
     if _farthest_noise(mechanism.size_noise) > _MOST_SIZES:
         raise InvalidParameter(
             "audit.exact plays quantiles for each of the numbers of records that the noise may "
-            "say, "
-            f"at most {_MOST_SIZES} of them; got "
-            f"noise of the rate {float(mechanism.size_noise.rate):.3g}. Audit a larger epsilon."
+            f"say, at most {_MOST_SIZES} of them; got noise of the rate "
+            f"{float(mechanism.size_noise.rate):.3g}. Audit a larger epsilon."
         )
     return Subject(
         laws=[],
@@ -215,9 +214,8 @@ def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as abo
 def _check_edges(mechanism: Quantile | Quantiles | QuantileInterval) -> None:
     if mechanism.grid.size > _MOST_EDGES:
         raise InvalidParameter(
-            f"audit.exact lists all edges where a quantile may end, at most {_MOST_EDGES}; "
-            f"got {mechanism.grid.size}. Audit it with a "
-            "larger growth."
+            f"audit.exact lists all edges where a quantile may end, at most {_MOST_EDGES}; got "
+            f"{mechanism.grid.size}. Audit it with a larger growth."
         )
 
 

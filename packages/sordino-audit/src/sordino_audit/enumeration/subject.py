@@ -224,10 +224,8 @@ class Subject:
         array = np.atleast_1d(np.asarray(given)) if self.steps is None else np.asarray(given)
         if array.dtype.kind not in "iu" or array.shape != (len(self.laws),):
             raise InvalidParameter(
-                f"audit.exact needs answers that are {len(self.laws)} whole numbers of steps "
-                "for this subject "
-                "(or Subject.steps, a "
-                "function that returns them as an array)."
+                f"audit.exact needs answers that are {len(self.laws)} whole numbers of steps for "
+                "this subject (or Subject.steps, a function that returns them as an array)."
             )
         if max(abs(int(x)) for x in array.tolist()) > _LARGEST_STEPS:
             raise InvalidParameter("audit.exact needs answers of at most 2^53 steps.")
@@ -349,10 +347,8 @@ def check_domain(size: int | None) -> None:
     if size is not None and size > DENSE:
         raise InvalidParameter(
             f"audit.exact plays domains of at most {DENSE} items, which are computed item by item; "
-            f"got {size}. "
-            "Audit a smaller domain: "
-            "larger ones draw only the zeros that matter; that this is the same law is proved, "
-            "and enumerated by the tests, not here."
+            f"got {size}. Audit a smaller domain: larger ones draw only the zeros that matter; "
+            "that this is the same law is proved, and enumerated by the tests, not here."
         )
 
 

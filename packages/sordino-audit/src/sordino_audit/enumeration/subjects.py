@@ -94,8 +94,7 @@ def smooth_selection(mechanism: SmoothSelection, n: int) -> Continuous:
     if n != mechanism.candidates + 1 or n == 2:
         raise InvalidParameter(
             f"audit.exact needs the {mechanism.candidates} scores of SmoothSelection, at least 2, "
-            f"followed by their smooth bound; got {n} "
-            "numbers."
+            f"followed by their smooth bound; got {n} numbers."
         )
     return _ScaledRace(mechanism=mechanism, cost=mechanism.cost, name=repr(mechanism))
 
@@ -187,7 +186,6 @@ def subject_of(mechanism: Any, n: int) -> Audited:
     if isinstance(made, Subject | Continuous):
         return made
     raise InvalidParameter(
-        "audit.exact needs a mechanism of this library, an audit.Subject, "
-        "or an object whose audited(n) returns one; got "
-        f"{shown(mechanism)}."
+        "audit.exact needs a mechanism of this library, an audit.Subject, or an object whose "
+        f"audited(n) returns one; got {shown(mechanism)}."
     )
