@@ -6,7 +6,6 @@ Half of what these tests know is the twin: what quantiles, means and variances s
 from __future__ import annotations
 
 import json
-import math
 
 import duckdb
 import numpy as np
@@ -234,15 +233,11 @@ def test_of_no_number_at_all_nothing_is_said(missing, adjacency):
     asked = {"epsilon": 5, "lower": 0, "cap": 1000}
     for seed in range(5):
         session = Session(table, unit=PrivacyUnit.row(adjacency=adjacency), entropy=Seeded(seed))
-        assert (
-            session.quantile("v", q=0.5, **asked).low,
-            session.quantile("v", q=0.5, **asked).high,
-        ) == (
-            0,
-            math.inf,
-        )
-        for one in session.quantile("v", q=(0.3, 0.6), **asked):
-            assert (one.low, one.high) == (0, math.inf)
+        median = session.quantile("v", q=0.5, **asked)
+        for one in (median, *session.quantile("v", q=(0.3, 0.6), **asked)):
+            # As far as values may go, or beyond.
+            assert one.low == 0
+            assert one.high >= asked["cap"]
         mean = session.mean("v", **asked)
         assert (mean.low, mean.high) == mean.clip
 

@@ -314,6 +314,8 @@ def _holds(tree: Tree, table: Table, row: Row, reading: Reading) -> bool | None:
             raise Unsaid
         return _compare(op, *reading(*parts, table, row))
     if op in {"in", "not in"}:
+        if any(_narrowed((parts[0], ["const", text]), table) for text in parts[1]):
+            raise Unsaid
         found = [
             _compare("=", *reading(parts[0], ["const", text], table, row)) for text in parts[1]
         ]
@@ -329,7 +331,11 @@ def _narrowed(parts: Any, table: Table) -> bool:
         for part in parts
         if part[0] == "col" and part[1] in table.names
     }
-    return "UHUGEINT" in kinds and bool(kinds & {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+    # A negative constant is a signed number, too.
+    signed = any(part[0] == "const" and part[1].startswith("-") for part in parts)
+    return "UHUGEINT" in kinds and (
+        signed or bool(kinds & {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+    )
 
 
 def _read(one: Tree, two: Tree, table: Table, row: Row) -> tuple[tuple[Any, str], tuple[Any, str]]:

@@ -155,7 +155,9 @@ def test_finding_and_releasing_is_what_epsilon_and_delta_say(adjacency, groups, 
     assert worst(adjacency, groups, most=most) <= float(DELTA) + 1e-12
     finder, figures = reserved(adjacency, groups, most)
     failing, firm = finder.cost.split_failure()
-    assert (failing, firm.pure() + figures.cost.pure()) == (DELTA, EPSILON)
+    assert failing == DELTA
+    # Rates are rounded down by parts in a trillion.
+    assert 0 <= EPSILON - (firm.pure() + figures.cost.pure()) < 1e-9
 
 
 def test_the_budget_is_needed():

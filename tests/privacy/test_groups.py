@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 import sordino as sd
-from sordino.cost import ZCDP, Composition, repeat
+from sordino.cost import RDP, ZCDP, Composition, Pure, Range, compose, repeat
 from sordino.session.table_numbers import TableNumbers
 from support.clipped_laws import GRID, compared, excess, neighbours, worst_loss
 from support.quantiles import law_of
@@ -76,8 +76,8 @@ TOTALS = [
 
 
 @pytest.mark.parametrize("estimator", TOTALS, ids=["sum", "mean"])
-def test_a_unit_that_is_replaced_within_a_group_costs_four_times_the_rho(estimator):
-    """Noise is for one step: two in a row move the totals twice as far, and the rho is of the square."""
+def test_a_unit_that_is_replaced_within_a_group_costs_more_than_one_step(estimator):
+    """Noise is for one step: two in a row move a sum twice as far, and the rho is of the square; of a mean no total is negative."""
     wrapped = TableNumbers(
         estimator=estimator, adjacency="replace-one", labels=("a",), groups_per_unit=1
     )
@@ -89,7 +89,8 @@ def test_a_unit_that_is_replaced_within_a_group_costs_four_times_the_rho(estimat
     found = compared(estimator, [pair for pair in pairs if pair[0] != pair[1]])
     assert excess(wrapped.cost, found) <= 1e-9
     [rho] = [part.rho for part, _ in wrapped.cost.parts if isinstance(part, ZCDP)]
-    assert rho == 4 * estimator.total_cost.rho
+    is_sum = isinstance(estimator, sd.ClippedSum)
+    assert rho == (4 if is_sum else 2) * estimator.total_cost.rho
     # Twice what one step costs is not enough for a sum, whose totals may cross from one end to the other.
     if isinstance(estimator, sd.ClippedSum):
         assert found[2] > 0.97 * float(rho)
@@ -107,7 +108,7 @@ def test_groups_of_gaussian_totals_cost_what_their_parts_do(groups):
     assert coming == repeat(TOTALS[0].cost, groups)
     assert isinstance(replaced, Composition)
     assert dict(replaced.parts) == {
-        sd.cost.Pure(epsilon=2 * TOTALS[0].search.cost.pure()): groups,
+        sd.cost.Pure(epsilon=TOTALS[0].search.cost.low + TOTALS[0].search.cost.high): groups,
         ZCDP(rho=1): groups,
     }
     # A unit that leaves one group and joins another one costs each of them one step.
@@ -145,7 +146,9 @@ def test_two_rows_cost_the_same_in_one_group_and_in_two():
     assert in_two > float(together(QUANTILE, 1).cost.pure()), "the price of one row is convicted"
     replaced = float(together(QUANTILE, 2, "replace-one").cost.pure())
     assert largest(LEFT, 2) + largest(JOINED, 2) <= replaced + 1e-9
-    assert replaced == pytest.approx(4 * QUANTILE.epsilon)
+    ends = QUANTILE.cost.low + QUANTILE.cost.high
+    assert replaced == pytest.approx(float(2 * ends))
+    assert ends < 2 * QUANTILE.epsilon
 
 
 @pytest.mark.parametrize("kind", [sd.ClippedSum, sd.ClippedMean, sd.ClippedVariance])
@@ -161,8 +164,17 @@ def test_two_rows_of_figures_cost_at_most_twice_a_row(kind):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rows", [1, 2, 7])
-def test_nothing_but_a_pure_price_is_claimed(adjacency, rows):
-    steps = rows * (1 if adjacency == "add-remove" else 2)
+def test_rows_in_any_group_are_steps_in_a_row(adjacency, rows):
+    """One search that loses as many intervals, and one number that moves by as many rows."""
+    exchanged = adjacency == "replace-one"
+    steps = rows * (2 if exchanged else 1)
     wrapped = together(FIGURES[0], rows, adjacency)
-    assert wrapped.cost == sd.cost.Pure(epsilon=steps * FIGURES[0].cost.pure())
+    search, total = FIGURES[0].search.cost, FIGURES[0].total_cost
+    ends = {"low": rows * search.low, "high": rows * search.high}
+    assert wrapped.cost == compose(
+        Pure(epsilon=sum(ends.values()))
+        if exchanged
+        else Range(**ends, orientation=search.orientation),
+        RDP(laplace=steps * total.laplace, laplace_steps=steps * total.laplace_steps),
+    )
     assert wrapped.budgets == steps

@@ -29,6 +29,9 @@ from sordino.cost.conversion import (
 from sordino.cost.rho import certify_rho, pure_rho, shorten_up
 from sordino.errors import InvalidParameter
 
+LARGER_FIRST = "add-remove, the larger data first"
+"""Which neighbor comes first depends on no column, no figure and no direction of a search."""
+
 # Between them chords say more than the closed forms, and no float is lost.
 _SMALLEST_END, _LARGEST_END = 1e-5, 500.0
 

@@ -119,8 +119,8 @@ class ColumnRequest(Request[R]):
         more="With `by` and a unit column. The groups G of a unit are chosen by a secret salt, "
         "and each group has epsilon / G of the budget. Not given, each group has the noise of one "
         "in which all rows of a unit are, and none is divided by the number of groups. That is "
-        "better wherever rows of a unit lie in several groups. Under replace-one both take half of "
-        "epsilon. Labels that nobody listed need a number here.",
+        "better wherever rows of a unit lie in several groups. Under replace-one a unit pays for "
+        "leaving a group and for joining one. Labels that nobody listed need a number here.",
         default=None,
     )
     most_groups: int | None = parameter(
@@ -151,12 +151,29 @@ class ColumnRequest(Request[R]):
     )
 
     @abstractmethod
-    def build_estimator(self, table: Table) -> Searching:
-        """Return what releases the figures of a group."""
+    def build_estimator(self, table: Table, more: Fraction = Fraction(1)) -> Searching:
+        """Return what releases the figures of a group, with so many times its share of epsilon."""
+
+    def fill_epsilon(self, table: Table) -> Searching:
+        """Return the estimator of a group, with all of epsilon where pure epsilons are counted.
+
+        A search in a group that a unit leaves, and in one that it joins, loses the two ends of its
+        interval, which is less than twice the larger one. On an account with a delta the noise
+        stays what it is, and the release costs less.
+        """
+        estimator = self.build_estimator(table)
+        if self.by is None or (table.price is not None and not table.price.is_pure):
+            return estimator
+        whole = self.epsilon_of_figures * (1 - self.share_for_numbers(table))
+        spent = Fraction(self.wrap(table, estimator, ()).cost_of_figures().pure())
+        # Rates follow the budget, but which search is the best one may change with it.
+        filled = self.build_estimator(table, whole / spent)
+        fits = Fraction(self.wrap(table, filled, ()).cost_of_figures().pure()) <= whole
+        return filled if fits else estimator
 
     def steps(self, table: Table) -> Steps[Any]:
         """Count the rows in buckets, and let an estimator release from that."""
-        estimator = self.build_estimator(table)
+        estimator = self.fill_epsilon(table)
         question = self.ask(table, estimator.grid, adapt(estimator).ladder)
         return (yield from self.release_figures(table, question, estimator, self.detail()))
 
@@ -171,11 +188,11 @@ class ColumnRequest(Request[R]):
         charged = yield Reservation((mechanism,), detail, question.domain)
         return charged.release(mechanism, charged.read(mechanism.read(question)))
 
-    def options(self, table: Table) -> dict[str, Any]:
-        """Return what every estimator of a column takes."""
+    def options(self, table: Table, more: Fraction = Fraction(1)) -> dict[str, Any]:
+        """Return what every estimator of a column takes, with so many times its epsilon."""
         epsilon, adjacency = self.share_of_group(table)
         return {
-            "epsilon": epsilon,
+            "epsilon": epsilon * more,
             "adjacency": adjacency,
             "rows_per_unit": self.count_rows_of_part(table),
             "lower": self.lower,
@@ -319,7 +336,14 @@ class ColumnRequest(Request[R]):
         self, table: Table, question: NumberQuestion, estimator: Estimator
     ) -> TableNumbers:
         """Return what releases the figures of all groups."""
-        labels = None if question.domain is None else tuple(question.groups)
+        return self.wrap(
+            table, estimator, None if question.domain is None else tuple(question.groups)
+        )
+
+    def wrap(
+        self, table: Table, estimator: Estimator, labels: tuple[str, ...] | None
+    ) -> TableNumbers:
+        """Return what releases the figures of groups; what it costs does not depend on labels."""
         return TableNumbers(
             estimator=estimator,
             adjacency=table.unit.adjacency,
@@ -411,9 +435,12 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
         checked_later, "The values are whole numbers, and so is what is released.", default=False
     )
 
-    def build_estimator(self, table: Table) -> Quantile | Quantiles | QuantilesWithIntervals:
+    def build_estimator(
+        self, table: Table, more: Fraction = Fraction(1)
+    ) -> Quantile | Quantiles | QuantilesWithIntervals:
         """Return the estimator of a quantile or several, with intervals if a share is for them."""
-        shared = {"size_hint": self.size_hint, "integer": self.integer, **self.options(table)}
+        own = {"size_hint": self.size_hint, "integer": self.integer}
+        shared = own | self.options(table, more)
         epsilon = shared.pop("epsilon")
         share = Fraction(0) if self.interval_share is None else to_fraction(self.interval_share)
         values: Quantile | Quantiles
@@ -466,15 +493,18 @@ class BoundedFigureRequest(ColumnRequest[R]):
             )
         return (yield from bounded_steps(self, table))
 
-    def build_estimator(self, table: Table) -> ClippedSum | ClippedMean:
+    def build_estimator(
+        self, table: Table, more: Fraction = Fraction(1)
+    ) -> ClippedSum | ClippedMean:
         """Return the estimator of the figure, with the noise that the account gets more from."""
-        pure = self.build_totals(table)
+        options = self.options(table, more)
+        pure = self.build_totals(table, options)
         rho = self._choose_rho(table, pure)
-        return pure if rho is None else self.build_totals(table, total_rho=rho)
+        return pure if rho is None else self.build_totals(table, {**options, "total_rho": rho})
 
     @abstractmethod
-    def build_totals(self, table: Table, **more: Any) -> ClippedSum | ClippedMean:
-        """Return the estimator of the figure."""
+    def build_totals(self, table: Table, options: dict[str, Any]) -> ClippedSum | ClippedMean:
+        """Return the estimator of the figure with these options."""
 
     def _choose_rho(self, table: Table, pure: ClippedSum | ClippedMean) -> Fraction | None:
         """Return the rho of Gaussian noise for the totals of each group.
@@ -484,13 +514,7 @@ class BoundedFigureRequest(ColumnRequest[R]):
         if self.counts_together(table):
             refuse_gaussian_together(self.name, self.noise)
             return None
-        whole = TableNumbers(
-            estimator=pure,
-            adjacency=table.unit.adjacency,
-            labels=None if self.by is None else (),
-            groups_per_unit=self.count_parts(table),
-            shared=self.build_count(table),
-        )
+        whole = self.wrap(table, pure, None if self.by is None else ())
         # What finds groups has no other noise, and is part of what the release costs. Where they
         # are listed it costs nothing.
         return choose_totals_rho(
@@ -531,9 +555,9 @@ class SumRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
     name: ClassVar[str] = "sum"
 
-    def build_totals(self, table: Table, **more: Any) -> ClippedSum:
+    def build_totals(self, table: Table, options: dict[str, Any]) -> ClippedSum:  # noqa: ARG002
         """Return the estimator of a sum."""
-        return ClippedSum(**self.options(table), **more)
+        return ClippedSum(**options)
 
 
 @final
@@ -573,11 +597,9 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
     name: ClassVar[str] = "mean"
 
-    def build_totals(self, table: Table, **more: Any) -> ClippedMean:
+    def build_totals(self, table: Table, options: dict[str, Any]) -> ClippedMean:
         """Return the estimator of a mean."""
-        return ClippedMean(
-            size_is_public=self.has_public_size(table), **self.options(table), **more
-        )
+        return ClippedMean(size_is_public=self.has_public_size(table), **options)
 
 
 @final
@@ -613,9 +635,11 @@ class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
 
     name: ClassVar[str] = "variance"
 
-    def build_estimator(self, table: Table) -> ClippedVariance:
+    def build_estimator(self, table: Table, more: Fraction = Fraction(1)) -> ClippedVariance:
         """Return the estimator of a variance."""
-        return ClippedVariance(size_is_public=self.has_public_size(table), **self.options(table))
+        return ClippedVariance(
+            size_is_public=self.has_public_size(table), **self.options(table, more)
+        )
 
 
 # ---- bounded -------------------------------------------------------------------------------------
@@ -721,13 +745,7 @@ def find_and_release(
         k=request.most_groups,
     )
     # What the figures cost hangs on the groups of a unit, not on which ones or how many are found.
-    figures = TableNumbers(
-        estimator=estimator,
-        adjacency=table.unit.adjacency,
-        labels=(),
-        groups_per_unit=request.count_parts(table),
-        shared=request.build_count(table),
-    )
+    figures = request.wrap(table, estimator, ())
 
     charged = yield Reservation((finder, figures), detail, domain)
     counts: Counts = charged.read(units)

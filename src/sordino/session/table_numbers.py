@@ -13,7 +13,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast, final
 
-from sordino.cost import ZCDP, Composition, Cost, Pure, compose, repeat
+from sordino.cost import Cost, compose
+from sordino.cost.grouped import cost_of_groups
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import ClippedMean, ClippedSum, QuantileValues
@@ -158,7 +159,7 @@ class TableNumbers:
     @cached_property
     def cost(self) -> Cost:
         """What a release spends."""
-        figures = self._cost_of_figures()
+        figures = self.cost_of_figures()
         return figures if self.shared is None else compose(figures, self.shared.cost)
 
     @property
@@ -169,22 +170,21 @@ class TableNumbers:
         parts = [] if search is None else [self._repeat_cost(search.cost)]
         return compose(*parts, *([] if self.shared is None else [self.shared.cost]))
 
-    def _cost_of_figures(self) -> Cost:
+    def cost_of_figures(self) -> Cost:
+        """Return what the figures of all groups cost."""
         return self._repeat_cost(self.estimator.cost)
 
     def _repeat_cost(self, cost: Cost) -> Cost:
         """Return what all groups cost, of which one does so."""
         if self.labels is None:
             return cost
-        if self.together:
-            # So many steps of one row, one after the other: in one group they are not releases of
-            # their own, and only the pure bound is known to add up.
-            return Pure(epsilon=self.budgets * Fraction(cost.pure()))
-        if self.adjacency == "add-remove":
-            # In all other groups neighbors have the same rows that count.
-            return repeat(cost, self.groups_per_unit)
-        # The unit that leaves a group and the one that joins it may do so in the same group.
-        return repeat(_cost_of_two_steps(cost), self.groups_per_unit)
+        return cost_of_groups(
+            cost,
+            most=self.groups_per_unit,
+            anywhere=self.together,
+            exchanged=self.adjacency == "replace-one",
+            growing=grows(self.estimator),
+        )
 
     @property
     def budgets(self) -> int:
@@ -233,22 +233,14 @@ class TableNumbers:
             rows=rows,
             budgets=self.budgets,
             mechanism=mechanism,
-            cost=self._cost_of_figures(),
+            cost=self.cost_of_figures(),
             simulated=entropy.simulated,
         )
 
 
-def _cost_of_two_steps(cost: Cost) -> Cost:
-    """Return what a release costs if a unit leaves and another one joins in the same group."""
-    # These are two steps in a row, of which mostly only the pure bound is known. Gaussian totals
-    # move twice as far, which counts four times.
-    parts = cost.parts if isinstance(cost, Composition) else frozenset({(cost, 1)})
-    rho = sum((part.rho * count for part, count in parts if isinstance(part, ZCDP)), Fraction(0))
-    epsilon = sum(
-        (Fraction(part.pure()) * count for part, count in parts if not isinstance(part, ZCDP)),
-        Fraction(0),
-    )
-    return compose(Pure(epsilon=2 * epsilon), ZCDP(rho=4 * rho))
+def grows(estimator: Estimator) -> bool:
+    """Tell whether a record can only raise the totals that an estimator adds noise to."""
+    return bool(getattr(estimator, "totals_grow", False))
 
 
 # ---- the noise of totals -------------------------------------------------------------------------
@@ -294,19 +286,22 @@ def choose_totals_rho(
     terms = find_terms(f"{name}.noise", table.price, paid, forced=noise == "gaussian")
     if terms is None:
         return None
-    # In a group a unit may leave and another one join: then its totals move twice as far.
-    steps = 2 if whole.labels is not None and adjacency == "replace-one" else 1
-    moved = Sensitivity(bound=steps, monotone=False, adjacency=adjacency, step=_FINE_STEP)
-    each = steps * Fraction(cast("ClippedSum | ClippedMean", whole.estimator).total_cost.pure())
+    # How many times the rho of one step a unit pays in each of its groups: where one leaves and
+    # another one joins, the totals move twice as far, or twice if they only rise.
+    times = 1
+    if whole.labels is not None and adjacency == "replace-one":
+        times = 2 if grows(whole.estimator) else 4
+    moved = Sensitivity(bound=1, monotone=False, adjacency=adjacency, step=_FINE_STEP)
+    each = Fraction(cast("ClippedSum | ClippedMean", whole.estimator).total_cost.pure())
     rho = choose_rho(
         terms,
         noise,
         # The noise of any clip is this noise, but for its unit.
         LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups)),
-        moved.over(groups, "l2"),
+        moved.over(groups * times, "l2"),
         # The clip, what counts rows with a number, and what finds groups stay pure.
         paid=paid,
         beside=compose(whole.without_totals, search),
         confidence=CONFIDENCE,
     )
-    return None if rho is None else rho / (groups * steps**2)
+    return None if rho is None else rho / (groups * times)

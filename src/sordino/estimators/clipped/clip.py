@@ -27,6 +27,7 @@ from sordino.columns.bucket_grid import BucketGrid
 from sordino.columns.bucket_sums import BucketSums
 from sordino.columns.sum_steps import SumSteps, choose_step
 from sordino.cost import Cost, Pure
+from sordino.cost.range import LARGER_FIRST
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
@@ -224,7 +225,9 @@ class ClipSearch:
         # together fails.
         if self.adjacency == "replace-one" and self.rows_per_unit > 1:
             return Pure(epsilon=threshold + each)
-        return monotone_cost(threshold, each)
+        # Under add-remove it is the larger data whose answers are lower, at every edge.
+        added = self.adjacency == "add-remove"
+        return monotone_cost(threshold, each, orientation=LARGER_FIRST if added else None)
 
     @property
     def exact(self) -> bool:

@@ -104,6 +104,11 @@ class ClippedAgain:
         return self.total_cost
 
     @property
+    def totals_grow(self) -> bool:
+        """Whether a record can only raise the totals, as in the first look."""
+        return self.figure.totals_grow
+
+    @property
     def exact(self) -> bool:
         """True: the law that is proved is the law that is sampled."""
         return True

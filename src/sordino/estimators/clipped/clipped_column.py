@@ -164,6 +164,11 @@ class ClippedColumn(Mechanism):
         self._set(search=search, total_cost=total_cost, cost=compose(search.cost, total_cost))
 
     @property
+    @abstractmethod
+    def totals_grow(self) -> bool:
+        """Whether a record can only raise the totals that get noise; public."""
+
+    @property
     def total_budget(self) -> Pure | ZCDP:
         """What the noise of the totals may spend: what is left of epsilon."""
         return Pure(epsilon=to_fraction(self.epsilon) * (1 - to_fraction(self.clip_share)))
@@ -366,6 +371,11 @@ class SizedColumn(ClippedColumn):
                 "units with several records: the number of records is private there."
             )
         self.check_noise()
+
+    @property
+    def totals_grow(self) -> bool:
+        """Whether a record can only raise the totals: distances and their products do."""
+        return not self.size_is_public
 
     @property
     def moved_records(self) -> int:

@@ -181,6 +181,11 @@ class ClippedSum(SummedColumn):
         noisy = noise.noisy([0 if total is None else int(total)], entropy)
         return self.result(clip, noise, noisy, None, simulated=entropy.simulated)
 
+    @property
+    def totals_grow(self) -> bool:
+        """Whether a record can only raise the sum: where none counts as less than 0."""
+        return self.search.lower >= 0
+
     @scrubbed
     def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> list[tuple[int]]:
         """Return what meets the noise, in record steps: the sum of each group. Private."""

@@ -14,16 +14,13 @@ from typing import Literal, final
 
 from sordino.columns.bucket_grid import BucketGrid
 from sordino.cost import Cost, Pure, Range, compose
+from sordino.cost.range import LARGER_FIRST
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import Geometric
 
 Adjacency = Literal["add-remove", "replace-one"]
-LARGER_FIRST = "add-remove, the larger data first"
-"""Which neighbor comes first does not depend on the column, the quantile or the direction of a
-search."""
-
 _EARLY_STOP_NATS = math.log(1000)  # a search may end before the first record once in a thousand
 # Below this share of the records, with nothing known of their number, a search from the lowest edge
 # passes too few of them.
