@@ -99,7 +99,7 @@ def test_randomized_choices_enter_by_their_law_of_three_points(costs):
 @pytest.mark.parametrize("rate", ["0.002", "0.05", "0.3", "5"])
 @pytest.mark.each_value
 def test_stages_enter_by_a_law_just_above_their_deltas(rate, monotone):
-    stage = GumbelStage(epsilon=Fraction(rate), monotone=monotone)
+    stage = GumbelStage.of(Fraction(rate), monotone=monotone)
     top, one = float(stage.pure()), pld([stage], interval=Fraction(rate) / 500)
     for share in (0.0, 0.05, 0.3, 0.31, 0.8, 0.99):
         assert stage.delta(share * top) <= one.delta(share * top)
@@ -118,15 +118,15 @@ def test_stages_enter_by_a_law_just_above_their_deltas(rate, monotone):
 @pytest.mark.parametrize("monotone", [True, False])
 @pytest.mark.parametrize("rate", ["0.0001", "60"])
 def test_stages_without_such_a_law_enter_by_their_interval(rate, monotone):
-    stage = GumbelStage(epsilon=Fraction(rate), monotone=monotone)
+    stage = GumbelStage.of(Fraction(rate), monotone=monotone)
     width = Fraction(rate) / 100
     assert pld([stage] * 3, interval=width).epsilon(1e-6) == pld(
         [stage.interval] * 3, interval=width
     ).epsilon(1e-6)
     assert (
-        pld(
-            [GumbelStage(epsilon=0, monotone=monotone), RandomizedChoice(epsilon=0, choices=5)]
-        ).epsilon(1e-6)
+        pld([GumbelStage.of(0, monotone=monotone), RandomizedChoice(epsilon=0, choices=5)]).epsilon(
+            1e-6
+        )
         == 0
     )
 
@@ -136,7 +136,7 @@ def test_stages_without_such_a_law_enter_by_their_interval(rate, monotone):
 @pytest.mark.parametrize("half", [32, 128])
 @pytest.mark.each_value
 def test_masses_of_a_stage_are_those_of_its_chords_or_above(rate, monotone, half):
-    stage = GumbelStage(epsilon=Fraction(rate), monotone=monotone)
+    stage = GumbelStage.of(Fraction(rate), monotone=monotone)
     found = stage_masses(stage, half)
     with mpmath.workdps(60):
         e, reach = mpmath.mpf(rate), (2 if monotone else 3) * mpmath.mpf(rate)

@@ -48,7 +48,9 @@ single = st.one_of(
         Range, low=positive, high=positive, orientation=st.sampled_from((None, "up", "down"))
     ),
     st.builds(
-        GumbelStage, epsilon=st.sampled_from((0, 0.05, Fraction(1, 3), 1)), monotone=st.booleans()
+        GumbelStage,
+        epsilon=st.sampled_from((0, 0.05, Fraction(1, 3), 1)),
+        start=st.sampled_from((0, Fraction(1, 20), 0.3, Fraction(1, 2))),
     ),
     st.builds(RandomizedChoice, epsilon=amounts, choices=st.sampled_from((2, 3, 20, 10**6))),
     st.builds(Approximate, epsilon=amounts, delta=st.sampled_from((0, 1e-9, 1e-3))),
@@ -245,7 +247,7 @@ def test_bad_parameters_are_refused(bad):
     with pytest.raises(InvalidParameter, match=r"Pure.epsilon must be a number in \[0, inf\); got"):
         Pure(epsilon=bad)
     with pytest.raises(InvalidParameter, match=r"GumbelStage.epsilon must be"):
-        GumbelStage(epsilon=bad, monotone=True)
+        GumbelStage(epsilon=bad)
     with pytest.raises(InvalidParameter, match=r"ZCDP.rho must be"):
         ZCDP(rho=bad)
     with pytest.raises(InvalidParameter, match=r"Range.low must be"):
@@ -258,10 +260,12 @@ def test_bad_parameters_are_refused(bad):
         RDP(rho=bad)
 
 
-@pytest.mark.parametrize("bad", [None, 0, 1, "yes"])
-def test_whether_answers_are_monotone_is_said(bad):
-    with pytest.raises(InvalidParameter, match=r"GumbelStage.monotone must be True or False"):
-        GumbelStage(epsilon=1, monotone=bad)
+@pytest.mark.parametrize("bad", [None, -0.1, 1.1, "half", math.nan])
+def test_where_answers_start_is_a_share(bad):
+    with pytest.raises(InvalidParameter, match=r"GumbelStage.start must be"):
+        GumbelStage(epsilon=1, start=bad)
+    with pytest.raises(InvalidParameter, match="at most 1/2, because both orders"):
+        GumbelStage(epsilon=1, start=0.6)
 
 
 def test_bad_views_are_refused():

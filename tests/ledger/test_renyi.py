@@ -439,7 +439,7 @@ def test_a_stage_is_charged_its_divergence_and_no_rho_is_searched_for(monkeypatc
         Fraction(text) for text in ("1.000001", "1.5", "4.42", "8.92606", "21.9845", "1000", "1e15")
     ]
     stages = [
-        GumbelStage(epsilon=Fraction(text), monotone=monotone)
+        GumbelStage.of(Fraction(text), monotone=monotone)
         for text in ("1e-10", "1e-6", "0.001", "0.05", "0.3", "1", "4", "30", "500")
     ]
     rhos = [stage.zcdp() for stage in stages]

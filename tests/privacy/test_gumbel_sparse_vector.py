@@ -194,14 +194,14 @@ def test_each_transcript_is_held_to_what_it_spent(monotone, n, c):
 def test_the_costs(c):
     m = GumbelSparseVector(threshold=0, positives=c, epsilon=c, sensitivity=COUNTING)
     assert (m.threshold_epsilon, m.positive_epsilon) == (HALF, HALF)
-    assert m.cost == repeat(GumbelStage(epsilon=HALF, monotone=True), c)
+    assert m.cost == repeat(GumbelStage(epsilon=HALF), c)
     assert m.cost.pure() == c
     assert m.cost.zcdp() < c * Fraction(228, 1000) * HALF**2, (
         "the interval of the loss alone gives 1.125"
     )
     general = GumbelSparseVector(threshold=0, positives=c, epsilon=3 * c, sensitivity=EITHER)
     assert (general.threshold_epsilon, general.positive_epsilon) == (1, 2)
-    assert general.cost == repeat(GumbelStage(epsilon=1, monotone=False), c)
+    assert general.cost == repeat(GumbelStage(epsilon=2, start=HALF), c)
     assert general.cost.pure() == 3 * c
     assert general.cost.zcdp() < c * Fraction(498, 1000), "the pure epsilon alone gives 2.72"
 

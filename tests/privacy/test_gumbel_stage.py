@@ -30,12 +30,16 @@ from sordino_audit.enumeration.subjects import subject_of
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 
 
+ONE_WAY = Fraction(0)
+"""Answers that move one way start at an end of the interval of their moves."""
+
+
 def monotone(epsilon):
-    return GumbelStage(epsilon=epsilon, monotone=True)
+    return GumbelStage.of(epsilon, monotone=True)
 
 
 def general(epsilon):
-    return GumbelStage(epsilon=epsilon, monotone=False)
+    return GumbelStage.of(epsilon, monotone=False)
 
 
 # --- lists ----------------------------------------------------------------------------------------------------------------------
@@ -136,12 +140,111 @@ def test_lists_of_many_small_weights_reach_the_deltas(rate, share, both):
     assert 0.98 * stage.delta(epsilon) <= stick(p, q, epsilon) <= stage.delta(epsilon)
 
 
+# --- answers that move farther one way than the other ---------------------------------------------------------------------------
+
+STARTS = {"0": 0.22797, "0.05": 0.21475, "0.1": 0.20232, "0.25": 0.16942, "0.5": 0.12854}
+"""rho over the square of the width, at a width of .1."""
+
+
+def started(width, start):
+    return GumbelStage(epsilon=width, start=Fraction(start))
+
+
+def one_sided(staying, width, start, step=0.002, reach=14.0):
+    """The list that goes to `staying` as fast as it may and remains there; A'/A is 1 at first, and moves lie in the interval."""
+    low, high = -float(start) * width, (1 - float(start)) * width
+    total, other, weights, moves = 1.0, 1.0, [], []
+    while total < math.exp(reach):
+        weight = total * math.expm1(step)
+        move = high if other < staying * total else low
+        total, other = total + weight, other + weight * math.exp(move)
+        weights.append(weight)
+        moves.append(move)
+    return np.array(weights), np.array(moves)
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_the_rho_of_every_start_is_what_it_was_said_to_be(start):
+    stage = started(Fraction(1, 10), start)
+    assert float(stage.zcdp()) * 100 == pytest.approx(STARTS[start], abs=2e-5)
+    assert stage.pure() == (2 - Fraction(start)) / 10
+
+
+@pytest.mark.parametrize("start", ["0.05", "0.25", "0.4"])
+@pytest.mark.parametrize("width", [0.2, 1.0, 3.0])
+def test_no_list_with_a_start_passes_its_curve_or_its_deltas(width, start):
+    stage, rng, share = started(width, start), np.random.default_rng(12), float(Fraction(start))
+    low, high = -share * width, (1 - share) * width
+    passed = 0.0
+    for _ in range(400):
+        n = int(rng.integers(1, 30))
+        weights = np.exp(rng.normal(rng.uniform(-4, 1), rng.uniform(0.1, 4), n))
+        turn = rng.integers(n + 1)
+        moves = rng.uniform(low, high, n)
+        if kind := rng.integers(3):
+            ends = (high, low) if kind == 1 else (low, high)
+            moves = np.where(np.arange(n) < turn, *ends)
+        p, q = laws(weights, moves)
+        for one, two in ((p, q), (q, p)):
+            for alpha in ORDERS:
+                assert divergence(one, two, alpha) <= stage.rdp(alpha) * (1 + 1e-9)
+                passed = max(passed, divergence(one, two, alpha) / started(width, "1/2").rdp(alpha))
+            for part in (0, 0.25, 0.5, 0.9):
+                epsilon = part * float(stage.pure())
+                assert stick(one, two, epsilon) <= stage.delta(epsilon) + 1e-12
+    # Answers that move farther one way cost more than those that move as far either way.
+    assert passed > 1 or start == "0.4"
+
+
+@pytest.mark.parametrize("start", ["0.05", "0.25", "0.4"])
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
+def test_lists_with_a_start_reach_the_curve(start, alpha):
+    """The best place to stay is looked for among many, in both orders; the curve is that of the worse one."""
+    width, stage = 1.0, started(1.0, start)
+    best = 0.0
+    for staying in np.linspace(
+        math.exp(-float(Fraction(start))), math.exp(1 - float(Fraction(start))), 25
+    ):
+        p, q = laws(*one_sided(staying, width, Fraction(start), step=0.01, reach=12.0))
+        best = max(best, divergence(p, q, alpha), divergence(q, p, alpha))
+    assert 0.97 * stage.rdp(alpha) <= best <= stage.rdp(alpha) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("start", ["0.05", "0.25", "0.4"])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_lists_with_a_start_reach_the_deltas(start, share):
+    stage, q_ = started(1.0, start), float(Fraction(start))
+    epsilon = share * float(stage.pure())
+    # r* of the answers that were moved up, moved back.
+    staying = math.exp((epsilon + 1 + q_) / 3 - q_)
+    p, q = laws(*one_sided(staying, 1.0, Fraction(start)))
+    assert 0.97 * stage.delta(epsilon) <= stick(p, q, epsilon) <= stage.delta(epsilon)
+
+
+def test_every_start_costs_at_most_one_way():
+    """ln V is convex in the start, so that the ends are the largest; and it falls towards the middle."""
+    for width in (0.05, 0.5, 2.0):
+        for alpha in (1.1, 2, 22):
+            found = [started(width, start).rdp(alpha) for start in STARTS]
+            assert all(a > b for a, b in itertools.pairwise(found))
+
+
+def test_the_other_order_is_the_other_start():
+    """V_{-alpha}(q) = V_{alpha - 1}(1 - q): what is played from the other end."""
+    for alpha in ("1.5", "2", "9"):
+        order = Decimal(alpha)
+        for start in (Fraction(1, 10), Fraction(2, 5)):
+            one = stages._decimal_log_moment(Decimal("0.7"), start, -order)
+            other = stages._decimal_log_moment(Decimal("0.7"), 1 - start, order - 1)
+            assert abs(one - other) < Decimal("1e-40")
+
+
 # --- oracles --------------------------------------------------------------------------------------------------------------------
 
 
 def test_oracles():
     def moment(k):
-        return float(stages._decimal_log_moment(Decimal(1), True, Decimal(k)).exp())
+        return float(stages._decimal_log_moment(Decimal(1), ONE_WAY, Decimal(k)).exp())
 
     assert moment(1) == pytest.approx(1.569212893953, rel=1e-12)
     assert moment(-2) == pytest.approx(1.409655641383, rel=1e-12)
@@ -209,7 +312,7 @@ def by_formula(rate, both, alpha):
 @pytest.mark.each_value
 def test_divergences_are_their_formula_rounded_up(rate, alpha, both):
     truth = max(by_formula(rate, both, alpha))
-    found = GumbelStage(epsilon=Fraction(rate), monotone=not both).rdp(alpha)
+    found = GumbelStage.of(Fraction(rate), monotone=not both).rdp(alpha)
     # Floats add what they may have lost.
     lost = 2 * stages._QUICK_ERROR * (1 + alpha * rate * (1 + both)) / (alpha - 1)
     assert truth <= found <= truth * (1 + mpmath.mpf("1e-11")) + lost
@@ -219,7 +322,7 @@ def draw_moments(count):
     """Rates, ways and k all over the range in which a moment may be a float, corners among them."""
     rng = np.random.default_rng(23)
     for _ in range(count):
-        both = bool(rng.integers(2))
+        start = Fraction(int(rng.integers(11)), 20)
         width = min(stages._QUICK_WIDTH, 10 ** rng.uniform(-9, 0.95))
         order = max(
             stages._QUICK_ORDER, 10 ** rng.uniform(-2.5, 1.85) / (width if rng.integers(4) else 1)
@@ -229,15 +332,15 @@ def draw_moments(count):
         if reach <= stages._QUICK_REACH and (
             width >= stages._LEAST_WIDTH or reach >= stages._LEAST_REACH
         ):
-            yield width / 2 if both else width, not both, k, reach
+            yield width, start, k, reach
 
 
 def test_floats_err_by_far_less_than_is_added():
     count, largest = 0, 0.0
-    for rate, one_way, k, reach in draw_moments(3000):
-        true = stages._decimal_log_moment(Decimal(rate), one_way, Decimal(k))
-        error = float(Decimal(stages._quick_log_moment(rate, one_way, k)) - true)
-        assert stages._raise_log_moment(rate, one_way, k) >= true
+    for width, start, k, reach in draw_moments(3000):
+        true = stages._decimal_log_moment(Decimal(width), start, Decimal(k))
+        error = float(Decimal(stages._quick_log_moment(width, float(start), k)) - true)
+        assert stages._raise_log_moment(width, start, k) >= true
         largest = max(largest, abs(error) / (stages._QUICK_ERROR * (1 + reach)))
         count += 1
     assert count > 1500
@@ -360,14 +463,11 @@ def test_mixed_lists_use_the_deltas():
 def test_lists_of_many_kinds_fall_back_on_the_intervals():
     """The laws of three stages have too many sums; those of their intervals do not."""
     mixed = compose(
-        *(GumbelStage(epsilon=Fraction(x, 100), monotone=x % 2 == 0) for x in range(10, 16)),
+        *(GumbelStage.of(Fraction(x, 100), monotone=x % 2 == 0) for x in range(10, 16)),
         Range(low=2, high=3),
     )
     known = compose(
-        *(
-            GumbelStage(epsilon=Fraction(x, 100), monotone=x % 2 == 0).interval
-            for x in range(10, 16)
-        ),
+        *(GumbelStage.of(Fraction(x, 100), monotone=x % 2 == 0).interval for x in range(10, 16)),
         Range(low=2, high=3),
     )
     for delta in (1e-6, 0.01, 0.2):

@@ -182,7 +182,7 @@ def piece(account: str, size: int, part: Fraction, kind: str) -> Piece:
         return Piece(Pure(epsilon=epsilon), adds, spent, adds._replace(pure=adds.pure * part))
     if kind == "stage":
         rate, monotone = _STAGES[size % len(_STAGES)]
-        one, adds = GumbelStage(epsilon=rate, monotone=monotone), of_stage(rate, monotone=monotone)
+        one, adds = GumbelStage.of(rate, monotone=monotone), of_stage(rate, monotone=monotone)
     elif kind == "rho":
         one, adds = ZCDP(rho=third), of_rho(third)
     else:
@@ -195,7 +195,7 @@ def warm() -> None:
     """Let processes that are forked from this one know what a stage costs: the first look takes a moment."""
     for rate, monotone in _STAGES:
         of_stage(rate, monotone=monotone)
-        stage = GumbelStage(epsilon=rate, monotone=monotone)
+        stage = GumbelStage.of(rate, monotone=monotone)
         stage.rdp(ORDER)
         stage.zcdp()
 

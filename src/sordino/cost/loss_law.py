@@ -319,11 +319,11 @@ def stage_masses(stage: GumbelStage, half: int) -> tuple[float, ...] | None:
     They are at the losses -half, ..., half cells; `half` cells are the pure epsilon, and at most
     128.
     """
-    rate, top = float(stage.epsilon_), round_up(stage.pure())
-    if half < 4 or not rate > _SMALLEST_STAGE or top > _LARGEST_STAGE:
+    width, top = float(stage.epsilon_), round_up(stage.pure())
+    if half < 4 or not width * float(1 - stage.start) > _SMALLEST_STAGE or top > _LARGEST_STAGE:
         return None
     ratios = [math.exp(top * j / half) for j in range(half + 1)]
-    deltas = [stage_delta(rate, stage.monotone, top * j / half) for j in range(half)] + [0.0]
+    deltas = [stage_delta(width, stage.start, top * j / half) for j in range(half)] + [0.0]
     # The step of the ratios as a share of them, which loses no digits.
     growth = math.expm1(top / half)
     slopes = [(deltas[j + 1] - deltas[j]) / (growth * ratios[j]) for j in range(half)] + [0.0]

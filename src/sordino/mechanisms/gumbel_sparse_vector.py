@@ -110,7 +110,7 @@ class GumbelSparseVector(Quiet, Mechanism):
             threshold_epsilon=moves * rate,
             positive_epsilon=kappa * moves * rate,
         )
-        self._set(cost=repeat(GumbelStage(epsilon=moves * rate, monotone=sensitivity.monotone), c))
+        self._set(cost=repeat(GumbelStage.of(moves * rate, monotone=sensitivity.monotone), c))
         self.cut()  # refuse a threshold beyond the clamp now
 
     @property
