@@ -354,8 +354,8 @@ DRAW = Operation(
         "UPDATE ~charge SET state = 'drawn', draws = draws + 1, drawn = drawn + :amount,"
         " pure_drawn = pure_drawn + :pure, failing_drawn = failing_drawn + :failing"
         " WHERE id = :charge AND account = :account"
-        " AND lock = ~chain(:key) AND state IN ('reserved', 'drawn') AND draws = :slot AND drawn = "
-        ":before"
+        " AND lock = ~chain(:key) AND state IN ('reserved', 'drawn')"
+        " AND draws = :slot AND drawn = :before"
         " AND :amount >= 0 AND drawn <= reserved - :amount"
         " AND :pure >= 0 AND pure_drawn <= pure_reserved - :pure"
         " AND :failing >= 0 AND failing_drawn <= failing_reserved - :failing",

@@ -520,8 +520,8 @@ def labels_query(
     # nothing but the label, so the answer is the same. The edge is one on what is counted: units
     # have chosen their items.
     query = (
-        f"SELECT item, n FROM ({counted}) AS counted WHERE CASE WHEN n >= {least} THEN {plain} "
-        "ELSE FALSE END"
+        f"SELECT item, n FROM ({counted}) AS counted"
+        f" WHERE CASE WHEN n >= {least} THEN {plain} ELSE FALSE END"
     )
     if best is None:
         return query

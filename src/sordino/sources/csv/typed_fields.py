@@ -46,8 +46,8 @@ def write_number(field: str, marks: Marks, scale: int | None = None, kind: str =
     bare = _write_plain_number(field, marks)
     cut = _write_plain_number(f"trim({field}, ' \t')", marks)
     return (
-        f"TRY(CASE WHEN {_fits(field, bare_number_pattern(marks, scale))} THEN TRY_CAST({bare} AS "
-        f"{kind})"
+        f"TRY(CASE WHEN {_fits(field, bare_number_pattern(marks, scale))}"
+        f" THEN TRY_CAST({bare} AS {kind})"
         f" WHEN {_fits(field, number_pattern(marks, scale))} THEN TRY_CAST({cut} AS {kind}) END)"
     )
 
