@@ -230,8 +230,8 @@ class _Change:
         insertion = (
             "INSERT INTO ~event (account, number, kind, charge, amount, spent, allowance, head, "
             "body, sums)"
-            f" SELECT name, number, '{self.kind}', {self.charge}, {self.amount}, spent, allowance, "
-            "head,"
+            f" SELECT name, number, '{self.kind}', {self.charge}, {self.amount}, spent, allowance,"
+            " head,"
             f" :body, {self._sums_text({name: name for name in _SUMS}, '')}"
             f" FROM ~account WHERE name = {account}"
         )
@@ -334,8 +334,8 @@ RESERVE = Operation(
         # counted.
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws,"
         " pure_reserved, failing_reserved, impure)"
-        " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0, :pure, "
-        ":failing, :impure"
+        " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0, :pure, :failing,"
+        " :impure"
         " FROM ~account WHERE name = :account",
         _reserved,
         # The first one that is said stays. Of two that come at once under one account on a server
@@ -451,11 +451,11 @@ GRANT = Operation(
     "grant_share",
     (
         f"{_GRANT_FITS}"
-        " AND EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child AND other.parent = "
-        ":parent"
+        " AND EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child"
+        " AND other.parent = :parent"
         f" AND other.allowance <= {LARGEST} - :amount AND other.pure_limit <= {LARGEST} - :pure"
-        f" AND other.failing_limit <= {LARGEST} - :failing AND (other.pure_limit < 0) = (:impure = "
-        "1))",
+        f" AND other.failing_limit <= {LARGEST} - :failing"
+        " AND (other.pure_limit < 0) = (:impure = 1))",
         _granted,
         f"{_receive} WHERE name = :child",
         _received,
@@ -480,12 +480,12 @@ CONVERT = Operation(
     (
         # Only if nothing has happened since the caller added up what was spent.
         f"{_close} WHERE name = :account AND head = :last AND successor = '' AND parent IS NULL"
-        " AND meter <> 'renyi' AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = "
-        ":child)",
+        " AND meter <> 'renyi' AND NOT EXISTS (SELECT 1 FROM ~account AS other"
+        " WHERE other.name = :child)",
         _closed,
         f"INSERT INTO ~account (name, reading, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
-        " SELECT :child, reading, :meter, :epsilon, :delta, adjacency, unit, source, :alpha, "
-        ":failures,"
+        " SELECT :child, reading, :meter, :epsilon, :delta, adjacency, unit, source, :alpha,"
+        " :failures,"
         " :most, 0, :mostpure, :mostfailing, 1, "
         + _first_event_hash(":meter", amount=":most", amounts=_NEW_LIMITS, pure_limit=":mostpure")
         + " FROM ~account WHERE name = :account",
@@ -516,10 +516,10 @@ OPERATIONS = (RESERVE, DRAW, SETTLE, VOID, KEEP, CREATE, ENTRUST, GRANT, CONVERT
 
 ACCOUNTS = "SELECT name FROM ~account"
 ACCOUNT = (
-    "SELECT name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, "
-    "number, head,"
-    f" alpha, failures, {', '.join(_SUMS)}, successor, {_READING} FROM ~account WHERE name = "
-    ":account"
+    "SELECT name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number,"
+    " head,"
+    f" alpha, failures, {', '.join(_SUMS)}, successor, {_READING} FROM ~account"
+    " WHERE name = :account"
 )
 CHILDREN = "SELECT name, allowance, pure_limit, failing_limit FROM ~account WHERE parent = :account"
 _SELECT_CHARGES = (
@@ -546,8 +546,8 @@ STATES = (
 # What is kept is read one record at a time: it may be large.
 KEPT = "SELECT charge, part, digest FROM ~kept WHERE account = :account ORDER BY charge, part"
 SHEET = (
-    "SELECT form, digest, sheet FROM ~kept WHERE account = :account AND charge = :charge AND part "
-    "= :part"
+    "SELECT form, digest, sheet FROM ~kept WHERE account = :account AND charge = :charge"
+    " AND part = :part"
 )
 HOW_MANY = "SELECT count(*) FROM ~event WHERE account = :account"
 # The body of an event holds a nonce, so this finds the one operation that wrote it.

@@ -309,8 +309,8 @@ def prepare_counts(
         # Over all rows, without the predicate: labels are
         # assumed public for the whole source, before any filter.
         labels_sql=(
-            f"SELECT item FROM (SELECT {words.readable.format('item')} AS item FROM (SELECT "
-            "DISTINCT item"
+            f"SELECT item FROM (SELECT {words.readable.format('item')} AS item"
+            " FROM (SELECT DISTINCT item"
             f" FROM (SELECT {item_text} AS item FROM rows) AS texts) AS listed) AS found"
             " WHERE item IS NOT NULL"
         ),
@@ -461,15 +461,15 @@ def count_query(
         # The cap is on the count of each unit, not on which rows
         # count: rows are interchangeable here, so no salt is used.
         bounded = (
-            f"(SELECT least(count(*), {unit.max_rows}) AS n FROM {kept} AS kept WHERE unit IS NOT "
-            "NULL"
+            f"(SELECT least(count(*), {unit.max_rows}) AS n FROM {kept} AS kept"
+            " WHERE unit IS NOT NULL"
             " GROUP BY unit)"
         )
         # One query for both kinds, which is asked once if a batch counts rows and units. The sum
         # over no rows is NULL, and engines widen the type of sums: the answer has 64 bits anyway.
         return (
-            f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n, count(*) AS units FROM {bounded} "
-            "AS bounded"
+            "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n, count(*) AS units"
+            f" FROM {bounded} AS bounded"
         )
     return _write_items_query(unit, kept, draw, listed=listed, size=size)
 
@@ -540,8 +540,8 @@ def _count_items(unit: PrivacyUnit, kept: str, draw: Draw, inside: str) -> str:
     if unit.max_rows is None:
         # DISTINCT, so that an item counts a unit once, however many of its rows have the item.
         return (
-            f"SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit FROM {kept} AS kept) "
-            "AS pairs"
+            "SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit"
+            f" FROM {kept} AS kept) AS pairs"
             " GROUP BY item"
         )
     chosen = _choose_items(kept, unit.max_rows, draw, inside)

@@ -43,8 +43,8 @@ def count_sets(kept: str, *, most: int | None, draw: Draw) -> str:
         )
     return (
         f"SELECT position, count(*) AS n FROM ({_write_sets(had, most, draw)}) AS owned"
-        " JOIN (SELECT position, CAST(position AS INTEGER) AS place FROM labels) AS listed ON "
-        f"{counts}"
+        " JOIN (SELECT position, CAST(position AS INTEGER) AS place FROM labels) AS listed"
+        f" ON {counts}"
         " GROUP BY position"
     )
 

@@ -323,8 +323,8 @@ def choose_groups(kept: str, columns: Sequence[str], *, most: int, draw: Draw) -
     return (
         f"(WITH known AS MATERIALIZED (SELECT {', '.join(columns)} FROM {kept} AS given),"
         f" {_write_tables(tables)}"
-        f" SELECT {wanted} FROM known LEFT JOIN crowded ON known.unit = crowded.unit WHERE holder "
-        "IS NULL"
+        f" SELECT {wanted} FROM known LEFT JOIN crowded ON known.unit = crowded.unit"
+        " WHERE holder IS NULL"
         f" UNION ALL SELECT {wanted} FROM known"
         f" JOIN ({_pick_crowded(['unit', 'grp'], ['grp'], most, draw.words)}) AS chosen"
         " ON known.unit = chosen.unit AND known.grp = chosen.grp)"
@@ -366,8 +366,8 @@ def _choose_in_windows(
     )
     if alike:
         ranked = (
-            f"SELECT {carried}, place, max(place) OVER ({whose}) + 1 AS many FROM ({ranked}) AS "
-            "placed"
+            f"SELECT {carried}, place, max(place) OVER ({whose}) + 1 AS many"
+            f" FROM ({ranked}) AS placed"
         )
     if not draw.whole:
         # Hashed only for those who have more than may count, and in one row of each: hashing takes
@@ -375,8 +375,8 @@ def _choose_in_windows(
         hashed = f"CASE WHEN {_is_crowded(most)} AND place = 0 THEN {draw.write_key()} ELSE 0 END"
         hashed = f"SELECT {columns}, place, many, {hashed} AS hashed FROM ({ranked}) AS ranked"
         ranked = (
-            f"SELECT {columns}, place, many, max(hashed) OVER ({whose}) AS key FROM ({hashed}) AS "
-            "hashed"
+            f"SELECT {columns}, place, many, max(hashed) OVER ({whose}) AS key"
+            f" FROM ({hashed}) AS hashed"
         )
     elif not draw.sorts_at_once:
         # Not before: other engines send their rows to each other first, and would send the keys

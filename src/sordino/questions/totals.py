@@ -422,12 +422,12 @@ def prepare_numbers(
             return kept
         # The join drops rows with other labels first, so that they use up no group of their unit.
         labels = (
-            f"(SELECT position - {first} AS grp, label AS item FROM labels WHERE position >= "
-            f"{first})"
+            f"(SELECT position - {first} AS grp, label AS item FROM labels"
+            f" WHERE position >= {first})"
         )
         return (
-            f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON kept.item = "
-            "listed.item)"
+            f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed"
+            " ON kept.item = listed.item)"
         )
 
     bounds = Bounds(

@@ -327,8 +327,8 @@ class Engine:
         batch = _number_labels(labels)
         self.connection.register(_LABELS, TextStream("line", lambda: iter([batch])))
         return (
-            f"{tables}, labels AS (SELECT CAST(left(line, {_POSITION_DIGITS}) AS BIGINT) AS "
-            "position,"
+            f"{tables}, labels AS (SELECT CAST(left(line,"
+            f" {_POSITION_DIGITS}) AS BIGINT) AS position,"
             f" substr(line, {_POSITION_DIGITS + 1}) AS label FROM {_LABELS})"
         )
 

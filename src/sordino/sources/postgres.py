@@ -104,8 +104,8 @@ _SETTING_ROWS = ", ".join(f"('{name}', '{value}')" for name, value in _SETTING_V
 _SETTINGS_COMMANDS = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path = "
     "pg_catalog, pg_temp;"
-    f" SELECT set_config(ours.name, ours.value, true) FROM (VALUES {_SETTING_ROWS}) AS ours (name, "
-    "value)"
+    f" SELECT set_config(ours.name, ours.value, true) FROM (VALUES {_SETTING_ROWS}) AS ours (name,"
+    " value)"
     " JOIN pg_settings AS known ON lower(known.name) = lower(ours.name)"
 )
 
@@ -332,8 +332,8 @@ def _write_server_buckets(
     """Return the query in which the server finds the bucket by comparisons with sorted edges."""
     cuts = tuple(_write_server_literal(edge, kind) for edge in grid.edges.tolist())
     edges = (
-        f"ARRAY(SELECT CAST(label AS {_server_number_type(kind)}) FROM labels WHERE position < "
-        f"{len(cuts)}"
+        f"ARRAY(SELECT CAST(label AS {_server_number_type(kind)}) FROM labels"
+        f" WHERE position < {len(cuts)}"
         " ORDER BY position)"
     )
     # The bucket of what is missing is said here, because `width_bucket` of NULL is NULL.
@@ -366,8 +366,8 @@ def _write_server_steps(kind: NumberKind, ends: StepRange) -> str:
         ends.step
     )
     return (
-        f"CASE WHEN x IS NULL THEN NULL WHEN x >= {most} THEN CAST({ends.high} AS bigint) "
-        f"WHEN x >= {least} THEN {inside} ELSE CAST({ends.low} AS bigint) END"
+        f"CASE WHEN x IS NULL THEN NULL WHEN x >= {most} THEN CAST({ends.high} AS bigint)"
+        f" WHEN x >= {least} THEN {inside} ELSE CAST({ends.low} AS bigint) END"
     )
 
 

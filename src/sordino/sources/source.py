@@ -414,8 +414,8 @@ class Source:
         if not _fits_declared_types(predicate if read is None else read(predicate, plain), plain):
             if read is not None:
                 raise InvalidParameter(
-                    f"{role} must be a condition, and so must what AND, OR and NOT join, with "
-                    "dates and "
+                    f"{role} must be a condition, and so must what AND, OR and NOT join,"
+                    " with dates and "
                     f"numbers that there are; got {shown(where)}. Compare, for example price > 10."
                 )
             names = list(self.columns)
@@ -424,8 +424,8 @@ class Source:
                 or "no column"
             )
             raise InvalidParameter(
-                f"{role} must be a condition that fits the declared types ({used}), and so must "
-                "what AND, OR "
+                f"{role} must be a condition that fits the declared types ({used}),"
+                " and so must what AND, OR "
                 f"and NOT join; got {shown(where)}. Compare, or convert texts first, for example "
                 "flag = "
                 "'true' or TRY_CAST(price AS DOUBLE) > 10, or declare the types of a CSV source."

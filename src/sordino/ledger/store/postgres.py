@@ -49,8 +49,8 @@ _CHAIN_AND_TRIGGERS = (
     " AS $$ SELECT encode(sha256(convert_to(covered, 'UTF8')), 'hex') $$",
     # Even the owner would have to drop the trigger first, and every later hash would still not fit.
     "CREATE FUNCTION ~append_only() RETURNS trigger LANGUAGE plpgsql"
-    " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END "
-    "$$",
+    " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only';"
+    " END $$",
     *(
         f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~{table}"
         " EXECUTE FUNCTION ~append_only()"
@@ -81,8 +81,8 @@ _SCHEMA_OWNER_QUERY = (
 # As many functions as names: a second one of the same name, with other parameters, would be one too
 # many.
 _TRUST_QUERY = (
-    "SELECT count(*) = cardinality(%(names)s::text[]) AND bool_and(p.proowner = n.nspowner AND "
-    "p.prosecdef)"
+    "SELECT count(*) = cardinality(%(names)s::text[]) AND bool_and(p.proowner = n.nspowner"
+    " AND p.prosecdef)"
     " FROM pg_catalog.pg_proc p"
     " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
     " WHERE n.nspname = 'sordino' AND p.proname = ANY (%(names)s::text[])"

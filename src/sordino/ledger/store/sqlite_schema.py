@@ -24,8 +24,8 @@ _APPEND_ONLY = tuple(
 # of either. Nor does it say how it reads the column of the unit, which every charge of this version
 # does.
 _KEEP_FROM_OLDER = (
-    "CREATE TRIGGER IF NOT EXISTS event_insert BEFORE INSERT ON event WHEN EXISTS (SELECT 1 FROM "
-    "account"
+    "CREATE TRIGGER IF NOT EXISTS event_insert BEFORE INSERT ON event WHEN EXISTS (SELECT 1"
+    " FROM account"
     " WHERE name = NEW.account AND ((meter = 'renyi' AND NEW.sums = '')"
     " OR (reading <> '' AND NEW.kind = 'reserve' AND NEW.body NOT LIKE '%\"reading\": %')"
     " OR (successor <> '' AND NEW.kind IN ('reserve', 'grant'))))"

@@ -154,8 +154,8 @@ class _Reader:
             raise InvalidParameter(
                 f"where must say how two columns of a frame are compared by {node.operator}, "
                 "because "
-                "their types may follow from rows. Write TRY_CAST(x AS DOUBLE), or AS TIMESTAMP or "
-                "VARCHAR, "
+                "their types may follow from rows. Write TRY_CAST(x AS DOUBLE),"
+                " or AS TIMESTAMP or VARCHAR, "
                 "for one of them."
             )
         sides = []
@@ -232,8 +232,8 @@ def _find_reading_of_text(text: str, operator: str) -> str:
         raise InvalidParameter(
             f"where must not compare a column of a frame by {operator} with a number in quotes; "
             "got "
-            f"{shown(text)}. Write the number without quotes, or TRY_CAST(x AS VARCHAR) for the "
-            "column if "
+            f"{shown(text)}. Write the number without quotes,"
+            " or TRY_CAST(x AS VARCHAR) for the column if "
             "the order of texts is meant."
         )
     return "text"
@@ -273,8 +273,8 @@ def _write_text_of_number(number: str) -> str:
     """
     whole = f"TRY_CAST({number} AS HUGEINT)"
     return (
-        f"CASE WHEN {number} = floor({number}) AND {whole} IS NOT NULL THEN CAST({whole} AS "
-        "VARCHAR)"
+        f"CASE WHEN {number} = floor({number}) AND {whole} IS NOT NULL"
+        f" THEN CAST({whole} AS VARCHAR)"
         f" ELSE CAST({number} AS VARCHAR) END"
     )
 

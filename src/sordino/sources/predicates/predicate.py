@@ -352,8 +352,8 @@ def _describe_token(word: Token) -> str:
 
 
 ALLOWED = (
-    "A predicate may use columns (plain or in double quotes), numbers, 'texts', TRUE, "
-    "FALSE, NULL, = <> != < <= > >=, AND, OR, NOT, IS [NOT] NULL, [NOT] IN (literals), "
+    "A predicate may use columns (plain or in double quotes), numbers, 'texts', TRUE, FALSE, NULL,"
+    " = <> != < <= > >=, AND, OR, NOT, IS [NOT] NULL, [NOT] IN (literals), "
     "[NOT] BETWEEN, [NOT] LIKE 'pattern', + - *, parentheses and TRY_CAST(x AS type)"
 )
 

@@ -212,11 +212,11 @@ def _write_checked_query(
     sql = (
         "SELECT {group}coalesce(cell, 0) AS cell, n, known, "
         f"coalesce({sound}, FALSE) AS sound{total} FROM "
-        f"(SELECT {{group}}cell, count(*) AS n, count(x) AS known, {wanted}min(x) AS low, max(x) "
-        "AS high"
+        f"(SELECT {{group}}cell, count(*) AS n, count(x) AS known, {wanted}min(x) AS low,"
+        " max(x) AS high"
         f" FROM {placed} GROUP BY ALL) "
-        f"LEFT JOIN {table} AS here USING (cell) LEFT JOIN {table} AS above ON above.cell = "
-        "here.cell + 1"
+        f"LEFT JOIN {table} AS here USING (cell) LEFT JOIN {table} AS above"
+        " ON above.cell = here.cell + 1"
     )
     return BucketQuery((*cuts, *others), np.arange(len(cuts)), sql)
 
@@ -270,15 +270,15 @@ def _write_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale, steps: s
     first = grid.size + 1
     sent = tuple(f"{bucket} {cut}" for bucket, cut in zip(buckets.tolist(), cuts, strict=True))
     table = (
-        f"(SELECT position - {first} AS place, TRY_CAST(split_part(label, ' ', 1) AS BIGINT) AS "
-        "bucket,"
+        f"(SELECT position - {first} AS place, TRY_CAST(split_part(label, ' ',"
+        " 1) AS BIGINT) AS bucket,"
         f" TRY_CAST(split_part(label, ' ', 2) AS {kind.name}) AS cut FROM labels"
         f" WHERE position BETWEEN {first} AND {first + len(sent) - 1})"
     )
     placed = (
         "(SELECT {group}x, steps, bucket + CASE WHEN x >= cut THEN 1 ELSE 0 END AS cell FROM "
-        f"(SELECT {{group}}x, {steps} AS steps, {cell} AS place FROM {{rows}}) JOIN {table} USING "
-        "(place))"
+        f"(SELECT {{group}}x, {steps} AS steps, {cell} AS place FROM {{rows}}) JOIN {table}"
+        " USING (place))"
     )
     return _write_checked_query(kind, grid, placed, summed=True, others=sent)
 

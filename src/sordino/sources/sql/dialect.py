@@ -85,8 +85,8 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
         value = (
             # pandas reads them in any case, and keeps the spelling where one other text makes texts
             # of them.
-            f"CASE lower(c{index}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 {_INFINITE} ELSE {value} "
-            "END"
+            f"CASE lower(c{index}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 {_INFINITE} ELSE {value}"
+            " END"
         )
     # NaN and the two zeros go here, at the start: what ranks or compares later never meets them.
     return EMBEDDED_WORDS.number.format(value)

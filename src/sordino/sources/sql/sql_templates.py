@@ -158,8 +158,8 @@ def _write_float_text(is_nan: str, whole: str, decimal: str) -> str:
     It is made of the test for NaN, the text as a whole number and the text as a decimal.
     """
     return (
-        f"(CASE WHEN {is_nan} THEN NULL WHEN abs({{0}}) <= {LARGEST_EXACT_WHOLE} AND {{0}} = "
-        f"floor({{0}})"
+        f"(CASE WHEN {is_nan} THEN NULL WHEN abs({{0}}) <= {LARGEST_EXACT_WHOLE}"
+        f" AND {{0}} = floor({{0}})"
         f" THEN {whole} ELSE {decimal} END)"
     )
 

@@ -58,8 +58,8 @@ def added_up(
     steps = f"{_write_by_range(ranges, steps_of)} AS steps"
     # The sum over no numbers is NULL, and counts as 0.
     total = (
-        f"CAST(coalesce(sum(steps), 0) AS {text}) AS total, count(steps) AS known, "
-        "count(*) - count(steps) AS missing"
+        f"CAST(coalesce(sum(steps), 0) AS {text}) AS total, count(steps) AS known,"
+        " count(*) - count(steps) AS missing"
     )
     if squares:
         # Clips are narrower than 2^32 steps, so a square has at most 64 digits, and 2^63 of them
@@ -166,8 +166,8 @@ def _write_float_steps(step: Fraction) -> str:
     # The step is a power of two, so the product with its inverse is the exact quotient.
     one, per = (f"CAST('{float(number)!r}' AS DOUBLE)" for number in (step, 1 / step))
     near = (
-        f"WHEN x >= 0 AND x < {one} THEN {_cast_whole(0)} WHEN x < 0 AND x >= -{one} THEN "
-        f"{_cast_whole(-1)}"
+        f"WHEN x >= 0 AND x < {one} THEN {_cast_whole(0)} WHEN x < 0 AND x >= -{one}"
+        f" THEN {_cast_whole(-1)}"
     )
     return f"CASE {near} ELSE TRY_CAST(floor(x * {per}) AS BIGINT) END"
 
