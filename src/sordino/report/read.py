@@ -14,6 +14,7 @@ from sordino.charts.figure import as_number
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 from sordino.results import describe, describe_alone
+from sordino.results.totals import TOTALS
 from sordino.tabular import Tabular
 
 MOST_RELEASES = 200
@@ -36,19 +37,14 @@ _KINDS = {
     "VarianceValue": "variance",
 }
 _BY_MECHANISM = {
-    "ClippedSum": "sum",
-    "ClippedMean": "mean",
-    "ClippedVariance": "variance",
+    **{one.mechanism: name for name, one in TOTALS.items()},
     "Quantile": "quantile",
     "Quantiles": "quantile",
 }
 LOOKED_AGAIN = frozenset({"remeasure", "Remeasured"})
 _COUNTED = {"count": "rows", "count_distinct_units": "units"}
-_OF_COLUMNS = frozenset({"sum", "mean", "variance"})
 _ASKED = ("item", "column", "threshold", "where", "by", "groups_per_unit", "lower", "bounds")
-_OF_COMMANDS = frozenset(
-    {"top", "above", "histogram", "count", "quantile", "sum", "mean", "variance", "select"}
-)
+_OF_COMMANDS = frozenset({"top", "above", "histogram", "count", "quantile", "select", *TOTALS})
 
 
 @final
@@ -184,12 +180,12 @@ def _make_reported(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) 
     rows = [_name_clip_ends(row) for row in rows]
     kind = _KINDS.get(own, own)
     if kind not in _OF_COMMANDS:
-        kind = next((_BY_MECHANISM[name] for name in mechanisms if name in _BY_MECHANISM), kind)
-    if kind not in _OF_COMMANDS and isinstance(figure, str):
-        kind = _KINDS.get(figure, figure)
+        # What it says of itself comes first: other figures are made by the same mechanisms.
+        known = (_BY_MECHANISM[name] for name in mechanisms if name in _BY_MECHANISM)
+        kind = _KINDS.get(figure, figure) if isinstance(figure, str) else next(known, kind)
     if facts.get("set") is True or own == "TopSetItems":
         kind = "set"
-    if kind in _OF_COLUMNS:
+    if kind in TOTALS:
         rows = [{"figure": kind, **row} for row in rows]
     return ReportedRelease(kind=kind, rows=tuple(rows), facts=facts, mechanisms=mechanisms)
 

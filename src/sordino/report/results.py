@@ -33,6 +33,7 @@ from sordino.report.words import (
     say_number,
     say_question,
 )
+from sordino.results.totals import TOTALS
 
 MOST_ROWS = 200
 """So many rows of a release are in its table; a file of it has all."""
@@ -52,9 +53,7 @@ _MORE = {
     "too_few": "too few to tell",
     "p_value": "p-value",
 }
-_OF_ROWS = frozenset(
-    {"top", "set", "above", "histogram", "count", "quantile", "sum", "mean", "variance"}
-)
+_OF_ROWS = frozenset({"top", "set", "above", "histogram", "count", "quantile", *TOTALS})
 _NAMES = ("rank", "row", "item", "label", "figure", "count", "q")
 _HEADINGS = {
     "q": "share below",

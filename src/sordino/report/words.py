@@ -9,6 +9,7 @@ from typing import Any
 from sordino.charts.figure import as_number
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
+from sordino.results.totals import TOTALS
 from sordino.tabular import MOVED, MOVED_OF_SOME
 
 _MINUS = "\N{MINUS SIGN}"
@@ -99,9 +100,7 @@ def name_release(told: ReportedRelease) -> Markup:
     threshold = told.number("threshold")
     limit = "the threshold" if threshold is None else say_number(threshold)
     names: dict[str, Markup] = {
-        "sum": join("Sum", _say_of(column)),
-        "mean": join("Mean", _say_of(column)),
-        "variance": join("Variance", _say_of(column)),
+        **{name: join(one.heading, _say_of(column)) for name, one in TOTALS.items()},
         "quantile": join("Quantiles" if many > 1 else "Quantile", _say_of(column)),
         "top": join(f"The {many} most common values", _say_of(item)),
         "set": join(f"The {many} most common values", _say_of(item), ", in no order"),
@@ -111,7 +110,7 @@ def name_release(told: ReportedRelease) -> Markup:
         "select": join(f"The best {many} of {say_number(told.number('candidates'))} candidates"),
     }
     named = names.get(told.kind, join("Release: ", quote(told.kind)))
-    grouped = item is not None and told.kind in {"sum", "mean", "variance", "quantile", "histogram"}
+    grouped = item is not None and told.kind in {"quantile", "histogram", *TOTALS}
     named = join(named, " by ", quote(item)) if grouped else named
     named = join(named, ", measured again") if told.facts.get("release") in LOOKED_AGAIN else named
     # In a study each release has a name of its own.
@@ -175,15 +174,13 @@ def say_question(told: ReportedRelease) -> Markup:
         said = join(
             "Below which number a given share of the values of ", _name_column(column), " lies."
         )
-    elif told.kind in {"sum", "mean", "variance"}:
-        what = {"sum": "The sum", "mean": "The average", "variance": "How far apart lie"}[told.kind]
-        of = " " if told.kind == "variance" else " of "
-        said = join(what, of, "the numbers in ", _name_column(column), ".")
+    elif told.kind in TOTALS:
+        said = join(TOTALS[told.kind].question, " ", _name_column(column), ".")
     elif told.kind == "select":
         said = join("Which candidates have the best score, by a private score for each.")
     else:
         return join()
-    grouped = item is not None and told.kind in {"quantile", "sum", "mean", "variance"}
+    grouped = item is not None and told.kind in {"quantile", *TOTALS}
     where, bound = _say_where(told), _say_bound(told)
     return join(
         said,

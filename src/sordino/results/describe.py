@@ -50,6 +50,7 @@ from sordino.results.sentences import (
     VALUES,
     VALUES_OF_SOME,
 )
+from sordino.results.totals import TOTALS
 
 _KINDS = {"top_k": "top", "top_set": "top", "count_distinct_units": "count"}
 """What a figure is called, where the method of a session has another name."""
@@ -616,8 +617,6 @@ _FIGURES = {
     "top_set": _describe_top,
     "above": _describe_above,
     "quantile": _describe_figure,
-    "sum": _describe_figure,
-    "mean": _describe_figure,
-    "variance": _describe_figure,
+    **dict.fromkeys(TOTALS, _describe_figure),
 }
 """What describes each figure of a session, by the name of its method."""

@@ -16,6 +16,7 @@ import numpy as np
 from sordino.constraints import exact, to_fraction
 from sordino.estimators.intervals import find_reach
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
+from sordino.results.totals import TOTALS
 from sordino.session.local import LocalReports
 
 ANY_DATA = "any data"
@@ -195,10 +196,8 @@ def name_figures(request: Any) -> tuple[str, ...]:
                 "count": "the number of rows",
                 "count_distinct_units": "the number of units",
                 "randomize": "each report",
-                "sum": "the sum",
-                "mean": "the mean",
-                "variance": "the variance",
                 "remeasure": "each figure",
+                **{name: one.planned for name, one in TOTALS.items()},
             }.get(request.name, "each count"),
         )
     grouped = getattr(request, "by", None) is not None
