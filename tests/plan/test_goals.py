@@ -299,7 +299,7 @@ def test_so_is_that_of_other_figures_that_are_clipped(session, kind):
 
 def test_a_goal_of_the_interval_alone_is_convicted(session, monkeypatch):
     """Broken twin: how far the figure lies from that of all rows is not looked at."""
-    monkeypatch.setattr(planner, "OF_CLIPPED", ())
+    monkeypatch.setattr(planner, "TOTALS", {})
     assert ask_mean(session, "±2").epsilon < 0.001
 
 

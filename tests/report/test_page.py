@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import html
 import json
 import math
 import re
@@ -104,6 +105,16 @@ def test_the_first_screen_says_what_is_nothing_but_noise():
 def test_a_fraction_is_not_rounded_down():
     third = document(epsilon=1 / 3, cost={"notion": "pure", "epsilon": 1 / 3, "exact": "1/3"})
     assert "At epsilon 0.333333333334, someone" in make_report([third])
+
+
+def test_a_filter_stands_there_as_long_as_it_was_written():
+    """Cut, nobody could tell whom a figure is about."""
+    where = " OR ".join(f"city = 'a town called {place}'" for place in range(60))
+    assert len(where) > 1500
+    visits = pl.DataFrame({"city": ["a town called 3"] * 40})
+    session = sd.Session(visits, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    page = html.unescape(sd.report.make_report([session.count(epsilon=1, where=where)]))
+    assert page.count(where) >= 2
 
 
 def test_epsilons_are_added_only_where_that_says_something():

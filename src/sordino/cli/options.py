@@ -156,7 +156,8 @@ def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Calla
         # A word out of some.
         kind = {"type": click.Choice(list(rule.valid))}
     # A default of False or None is what an option means that nobody gives.
-    known = {} if default in {False, None} else {"default": f"{default}", "show_default": True}
+    silent = default is None or default is False
+    known = {} if silent else {"default": f"{default}", "show_default": True}
     said = {
         "help": declared.metadata["meaning"],
         **({"required": True} if default is MISSING else known),

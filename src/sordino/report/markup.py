@@ -59,16 +59,16 @@ def escape(text: str) -> Markup:
     return text if isinstance(text, Markup) else Markup(html.escape(escape_controls(text)))
 
 
-def quote(text: object) -> Markup:
+def quote(text: object, most: int = MOST_LETTERS) -> Markup:
     """Return a text of somebody else, cut if it is long, that does not turn what surrounds it."""
-    return element("bdi", cut(str(text)))
+    return element("bdi", cut(str(text), most))
 
 
-def cut(text: str) -> str:
+def cut(text: str, most: int = MOST_LETTERS) -> str:
     """Return the beginning of a long text, and how long it was."""
-    if len(text) <= MOST_LETTERS:
+    if len(text) <= most:
         return text
-    return f"{text[:MOST_LETTERS]}… ({len(text):,} characters)"
+    return f"{text[:most]}… ({len(text):,} characters)"
 
 
 # A table has the same few attributes thousands of times.

@@ -32,6 +32,7 @@ from sordino.report.words import (
     say_neighbors,
     say_number,
     say_question,
+    write_filter,
 )
 from sordino.results.totals import TOTALS
 
@@ -300,7 +301,7 @@ def _write_details(told: ReportedRelease) -> list[Markup]:
         else None
     )
     where = told.text("where")
-    rows = element("code", quote(where)) if where else None
+    rows = write_filter(where) if where else None
     if rows is None and not told.knows_rows and told.kind in _OF_ROWS:
         rows = join("The file does not say whether a filter chose the rows.")
     day, account, key = told.text("time"), told.text("account"), told.text("id")

@@ -16,6 +16,8 @@ _MINUS = "\N{MINUS SIGN}"
 """No hyphen: no line ends behind it."""
 _SHOWN = 3
 """So many labels of a list are named in one line."""
+_MOST_OF_FILTER = 1 << 16
+"""Letters of a filter, more than anybody types: beyond, a page says how many there are."""
 
 
 def say_number(value: Any) -> str:
@@ -193,7 +195,12 @@ def say_question(told: ReportedRelease) -> Markup:
 def _say_where(told: ReportedRelease) -> Markup | None:
     """Return the filter of the rows, as it was written; None where there is none."""
     where = told.text("where")
-    return None if where is None else element("code", quote(where))
+    return None if where is None else write_filter(where)
+
+
+def write_filter(where: str) -> Markup:
+    """Return a filter of rows: as long as it was written, or nobody could tell whom it is about."""
+    return element("code", quote(where, _MOST_OF_FILTER))
 
 
 def _say_bound(told: ReportedRelease) -> Markup | None:

@@ -87,6 +87,8 @@ class ColumnRequest(Request[R]):
     """Figures of a column of numbers: of all rows, or of each group with noise of its own."""
 
     kept: ClassVar[tuple[str, ...]] = ("column", "where", "by", "groups_per_unit", "strict_types")
+    squares: ClassVar[bool] = False
+    """Whether squares are added up as well."""
 
     column: str = parameter(
         checked_later,
@@ -320,7 +322,7 @@ class ColumnRequest(Request[R]):
             domain=self.domain,
             groups_per_unit=self.groups_per_unit,
             most_groups=self.most_groups,
-            squares=self.name == "variance",
+            squares=self.squares,
             ladder=ladder,
         )
 
@@ -634,6 +636,7 @@ class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
     """
 
     name: ClassVar[str] = "variance"
+    squares: ClassVar[bool] = True
 
     def build_estimator(self, table: Table, more: Fraction = Fraction(1)) -> ClippedVariance:
         """Return the estimator of a variance."""

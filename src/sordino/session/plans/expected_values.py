@@ -20,8 +20,6 @@ from sordino.session.plans.dry_run import Answers
 from sordino.session.plans.shapes import Floats
 from sordino.session.plans.synthetic import SyntheticData
 
-OF_CLIPPED = ("sum", "mean", "variance")
-"""Releases whose rows may be clipped."""
 # Between the public ends there are at most so many steps, so that no rounding is seen; fewer where
 # they are squared.
 _STEP_BITS, _SQUARED_BITS = 50, 31
@@ -55,7 +53,7 @@ class ExpectedValues:
     Parameters
     ----------
     request : Request
-        One of `OF_CLIPPED`: which figure, and its public ends.
+        One of `TOTALS`: which figure, and its public ends.
     """
 
     def __init__(self, request: Any) -> None:
@@ -169,4 +167,4 @@ def _compute_figure(kind: str, numbers: Floats) -> float:
     if kind == "sum":
         return float(numbers.sum())
     # A variance is divided by the number of rows, as the released one is.
-    return float(numbers.mean() if kind == "mean" else numbers.var())
+    return float({"mean": numbers.mean(), "variance": numbers.var()}[kind])

@@ -12,11 +12,12 @@ from sordino.cost import Cost, compose
 from sordino.cost.odds import say_odds_of
 from sordino.ledger import Preview
 from sordino.plan.goals import GRID, Goal, Reached, Search
+from sordino.results.totals import TOTALS
 from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.plans.assumed import Assumption, assume
 from sordino.session.plans.choices import simulate_choice
 from sordino.session.plans.dry_run import DryRun, Outcome
-from sordino.session.plans.expected_values import OF_CLIPPED, ExpectedValues
+from sordino.session.plans.expected_values import ExpectedValues
 from sordino.session.plans.goal_meter import GoalMeter, check_goal, count_choices
 from sordino.session.plans.plan import Plan, PlannedChoice
 from sordino.session.plans.rules import list_rules
@@ -168,7 +169,7 @@ class Planner:
         """Return the dry runs of a request, of any epsilon."""
         names = name_figures(request)
         asked = None if runs is None else COUNT(f"{request.name}.runs", runs)
-        expected_values = ExpectedValues(request) if request.name in OF_CLIPPED else None
+        expected_values = ExpectedValues(request) if request.name in TOTALS else None
         return DryRuns(assumed, asked, names, expected_values, choices=asked or 0)
 
     def _describe(self, run: DryRun, runs: DryRuns) -> Plan:
