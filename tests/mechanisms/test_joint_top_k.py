@@ -259,7 +259,7 @@ def test_the_order_tells_nothing():
 
 def test_costs():
     assert JointTopK(k=9, epsilon=1, sensitivity=COUNTING).cost == BoundedRange(epsilon=1)
-    assert JointTopK(k=9, epsilon=1, sensitivity=COUNTING).cost.zcdp() == Fraction(1, 8)
+    assert 0.123 < JointTopK(k=9, epsilon=1, sensitivity=COUNTING).cost.zcdp() < Fraction(1, 8)
     assert JointTopK(k=9, epsilon=1, sensitivity=COUNTING).rate == 1
     assert JointTopK(k=9, epsilon=1, sensitivity=EITHER).rate == Fraction(1, 2)
 
