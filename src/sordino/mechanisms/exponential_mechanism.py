@@ -55,8 +55,9 @@ class ExponentialMechanism(SelectsOne, Mechanism):
     >>> best = mechanism.release([120, 7, 95, 3], entropy=sd.Seeded(7))
     >>> best.index, sd.p_value(best) < 0.01
     (0, True)
-    >>> sd.ExponentialMechanism(epsilon=1.0, sensitivity=sd.COUNTING, gap=False).cost.zcdp()
-    Fraction(1, 8)
+    >>> index = sd.ExponentialMechanism(epsilon=1.0, sensitivity=sd.COUNTING, gap=False)
+    >>> round(float(index.cost.zcdp()), 4)
+    0.1233
     """
 
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")

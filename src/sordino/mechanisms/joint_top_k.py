@@ -62,8 +62,8 @@ class JointTopK(Mechanism):
     >>> mechanism = sd.JointTopK(k=2, epsilon=1.0, sensitivity=sd.COUNTING)
     >>> mechanism.release([120, 7, 95, 3], entropy=sd.Seeded(7)).indices.tolist()
     [0, 2]
-    >>> mechanism.cost.pure(), mechanism.cost.zcdp()
-    (Fraction(1, 1), Fraction(1, 8))
+    >>> mechanism.cost.pure(), round(float(mechanism.cost.zcdp()), 4)
+    (Fraction(1, 1), 0.1233)
     """
 
     k: int = parameter(COUNT, "How many to select, 1 <= k <= n. All n are released without noise.")
