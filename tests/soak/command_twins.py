@@ -17,7 +17,7 @@ def _message_quotes_a_field() -> None:
     """A line that is refused is shown."""
     from sordino.sources.csv import answer_lines as lines
 
-    split = lines._Lines._split
+    split = lines._AnswerLines._split
 
     def shown(self: Any, line: bytes) -> tuple[str, bytes]:
         try:
@@ -25,14 +25,14 @@ def _message_quotes_a_field() -> None:
         except DataSourceError as error:
             raise DataSourceError(f"{error} It was {line!r}.") from None
 
-    lines._Lines._split = shown  # type: ignore[method-assign]
+    lines._AnswerLines._split = shown  # type: ignore[method-assign]
 
 
 def _header_before_the_charge() -> None:
     """The first line of CSV is written as soon as the options are known."""
-    from sordino.cli import top
+    from sordino.cli import table
 
-    opened = top.open_session
+    opened = table.open_session
 
     @contextmanager
     def early(source: str, unit: Any, csv: Any, run: Any) -> Iterator[Any]:
@@ -41,7 +41,7 @@ def _header_before_the_charge() -> None:
         with opened(source, unit, csv, run) as session:
             yield session
 
-    top.open_session = early
+    table.open_session = early
 
 
 def _exit_code_seven() -> None:
