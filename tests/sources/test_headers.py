@@ -7,11 +7,12 @@ import io
 
 import pytest
 
-from sordino.errors import DataSourceError, InvalidParameter
+from sordino.errors import DataSourceError, InvalidParameter, UnsafePredicate
 from sordino.questions import PrivacyUnit, prepare_counts
 from sordino.questions.records import open_record_lines, open_scores
 from sordino.sources import CsvFormat, open_source
 from sordino.sources.csv import header as header_module
+from sordino.sources.csv.header import check_column
 from sordino.sources.csv.lines import LONGEST
 from sordino.sources.csv.plink import PLINK_COLUMNS, open_plink_lines
 from support.text_files import packed
@@ -261,8 +262,8 @@ def test_a_note_to_excel_is_no_header(tmp_path, first):
         ("", "is empty"),
         ("\n", "is empty"),
         ("u,x,y\n", "3 columns, and .*a.csv has 2"),
-        ("u,amount\n", "column 2 is 'x' in .*a.csv and another one in .*b.csv"),
-        ("x,u\n", "column 1 is 'u' in .*a.csv and another one in .*b.csv"),
+        ("u,amount\n", "column 2 has one name in .*a.csv and another one in .*b.csv"),
+        ("x,u\n", "column 1 has one name in .*a.csv and another one in .*b.csv"),
     ],
 )
 def test_parts_say_how_they_differ(tmp_path, other, words):
@@ -281,3 +282,26 @@ def test_parts_may_write_one_header_in_several_ways(tmp_path):
     source = open_source(tmp_path)
     with source.backend.scan([0, 1]) as scan:
         assert sorted(scan.ask("SELECT c1 AS c FROM rows")["c"].tolist()) == ["2", "4", "6"]
+
+
+@pytest.mark.parametrize("skipped", [1, 2])
+def test_nothing_of_a_line_behind_skipped_ones_is_quoted(tmp_path, skipped):
+    """If the number is wrong, the line that is taken for the header is a row."""
+    path = tmp_path / "t.csv"
+    path.write_text("u,item,v\nanna,hidden1,17.25\nbert,hidden2,18.5\ncora,hidden3,19\n")
+    form = CsvFormat(skip_lines=skipped)
+    source = open_source(path, csv=form)
+    asked = [
+        lambda: source.index("item", "item"),
+        lambda: source.index("hidden", "item"),
+        lambda: prepare_counts(source, PrivacyUnit("u"), kind="units"),
+        lambda: prepare_counts(source, PrivacyUnit.row(), kind="rows", where="v > 3"),
+        lambda: open_source(path, csv=CsvFormat(skip_lines=skipped, types={"v": "double"})),
+        lambda: check_column("hidden", "column", ["anna", "hidden1", "17.25"], form),
+    ]
+    for ask in asked:
+        with pytest.raises((InvalidParameter, UnsafePredicate)) as caught:
+            ask()
+        said = str(caught.value)
+        assert "--skip-lines" in said
+        assert not any(word in said for word in ("anna", "bert", "hidden1", "hidden2", "17", "18"))

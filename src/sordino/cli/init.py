@@ -66,11 +66,14 @@ def init(source: str, output: str, csv: CsvOptions) -> None:
     known: dict[str, Any] = {
         "name": _name_after(source),
         "source": _name_from(folder, shown),
-        "columns": {name: name_type(kind) for name, kind in opened.columns.items()},
+        # Of a header behind lines that are skipped nothing is shown: it may be a row.
+        "columns": {}
+        if form.skip_lines
+        else {name: name_type(kind) for name, kind in opened.columns.items()},
         "form": form,
         "secret": shown != source,
     }
-    asked = _ask_all(opened, source, folder, known["name"]) if _can_ask() else {}
+    asked = _ask_all(opened, source, folder, known["name"], known["columns"]) if _can_ask() else {}
     text = write_study(Draft(**known | asked))
     file.add(text)
     file.finish()
@@ -121,11 +124,11 @@ def _ask(question: str, check: Callable[[str], T], default: str | None = None) -
             say(f"  {error.message}")
 
 
-def _ask_all(opened: Source, source: str, folder: Path, name: str) -> dict[str, Any]:
-    say(
-        "Columns: "
-        + ", ".join(f"{column} ({name_type(kind)})" for column, kind in opened.columns.items())
-    )
+def _ask_all(
+    opened: Source, source: str, folder: Path, name: str, columns: dict[str, str]
+) -> dict[str, Any]:
+    if columns:
+        say("Columns: " + ", ".join(f"{column} ({kind})" for column, kind in columns.items()))
     unit = _ask_unit(opened)
     epsilon = _ask("Epsilon that one run may spend in all", _read_epsilon)
     say(f"  {_say_study_odds(epsilon)}")
@@ -292,7 +295,8 @@ def _reader_of(parameter: str, opened: Source, folder: Path) -> Callable[[str], 
         def read_column(answer: str) -> str:
             if answer not in opened.columns:
                 raise InvalidParameter(
-                    f"It must be a column of the table.{did_you_mean(answer, opened.columns)}"
+                    "It must be a column of the table."
+                    + (opened.advice or did_you_mean(answer, opened.columns))
                 )
             return answer
 

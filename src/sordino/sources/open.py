@@ -15,7 +15,7 @@ from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter, UnsupportedBackend
 from sordino.scrubbing import scrubbed
 from sordino.sources.csv.column_types import UNCLEAR_NAME, Marks
-from sordino.sources.csv.header import advise_delimiter, find_clear_names
+from sordino.sources.csv.header import advise_header, find_clear_names
 from sordino.sources.csv.json_lines import NO_OBJECT_LINES, open_json_lines
 from sordino.sources.csv.lines import CsvFormat, marks_of, refuse_declarations, say_dropped
 from sordino.sources.csv.reader import open_csv
@@ -274,7 +274,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         marks=None if marks_of(form) == Marks() else marks_of(form),
         dropped=say_dropped(form),
         refused=dict.fromkeys(set(lines.names) - set(named), UNCLEAR_NAME),
-        advice=advise_delimiter(lines.names, form) if form.header else "",
+        advice=advise_header(lines.names, form),
         **around,
     )
 

@@ -163,7 +163,7 @@ def check_typed_names(
         if name in names and name not in clear:
             raise InvalidParameter(say_unclear("CsvFormat.types", name))
         if name not in known:
-            hint = advise_delimiter(names, form) or (
+            hint = advise_header(names, form) or (
                 " The columns are "
                 f"{', '.join(map(repr, known[:12]))}{', ...' if len(known) > 12 else ''}."
             )
@@ -181,10 +181,10 @@ def check_column(name: str, role: str, names: Sequence[str], form: CsvFormat) ->
         If it is none, or that of several.
     """
     if name not in names:
-        hint = advise_delimiter(names, form) or did_you_mean(name, names)
+        hint = advise_header(names, form) or did_you_mean(name, names)
+        listed = "" if form.skip_lines else f" {', '.join(map(repr, names))}"
         raise InvalidParameter(
-            f"{role} must be one of the columns {', '.join(map(repr, names))}; got "
-            f"{shown(name)}.{hint}"
+            f"{role} must be one of the columns{listed}; got {shown(name)}.{hint}"
         )
     if name not in find_clear_names(names):
         raise InvalidParameter(say_unclear(role, name))
@@ -197,6 +197,21 @@ def find_clear_names(names: Sequence[str]) -> dict[str, int]:
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
     return {name: found[0] for name, found in places.items() if name and len(found) == 1}
+
+
+def advise_header(names: Sequence[str], form: CsvFormat) -> str:
+    """Return what is said of a header in which a name is missing; empty where nothing is.
+
+    Where lines are skipped it may be a row, if the number is wrong: then nothing of it is quoted.
+    """
+    if not form.header:
+        return ""
+    if form.skip_lines:
+        return (
+            f" Line {form.skip_lines + 1} of the file was taken for the header, because of "
+            "--skip-lines. Its names are not shown: if that line is a row, they are its values."
+        )
+    return advise_delimiter(names, form)
 
 
 def advise_delimiter(names: Sequence[str], form: CsvFormat) -> str:
@@ -240,7 +255,6 @@ def compare_headers(headers: Mapping[Path, Sequence[str]]) -> None:
         for place, (one, two) in enumerate(zip(names, other, strict=True), start=1):
             if one != two:
                 raise DataSourceError(
-                    f"All files of a source must have the same header line; column {place} is "
-                    f"{one!r} in "
-                    f"{first} and another one in {path}."
+                    "All files of a source must have the same header line; column "
+                    f"{place} has one name in {first} and another one in {path}."
                 )
