@@ -202,6 +202,23 @@ def test_a_unit_that_leaves_one_group_and_joins_another_loses_both_ends(median):
     assert max(crossed, within) > 1.05 * float(one.pure())
 
 
+@pytest.mark.parametrize("lower", [None, 0])
+@pytest.mark.parametrize("kind", [sd.ClippedSum, sd.ClippedMean])
+def test_the_larger_data_lose_the_larger_end_of_a_clip(kind, lower):
+    """So the orientation of a search for a clip is that of a search for a quantile; turned around it would be false."""
+    figure = kind(epsilon=0.7, lower=lower, **MONEY)
+    cost, losses = figure.search.cost, []
+    assert cost.orientation == LARGER_FIRST
+    values = SIGNED if lower is None else RISING
+    bases = [base for size in range(3) for base in combinations_with_replacement(values, size)]
+    for base, new in product(bases, values):
+        longer, shorter = stages(figure, (*base, new)), stages(figure, base)
+        losses += [math.log(longer[tests][0] / shorter[tests][0]) for tests in longer]
+    assert -float(cost.low) - 1e-9 <= min(losses)
+    assert max(losses) <= float(cost.high) + 1e-9
+    assert max(losses) > 1.5 * float(cost.low)
+
+
 # ---- searches and totals, as they are released ----------------------------------------------------------------------
 
 MONEY = {"adjacency": "add-remove", **GRID}

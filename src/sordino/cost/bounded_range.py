@@ -97,9 +97,9 @@ def bounded_delta(width: float, epsilon: float) -> float:
 def bounded_rdp(width: float, alpha: float) -> float:
     """Return the Rényi curve of bounded range, for the worst place of the interval.
 
-    That place solves d/dt = 0 in closed form, and lies inside the interval. With g(y) = ln(sinh(y)
-    / y) the curve is g(alpha w/2) - g((alpha-1) w/2) + (g(alpha w/2) - g(w/2)) / (alpha-1), w the
-    width.
+    That place solves d/dt = 0 in closed form, and lies inside the interval. With w the width and
+    g(y) = ln(sinh(y)/y) the curve is
+    g(alpha w/2) - g((alpha-1) w/2) + (g(alpha w/2) - g(w/2)) / (alpha-1).
     """
     # Infinity less infinity is no number. At order inf the divergence is the largest loss, at most
     # the width.

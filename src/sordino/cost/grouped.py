@@ -10,6 +10,8 @@ Claim: `cost_of_groups` bounds the loss of all groups together. Proof: docs/proo
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
+from typing import Literal
 
 from sordino.cost.base import Cost
 from sordino.cost.composition import Composition, compose, repeat
@@ -58,22 +60,22 @@ def _cost_of_steps(cost: Cost, steps: int, *, exchanged: bool, growing: bool) ->
         if exchanged:
             return Pure(epsilon=steps * (cost.low + cost.high))
         return Range(low=steps * cost.low, high=steps * cost.high, orientation=LARGER_FIRST)
-    if isinstance(cost, RDP) and cost == RDP(
-        laplace=cost.laplace or 1, laplace_steps=cost.laplace_steps or 1
-    ):
+    # Laplace noise, and nothing beside it.
+    if isinstance(cost, RDP) and cost.laplace is not None and cost.pure() == cost.laplace:
         # One number that moves by all of them. What only rises is two numbers: what goes out and
         # what comes in, since totals differ by the larger one of both at most.
-        return repeat(_move(cost, steps), ways) if growing else _move(cost, ways * steps)
+        moved = partial(_move_farther, cost.laplace, cost.laplace_steps)
+        return repeat(moved(steps), ways) if growing else moved(ways * steps)
     if isinstance(cost, ZCDP):
         # The moves of Gaussian totals count squared.
         return ZCDP(rho=cost.rho * steps**2 * (ways if growing else ways**2))
     return Pure(epsilon=ways * steps * Fraction(cost.pure()))
 
 
-def _move(noise: RDP, times: int) -> RDP:
+def _move_farther(
+    rate: Fraction, grid_steps: int | Literal["continuous"] | None, times: int
+) -> RDP:
     """Return what Laplace noise costs on a number that moves so many times as far."""
-    grid = noise.laplace_steps
-    return RDP(
-        laplace=times * (noise.laplace or 0),
-        laplace_steps=times * grid if isinstance(grid, int) else grid,
-    )
+    # On the line there are no steps to count.
+    steps = times * grid_steps if isinstance(grid_steps, int) else grid_steps
+    return RDP(laplace=times * rate, laplace_steps=steps)

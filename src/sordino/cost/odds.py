@@ -226,8 +226,8 @@ def bound_loss(cost: Any, rare: Fraction) -> Any:
 
     The epsilon of (epsilon, delta)-privacy at delta = rare is too small for that: of a larger loss
     it counts the excess alone. Let S be the releases whose loss exceeds epsilon + t. By their loss
-    Q(S) <= e^-(epsilon + t) P(S), and by privacy P(S) <= e^epsilon Q(S) + delta. So P(S) (1 - e^-t)
-    <= delta, and P(S) is at most `rare` if delta = rare (1 - e^-t).
+    Q(S) <= e^-(epsilon + t) P(S), and by privacy P(S) <= e^epsilon Q(S) + delta. So
+    P(S) (1 - e^-t) <= delta, and P(S) is at most `rare` if delta = rare (1 - e^-t).
 
     Parameters
     ----------

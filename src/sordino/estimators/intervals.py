@@ -260,9 +260,9 @@ def p_value(choice: Choice) -> float:
     Returns
     -------
     float
-        min(1, 2/(1 + e^g)), the gap g in nats (gap/step times the rate). It is at most alpha from g
-        = ln(2/alpha - 1) on: 3.66 nats for 0.05. Among answers between two grid points it is about
-        the grid points. It is rounded up, and never 0.
+        min(1, 2/(1 + e^g)), the gap g in nats (gap/step times the rate). It is at most alpha
+        from g = ln(2/alpha - 1) on: 3.66 nats for 0.05. Among answers between two grid points it
+        is about the grid points. It is rounded up, and never 0.
 
     Raises
     ------

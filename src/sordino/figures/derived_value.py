@@ -519,8 +519,8 @@ def _combine(first: Any, second: Any, times: Fraction | int, more: Fraction | in
     times, more = Fraction(times), Fraction(more)
     for ratio, own, number, beside in ((one, times, other, more), (other, more, one, times)):
         if isinstance(ratio.made, Ratio) and not number.sum.weights:
-            # A multiple of a ratio, and a number more, is a ratio again: (own over + number under)
-            # / under.
+            # A multiple of a ratio, and a number more, is a ratio again:
+            # (own over + number under) / under.
             over, under = ratio.made.over, ratio.made.under
             return _join(
                 Ratio(over.times(own).plus(under, beside * number.sum.constant), under), one, other

@@ -195,10 +195,10 @@ class CompositeMechanism(RangeMechanism):
 # Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far
 # points, all weights whole.
 #
-# Claim: between any two inputs no output's probability changes by more than the factor peak/floor
-# <= e^epsilon, and the mean of an output is the input, exactly. Proof: docs/proofs/composite.md,
-# "On the grid" and "Mixtures". Floats: they choose width and share, which are public parameters,
-# before anything becomes a whole number.
+# Claim: between any two inputs no output's probability changes by more than the factor
+# peak/floor <= e^epsilon, and the mean of an output is the input, exactly. Proof:
+# docs/proofs/composite.md, "On the grid" and "Mixtures". Floats: they choose width and share, which
+# are public parameters, before anything becomes a whole number.
 
 
 REACH = 1000

@@ -254,16 +254,14 @@ def prepare_counts(
         if (domain.kind == "assumed public" or domain.hidden) and not source.legible:
             raise InvalidParameter(
                 f"Domain.{'unlisted' if domain.hidden else 'assume_public'} must not go with a "
-                "database "
-                "whose encoding has bytes that are no letters in Unicode, because one row with "
-                "such a byte "
-                "would end the release. List the labels."
+                "database whose encoding has bytes that are no letters in Unicode, because one row "
+                "with such a byte would end the release. List the labels."
             )
         best = _check_best(domain, unit, best)
         if unit.max_rows is not None and not (isinstance(salt, bytes) and len(salt) >= SALT):
             raise InvalidParameter(
-                f"salt must be at least {SALT} secret random bytes "
-                f"when max_rows is given; got {_describe_salt_length(salt)}."
+                f"salt must be at least {SALT} secret random bytes when max_rows is given; got "
+                f"{_describe_salt_length(salt)}."
             )
     elif item is not None or domain is not None or best is not None:
         raise InvalidParameter(
@@ -352,8 +350,7 @@ def _check_best(domain: Domain, unit: PrivacyUnit, best: Any) -> int | None:
     if domain.hidden and unit.column is not None and unit.max_rows is None:
         raise UnboundedContribution(
             "Domain.unlisted must have a bound on the labels of one unit; got a unit column "
-            "without one. "
-            "Give PrivacyUnit.max_rows (--max-rows), which may be generous."
+            "without one. Give PrivacyUnit.max_rows (--max-rows), which may be generous."
         )
     return None
 

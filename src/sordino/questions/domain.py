@@ -276,8 +276,7 @@ class Domain:
         if not self.hidden:
             raise InvalidParameter(
                 "Domain.found belongs to Domain.unlisted; the labels of this domain "
-                f"({self.origin}) are "
-                "known without a release."
+                f"({self.origin}) are known without a release."
             )
         return replace(self, known=_sort_labels(labels, "What was found"))
 

@@ -124,15 +124,13 @@ def grouping(
         if domain is not None or groups_per_unit is not None or most_groups is not None:
             raise InvalidParameter(
                 "domain, groups_per_unit and most_groups belong to by, the column of the groups; "
-                "got them "
-                "without one."
+                "got them without one."
             )
         return None, None
     if domain is None:
         raise UnknownDomain(
             "Groups must come from a public domain: a list of labels, Domain.from_file, "
-            "Domain.from_sql or "
-            "Domain.range (--domain, --domain-sql, --domain-range); got none."
+            "Domain.from_sql or Domain.range (--domain, --domain-sql, --domain-range); got none."
         )
     # Every group of the domain is released, also an empty
     # one. So which groups there are must not depend on rows.
@@ -145,14 +143,12 @@ def grouping(
     if known.hidden and most_groups is None:
         raise UnboundedContribution(
             "Groups that nobody listed must have a bound on how many of them are found; got none. "
-            "Give "
-            "most_groups (--most-groups)."
+            "Give most_groups (--most-groups)."
         )
     if not known.hidden and most_groups is not None:
         raise InvalidParameter(
             f"most_groups belongs to Domain.unlisted (--unlisted); got {shown(most_groups)} with "
-            "labels that "
-            f"are known ({known.origin})."
+            f"labels that are known ({known.origin})."
         )
     size = known.size if most_groups is None else COUNT("most_groups", most_groups)
     what = "domain must have" if most_groups is None else "most_groups must be"
@@ -161,8 +157,7 @@ def grouping(
     if size * (grid.size + 1) > COUNTS:
         raise InvalidParameter(
             f"{what} at most {COUNTS // (grid.size + 1)} groups with {grid.size} edges; got "
-            f"{size}. Raise "
-            "the growth."
+            f"{size}. Raise the growth."
         )
     return known, _bound_groups(unit, groups_per_unit, hidden=known.hidden)
 
@@ -183,8 +178,7 @@ def _bound_groups(unit: PrivacyUnit, groups_per_unit: int | None, *, hidden: boo
     if hidden:
         raise UnboundedContribution(
             "Groups that nobody listed must have a bound on how many of them one unit counts in; "
-            "got a "
-            "unit column without one. Give groups_per_unit (--groups-per-unit)."
+            "got a unit column without one. Give groups_per_unit (--groups-per-unit)."
         )
     # The bound on rows is about all groups together.
     return None

@@ -68,8 +68,7 @@ def check_public(path: Path, source: Source, what: str) -> Path:
     if reason := source.find_tie(path) or find_origin(path):
         raise UnsafePredicate(
             f"{what} must not be made of the rows of the source, nor belong to the machine; {path} "
-            f"{reason}. "
-            "Use a public list of labels, as a file of its own in another place."
+            f"{reason}. Use a public list of labels, as a file of its own in another place."
         )
     return Path(os.path.realpath(path))
 
@@ -91,8 +90,7 @@ def read_file_labels(
         if not header:
             raise InvalidParameter(
                 f"A Parquet file names its columns; got {path} with header=False "
-                "(--domain-no-header). "
-                "Leave that out."
+                "(--domain-no-header). Leave that out."
             )
         return _read_parquet_labels(place, column, path)
     try:
@@ -137,8 +135,7 @@ def one_column(names: list[str], wanted: str | None, path: Path) -> str:
             )
         raise InvalidParameter(
             f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got "
-            f"{shown(wanted)}."
-            f"{did_you_mean(wanted, names)}"
+            f"{shown(wanted)}.{did_you_mean(wanted, names)}"
         )
     return wanted
 
@@ -161,8 +158,8 @@ def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
     if len(schema) != 1 or not AS_LABELS.fullmatch(kind) or kind in FLOATS:
         kinds = ", ".join(schema.values())
         raise InvalidParameter(
-            "A domain must be one column of texts, whole numbers, "
-            f"dates or truth values; {what} has {shown(kinds)}."
+            f"A domain must be one column of texts, whole numbers, dates or truth values; {what} "
+            f"has {shown(kinds)}."
         )
     rows = opened.connection.execute(
         f"SELECT DISTINCT CAST(label AS VARCHAR) FROM ({select}) AS listed(label)"
@@ -208,9 +205,8 @@ def read_query_labels(query: str, files: Sequence[Path], source: Source) -> list
         # What stands in one is SQL, too, and names files that were not looked at.
         if place.suffix.lower() in {".db", ".ddb", ".duckdb"}:
             raise InvalidParameter(
-                "A file of a domain query must be CSV, JSON, Parquet or text, and no database; "
-                f"got {place}. "
-                "Write its labels to a file."
+                "A file of a domain query must be CSV, JSON, Parquet or text, and no database; got "
+                f"{place}. Write its labels to a file."
             )
         # The engine would take such a name for a pattern.
         if set(str(place)) & set("*?["):
@@ -238,9 +234,8 @@ def read_query_labels(query: str, files: Sequence[Path], source: Source) -> list
 def _refuse_file(name: str) -> UnsafePredicate:
     return UnsafePredicate(
         "A domain query may open only files that were named, each as a plain text; it opens "
-        f"{name}. If that "
-        "is a public file, name it: --domain-sql-file FILE, or Domain.from_sql(..., files=[FILE]) "
-        "in Python."
+        f"{name}. If that is a public file, name it: --domain-sql-file FILE, or "
+        "Domain.from_sql(..., files=[FILE]) in Python."
     )
 
 
@@ -291,8 +286,7 @@ def _check_part(part: dict[str, Any], own: set[str], places: set[Path]) -> None:
         elif name not in _MAKERS:
             raise UnsafePredicate(
                 "A domain query may read files by read_csv, read_parquet and their like, and make "
-                "rows by "
-                f"{', '.join(sorted(_MAKERS))}; it asks for {shown(name)}."
+                f"rows by {', '.join(sorted(_MAKERS))}; it asks for {shown(name)}."
             )
     elif kind == "SHOW_REF" or (
         kind == "FUNCTION" and str(part["function_name"]).lower() in _OF_THE_MACHINE

@@ -373,17 +373,16 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     if source.computed:
         raise InvalidParameter(
             "randomize needs a source whose number of rows is public: stored rows; got a view, a "
-            "relation or "
-            "a lazy frame, where one row may decide whether there is another one. Store the rows "
-            "first."
+            "relation or a lazy frame, where one row may decide whether there is another one. "
+            "Store the rows first."
         )
     reader = _find_ordered_reader(source)
     # Which of these lines are rows depends on what stands in them.
     if isinstance(reader, JsonReader | ExcelReader):
         raise InvalidParameter(
             "randomize needs a source in which every line is a row; got JSON lines or a sheet of "
-            "Excel, of "
-            "which those that say nothing are dropped. Write them to CSV or Parquet first."
+            "Excel, of which those that say nothing are dropped. Write them to CSV or Parquet "
+            "first."
         )
     if reader is None:
         raise InvalidParameter(
@@ -422,8 +421,7 @@ def _columns_of_lines(reader: CsvReader, column: str, unit: PrivacyUnit) -> tupl
         if name in keys:
             raise InvalidParameter(
                 f"{role} must stand in the lines of CSV that is randomized; got {name!r}, by which "
-                "its "
-                "folders are named."
+                "its folders are named."
             )
     return reader.names
 
@@ -433,16 +431,14 @@ def check_unit(unit: PrivacyUnit) -> None:
     if unit.adjacency != "replace-one":
         raise InvalidParameter(
             "randomize needs a unit with adjacency 'replace-one', because the number of records "
-            "and their "
-            f"order are public; got {unit.adjacency!r}."
+            f"and their order are public; got {unit.adjacency!r}."
         )
     # A unit pays for at most M records (docs/proofs/reports.md): without M there is nothing to
     # charge.
     if unit.column is not None and unit.max_rows is None:
         raise UnboundedContribution(
             "randomize must have a bound on the records of one unit; got a unit column without "
-            "one. "
-            "Give PrivacyUnit.max_rows (--max-rows)."
+            "one. Give PrivacyUnit.max_rows (--max-rows)."
         )
 
 

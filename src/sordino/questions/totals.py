@@ -130,8 +130,7 @@ class NumberQuestion:
         if self.domain is None or self.most_groups is None or len(labels) > self.most_groups:
             raise InvalidParameter(
                 f"among.found must be at most {self.most_groups or 0} labels of groups that nobody "
-                "listed; "
-                f"got {len(labels)}."
+                f"listed; got {len(labels)}."
             )
         return replace(self, domain=self.domain.found(labels))
 
@@ -380,8 +379,7 @@ def prepare_numbers(
         if unit.max_rows is None:
             raise UnboundedContribution(
                 "A question about numbers must have a bound on the rows of one unit; got a unit "
-                "column "
-                "without one. Give PrivacyUnit.max_rows (--max-rows)."
+                "column without one. Give PrivacyUnit.max_rows (--max-rows)."
             )
         # The message does not show the salt, which is secret.
         if not (isinstance(salt, bytes) and len(salt) >= SALT):

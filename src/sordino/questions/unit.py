@@ -77,13 +77,13 @@ class PrivacyUnit:
             if COUNT("PrivacyUnit.max_rows", self.max_rows) > _MOST_ROWS:
                 raise InvalidParameter(
                     f"PrivacyUnit.max_rows must be at most {_MOST_ROWS}; got "
-                    f"{shown(self.max_rows)}. Leave "
-                    "it out where nothing shall bound the rows of a unit."
+                    f"{shown(self.max_rows)}. Leave it out where nothing shall bound the rows of a "
+                    "unit."
                 )
             if self.column is None:
                 raise InvalidParameter(
-                    "PrivacyUnit.max_rows needs a unit column: one "
-                    "row is already at most one row; got 'each row'."
+                    "PrivacyUnit.max_rows needs a unit column: one row is already at most one row; "
+                    "got 'each row'."
                 )
 
     @classmethod
@@ -129,8 +129,8 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
         if unit.max_rows is None:
             raise UnboundedContribution(
                 "A count of rows must have a bound on the rows of one unit; got a unit column "
-                "without one. "
-                "Give PrivacyUnit.max_rows (--max-rows), or count distinct units instead."
+                "without one. Give PrivacyUnit.max_rows (--max-rows), or count distinct units "
+                "instead."
             )
         bound = unit.max_rows
     return Sensitivity(

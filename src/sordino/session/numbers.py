@@ -164,7 +164,8 @@ class ColumnRequest(Request[R]):
         stays what it is, and the release costs less.
         """
         estimator = self.build_estimator(table)
-        if self.by is None or (table.price is not None and not table.price.is_pure):
+        pure = table.price is None or table.price.is_pure
+        if self.by is None or table.unit.adjacency == "add-remove" or not pure:
             return estimator
         whole = self.epsilon_of_figures * (1 - self.share_for_numbers(table))
         spent = Fraction(self.wrap(table, estimator, ()).cost_of_figures().pure())

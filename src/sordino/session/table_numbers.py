@@ -1,8 +1,8 @@
 """Runs an estimator of numbers over a table: for all rows, or for each group with noise of its own.
 
-Claim: with every unit in at most G groups the releases of all groups together, each of an estimator
-for add-remove, cost what G of them do under add-remove, and under replace-one G times twice the
-pure epsilon of one and four times the rho of its Gaussian totals. Proof: docs/proofs/groups.md.
+Claim: with every unit in at most G groups, or with at most M rows in all of them, the releases of
+all groups together, each of an estimator for add-remove, cost what `cost_of_groups` says. Proof:
+docs/proofs/groups.md.
 """
 
 from __future__ import annotations
@@ -74,9 +74,8 @@ class Groups(ColumnRelease):
     budgets : int
         How many times the pure epsilon of a single group the whole release costs at most, however
         many groups there are: G, or 2 G under replace-one, where a unit is in at most G of them.
-        Gaussian totals cost G times the rho of a single group, or 4 G times. Where M rows of a unit
-        are bounded in all groups together: M, or 2 M, which may all be in one group. What finds
-        groups comes on top.
+        Where M rows of a unit are bounded in all groups together: M, or 2 M, which may all be in
+        one group. What finds groups comes on top. `cost` says more in every other view.
     label_threshold : int or None
         Where nobody listed the groups: how many units a group needs, noise aside, to be found. Of a
         group that is missing nothing follows: it may have fewer, or not exist. What found the

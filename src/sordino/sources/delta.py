@@ -78,8 +78,7 @@ def find_delta_files(top: Path) -> DeltaFiles:
     if not found:
         raise DataSourceError(
             f"A table of Delta must have at least one file that counts; {top} has none. Which "
-            "files there "
-            "are is public; add rows first."
+            "files there are is public; add rows first."
         )
     files = tuple(sorted(found))
     _check_names(top, files)
@@ -91,8 +90,8 @@ def _check_names(top: Path, files: Sequence[Path]) -> None:
     places = {(about.st_dev, about.st_ino) for about in map(Path.stat, files)}
     if len(places) < len(files):
         raise DataSourceError(
-            "The log of a table of Delta must name each file once; "
-            f"that of {top} has a file and a link to it. {_REMEDY}"
+            f"The log of a table of Delta must name each file once; that of {top} has a file and a "
+            f"link to it. {_REMEDY}"
         )
 
 
@@ -111,8 +110,7 @@ def _read_log(top: Path) -> Any:
     except Exception:  # noqa: BLE001 - see above
         refused = DataSourceError(
             "The log of a table of Delta must be readable, and of a version that the installed "
-            "deltalake "
-            f"knows; that of {top} is not. {_REMEDY}"
+            f"deltalake knows; that of {top} is not. {_REMEDY}"
         )
     # Outside of the handler: nothing of the first error stays with the second one.
     raise refused
@@ -128,8 +126,7 @@ def _check_features(top: Path, table: Any) -> None:
     if beyond:
         raise DataSourceError(
             f"A table of Delta must not use features beyond its log and plain Parquet files; {top} "
-            "allows "
-            f"{', '.join(map(shown, beyond))}. {_REMEDY}"
+            f"allows {', '.join(map(shown, beyond))}. {_REMEDY}"
         )
 
 
@@ -155,8 +152,7 @@ def _find_writers(top: Path, table: Any, keys: Sequence[str]) -> list[Callable[[
         if types.get(key) not in _WRITERS:
             raise DataSourceError(
                 "A partition column of a table of Delta must hold texts, whole numbers, dates or "
-                "truth "
-                f"values; that of {top} has {shown(key)} of type {types.get(key)}. {_REMEDY}"
+                f"truth values; that of {top} has {shown(key)} of type {types.get(key)}. {_REMEDY}"
             )
     return [_WRITERS[types[key]] for key in keys]
 
@@ -187,8 +183,7 @@ def _locate(top: Path, address: str) -> Path:
     if "://" in address or address.startswith("file:") or path.is_absolute() or ".." in path.parts:
         raise DataSourceError(
             f"A table of Delta must be made of files of its own folder; the log of {top} names "
-            "others, as "
-            f"that of a clone does. {_REMEDY}"
+            f"others, as that of a clone does. {_REMEDY}"
         )
     file = top / path
     if not file.is_file():

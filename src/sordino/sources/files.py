@@ -119,8 +119,7 @@ def find_files(path: str) -> FoundFiles:
         if not files:
             raise DataSourceError(
                 "A folder of files must hold at least one whose name does not begin with _ or a "
-                "point; "
-                f"{shown(path)} holds none."
+                f"point; {shown(path)} holds none."
             )
         # A folder of a partition has no log of its own.
         _refuse_tables(files)
@@ -157,8 +156,8 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
         if path.name in _LOGS and path.is_dir():
             raise DataSourceError(
                 f"A folder of files must not be a table of {_LOGS[path.name]}, some of whose files "
-                "hold "
-                f"removed rows; {folder} has {path.name}. Write its rows to Parquet files first."
+                f"hold removed rows; {folder} has {path.name}. Write its rows to Parquet files "
+                "first."
             )
         if path.name.startswith(("_", ".")):
             continue
@@ -170,8 +169,7 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
         else:
             raise DataSourceError(
                 f"A folder must hold files and folders only, and links to files; {path} is none of "
-                "these. "
-                "Move it away, or name the files with a pattern."
+                "these. Move it away, or name the files with a pattern."
             )
 
 
@@ -184,8 +182,7 @@ def _refuse_tables(files: Sequence[Path]) -> None:
             if (folder / log).is_dir():
                 raise DataSourceError(
                     f"A folder or a pattern must not reach into a table of {table}, some of whose "
-                    "files hold "
-                    f"removed rows; {folder} has {log}. {_NAME_TABLE[table]}"
+                    f"files hold removed rows; {folder} has {log}. {_NAME_TABLE[table]}"
                 )
 
 
@@ -215,8 +212,7 @@ def _find_file_kind(files: Sequence[Path]) -> Kind:
         raise UnsupportedBackend(
             "All files of a source must be of a kind that is read, by the ends of their names; "
             f"{strays[0]} is not{more}. Move it away, or name files of one kind with a pattern, "
-            "such as "
-            f"FOLDER/*{known}."
+            f"such as FOLDER/*{known}."
         )
     if strays:
         ending = unpacked_suffix(strays[0])
@@ -225,20 +221,18 @@ def _find_file_kind(files: Sequence[Path]) -> Kind:
         )
         raise UnsupportedBackend(
             "The files of a source must be of a kind that is read, by the ends of their names; got "
-            "one that "
-            f"{f'ends in {shown(ending)}' if ending else 'has no end such as .csv'}. {advice}"
+            f"one that {f'ends in {shown(ending)}' if ending else 'has no end such as .csv'}. "
+            f"{advice}"
         )
     # Parquet is compressed inside, where its columns can still be found.
     packed = sorted({file.suffix.lower() for file in files if file.suffix.lower() in PACKED})
     if kind is None or others or (kind == "parquet" and packed):
         raise UnsupportedBackend(
             "All files of a source must be of one kind, by the ends of their names: "
-            f"{_list_endings('csv')} "
-            f"(CSV) or {_list_endings('jsonl')} (JSON lines), all of which may also end in "
-            f"{' or '.join(sorted(PACKED))}, or {_list_endings('parquet')}; got "
+            f"{_list_endings('csv')} (CSV) or {_list_endings('jsonl')} (JSON lines), all of which "
+            f"may also end in {' or '.join(sorted(PACKED))}, or {_list_endings('parquet')}; got "
             f"{', '.join(map(shown, sorted({_ending(file) for file in files})[:12]))}. Name files "
-            "of "
-            "one kind with a pattern, such as FOLDER/*.csv."
+            "of one kind with a pattern, such as FOLDER/*.csv."
         )
     return kind
 

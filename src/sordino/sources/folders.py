@@ -79,8 +79,7 @@ def read_folder_names(top: Path, files: Sequence[Path]) -> Folders:
         if found != keys[0]:
             raise DataSourceError(
                 f"All files of a folder must stand below the same KEY=VALUE folders; {file} does "
-                "not stand "
-                f"as {files[0]} does. Name fewer files with a pattern."
+                f"not stand as {files[0]} does. Name fewer files with a pattern."
             )
     twice = [key for key in keys[0] if [one.lower() for one in keys[0]].count(key.lower()) > 1]
     if twice:
@@ -96,9 +95,8 @@ def _read_name(folder: str, file: Path) -> _Named:
     if matched is None:
         raise DataSourceError(
             f"The folders in a folder of files must be called KEY=VALUE; got {shown(folder)}, with "
-            f"{file}. "
-            "Name the files with a pattern, which reads no columns from the names of folders: "
-            "FOLDER/**/*.csv"
+            f"{file}. Name the files with a pattern, which reads no columns from the names of "
+            "folders: FOLDER/**/*.csv"
         )
     try:
         key, value = (unquote(text, errors="strict") for text in matched.groups())
@@ -107,8 +105,7 @@ def _read_name(folder: str, file: Path) -> _Named:
     if not (is_unicode(key) and is_unicode(value)) or "\0" in key + value:
         raise DataSourceError(
             "KEY=VALUE in the name of a folder must be text in UTF-8 without NUL; got "
-            f"{shown(folder)}. "
-            "Rename the folder."
+            f"{shown(folder)}. Rename the folder."
         )
     return _Named(key, None if value in {"", NULL_FOLDER} else value)
 
@@ -126,9 +123,8 @@ def check_keys(folders: Folders, columns: Sequence[str], file: Path) -> None:
     if both:
         raise DataSourceError(
             f"A KEY=VALUE folder must not have the name of a column of its files; {both[0]!r} is "
-            "both in "
-            f"{file}. Rename the folders, or name the files with a pattern, which leaves the "
-            "folders out."
+            f"both in {file}. Rename the folders, or name the files with a pattern, which leaves "
+            "the folders out."
         )
 
 

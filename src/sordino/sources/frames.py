@@ -433,10 +433,8 @@ def _check_frame_plan(value: Any) -> None:
     if guessing:
         raise UnsupportedBackend(
             "A lazy frame must read files that declare the types of their columns, such as "
-            "Parquet, because "
-            f"otherwise rows decide them; got a scan of {' and '.join(guessing)}. Open the file by "
-            "its path, "
-            "or collect the frame with a declared schema."
+            f"Parquet, because otherwise rows decide them; got a scan of {' and '.join(guessing)}. "
+            "Open the file by its path, or collect the frame with a declared schema."
         )
 
 
@@ -460,10 +458,9 @@ def _check_folders(value: Any) -> None:
     ):
         raise UnsupportedBackend(
             "A lazy frame must not scan folders called NAME=VALUE, such as year=2026, because all "
-            "of these "
-            "names together decide what type the column NAME has. Open the files by a pattern of "
-            "paths, for "
-            "which the names of folders mean nothing, or collect the frame with a declared schema."
+            "of these names together decide what type the column NAME has. Open the files by a "
+            "pattern of paths, for which the names of folders mean nothing, or collect the frame "
+            "with a declared schema."
         )
 
 

@@ -52,10 +52,8 @@ class Limits:
         if self.temp is not None and shutil.disk_usage(folder).free < self.temp:
             raise InvalidParameter(
                 f"temp_limit (--temp-limit) must be at most what is free in {folder}, where the "
-                "engine "
-                "writes what is beyond its memory; less is free. Set TMPDIR to a folder with more "
-                "room, "
-                "or give less."
+                "engine writes what is beyond its memory; less is free. Set TMPDIR to a folder "
+                "with more room, or give less."
             )
 
 

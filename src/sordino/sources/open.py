@@ -115,8 +115,8 @@ def _limit_engines(opened: Source, limits: Limits) -> Source:
     if not isinstance(opened.backend, ReaderBackend):
         raise InvalidParameter(
             f"{'temp_limit' if limits.memory is None else 'memory_limit'} is for tables that our "
-            "own engine "
-            "reads; a server has limits of its own, which its administrator sets. Leave it out."
+            "own engine reads; a server has limits of its own, which its administrator sets. Leave "
+            "it out."
         )
     return replace(opened, backend=replace(opened.backend, limits=limits))
 
@@ -228,8 +228,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
     if path.startswith("postgres://"):
         raise InvalidParameter(
             "A table of PostgreSQL must be written postgresql://USER@HOST/DATABASE#TABLE; got an "
-            "address "
-            "with postgres://. Write postgresql:// in its place."
+            "address with postgres://. Write postgresql:// in its place."
         )
     if "://" in path:
         raise UnsupportedBackend(
@@ -283,8 +282,8 @@ def _open_server_table(path: str) -> Source:
     if path.startswith(SPARK_START):
         raise InvalidParameter(
             "A table of Spark must be opened through a server, as "
-            "sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or in "
-            f"Python as spark.table(...); got {shown(path)}, which is what a ledger calls it."
+            "sc://HOST:PORT#CATALOG.SCHEMA.TABLE, or in Python as spark.table(...); got "
+            f"{shown(path)}, which is what a ledger calls it."
         )
     if path.startswith(SPARK_SCHEME):
         from sordino.sources.spark.frames import open_spark_table  # noqa: PLC0415 - as above

@@ -146,8 +146,7 @@ class PostgresBackend:
         except psycopg.Error:
             raise DataSourceError(
                 "The server cannot answer this question for the columns as they are; check that "
-                "their rows "
-                "may be read, and convert columns of other types in a view."
+                "their rows may be read, and convert columns of other types in a view."
             ) from None
 
     def rows(self, indices: Sequence[int]) -> str:

@@ -29,8 +29,7 @@ from sordino.sources.validation import QueryValidation
 SUPPORTED = (
     "A source must be a path, a pattern or a folder of files of CSV, JSON lines or Parquet, "
     "duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE, sc://HOST#CATALOG.SCHEMA.TABLE, "
-    "a DuckDB "
-    "relation, a pandas, Polars or Spark frame (eager or lazy), or an Arrow table"
+    "a DuckDB relation, a pandas, Polars or Spark frame (eager or lazy), or an Arrow table"
 )
 """The beginning of an error message: what a source may be. The rest of it says what was given."""
 
@@ -286,8 +285,7 @@ class Source:
         if known and not (column and str(column).isprintable()):
             raise InvalidParameter(
                 f"{role} must be a column that can be named; {shown(column)} has a name that is "
-                "empty or "
-                "cannot be printed. Rename the column."
+                "empty or cannot be printed. Rename the column."
             )
         column = text(column, role)
         names = list(self.columns)
@@ -331,10 +329,8 @@ class Source:
         if kind in FLOATS and self.backend.dialect.words.float_text is None:
             raise InvalidParameter(
                 f"{role} must not be a column of floats for a {self.kind} source, which writes "
-                "them "
-                f"otherwise than other engines do; got {column!r} of type {kind}. Convert the "
-                "column at its "
-                "source, to a whole number, a decimal or a text."
+                f"them otherwise than other engines do; got {column!r} of type {kind}. Convert the "
+                "column at its source, to a whole number, a decimal or a text."
             )
         return index
 
@@ -356,8 +352,7 @@ class Source:
         if kind is None:
             raise InvalidParameter(
                 f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of "
-                "type "
-                f"{name_type(declared)}. Convert the column at its source."
+                f"type {name_type(declared)}. Convert the column at its source."
             )
         return index, kind
 
@@ -385,8 +380,8 @@ class Source:
         if write is None:
             raise InvalidParameter(
                 f"{role} must not be given for a PostgreSQL source, whose server would fail on "
-                "values that "
-                f"predicates pass over; got {shown(where)}. Name a view that keeps these rows."
+                f"values that predicates pass over; got {shown(where)}. Name a view that keeps "
+                "these rows."
             )
         # In any case, as SQL has it, where one column is meant (`index`).
         predicate = parse(where, lambda name: self.index(name, role, any_case=True))
@@ -395,9 +390,8 @@ class Source:
         if any(_TYPES_BEYOND_TRY.search(kind) for kind in kinds.values()):
             raise InvalidParameter(
                 f"{role} must not use a column of type BIGNUM, GEOMETRY or VARIANT, on some values "
-                "of which "
-                f"the engine fails; got {shown(where)}. Convert it at its source, for example to a "
-                "text."
+                f"of which the engine fails; got {shown(where)}. Convert it at its source, for "
+                "example to a text."
             )
         # Named before the engine meets the name of a type that it does not know, whatever stands in
         # it.
@@ -469,10 +463,8 @@ class Source:
         if limit is not None and largest is not None and largest + limit.beside > limit.size:
             raise InvalidParameter(
                 f"An answer of this source must fit {limit.size:,} bytes, whatever the rows are; "
-                "this may "
-                f"take {largest + limit.beside:,}. Ask for fewer labels or groups, or raise the "
-                "growth. "
-                f"{limit.remedy}"
+                f"this may take {largest + limit.beside:,}. Ask for fewer labels or groups, or "
+                f"raise the growth. {limit.remedy}"
             )
         kinds = list(self.columns.values())
         columns = {index: kinds[index] for index in indices}

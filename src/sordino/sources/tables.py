@@ -152,10 +152,8 @@ def open_parquet(
             )
             raise DataSourceError(
                 "All files of a source must have the same columns and types in the same order; "
-                f"{difference} "
-                f"in {files[0]} and {path}. Write them anew with one schema, or name those that "
-                "agree with a "
-                "pattern."
+                f"{difference} in {files[0]} and {path}. Write them anew with one schema, or name "
+                "those that agree with a pattern."
             )
     check_keys(folders, names[0], files[0])
     found = _find_askable(names[0], tuple(schemas[0].values()))
@@ -386,10 +384,9 @@ def _check_plan(value: duckdb.DuckDBPyRelation) -> None:
     if found := _GUESSING.search(plan):
         raise UnsupportedBackend(
             "A relation must read tables or files that declare the types of their columns, such as "
-            "Parquet, "
-            f"because otherwise rows decide them; got one over {found[1]}. Open the file by its "
-            "path, hand "
-            "the frame over itself, or store the rows in a table with declared types."
+            f"Parquet, because otherwise rows decide them; got one over {found[1]}. Open the file "
+            "by its path, hand the frame over itself, or store the rows in a table with declared "
+            "types."
         )
 
 

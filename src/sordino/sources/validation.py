@@ -24,8 +24,7 @@ _MANY_LABELS = 10_000
 
 _UNPLANNED = (
     "The engine cannot plan this question for the declared column types; convert the columns to "
-    "text at "
-    "their source."
+    "text at their source."
 )
 
 _idle: list[_Stage] = []

@@ -181,8 +181,8 @@ def check_place(path: str, mounts: Path = _MOUNTS) -> None:
         return  # whoever opens it says why that is not possible
     if made and file.is_file() and status.st_nlink > 1:
         raise LedgerError(
-            f"{where} has {status.st_nlink} names (hard links), "
-            "and would be another ledger under each; remove all but one."
+            f"{where} has {status.st_nlink} names (hard links), and would be another ledger under "
+            "each; remove all but one."
         )
     device = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
     for mounted, point, kind in _list_mounts(mounts):
@@ -194,8 +194,8 @@ def check_place(path: str, mounts: Path = _MOUNTS) -> None:
         if mounted == device and kind in _NETWORK_FILE_SYSTEMS | _NETWORK_FUSE_SYSTEMS:
             raise LedgerError(
                 f"{where} is on a network file system ({kind}), where the locks of SQLite do not "
-                "hold; "
-                "use a local disk, or share a ledger in PostgreSQL (postgresql://HOST/DATABASE)."
+                "hold; use a local disk, or share a ledger in PostgreSQL "
+                "(postgresql://HOST/DATABASE)."
             )
 
 

@@ -297,8 +297,8 @@ class PostgresStore:
         names = [operation.name for operation in OPERATIONS]
         if connection.execute(_TRUST_QUERY, {"names": names}).fetchone() != (True,):
             raise LedgerError(
-                f"The functions of the ledger at {self.url!r} are "
-                "not those of its owner; it was left as it is."
+                f"The functions of the ledger at {self.url!r} are not those of its owner; it was "
+                "left as it is."
             )
         return True
 
@@ -312,10 +312,8 @@ class PostgresStore:
         if connection.execute(_SCHEMA_OWNER_QUERY).fetchone() != (True,):
             raise LedgerError(
                 f"The ledger at {self.url!r} has schema {older}, that of an older version of "
-                "sordino; its "
-                "owner must open it once with this version (`sordino ledger accounts`), which adds "
-                "to its "
-                "tables. Nothing was charged."
+                "sordino; its owner must open it once with this version (`sordino ledger "
+                "accounts`), which adds to its tables. Nothing was charged."
             )
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))

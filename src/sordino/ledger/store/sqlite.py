@@ -70,13 +70,11 @@ _DAMAGED_MESSAGE = (
 )
 _IN_LOG_MESSAGE = (
     "The ledger at {!r} is kept open by an older version of sordino, or another program, that "
-    "leaves charges "
-    "outside of the file (WAL); end it, and try again. Nothing was charged."
+    "leaves charges outside of the file (WAL); end it, and try again. Nothing was charged."
 )
 _REENTERED_MESSAGE = (
     "The ledger at {!r} is in the middle of another step of this thread; do not use it in a signal "
-    "handler: "
-    "set a flag there, and look at the ledger afterwards. Nothing was changed."
+    "handler: set a flag there, and look at the ledger afterwards. Nothing was changed."
 )
 _UNDONE_MESSAGE = (
     "The ledger at {!r} was changed by another program while it was written, "
@@ -164,9 +162,8 @@ class SqliteStore:
         """Raise: a file has no roles."""
         raise InvalidParameter(
             "A ledger in a file has no roles: whoever may write the file may do everything with "
-            "it; "
-            f"got role {role!r}. Keep the ledger in PostgreSQL to let somebody charge and nothing "
-            "else."
+            f"it; got role {role!r}. Keep the ledger in PostgreSQL to let somebody charge and "
+            "nothing else."
         )
 
 
@@ -516,8 +513,8 @@ def _explain_sqlite_error(error: sqlite3.Error, path: str) -> LedgerError:
     if extended == sqlite3.SQLITE_READONLY_ROLLBACK:
         return LedgerError(
             f"{where} holds half of a write that a killed process has left; a user who may write "
-            "to "
-            "it and to its folder must open it once (`sordino ledger accounts`), which undoes that."
+            "to it and to its folder must open it once (`sordino ledger accounts`), which undoes "
+            "that."
         )
     if code == sqlite3.SQLITE_CONSTRAINT:
         return LedgerConflict(

@@ -70,13 +70,11 @@ def check_schema(version: int, url: str) -> None:
         "use a newer sordino."
         if version > VERSION
         else f"make an account in it with an older sordino that knows schema {OLDEST}, which "
-        "brings it up to "
-        "date. It was left as it is."
+        "brings it up to date. It was left as it is."
     )
     raise LedgerError(
         f"The ledger at {url!r} has schema {version} but this version of sordino knows schemas "
-        f"{OLDEST} to "
-        f"{VERSION}; {remedy}"
+        f"{OLDEST} to {VERSION}; {remedy}"
     )
 
 

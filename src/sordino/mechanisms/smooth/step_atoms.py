@@ -165,9 +165,9 @@ def _first_atoms(ratio: int, count: int) -> tuple[int, ...]:
 def least_counts(ratio: Fraction) -> tuple[int, ...]:
     """Return for the first levels k how many heights a rival stays behind with at least.
 
-    It does so if it loses one. The result is the number of heights that are at most (1 + ratio) z_k
-    + 2, z_k the height of level k, but no more than are looked at. It does not fall with k. Where
-    the scale is public nobody loses any.
+    It does so if it loses one. With z_k the height of level k the result is the number of heights
+    that are at most (1 + ratio) z_k + 2, but no more than are looked at. It does not fall with k.
+    Where the scale is public nobody loses any.
     """
     atoms = _kept_atoms(int(ratio * (1 << _RATIO_DIGITS)))
     # In the unit of the heights, rounded down: heights are whole, so none is counted that is

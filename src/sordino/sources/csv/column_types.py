@@ -115,8 +115,7 @@ def check_marks(name: str, marks: Marks, *, delimiter: str, quote: str) -> None:
     if marks.thousands not in _THOUSANDS_MARKS:
         raise InvalidParameter(
             f"{name}thousands must be the empty text, one of . , ' _ or a blank, or the apostrophe "
-            "U+2019 or "
-            f"one of the blanks U+00A0 and U+202F; got {shown(marks.thousands)}."
+            f"U+2019 or one of the blanks U+00A0 and U+202F; got {shown(marks.thousands)}."
         )
     if marks.thousands == marks.decimal:
         raise InvalidParameter(
@@ -132,9 +131,8 @@ def check_marks(name: str, marks: Marks, *, delimiter: str, quote: str) -> None:
         if mark == delimiter:
             raise InvalidParameter(
                 f"{name}{role} must be another mark than the delimiter, which would cut numbers in "
-                "two; got "
-                f"{shown(mark)} for both. Name the delimiter of the file (often ;), or write it "
-                "with another."
+                f"two; got {shown(mark)} for both. Name the delimiter of the file (often ;), or "
+                "write it with another."
             )
         if mark and mark == quote:
             raise InvalidParameter(
@@ -243,15 +241,13 @@ def check_date_format(name: str, value: object) -> None:
         raise InvalidParameter(
             f"{name} must have %Y (four digits of the year), %m and %d once each, of at most "
             f"{_LONGEST_DATE_FORMAT} characters, and no other directives, digits or control "
-            "characters; "
-            f"got {shown(value)}. For 31.12.2024 it is %d.%m.%Y."
+            f"characters; got {shown(value)}. For 31.12.2024 it is %d.%m.%Y."
         )
 
 
 UNCLEAR_NAME = (
     "is a name that stands more than once in the header, or is empty there. Rename the column, or "
-    "name all "
-    "of them: --skip-lines 1 --no-header --columns a,b,c."
+    "name all of them: --skip-lines 1 --no-header --columns a,b,c."
 )
 """Why a column cannot be asked for: words that follow on its name."""
 

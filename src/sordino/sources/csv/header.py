@@ -59,8 +59,7 @@ def split_header(line: bytes, form: CsvFormat, where: str) -> list[str]:
     if not line:
         raise DataSourceError(
             f"A CSV file must begin with a header line; {where} is empty, or its first line is. "
-            "For a file "
-            "without one: --no-header --columns a,b,c."
+            "For a file without one: --no-header --columns a,b,c."
         )
     header = decode_header(line, form, where)
     note = _NOTE_TO_EXCEL.fullmatch(header)
@@ -74,9 +73,8 @@ def split_header(line: bytes, form: CsvFormat, where: str) -> list[str]:
     if names is None:
         raise DataSourceError(
             f"The header line of {where} must have quotes only around whole fields, and no line "
-            "break within "
-            "them; it has others. Declare another quote (--quote CHAR, or --quote none), or repair "
-            "it."
+            "break within them; it has others. Declare another quote (--quote CHAR, or --quote "
+            "none), or repair it."
         )
     return names
 
@@ -111,9 +109,8 @@ def check_one_line(line: bytes, text: str, form: CsvFormat, where: str) -> None:
     ):
         raise DataSourceError(
             f"The header line of {where} must be one line of {form.encoding} text, ended by LF or "
-            "CRLF, "
-            f"without control characters and of at most {LONGEST} bytes; it is not. Where lines "
-            "end with CR "
+            f"CRLF, without control characters and of at most {LONGEST} bytes; it is not. Where "
+            "lines end with CR "
             r"alone (old Macs), convert them: tr '\r' '\n' < OLD > NEW. Otherwise name the "
             r"encoding, or call "
             "the file .gz or .zst if it is compressed."

@@ -163,16 +163,15 @@ class CsvFormat:
         # Fields are found in bytes, one byte at a time, so a delimiter must be one byte.
         if not _is_one_usable_character(self.delimiter):
             raise InvalidParameter(
-                f"{name}delimiter must be one ASCII character other "
-                f"than CR, LF and NUL; got {shown(self.delimiter)}."
+                f"{name}delimiter must be one ASCII character other than CR, LF and NUL; got "
+                f"{shown(self.delimiter)}."
             )
         if self.quote != "" and (
             not _is_one_usable_character(self.quote) or self.quote == self.delimiter
         ):
             raise InvalidParameter(
                 f"{name}quote must be one ASCII character other than CR, LF, NUL and the "
-                "delimiter, "
-                f"or the empty text; got {shown(self.quote)}."
+                f"delimiter, or the empty text; got {shown(self.quote)}."
             )
         TRUTH(name + "header", self.header)
         TRUTH(name + "ragged", self.ragged)
@@ -182,8 +181,7 @@ class CsvFormat:
         if self.encoding == "utf-16" and not self.header:
             raise InvalidParameter(
                 f"{name}encoding must be utf-16-le or utf-16-be for a file without a header line, "
-                "where a "
-                "byte order mark would be part of a private line; got 'utf-16'."
+                "where a byte order mark would be part of a private line; got 'utf-16'."
             )
         nulls = null_texts(self)
         if not all(map(is_unicode, nulls)) or len(set(nulls)) < len(nulls):
@@ -195,8 +193,8 @@ class CsvFormat:
         # Names come from one place: the header line of the file, or this tuple.
         if self.header == bool(self.columns):
             raise InvalidParameter(
-                f"{name}columns must be given exactly when header "
-                f"is False; got {shown(len(self.columns))} names."
+                f"{name}columns must be given exactly when header is False; got "
+                f"{shown(len(self.columns))} names."
             )
         # By the exact types: a subclass of `str` could say another text each time it is asked.
         if {type(self.columns), *map(type, self.columns)} - {tuple, str}:
@@ -207,8 +205,7 @@ class CsvFormat:
         if twice:
             raise InvalidParameter(
                 f"{name}columns must be different names; got {shown(twice[0])} more than once. "
-                "Name each "
-                "column once."
+                "Name each column once."
             )
         types: object = self.types
         if not isinstance(types, Mapping) or {type(column) for column in types} - {str}:
@@ -224,16 +221,14 @@ class CsvFormat:
         except UnicodeEncodeError:
             raise InvalidParameter(
                 f"{name}thousands must be a character of the encoding; got "
-                f"{shown(self.thousands)}, "
-                f"which {self.encoding} lacks."
+                f"{shown(self.thousands)}, which {self.encoding} lacks."
             ) from None
         check_date_format(name + "date_format", self.date_format)
         kinds = {kind.engine for kind in declared_types(self).values()}
         if self.date_format != PLAIN_DATE and not kinds & {"DATE", "TIMESTAMP"}:
             raise InvalidParameter(
                 f"{name}date_format must go with a column of type date or timestamp in "
-                f"{name}types; "
-                f"got {shown(self.date_format)} and no such column."
+                f"{name}types; got {shown(self.date_format)} and no such column."
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -86,8 +86,7 @@ class PlinkLines:
         if found is None or found.end() > LONGEST:
             raise DataSourceError(
                 f"Line {place} of {self.path} must begin with {', '.join(_PUBLIC)} and a blank, as "
-                "PLINK "
-                f"writes it, in at most {LONGEST} bytes."
+                f"PLINK writes it, in at most {LONGEST} bytes."
             )
         return decode_label(found[1 + self.label], self.encoding, self.path, place), line[
             found.end() :
@@ -121,8 +120,7 @@ def open_plink_lines(path: Path, *, label: str, encoding: Encoding) -> PlinkLine
     if label not in _PUBLIC:
         raise InvalidParameter(
             f"--snp must be one of the columns {', '.join(_PUBLIC[:-1])} and {_PUBLIC[-1]} of a "
-            "file that "
-            f"PLINK wrote, all others being private; got {shown(label)}."
+            f"file that PLINK wrote, all others being private; got {shown(label)}."
         )
     if not path.is_file():
         raise DataSourceError(f"A file of markers must exist; got {shown(str(path))}.")
@@ -142,7 +140,6 @@ def open_plink_lines(path: Path, *, label: str, encoding: Encoding) -> PlinkLine
     if names != [name.encode() for name in PLINK_COLUMNS]:
         raise DataSourceError(
             f"The header line of {path} must begin with {' '.join(PLINK_COLUMNS)}, as `plink "
-            "--tdt` writes "
-            "it. Other files are read as CSV, with --no-plink, --b and --c."
+            "--tdt` writes it. Other files are read as CSV, with --no-plink, --b and --c."
         )
     return PlinkLines(path, _PUBLIC.index(label), encoding, header)

@@ -110,8 +110,8 @@ class PrivateFields:
         if len(left) < self.first or len(right) < behind or longest > LONGEST:
             raise DataSourceError(
                 f"Line {place} of {self.path} must have {len(self.columns)} fields, as the header "
-                "line has, "
-                f"and public fields of at most {LONGEST} bytes on either side of the private ones."
+                f"line has, and public fields of at most {LONGEST} bytes on either side of the "
+                "private ones."
             )
         return [*left, *right], private
 
@@ -152,8 +152,8 @@ class PrivateFields:
             if said is None:
                 raise DataSourceError(
                     f"Line {place} of {self.path} must have public fields that are bare, or quoted "
-                    "as a "
-                    "whole, and hold no delimiter, not even in quotes; choose another delimiter."
+                    "as a whole, and hold no delimiter, not even in quotes; choose another "
+                    "delimiter."
                 )
             if index == wanted:
                 label = said
@@ -254,8 +254,7 @@ def open_private(
     if places != list(range(places[0], places[0] + len(places))):
         raise InvalidParameter(
             f"{roles} must be two columns that stand side by side: otherwise what is wrong in one "
-            "could move "
-            f"what stands between them. Move columns, of {', '.join(map(repr, names))}."
+            f"could move what stands between them. Move columns, of {', '.join(map(repr, names))}."
         )
     where = None if label[1] is None else names.index(label[1])
     return PrivateFields(

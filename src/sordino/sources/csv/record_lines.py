@@ -98,9 +98,8 @@ def fields_of(
         return Fields(place, "last", private)
     raise InvalidParameter(
         "The unit of CSV that is randomized must be its first or its last column, because a "
-        "delimiter or a "
-        f"quote in another column could move what stands between two; got {unit!r} among "
-        f"{', '.join(map(repr, names))}. Move the column, or use Parquet."
+        f"delimiter or a quote in another column could move what stands between two; got {unit!r} "
+        f"among {', '.join(map(repr, names))}. Move the column, or use Parquet."
     )
 
 
@@ -120,8 +119,8 @@ def check_record_types(form: CsvFormat, number: str, unit: str | None) -> None:
         if name is not None and declared.get(name, engine) != engine:
             raise InvalidParameter(
                 f"{role} of CSV that is randomized must have the type {word}, or none, because "
-                "every line is "
-                f"read as it stands; got {name!r} of type {form.types[name]!r}. Leave the type out."
+                f"every line is read as it stands; got {name!r} of type {form.types[name]!r}. "
+                "Leave the type out."
             )
 
 

@@ -93,6 +93,5 @@ def rehearse_types(form: CsvFormat) -> None:
         except duckdb.Error:
             raise InvalidParameter(
                 "CsvFormat.types must be types that the engine can read in this format; got "
-                "others. "
-                "Use another date_format or thousands mark."
+                "others. Use another date_format or thousands mark."
             ) from None

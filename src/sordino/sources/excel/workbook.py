@@ -160,8 +160,7 @@ def open_excel(path: str, sheet: str, form: CsvFormat) -> tuple[ExcelReader, dic
         # One sentence, whatever it is: it may have been found in the bytes behind the first row.
         raise DataSourceError(
             f"An Excel source must be a workbook without a password (.xlsx, .xlsm); {file} cannot "
-            "be read as "
-            "one. Save it as .xlsx, or export the sheet to CSV."
+            "be read as one. Save it as .xlsx, or export the sheet to CSV."
         ) from None
     check_typed_names(tuple(names.values()), form, f"{file}#{sheet}")
     clear = find_clear_names(tuple(names.values()))
@@ -236,9 +235,8 @@ def _read_first_row(archive: Archive, file: Path, name: str, sheet: _Sheet) -> d
     if not names:
         raise DataSourceError(
             "The first row of a sheet must name the columns, each by a text; that of "
-            f"{shown(name)} in "
-            f"{file} does not. Remove what stands above the names, and write names that are "
-            "numbers as texts."
+            f"{shown(name)} in {file} does not. Remove what stands above the names, and write "
+            "names that are numbers as texts."
         )
     return names
 

@@ -153,10 +153,8 @@ class _Reader:
         ):
             raise InvalidParameter(
                 f"where must say how two columns of a frame are compared by {node.operator}, "
-                "because "
-                "their types may follow from rows. Write TRY_CAST(x AS DOUBLE),"
-                " or AS TIMESTAMP or VARCHAR, "
-                "for one of them."
+                "because their types may follow from rows. Write TRY_CAST(x AS DOUBLE), or AS "
+                "TIMESTAMP or VARCHAR, for one of them."
             )
         sides = []
         for one, other in ((left, right), (right, left)):
@@ -231,10 +229,8 @@ def _find_reading_of_text(text: str, operator: str) -> str:
     if operator not in _EQUALITIES and _NUMBER.fullmatch(text):
         raise InvalidParameter(
             f"where must not compare a column of a frame by {operator} with a number in quotes; "
-            "got "
-            f"{shown(text)}. Write the number without quotes,"
-            " or TRY_CAST(x AS VARCHAR) for the column if "
-            "the order of texts is meant."
+            f"got {shown(text)}. Write the number without quotes, or TRY_CAST(x AS VARCHAR) for "
+            "the column if the order of texts is meant."
         )
     return "text"
 

@@ -308,8 +308,8 @@ class _Parser:
         self._depth += 1
         if self._depth > DEEPEST:
             raise UnsafePredicate(
-                f"A predicate must be nested at most {DEEPEST} "
-                f"deep; got more at position {self._next.position}."
+                f"A predicate must be nested at most {DEEPEST} deep; got more at position "
+                f"{self._next.position}."
             )
         node = parse_rest()
         self._depth -= 1

@@ -208,8 +208,7 @@ class _Writer:
         if len(pattern.text) > LONGEST_PATTERN:
             raise InvalidParameter(
                 f"A pattern of LIKE must have at most {LONGEST_PATTERN} characters for a Spark "
-                "source; got "
-                f"{len(pattern.text)}."
+                f"source; got {len(pattern.text)}."
             )
         return _write_match(left.sql, pattern.text)
 
@@ -251,8 +250,7 @@ class _Writer:
 def _make_refusal(what: str) -> InvalidParameter:
     return InvalidParameter(
         f"where must not use {what} for a Spark source. It may use whole numbers of at most 64 "
-        "bits, "
-        "decimals, floats, texts, dates and truth values, compared with their like; TRY_CAST "
+        "bits, decimals, floats, texts, dates and truth values, compared with their like; TRY_CAST "
         "converts them."
     )
 

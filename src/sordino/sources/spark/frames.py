@@ -255,8 +255,7 @@ def _open(origin: Any, frame: Any) -> tuple[SparkBackend, dict[str, str]]:
     if len({name.lower() for name in names}) != len(names):
         raise InvalidParameter(
             "The columns of a Spark source must have names that differ in more than capitals; "
-            "rename them "
-            "with withColumnRenamed or in a view."
+            "rename them with withColumnRenamed or in a view."
         )
     columns = {name: _translate_type(kind) for name, kind in schema}
     return SparkBackend(origin, schema, _read_spark_limit(frame.sparkSession)), columns
@@ -327,8 +326,7 @@ def _check_session(session: Any) -> None:
     if session.conf.get(_ANSI) != "true":
         raise InvalidParameter(
             "A session of Spark must follow ANSI rules, because otherwise numbers that are too "
-            "large become "
-            f"others in silence; got {_ANSI} = false. Set it to true."
+            f"large become others in silence; got {_ANSI} = false. Set it to true."
         )
     odd = sorted(
         name
@@ -340,8 +338,7 @@ def _check_session(session: Any) -> None:
     if odd:
         raise InvalidParameter(
             f"A session of Spark must have no setting {_LEGACY}*, and neither {_RESERVED} nor "
-            f"{_BEST_ROWS}, "
-            f"which change what queries mean or send; got {odd[0]}. Unset it: "
+            f"{_BEST_ROWS}, which change what queries mean or send; got {odd[0]}. Unset it: "
             f"spark.conf.unset({odd[0]!r})."
         )
 
@@ -393,8 +390,7 @@ def _connect(server: SparkServer) -> Any:
     except grpc.FutureTimeoutError:
         raise DataSourceError(
             f"A Spark source must be reachable; {server.shown} is not. Check the address, the "
-            "token and "
-            "whether the server runs."
+            "token and whether the server runs."
         ) from None
     finally:
         channel.close()

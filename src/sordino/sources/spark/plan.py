@@ -44,10 +44,9 @@ def check_plan(frame: Any) -> None:
     if guessed or len(found) > given:
         raise UnsupportedBackend(
             "A Spark frame must read files that declare the types of their columns, such as "
-            "Parquet, or be "
-            "given a schema, because otherwise rows decide them; got "
-            f"{(guessed or found)[0].upper()}. Give "
-            "a schema through Spark Connect (spark.read.schema(...)), or write the rows to a table."
+            "Parquet, or be given a schema, because otherwise rows decide them; got "
+            f"{(guessed or found)[0].upper()}. Give a schema through Spark Connect "
+            "(spark.read.schema(...)), or write the rows to a table."
         )
 
 
