@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 
+import polars as pl
 import pytest
 
 from sordino.cli.stderr import say
@@ -85,7 +86,6 @@ LABELS = (*STEERING, "=cmd|' /C calc'!A0", "@SUM(A1)")
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pl = pytest.importorskip("polars")
     rows = [(f"u{i}", label) for label in LABELS for i in range(300)]
     pl.DataFrame(rows, schema=["who", "item"], orient="row").write_parquet("t.parquet")
     return tmp_path
