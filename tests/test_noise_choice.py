@@ -21,8 +21,8 @@ from sordino.ledger.account.price import RHO
 from sordino.ledger.amounts import Meter, exact_amounts
 from sordino.ledger.renyi import Limits, Sums
 from sordino.session import noise_choice
-from sordino.session.noise_choice import choose_rho, match_rho
-from sordino.session.selection_noise import _match_budget, match_finder, match_gumbel
+from sordino.session.noise_choice import choose_rho, match_budget, match_rho
+from sordino.session.selection_noise import match_finder, match_gumbel
 from sordino.session.top_k import find_share_of_rho
 
 PRICES = [
@@ -126,7 +126,7 @@ def test_rounding_the_other_way_is_convicted(monkeypatch):
 def test_a_budget_is_found_from_anywhere(far, guess):
     """Whatever the first guess is: of a family whose price is another power of epsilon, too."""
     for power in (1, 2, 3):
-        found = _match_budget(
+        found = match_budget(
             Meter("zcdp"), far, guess, lambda epsilon, power=power: sd.cost.ZCDP(rho=epsilon**power)
         )
         assert far * Fraction(9, 10) < found**power <= far
@@ -299,6 +299,7 @@ def test_an_account_with_a_delta_takes_as_many_as_a_pure_one(tmp_path, visits, e
     ledger.verify().raise_if_broken()
 
 
+GROUPED = {"by": "item", "domain": DOMAIN[:3], "groups_per_unit": 3}
 KINDS = {
     "histogram": lambda asked, noise: asked.histogram(
         "item", epsilon=0.25, domain=DOMAIN, noise=noise
@@ -311,7 +312,16 @@ KINDS = {
         **({} if noise is None else {"noise": "exponential", "measure_noise": noise}),
     ),
     "variance": lambda asked, _: asked.variance("number", epsilon=0.25, lower=0, cap=100),
+    "median": lambda asked, _: asked.quantile("number", q=0.5, epsilon=0.25, lower=0, cap=100),
+    "sum": lambda asked, noise: asked.sum("number", epsilon=0.25, lower=0, cap=100, noise=noise),
+    "mean": lambda asked, noise: asked.mean("number", epsilon=0.25, lower=0, cap=100, noise=noise),
+    "median of groups": lambda asked, _: asked.quantile(
+        "number", q=0.5, epsilon=0.25, lower=0, cap=100, **GROUPED
+    ),
     "mean of groups": lambda asked, noise: asked.mean(
+        "number", epsilon=0.25, lower=0, cap=100, **GROUPED, noise=noise
+    ),
+    "mean of groups without a bound on groups": lambda asked, noise: asked.mean(
         "number", epsilon=0.25, lower=0, cap=100, by="item", domain=DOMAIN[:3], noise=noise
     ),
     "above": lambda asked, _: asked.above(
@@ -347,7 +357,8 @@ def test_what_fits_after_gaussian_noise_is_what_the_page_says(tmp_path, visits, 
     """Only what follows the rule in all of its parts fits as often as on a pure account; with pure noise everything does."""
     taken = how_many_fit(account(tmp_path / "l.db", epsilon=1, delta=1e-6), visits, kind)
     assert documented()[kind] == taken
-    assert (taken == 4) == (kind in {"histogram", "top"})
+    outside = {"variance", "mean of groups without a bound on groups", "above"}
+    assert (taken == 4) == (kind not in outside)
     assert (
         how_many_fit(account(tmp_path / "p.db", epsilon=1, delta=1e-6), visits, kind, "laplace")
         == 4

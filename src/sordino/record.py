@@ -232,6 +232,9 @@ def list_noises(mechanism: Any) -> dict[str, str | None]:
     """Return the kinds of noise of what measures, or of what selects and then measures."""
     several = isinstance(mechanism, tuple)
     parts = mechanism if several else (mechanism,)
+    # A search adds noise to no count that is released; it is named where it is not pure.
+    if any(getattr(part, "search_noise", None) == "gumbel" for part in parts):
+        return {"noise": "gumbel"}
     # Of a figure in two stages it is the noise of the second one.
     noises = [getattr(part, "total_noise", getattr(part, "noise", None)) for part in parts]
     # Several laws of one family are called by the name of the family.

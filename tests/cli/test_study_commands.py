@@ -156,7 +156,8 @@ def test_a_dry_run_says_what_to_expect_in_every_format(sordino, shop):
         "customers: the number of units (any data): ± 20.\n",
         "best_sellers: Right items (zipf:1.1): all of them with ",
         "turnover: Assumed: 10,000 rows, like flat, lognormal.\n",
-        "turnover: Left out: rows of a unit beyond 3; what lies below 0 (it counts as 0)",
+        "turnover: Left out: rows of a unit beyond 3; rows without a number in price; what lies "
+        "below 0 (it counts as 0)",
         "Left out of all: lines that are empty",
         "could come to think at most",
     ):

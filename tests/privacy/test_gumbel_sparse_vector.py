@@ -14,8 +14,10 @@ from scipy import stats
 import sordino_audit as audit
 from sordino import COUNTING, GumbelSparseVector, Seeded, Sensitivity
 from sordino.cost import BoundedRange, GumbelStage, Pure, repeat
-from sordino.mechanisms import gumbel_sparse_vector
-from sordino.mechanisms.gumbel_sparse_vector import Uniform, decide, select_positives, stages
+from sordino.mechanisms.crossings import gumbel_scan
+from sordino.mechanisms.crossings.gumbel_scan import decide
+from sordino.mechanisms.gumbel_sparse_vector import select_positives, stages
+from sordino.noise.samplers.uniform import LazyUniform
 from sordino_audit import Subject
 from sordino_audit.enumeration.selection import transcripts
 from sordino_audit.enumeration.subjects import subject_of
@@ -89,6 +91,11 @@ def around(heights, rate, m):
     )
 
 
+def uniform(script):
+    """The uniform number of these digits."""
+    return LazyUniform(int(script.words(1)[0]), script)
+
+
 @pytest.mark.parametrize(
     "heights",
     [
@@ -110,8 +117,8 @@ def test_a_uniform_number_on_either_side_of_every_edge_decides_as_the_closed_for
     array = np.array(heights)
     for m in range(len(heights)):
         below, above = around(heights, rate, m)
-        assert decide(array, rate, Uniform(Scripted(above))) <= m
-        assert decide(array, rate, Uniform(Scripted(below))) > m
+        assert decide(array, rate, uniform(Scripted(above))) <= m
+        assert decide(array, rate, uniform(Scripted(below))) > m
 
 
 def test_a_uniform_number_that_floats_can_tell_needs_no_more_digits():
@@ -119,22 +126,22 @@ def test_a_uniform_number_that_floats_can_tell_needs_no_more_digits():
     for word in (1 << 62, (1 << 63) + (1 << 40), (1 << 63) - (1 << 40)):
         script = Scripted([word])
         expected = 0 if word > 1 << 63 else 1 if word * 2.0**-64 > 1 / (2 + math.e) else 2
-        assert decide(heights, ONE, Uniform(script)) == expected
+        assert decide(heights, ONE, uniform(script)) == expected
 
 
 def test_a_uniform_number_of_zeros_passes_nothing_that_is_not_certain():
     script = Scripted([0, 0, 0, 5])
-    assert decide(np.array([40, 120, 200]), ONE, Uniform(script)) == 2
+    assert decide(np.array([40, 120, 200]), ONE, uniform(script)) == 2
     assert script.left.size == 0, "e^120 could not tell"
-    assert decide(np.array([-5, -5]), ONE, Uniform(Scripted([0]))) == 2
+    assert decide(np.array([-5, -5]), ONE, uniform(Scripted([0]))) == 2
 
 
 @pytest.mark.parametrize("size", [1, 3, 64])
 def test_windows_are_only_a_matter_of_speed(monkeypatch, size):
     heights = np.random.default_rng(2).integers(-12, -2, 400)
     whole = [select_positives(heights, ONE, 9, Seeded(seed)) for seed in range(20)]
-    monkeypatch.setattr(gumbel_sparse_vector, "_FIRST_QUESTIONS", size)
-    monkeypatch.setattr(gumbel_sparse_vector, "_MOST_QUESTIONS", size)
+    monkeypatch.setattr(gumbel_scan, "_FIRST_HEIGHTS", size)
+    monkeypatch.setattr(gumbel_scan, "_MOST_HEIGHTS", size)
     for seed, (places, asked) in enumerate(whole):
         found, again = select_positives(heights, ONE, 9, Seeded(seed))
         assert (found.tolist(), again) == (places.tolist(), asked)
@@ -144,7 +151,7 @@ def test_windows_are_only_a_matter_of_speed(monkeypatch, size):
 def test_decimals_decide_as_floats_do(monkeypatch, band):
     heights = np.random.default_rng(3).integers(-6, 1, 60)
     plain = [select_positives(heights, HALF, 5, Seeded(seed)) for seed in range(20)]
-    monkeypatch.setattr(gumbel_sparse_vector, "_SUM_BAND", band)
+    monkeypatch.setattr(gumbel_scan, "_SUM_BAND", band)
     for seed, (places, asked) in enumerate(plain):
         found, again = select_positives(heights, HALF, 5, Seeded(seed))
         assert (found.tolist(), again) == (places.tolist(), asked)

@@ -78,8 +78,9 @@ _account_options = gather(
         type=NUMBER,
         default="0",
         show_default=True,
-        help="Its delta. Above 0 many more small releases fit, and as many counts, histograms and "
-        "selections of top from a list as without it; of other kinds it may be fewer.",
+        help="Its delta. Above 0 many more small releases fit, and as many counts, histograms, "
+        "selections of top from a list, quantiles, sums and means as without it; of other kinds it "
+        "may be fewer.",
     ),
     click.option(
         "--failures",

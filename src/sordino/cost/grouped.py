@@ -15,6 +15,7 @@ from typing import Literal
 
 from sordino.cost.base import Cost
 from sordino.cost.composition import Composition, compose, repeat
+from sordino.cost.gumbel_stage import GumbelStage
 from sordino.cost.pure import Pure
 from sordino.cost.range import LARGER_FIRST, Range
 from sordino.cost.rdp import RDP
@@ -55,6 +56,10 @@ def cost_of_groups(
 def _cost_of_steps(cost: Cost, steps: int, *, exchanged: bool, growing: bool) -> Cost:
     """Return what so many steps in a row cost, or so many out and as many in if `exchanged`."""
     ways = 2 if exchanged else 1
+    if isinstance(cost, GumbelStage) and exchanged and steps == 1:
+        # What leaves one group and joins another one is two stages. If it is the same group, the
+        # answers there move within one interval, wherever in it no move lies.
+        return repeat(GumbelStage(epsilon=cost.epsilon_), ways)
     if isinstance(cost, Range) and cost.orientation == LARGER_FIRST:
         # All steps of one way lie in one interval, and those of the other way in its mirror image.
         if exchanged:

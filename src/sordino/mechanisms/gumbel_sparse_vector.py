@@ -15,8 +15,6 @@ heights. Floats: they propose where U passes; inside a certified band decimals d
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -36,20 +34,13 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import bound_in_steps, fit_rate, step_for
 from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism
+from sordino.mechanisms.crossings.gumbel_scan import decide
 from sordino.mechanisms.crossings.quiet_transcripts import Quiet
 from sordino.mechanisms.race import Gumbel
-from sordino.noise.probability import Bounds, contexts, exp_bounds
+from sordino.noise.samplers.uniform import LazyUniform
 from sordino.releases import Positives
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
-
-# How many questions are looked at together, first and at most.
-_FIRST_QUESTIONS, _MOST_QUESTIONS = 1 << 10, 1 << 16
-# Larger weights count as e^80, which is enough: of all uniform numbers with 64 digits only 0 stays
-# below.
-_EXPONENT_CAP = 80.0
-# More than the exponentials of a sum can be off by: "Floats" on the proof page.
-_SUM_BAND = 2.0**-38
 
 
 @final
@@ -177,108 +168,11 @@ def select_positives(
     # A fresh uniform number after each positive: known to have passed, the old one would let all
     # others pass.
     while start < heights.size and len(found) < positives:
-        start += decide(heights[start:], rate, Uniform(entropy)) + 1
+        u = LazyUniform(int(entropy.words(1)[0]), entropy)
+        start += decide(heights[start:], rate, u) + 1
         if start <= heights.size:
             found.append(start - 1)
     return np.array(found, dtype=np.int64), min(start, heights.size)
-
-
-@final
-class Uniform:
-    """A uniform number between 0 and 1 whose binary digits are drawn as they are asked for."""
-
-    __slots__ = ("_entropy", "length", "word")
-
-    def __init__(self, entropy: Entropy) -> None:
-        self._entropy, self.word, self.length = entropy, 0, 0
-        self.extend()
-
-    def __repr__(self) -> str:
-        return "Uniform()"
-
-    def extend(self) -> None:
-        """Draw 64 more digits."""
-        self.word, self.length = (
-            (self.word << 64) | int(self._entropy.words(1)[0]),
-            self.length + 64,
-        )
-
-
-def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
-    """Return the first place m with U (1 + the sum of e^(rate height) up to m) > 1, else n.
-
-    The sum rises with m. Floats find where it may pass, and exact bounds decide between what floats
-    leave open.
-    """
-    # U is known to its first 64 digits: it lies between these two.
-    low, high = u.word * 2.0**-64, (u.word + 1) * 2.0**-64
-    total, at, window = 1.0, 0, _FIRST_QUESTIONS
-    while at < heights.size:
-        # A larger exponent could overflow. e^80 is enough for every U of at least 2^-64 to pass;
-        # whether a smaller U passes is left to `passes`.
-        exponents = np.minimum(
-            float(rate) * heights[at : at + window].astype(np.float64), _EXPONENT_CAP
-        )
-        sums = total + np.cumsum(np.exp(exponents))
-        # All rounding of so many terms stays within the slack: before `maybe` no place passes,
-        # whatever the digits of U that were not drawn yet.
-        slack = _SUM_BAND + (at + window) * 2.0**-51
-        maybe = int(np.searchsorted(sums * (high * (1 + slack)), 1.0))
-        if maybe < sums.size:
-            # At `surely` it passes for certain; between the two `passes` decides.
-            surely = int(np.searchsorted(sums * (low * (1 - slack)), 1.0, side="right"))
-            found = _first_passed(
-                lambda m: passes(heights[: m + 1], rate, u),
-                at + maybe,
-                min(at + surely, heights.size),
-            )
-            if found < at + sums.size:
-                return found
-        total, at, window = float(sums[-1]), at + sums.size, min(2 * window, _MOST_QUESTIONS)
-    return heights.size
-
-
-def _first_passed(passed: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first place from `low` on that is passed, or `high` if none before it is.
-
-    After a place that is passed all are, so halving finds it.
-    """
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if passed(middle) else (middle + 1, high)
-    return low
-
-
-def passes(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> bool:
-    """Return whether U (1 + the sum of e^(rate height)) > 1, drawing digits of U until certain."""
-    # Equal heights have one exponential, which is then computed once.
-    distinct, counts = np.unique(heights, return_counts=True)
-    while True:
-        low, high = weight(distinct.tolist(), counts.tolist(), rate, u.length * 31 // 100 + 20)
-        down, up = contexts(u.length + 40)  # enough for the digits of U, exactly
-        scale = Decimal(1 << u.length)
-        # U lies between word/scale and (word + 1)/scale: only what holds at both ends is certain.
-        if down.multiply(Decimal(u.word), down.add(1, low)) >= scale:
-            return True
-        if up.multiply(Decimal(u.word + 1), up.add(1, high)) <= scale:
-            return False
-        u.extend()
-
-
-def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -> Bounds:
-    """Return bounds of the sum of count * e^(rate height)."""
-    down, up = contexts(digits)
-    low = high = Decimal(0)
-    for height, count in zip(heights, counts, strict=True):
-        one = exp_bounds(rate * abs(height), digits)
-        if height > 0:
-            # The bounds are those of e^(-rate |height|): the reciprocal exchanges lower and upper.
-            one = down.divide(1, one[1]), up.divide(1, one[0])
-        low, high = (
-            down.add(low, down.multiply(count, one[0])),
-            up.add(high, up.multiply(count, one[1])),
-        )
-    return low, high
 
 
 def _make_vector(positives: int, epsilon: int, sensitivity: Sensitivity) -> GumbelSparseVector:

@@ -29,8 +29,8 @@ from sordino.mechanisms import (
     SparseVector,
 )
 from sordino.mechanisms.crossings.branches import cuts_of
+from sordino.mechanisms.crossings.gumbel_scan import weight
 from sordino.mechanisms.crossings.thresholds import cut_at
-from sordino.mechanisms.gumbel_sparse_vector import weight
 from sordino.mechanisms.race import Gumbel
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.noise.probability import contexts, exp_bounds

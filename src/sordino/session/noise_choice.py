@@ -11,6 +11,7 @@ row. Proof: docs/proofs/noise-choice.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, final
@@ -22,6 +23,7 @@ from sordino.estimators.intervals import find_reach
 from sordino.grid import RATE_DENOMINATOR, check_rates_from
 from sordino.ledger import Price
 from sordino.ledger.account.price import RHO
+from sordino.ledger.amounts import Meter
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.questions import CountQuestion
 from sordino.sensitivity import Sensitivity
@@ -31,6 +33,8 @@ MeasureNoise = Literal["laplace", "gaussian"]
 NOISE_MEANS = (
     "Pure (laplace) or not (gaussian); if nothing is said, what the account gets more from."
 )
+# How near a budget comes to its price, and after how many tries nearly is good enough.
+_NEAR, _TRIES = Fraction(999, 1000), 12
 # Digits that a matched rho or budget keeps.
 _DIGITS = 6
 # Beyond these a price is no float, or nothing.
@@ -198,3 +202,20 @@ def shorten_down(number: Fraction) -> Fraction:
     # price.
     scale = Fraction(10) ** (_DIGITS - math.floor(math.log10(number)))
     return math.floor(number * scale) / scale
+
+
+def match_budget(
+    meter: Meter, worth: Fraction, guess: Fraction, find_cost: Callable[[Fraction], Cost]
+) -> Fraction:
+    """Return the epsilon of a family of costs that adds at most so much, and hardly less."""
+    price, epsilon = Price(meter), guess
+    for _ in range(_TRIES):
+        found = price.find(find_cost(epsilon))
+        if worth * _NEAR <= found <= worth:
+            return epsilon
+        # A price grows about as the square of epsilon, so that few steps come near. Aimed a little
+        # below, so that it is met from below.
+        epsilon = shorten_down(epsilon * to_fraction(math.sqrt(worth * (1 + _NEAR) / 2 / found)))
+    while price.find(find_cost(epsilon)) > worth:
+        epsilon = shorten_down(epsilon * _NEAR)
+    return epsilon

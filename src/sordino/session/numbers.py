@@ -64,8 +64,10 @@ from sordino.session.request import (
 )
 from sordino.session.table_numbers import (
     Groups,
+    SingleQuantile,
     TableNumbers,
-    choose_totals_rho,
+    choose_search_noise,
+    choose_totals_noise,
     refuse_gaussian_together,
 )
 
@@ -438,22 +440,46 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
         checked_later, "The values are whole numbers, and so is what is released.", default=False
     )
 
+    @property
+    def listed(self) -> tuple[Number, ...] | None:
+        """The quantiles of a list; None where a single one is asked for."""
+        return self.q if isinstance(self.q, tuple) else None
+
     def build_estimator(
         self, table: Table, more: Fraction = Fraction(1)
     ) -> Quantile | Quantiles | QuantilesWithIntervals:
         """Return the estimator of a quantile or several, with intervals if a share is for them."""
-        own = {"size_hint": self.size_hint, "integer": self.integer}
+        pure = self._build_searches(table, more)
+        # Several quantiles have no other noise, nor have rows of a unit that are in any group.
+        if self.listed is not None or self.counts_together(table):
+            return pure
+        other = choose_search_noise(
+            self.name,
+            table,
+            self.wrap(table, pure, None if self.by is None else ()),
+            Pure(epsilon=self.epsilon_to_find),
+            lambda times: cast(
+                "SingleQuantile", self._build_searches(table, times, search_noise="gumbel")
+            ),
+        )
+        return other or pure
+
+    def _build_searches(
+        self, table: Table, more: Fraction, **noise: str
+    ) -> Quantile | Quantiles | QuantilesWithIntervals:
+        """Return the estimator with so many times its share of epsilon, and noise of this kind."""
+        own = {"size_hint": self.size_hint, "integer": self.integer, **noise}
         shared = own | self.options(table, more)
         epsilon = shared.pop("epsilon")
         share = Fraction(0) if self.interval_share is None else to_fraction(self.interval_share)
+        wanted = (cast("Number", self.q),) if self.listed is None else self.listed
         values: Quantile | Quantiles
-        if isinstance(self.q, tuple):
-            values = Quantiles(q=self.q, epsilon=epsilon * (1 - share), **shared)
+        if self.listed is not None:
+            values = Quantiles(q=wanted, epsilon=epsilon * (1 - share), **shared)
         else:
-            values = Quantile(q=cast("Number", self.q), epsilon=epsilon * (1 - share), **shared)
+            values = Quantile(q=wanted[0], epsilon=epsilon * (1 - share), **shared)
         if not share:
             return values
-        wanted = self.q if isinstance(self.q, tuple) else (self.q,)
         each = epsilon * share / len(wanted)
         return QuantilesWithIntervals(
             values, tuple(QuantileInterval(q=one, epsilon=each, **shared) for one in wanted)
@@ -461,7 +487,7 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
 
     def detail(self) -> dict[str, Any]:
         """Return what the ledger keeps."""
-        q = [float(one) for one in self.q] if isinstance(self.q, tuple) else self.q
+        q = self.q if self.listed is None else [float(one) for one in self.listed]
         return {"column": self.column, "q": q, **super().detail()}
 
 
@@ -481,7 +507,7 @@ class BoundedFigureRequest(ColumnRequest[R]):
     noise: MeasureNoise | None = parameter(
         OrNone(one_of("laplace", "gaussian")),
         f"Of the totals. {NOISE_MEANS}",
-        more="As for `count`; the clip is found with pure noise always.",
+        more="As for `count`; beside Gaussian noise the clip is found with Gumbel noise.",
         default=None,
     )
 
@@ -502,27 +528,24 @@ class BoundedFigureRequest(ColumnRequest[R]):
         """Return the estimator of the figure, with the noise that the account gets more from."""
         options = self.options(table, more)
         pure = self.build_totals(table, options)
-        rho = self._choose_rho(table, pure)
-        return pure if rho is None else self.build_totals(table, {**options, "total_rho": rho})
+        if self.counts_together(table):
+            refuse_gaussian_together(self.name, self.noise)
+            return pure
+        found = choose_totals_noise(
+            self.name,
+            self.noise,
+            table,
+            self.wrap(table, pure, None if self.by is None else ()),
+            # What finds groups has no other noise, and is part of what the release costs. Where
+            # they are listed it costs nothing.
+            Pure(epsilon=self.epsilon_to_find),
+            lambda **noise: self.build_totals(table, {**options, **noise}),
+        )
+        return self.build_totals(table, {**options, **found}) if found else pure
 
     @abstractmethod
     def build_totals(self, table: Table, options: dict[str, Any]) -> ClippedSum | ClippedMean:
         """Return the estimator of the figure with these options."""
-
-    def _choose_rho(self, table: Table, pure: ClippedSum | ClippedMean) -> Fraction | None:
-        """Return the rho of Gaussian noise for the totals of each group.
-
-        None where noise stays pure.
-        """
-        if self.counts_together(table):
-            refuse_gaussian_together(self.name, self.noise)
-            return None
-        whole = self.wrap(table, pure, None if self.by is None else ())
-        # What finds groups has no other noise, and is part of what the release costs. Where they
-        # are listed it costs nothing.
-        return choose_totals_rho(
-            self.name, self.noise, table, whole, Pure(epsilon=self.epsilon_to_find)
-        )
 
 
 @final

@@ -27,10 +27,8 @@ from sordino.mechanisms import (
     SparseVector,
 )
 from sordino.sensitivity import Sensitivity
-from sordino.session.noise_choice import Terms, shorten_down
+from sordino.session.noise_choice import Terms, match_budget, shorten_down
 
-# How near a budget comes to its price, and after how many tries nearly is good enough.
-_NEAR, _TRIES = Fraction(999, 1000), 12
 Finder = SparseVector | GumbelSparseVector
 S = TypeVar("S", bound=NoisyTopK | Finder)
 K = TypeVar("K", bound=NoisyTopK | HybridTopK | JointTopK | HistogramTopK)
@@ -136,7 +134,7 @@ def _match_ranges(price: Price, paid: Cost, k: int) -> Fraction:
     worth = price.find_worth(paid)
     # Each of k parts of a range has a rho of about an eighth of its square.
     guess = _guess_budget(worth / price.order, parts=k, factor=0.125, width=1)
-    return _match_budget(
+    return match_budget(
         price.meter, worth, guess, lambda epsilon: repeat(BoundedRange(epsilon=epsilon / k), k)
     )
 
@@ -163,30 +161,13 @@ def _match_finder(
     # What a stage costs, over the square of what its threshold costs: docs/proofs/gumbel-stage.md.
     factor, width = (0.228, 2) if sensitivity.monotone else (0.514, 3)
     guess = _guess_budget(worth / (meter.order or 1), parts=positives, factor=factor, width=width)
-    return build(_match_budget(meter, worth, guess, lambda epsilon: build(epsilon).cost))
+    return build(match_budget(meter, worth, guess, lambda epsilon: build(epsilon).cost))
 
 
 def _guess_budget(rho: Fraction, *, parts: int, factor: float, width: int) -> Fraction:
     """Estimate the epsilon of equal parts, each `width` times what counts, with a rho together."""
     each = math.sqrt(shorten_down(rho) / parts / factor)
     return shorten_down(to_fraction(parts * width * each))
-
-
-def _match_budget(
-    meter: Meter, worth: Fraction, guess: Fraction, find_cost: Callable[[Fraction], Cost]
-) -> Fraction:
-    """Return the epsilon of a family of costs that adds at most so much, and hardly less."""
-    price, epsilon = Price(meter), guess
-    for _ in range(_TRIES):
-        found = price.find(find_cost(epsilon))
-        if worth * _NEAR <= found <= worth:
-            return epsilon
-        # A price grows about as the square of epsilon, so that few steps come near. Aimed a little
-        # below, so that it is met from below.
-        epsilon = shorten_down(epsilon * to_fraction(math.sqrt(worth * (1 + _NEAR) / 2 / found)))
-    while price.find(find_cost(epsilon)) > worth:
-        epsilon = shorten_down(epsilon * _NEAR)
-    return epsilon
 
 
 def _deviation(selection: NoisyTopK | Finder) -> float:

@@ -7,7 +7,7 @@ docs/proofs/groups.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,8 @@ from sordino.cost import Cost, compose
 from sordino.cost.grouped import cost_of_groups
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedMean, ClippedSum, QuantileValues
+from sordino.estimators import ClippedMean, ClippedSum, Quantile, QuantileValues
+from sordino.estimators.clipped.clip import ClipSearch
 from sordino.estimators.column_release import ColumnRelease
 from sordino.estimators.numbers_share import estimate_share
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
@@ -35,7 +36,7 @@ from sordino.session.column_figures import (
     PrivateNumbers,
     adapt,
 )
-from sordino.session.noise_choice import MeasureNoise, choose_rho, find_terms
+from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_terms, match_budget
 from sordino.session.request import CONFIDENCE, Table
 from sordino.tabular import Kind, Row
 
@@ -166,14 +167,14 @@ class TableNumbers:
         """What is spent beside totals of sums and means: on clips and counting what is a number."""
         search = getattr(self.estimator, "search", None)
         # Within clips that were found before nothing is looked for.
-        parts = [] if search is None else [self._repeat_cost(search.cost)]
+        parts = [] if search is None else [self.repeat_cost(search.cost)]
         return compose(*parts, *([] if self.shared is None else [self.shared.cost]))
 
     def cost_of_figures(self) -> Cost:
         """Return what the figures of all groups cost."""
-        return self._repeat_cost(self.estimator.cost)
+        return self.repeat_cost(self.estimator.cost)
 
-    def _repeat_cost(self, cost: Cost) -> Cost:
+    def repeat_cost(self, cost: Cost) -> Cost:
         """Return what all groups cost, of which one does so."""
         if self.labels is None:
             return cost
@@ -242,8 +243,9 @@ def grows(estimator: Estimator) -> bool:
     return bool(getattr(estimator, "totals_grow", False))
 
 
-# ---- the noise of totals -------------------------------------------------------------------------
+# ---- the noise of searches and totals ------------------------------------------------------------
 
+SingleQuantile = Quantile | QuantilesWithIntervals
 _FINE_STEP = Fraction(1, 1 << 20)
 """Intervals are compared in steps of this share of what one unit moves."""
 
@@ -267,6 +269,24 @@ def choose_totals_rho(
 ) -> Fraction | None:
     """Return the rho of Gaussian noise for the totals of each group; None where noise stays pure.
 
+    Parameters as for `choose_totals_noise`.
+    """
+    return choose_totals_noise(name, noise, table, whole, search, None).get("total_rho")
+
+
+def choose_totals_noise(
+    name: str,
+    noise: MeasureNoise | None,
+    table: Table,
+    whole: TableNumbers,
+    search: Cost,
+    build: Callable[..., Estimator] | None,
+) -> dict[str, Fraction]:
+    """Return the parameters of noise that is not pure, for each group; none where it stays pure.
+
+    They are `total_rho`, of Gaussian noise for the totals, and where there is a clip to find
+    `clip_gumbel`.
+
     Parameters
     ----------
     name : str
@@ -279,12 +299,21 @@ def choose_totals_rho(
         The release with pure noise.
     search : Cost
         Of what finds groups.
+    build : function or None
+        Makes the estimator of a `clip_gumbel`; None where the clips are known.
     """
     adjacency, groups = table.unit.adjacency, whole.groups_per_unit
     paid = compose(whole.cost, search)
     terms = find_terms(f"{name}.noise", table.price, paid, forced=noise == "gaussian")
     if terms is None:
-        return None
+        return {}
+    found: dict[str, Fraction] = {}
+    beside = whole
+    if build is not None and noise != "laplace":
+        gumbel = match_clip(terms, whole, build)
+        if gumbel is not None:
+            found["clip_gumbel"] = gumbel
+            beside = replace(whole, estimator=build(clip_gumbel=gumbel))
     # How many times the rho of one step a unit pays in each of its groups: where one leaves and
     # another one joins, the totals move twice as far, or twice if they only rise.
     times = 1
@@ -298,9 +327,80 @@ def choose_totals_rho(
         # The noise of any clip is this noise, but for its unit.
         LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups)),
         moved.over(groups * times, "l2"),
-        # The clip, what counts rows with a number, and what finds groups stay pure.
+        # What counts rows with a number, and what finds groups stay pure.
         paid=paid,
-        beside=compose(whole.without_totals, search),
+        beside=compose(beside.without_totals, search),
         confidence=CONFIDENCE,
     )
-    return None if rho is None else rho / (groups * times)
+    # Other noise in all parts or in none: the totals leave epsilons behind, a clip alone does not.
+    return {} if rho is None else {**found, "total_rho": rho / (groups * times)}
+
+
+def match_clip(
+    terms: Terms, whole: TableNumbers, build: Callable[..., Estimator]
+) -> Fraction | None:
+    """Return the budget of a search for a clip with Gumbel noise, for what the pure one is worth.
+
+    None where pure noise is as small, and costs no more than it is worth.
+    """
+    pure = cast("ClippedSum", whole.estimator).search
+    paid = whole.repeat_cost(pure.cost)
+    worth = terms.find_worth(paid)
+
+    def find(budget: Fraction) -> ClipSearch:
+        return cast("ClippedSum", build(clip_gumbel=budget)).search
+
+    # Of the same price the noise of either kind is about as small.
+    guess = Fraction(pure.cost.pure())
+    try:
+        budget = match_budget(
+            terms.price.meter, worth, guess, lambda one: whole.repeat_cost(find(one).cost)
+        )
+    except InvalidParameter:
+        return None
+    smaller = find(budget).scan.deviation < pure.scan.deviation
+    # An open account leaves pure noise for smaller noise alone.
+    return budget if smaller or not terms.keeps(paid) else None
+
+
+def choose_search_noise(
+    name: str,
+    table: Table,
+    whole: TableNumbers,
+    search: Cost,
+    build: Callable[[Fraction], SingleQuantile],
+) -> SingleQuantile | None:
+    """Return the estimator of a quantile with Gumbel noise of its price; None where it stays pure.
+
+    Parameters
+    ----------
+    name : str
+        Of the release, for messages.
+    table : Table
+        Its account decides.
+    whole : TableNumbers
+        The release with pure noise.
+    search : Cost
+        Of what finds groups.
+    build : function
+        Makes the estimator with Gumbel noise, with so many times the share of epsilon.
+    """
+    pure, paid = cast("SingleQuantile", whole.estimator), compose(whole.cost, search)
+    terms = find_terms(f"{name}.noise", table.price, paid, forced=False)
+    # An account that adds up epsilons would add those of Gumbel noise, which are larger.
+    if terms is None or terms.open:
+        return None
+    beside = search if whole.shared is None else compose(whole.shared.cost, search)
+    worth = terms.find_worth(paid, beside)
+
+    def find_cost(times: Fraction) -> Cost:
+        return replace(whole, estimator=build(times)).cost_of_figures()
+
+    try:
+        if worth <= 0:
+            return None
+        other = build(match_budget(terms.price.meter, worth, Fraction(1), find_cost))
+    except InvalidParameter:
+        return None
+    smaller = other.deviation < pure.deviation
+    return other if smaller or not terms.keeps(paid) else None

@@ -26,12 +26,14 @@ from sordino.columns.bucket_counts import BucketCounts, limit_counts
 from sordino.columns.bucket_grid import BucketGrid
 from sordino.columns.bucket_sums import BucketSums
 from sordino.columns.sum_steps import SumSteps, choose_step
-from sordino.cost import Cost, Pure
+from sordino.cost import Cost, GumbelStage, Pure, repeat
 from sordino.cost.range import LARGER_FIRST
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
+from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, monotone_cost
+from sordino.mechanisms.race import Gumbel
 from sordino.noise import Geometric
 from sordino.releases import Release, parameters, short_repr
 from sordino.scrubbing import scrubbed
@@ -159,6 +161,9 @@ class ClipSearch:
         How many records a unit has at most.
     adjacency : {"add-remove", "replace-one"}
         Which data sets are neighbors.
+    gumbel : Fraction, optional
+        The budget of each search with Gumbel noise, which takes the place of `epsilon` then: how
+        far a unit moves its counts, in nats. None: geometric noise.
     """
 
     epsilon: Fraction
@@ -169,6 +174,7 @@ class ClipSearch:
     tail: int
     rows_per_unit: int
     adjacency: Adjacency
+    gumbel: Fraction | None = None
 
     def __post_init__(self) -> None:
         # What is wrong with the budget is refused when the search is made, before any data are
@@ -184,11 +190,14 @@ class ClipSearch:
         return self.adjacency == "replace-one" and self.sides == "both"
 
     @cached_property
-    def scan(self) -> ThresholdScan:
+    def scan(self) -> ThresholdScan | GumbelScan:
         """The search on each side, which finds an edge.
 
         That is the first edge with -(records beyond it) + noise >= -tail + noise.
         """
+        if self.gumbel is not None:
+            rate = fit_rate(self.gumbel / self.rows_per_unit, "ClipSearch", stepped=False)
+            return GumbelScan(-self.tail, Gumbel(rate))
         # The rates share the budget: RATIO parts for the threshold, one for the counts, two where a
         # unit may change sides.
         parts = RATIO + (2 if self._exchanged else 1)
@@ -214,8 +223,12 @@ class ClipSearch:
     @cached_property
     def cost(self) -> Cost:
         """What all searches spend together."""
-        threshold = self.scan.threshold_noise.rate * self.rows_per_unit
         each = self.scan.noise.rate * self.rows_per_unit
+        if isinstance(self.scan, GumbelScan):
+            # Counts of records beyond rising edges move within an interval of that length; two
+            # searches are two stages.
+            return repeat(GumbelStage(epsilon=each), 2 if self.sides == "both" else 1)
+        threshold = self.scan.threshold_noise.rate * self.rows_per_unit
         # The four lines of the table in docs/proofs/clipped-sum.md, from the last one up.
         if self._exchanged:
             # A unit that crosses from one side to the other loses the rate of the counts in both

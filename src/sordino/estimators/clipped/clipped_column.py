@@ -109,6 +109,16 @@ class ClippedColumn(Mechanism):
         default=1,
     )
     clip_share: Number = parameter(SHARE, "Which share of epsilon finds the clip.", default=0.35)
+    clip_gumbel: Number | None = parameter(
+        OrNone(POSITIVE),
+        (
+            "Budget of each search for an end of the clip, with Gumbel noise: the epsilon of its "
+            "`cost.GumbelStage`, which an account with a delta or a rho gets more from; the share "
+            "of epsilon for the clip is not spent then. None: one-sided geometric noise, for that "
+            "share."
+        ),
+        default=None,
+    )
     search: ClipSearch = derived("The first stage: `cost` and `release`.")
     total_cost: Pure | RDP | ZCDP = derived(
         "What the noise of the totals spends: what is left of epsilon, with the curve of the "
@@ -157,6 +167,7 @@ class ClippedColumn(Mechanism):
             tail=math.ceil(self.rows_per_unit / (budget - share)),
             rows_per_unit=self.rows_per_unit,
             adjacency=self.adjacency,
+            gumbel=None if self.clip_gumbel is None else to_fraction(self.clip_gumbel),
         )
         # The totals follow a clip that is public by then, at a cost that is the same for every
         # clip.

@@ -248,10 +248,11 @@ CLAIMS = (
     Claim(
         name="ClippedSum",
         statement=(
-            "With total_rho the clip costs its share of epsilon and the sum total_rho in "
-            "zero-concentrated privacy, for units with at most rows_per_unit records."
+            "With total_rho the clip costs its share of epsilon, or with clip_gumbel a stage for "
+            "each search, and the sum total_rho in zero-concentrated privacy, for units with at "
+            "most rows_per_unit records."
         ),
-        references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
+        references=("durfee2023, Sec. 6.3 and Thm 1", "canonne2020, Thm 4"),
         proof="clipped-sum.md",
         neighbours=(
             (
@@ -272,6 +273,19 @@ CLAIMS = (
                 ),
                 (_SUM_WITNESS, -8),
                 (-_SUM_WITNESS, -8),
+            ),
+            (
+                ClippedSum(
+                    epsilon=1,
+                    adjacency="add-remove",
+                    lower=0,
+                    cap=8,
+                    growth=2,
+                    clip_gumbel=1,
+                    total_rho=_SUM_RHO,
+                ),
+                (_SUM_WITNESS,),
+                (),
             ),
         ),
         # The Rényi divergence of the search is below that of the interval in which its loss lies.

@@ -42,13 +42,23 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.column_release import ColumnRelease
-from sordino.estimators.quantiles.quantile_plan import Adjacency, QuantilePlan, flips
+from sordino.estimators.quantiles.quantile_plan import (
+    Adjacency,
+    QuantilePlan,
+    SearchNoise,
+    flips,
+)
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
 from sordino.mechanisms.base import Mechanism
 from sordino.releases import HasEstimate
 from sordino.scrubbing import scrubbed
 
 CONFIDENCE = 0.95
+SEARCH_NOISE = one_of("geometric", "gumbel")
+SEARCH_NOISE_MEANS = (
+    "Of a search and of its threshold: one-sided geometric, or Gumbel, which costs less where a "
+    "delta or a rho is counted (`cost.GumbelStage`), and more of a pure epsilon."
+)
 # Noise is drawn in steps of 1/b of a record for q = a/b, so b must not be too large
 # (docs/proofs/quantile.md, "What is played").
 _QUANTILE_DENOMINATOR = 1 << 20
@@ -336,8 +346,13 @@ class Quantile(ColumnQuantiles[QuantileValue]):
     ratio: Number = parameter(
         POSITIVE,
         "e1/e2, for above-threshold: more means fewer values far beyond the target, and more noise "
-        "near it.",
+        "near it. With Gumbel noise both are equal.",
         default=1,
+    )
+    search_noise: SearchNoise = parameter(
+        SEARCH_NOISE,
+        f"{SEARCH_NOISE_MEANS} With Gumbel noise the method is above-threshold.",
+        default="geometric",
     )
     parts: tuple[RankSearch | RankFlip, ...] = derived(
         "What is done, in this order: one search over all edges or one choice among all buckets; "
@@ -352,16 +367,38 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         budget, rows = to_fraction(self.epsilon), self.rows_per_unit
         growth, ratio = to_fraction(self.growth), to_fraction(self.ratio)
         # All that follows is chosen from public numbers (docs/proofs/quantile.md, "Which way").
-        plan = QuantilePlan(share, self.grid, growth, self.size_hint, rows, self.adjacency, ratio)
+        plan = QuantilePlan(
+            share, self.grid, growth, self.size_hint, rows, self.adjacency, ratio, self.search_noise
+        )
         parts: tuple[RankSearch | RankFlip, ...]
         method = self.method
-        if method is None and flips(share, budget / rows, self.grid.size, self.size_hint):
+        if self.search_noise == "gumbel":
+            self._check_gumbel(ratio)
+        elif method is None and flips(share, budget / rows, self.grid.size, self.size_hint):
             method = "permute-and-flip"
         if method == "permute-and-flip":
             parts, cost = plan.flip(budget)
         else:
             parts, cost = plan.searches(budget, signed=self.lower is None)
         self._set(parts=parts, cost=cost)
+
+    @property
+    def deviation(self) -> float:
+        """How wide the noise of the first search, or of the choice, is, in records."""
+        return self.parts[0].deviation
+
+    def _check_gumbel(self, ratio: Fraction) -> None:
+        """Refuse what the price of Gumbel noise is not proved for."""
+        if ratio != 1:
+            raise InvalidParameter(
+                "Quantile.ratio must be 1 with Gumbel noise, whose price is that of equal rates; "
+                f"got {shown(self.ratio)}."
+            )
+        if self.method == "permute-and-flip":
+            raise InvalidParameter(
+                "Quantile.search_noise must be geometric with permute-and-flip, which has noise of "
+                "its own; got 'gumbel'. Leave out one of them."
+            )
 
     def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileValue]:
         found = [(0, edge) for edge in self._find_each(0, runs, entropy)]
@@ -515,9 +552,17 @@ _SHORT_GRID: dict[str, Any] = {
     "growth": 2,
     "epsilon": 2,
 }
+# One record more in the middle of a long run of equal counts.
+_BETWEEN_RUNS = (
+    (0,) * 4 + (_FAR_CAP,) * 4,
+    (0,) * 4 + (_FAR_CAP // 2,) + (_FAR_CAP,) * 4,
+)
+# One record that moves there from below all edges.
+_UP_TO_A_RUN = ((0,) * 5 + (_FAR_CAP,) * 4, _BETWEEN_RUNS[1])
 _BOTH_CAP = (1 << 31) - 1  # by powers of two 31 edges on either side of 0
 _BOTH_SIDES: dict[str, Any] = {"lower": None, "cap": _BOTH_CAP, "growth": 2, "epsilon": 3}
 _NEAR_CAP = 3 << 29  # in the last bucket before the cap
+_AROUND_0 = ((-_NEAR_CAP, -_FAR_CAP, _FAR_CAP, _FAR_CAP), (-_FAR_CAP, _FAR_CAP, _FAR_CAP))
 CLAIMS = (
     Claim(
         name="Quantile",
@@ -530,8 +575,7 @@ CLAIMS = (
         neighbours=(
             (
                 Quantile(q=0.5, epsilon=3, adjacency="add-remove", **_LONG_GRID),
-                (0,) * 4 + (_FAR_CAP,) * 4,
-                (0,) * 4 + (_FAR_CAP // 2,) + (_FAR_CAP,) * 4,
+                *_BETWEEN_RUNS,
             ),
             (
                 Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG_GRID),
@@ -540,8 +584,7 @@ CLAIMS = (
             ),
             (
                 Quantile(q=0.5, epsilon=2, adjacency="replace-one", **_LONG_GRID),
-                (0,) * 5 + (_FAR_CAP,) * 4,
-                (0,) * 4 + (_FAR_CAP // 2,) + (_FAR_CAP,) * 4,
+                *_UP_TO_A_RUN,
             ),
             (Quantile(q=0, **_SHORT_GRID), (4,), (2, 4)),
         ),
@@ -558,8 +601,7 @@ CLAIMS = (
         neighbours=(
             (
                 Quantile(q=0.5, adjacency="add-remove", **_BOTH_SIDES),
-                (-_NEAR_CAP, -_FAR_CAP, _FAR_CAP, _FAR_CAP),
-                (-_FAR_CAP, _FAR_CAP, _FAR_CAP),
+                *_AROUND_0,
             ),
             (
                 Quantile(q=0.9, adjacency="add-remove", **_BOTH_SIDES),
@@ -606,6 +648,33 @@ CLAIMS = (
                 ),
                 (0,) * 3 + (1,) * 4 + (_FAR_CAP,),
                 (0,) * 2 + (1,) * 4 + (_FAR_CAP,) * 2,
+            ),
+        ),
+    ),
+    Claim(
+        name="Quantile",
+        statement=(
+            "With Gumbel noise of one rate the edge of a search has the Rényi divergences and "
+            "deltas of one stage, which starts at q of the way that answers move."
+        ),
+        references=("durfee2023, Lemma B.1", "durfee2023, Thm 1"),
+        proof="quantile.md",
+        neighbours=(
+            (
+                Quantile(
+                    q=0.5, epsilon=3, adjacency="add-remove", search_noise="gumbel", **_LONG_GRID
+                ),
+                *_BETWEEN_RUNS,
+            ),
+            (
+                Quantile(
+                    q=0.25, epsilon=3, adjacency="replace-one", search_noise="gumbel", **_LONG_GRID
+                ),
+                *_UP_TO_A_RUN,
+            ),
+            (
+                Quantile(q=0.5, adjacency="add-remove", search_noise="gumbel", **_BOTH_SIDES),
+                *_AROUND_0,
             ),
         ),
     ),

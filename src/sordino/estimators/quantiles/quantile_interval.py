@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, cast, final
 
 from sordino.claims import Claim
 from sordino.columns.bucket_counts import BucketCounts
@@ -24,15 +24,16 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.estimators.quantiles.quantile import (
     CONFIDENCE,
+    SEARCH_NOISE,
+    SEARCH_NOISE_MEANS,
     ColumnQuantiles,
     Quantile,
     QuantileValue,
     share_of,
 )
-from sordino.estimators.quantiles.quantile_plan import QuantilePlan
+from sordino.estimators.quantiles.quantile_plan import QuantilePlan, SearchNoise
 from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
 from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
-from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.releases import Release
 from sordino.scrubbing import scrubbed
 
@@ -97,6 +98,7 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
         "Least probability with which the interval contains the quantile.",
         default=CONFIDENCE,
     )
+    search_noise: SearchNoise = parameter(SEARCH_NOISE, SEARCH_NOISE_MEANS, default="geometric")
     parts: tuple[RankSearch, ...] = derived("The searches: upward for `low`, downward for `high`.")
 
     def derive(self) -> None:
@@ -110,6 +112,7 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
             self.rows_per_unit,
             self.adjacency,
             Fraction(1),
+            self.search_noise,
         )
         # Each end may be wrong with half of what is left.
         wrong = (1 - to_fraction(self.confidence)) / 2
@@ -150,14 +153,12 @@ def _stop_early(part: RankSearch, wrong: Fraction) -> RankSearch:
 
     The noise reaches so far with probability `wrong`.
     """
-    scan = part.scan
     # The noise reaches this whole number of steps with at most that probability; a float that is
     # rounded up is one step too many at worst.
-    reach = math.ceil(-math.log(wrong) / float(scan.threshold_noise.rate) * (1 + 1e-12))
-    # Upward an end is wrong only where the noise lies beyond the stop, and downward only two steps
-    # beyond it: an edge with just as many records behind it as are asked for is no miss there.
-    early = max(0, reach - (1 if part.upward else 2))
-    return replace(part, scan=ThresholdScan(-early, scan.threshold_noise, scan.noise))
+    reach = math.ceil(part.scan.reach(float(wrong)) * (1 + 1e-12))
+    # Downward an edge with just as many records behind it as are asked for is no miss.
+    early = max(0, reach - part.scan.spare - (0 if part.upward else 1))
+    return replace(part, scan=replace(part.scan, threshold=-early))
 
 
 def _edge_value(grid: BucketGrid, edge: int) -> float:
@@ -192,6 +193,11 @@ class QuantilesWithIntervals:
     def grid(self) -> BucketGrid:
         """The edges, the same for all."""
         return self.quantiles.grid
+
+    @property
+    def deviation(self) -> float:
+        """How wide the noise of the value is, in records; of a single quantile."""
+        return cast("Quantile", self.quantiles).deviation
 
     @property
     def cost(self) -> Cost:
@@ -278,6 +284,11 @@ CLAIMS = (
                 QuantileInterval(q=0.5, adjacency="replace-one", rows_per_unit=2, **_SMALL),
                 (2,) * 2 + (90,) * 12,
                 (90,) * 14,
+            ),
+            (
+                QuantileInterval(q=0.5, adjacency="add-remove", search_noise="gumbel", **_SMALL),
+                (0,) * 4 + (40,) * 4,
+                (0,) * 4 + (9,) + (40,) * 4,
             ),
         ),
     ),

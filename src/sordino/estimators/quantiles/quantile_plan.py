@@ -13,14 +13,17 @@ from fractions import Fraction
 from typing import Literal, final
 
 from sordino.columns.bucket_grid import BucketGrid
-from sordino.cost import Cost, Pure, Range, compose
+from sordino.cost import Cost, GumbelStage, Pure, Range, compose
 from sordino.cost.range import LARGER_FIRST
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch
 from sordino.grid import fit_rate
+from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
+from sordino.mechanisms.race import Gumbel
 from sordino.noise import Geometric
 
 Adjacency = Literal["add-remove", "replace-one"]
+SearchNoise = Literal["geometric", "gumbel"]
 _EARLY_STOP_NATS = math.log(1000)  # a search may end before the first record once in a thousand
 # Below this share of the records, with nothing known of their number, a search from the lowest edge
 # passes too few of them.
@@ -78,16 +81,19 @@ def correction(
     for each record are guessed: `size_hint` records over values that differ by a factor e. Rates in
     nats a record.
     """
-    if size_hint is None:
-        return 0.0
-    crowding = 1 / (
-        _to_float(Fraction(size_hint)) * math.log1p(_to_float(growth - 1)) * float(rate)
-    )
+    crowding = count_crowding(rate, growth, size_hint)
     return (
         (math.log(crowding) + _EULER) / float(rate) - 1 / float(threshold_rate)
         if crowding > 1
         else 0.0
     )
+
+
+def count_crowding(rate: Fraction, growth: Fraction, size_hint: int | None) -> float:
+    """Return about how many edges lie where the noise still decides, 0 where nothing is known."""
+    if size_hint is None:
+        return 0.0
+    return 1 / (_to_float(Fraction(size_hint)) * math.log1p(_to_float(growth - 1)) * float(rate))
 
 
 def _to_float(number: Fraction) -> float:
@@ -109,6 +115,8 @@ class QuantilePlan:
     rows : int
         How many records one unit has at most.
     adjacency : {"add-remove", "replace-one"}
+    noise : {"geometric", "gumbel"}
+        Of the tests and of the threshold.
     """
 
     q: Fraction
@@ -118,6 +126,7 @@ class QuantilePlan:
     rows: int
     adjacency: Adjacency
     ratio: Fraction
+    noise: SearchNoise = "geometric"
 
     def flip(self, budget: Fraction) -> tuple[tuple[RankFlip], Cost]:
         """Return the choice by permute-and-flip."""
@@ -149,6 +158,14 @@ class QuantilePlan:
         # The grid is symmetric around 0, its middle edge, where both searches begin.
         zero = (size - 1) // 2
         ends = {True: (zero, size), False: (0, zero + 1)}
+        if self.noise == "gumbel":
+            # Two stages, of which the second is chosen after the first.
+            return self._composed(
+                *(
+                    self._search(self._unit(budget / 2, up=way), way, *ends[way])
+                    for way in (up, not up)
+                )
+            )
         both = BothSides(share, self.adjacency, self.rows)
         one, other = both.units(budget, self.ratio)
         parts = self._search(one, up, *ends[up]), self._search(other, not up, *ends[not up])
@@ -159,7 +176,7 @@ class QuantilePlan:
     def pair(self, budget: Fraction) -> tuple[tuple[RankSearch, ...], Cost]:
         """Return a search up over all edges and one down, both made in any case."""
         size = self.grid.size
-        if self.adjacency == "replace-one" and self.rows > 1:
+        if self.noise == "geometric" and self.adjacency == "replace-one" and self.rows > 1:
             # What raises the answers of one search lowers those of the other, so that both
             # thresholds are never paid in full (docs/proofs/quantile-interval.md).
             unit = budget / (self.ratio + 2)
@@ -182,8 +199,14 @@ class QuantilePlan:
             fit_rate(e / (b * self.rows), "Quantile", stepped=False)
             for e in (self.ratio * unit, unit)
         )
-        threshold = round(b * correction(b * rate, b * limit, self.growth, self.hint))
-        scan = ThresholdScan(threshold, Geometric(limit), Geometric(rate))
+        scan: ThresholdScan | GumbelScan
+        if self.noise == "gumbel":
+            # The place where such a search ends has a logistic law, which is moved to the target.
+            crowding = max(1.0, count_crowding(b * rate, self.growth, self.hint))
+            scan = GumbelScan(round(math.log(crowding) / float(rate)), Gumbel(rate))
+        else:
+            threshold = round(b * correction(b * rate, b * limit, self.growth, self.hint))
+            scan = ThresholdScan(threshold, Geometric(limit), Geometric(rate))
         return RankSearch(up, first, last, -1, self.grid.size, b, a if up else b - a, 0, scan)
 
     def _unit(self, budget: Fraction, *, up: bool) -> Fraction:
@@ -193,8 +216,13 @@ class QuantilePlan:
         """
         return budget / Fraction(self._cost(self.ratio, Fraction(1), up=up).pure())
 
-    def _cost(self, limit: Fraction, unit: Fraction, *, up: bool) -> Range | Pure:
+    def _cost(self, limit: Fraction, unit: Fraction, *, up: bool) -> Range | Pure | GumbelStage:
         """Return the cost of a search with e1 = `limit` and e2 = `unit`, each for a whole unit."""
+        if self.noise == "gumbel":
+            # A unit that comes or goes moves all answers within an interval, in which no move lies
+            # at q of its length. Of one that has other records it may lie anywhere.
+            start = min(self.q, 1 - self.q) if self.adjacency == "add-remove" else Fraction(0)
+            return GumbelStage(epsilon=unit, start=start)
         # Downward a search counts from the other end, which is the mirrored column with 1 - q in
         # place of q.
         offset = self.q if up else 1 - self.q
@@ -209,8 +237,9 @@ class QuantilePlan:
 
     def _rates(self, part: RankSearch) -> tuple[Fraction, Fraction]:
         """Return e1 and e2 of a search, for a whole unit."""
-        steps = part.weight * self.rows
-        return part.scan.threshold_noise.rate * steps, part.scan.noise.rate * steps
+        steps, scan = part.weight * self.rows, part.scan
+        limit = scan.threshold_noise if isinstance(scan, ThresholdScan) else scan.noise
+        return limit.rate * steps, scan.noise.rate * steps
 
 
 @final

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.entropy import Entropy
 from sordino.grid import Steps
+from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import first_head
 
@@ -102,7 +103,7 @@ class RankSearch:
     target : int
         What the answers are to reach, in lattice steps; the threshold of `scan` may be moved from
         there by a public correction.
-    scan : ThresholdScan
+    scan : ThresholdScan or GumbelScan
         Threshold and noise, in lattice steps.
     """
 
@@ -114,7 +115,7 @@ class RankSearch:
     weight: int
     drop: int
     target: int
-    scan: ThresholdScan
+    scan: ThresholdScan | GumbelScan
 
     def lattice(self, runs: Runs) -> tuple[Steps, Ints]:
         """Return the tests' answers in order, in lattice steps, and how often in a row each comes.
@@ -141,6 +142,11 @@ class RankSearch:
             return self.last if found is None else self.first + found
         return self.first - 1 if found is None else self.last - 1 - found
 
+    @property
+    def deviation(self) -> float:
+        """How wide the noise of a comparison is, in records."""
+        return self.scan.deviation / self.weight
+
     def errors(self, edge: int, wrong: float) -> tuple[float, float]:
         """Return how many records too few (`short`) and too many (`over`) may lie behind the edge.
 
@@ -151,9 +157,8 @@ class RankSearch:
         has no `short`: 0.
         """
         shift = (self.scan.threshold - self.target) / self.weight
-        # The test before did not pass. So it counts too many only if the noise of the threshold is
-        # this large.
-        over = shift - math.log(wrong) / (float(self.scan.threshold_noise.rate) * self.weight)
+        # The test before did not pass. So it counts too many only as far as the noise reaches.
+        over = shift + self.scan.reach(wrong) / self.weight
         tests = edge - self.first + 1 if self.upward else self.last - edge
         if tests > self.last - self.first:
             return 0.0, max(0.0, over)
@@ -244,6 +249,11 @@ class RankFlip:
             runs.lengths - 1,
         )
         return depths, lengths
+
+    @property
+    def deviation(self) -> float:
+        """How wide the law of the bucket is where records are dense, in records: Laplace's."""
+        return math.sqrt(2) / (float(self.rate) * self.weight)
 
     def find(self, runs: Runs, entropy: Entropy) -> int:
         """Return the bucket that is chosen, with fresh noise."""

@@ -10,10 +10,11 @@ geometric, of any two rates, on one lattice of whole numbers. Floats: none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from sordino.entropy import Entropy
 from sordino.grid import Steps
 from sordino.noise import Geometric, Probability, bernoulli, first_success, first_successes
 
+Ints = NDArray[np.int64]
+Levels = Sequence[int] | None
 _NEAR_LIMIT = 1 << 61
 
 
@@ -44,10 +47,23 @@ class ThresholdScan:
     threshold: int
     threshold_noise: Geometric
     noise: Geometric
+    spare: ClassVar[int] = 1
+    """Steps between how far the noise reaches and the highest answer that fails: a tie passes."""
 
-    def first(
-        self, answers: Steps, lengths: NDArray[np.int64] | None, entropy: Entropy
-    ) -> int | None:
+    def reach(self, wrong: float) -> float:
+        """Return how far above the threshold an answer may lie that fails.
+
+        In lattice steps; it lies farther with probability `wrong` at most.
+        """
+        # Noise of an answer is never negative, so only that of the threshold can exceed it.
+        return -math.log(wrong) / float(self.threshold_noise.rate)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise of a test less that of the threshold, in steps."""
+        return math.sqrt(self.noise.variance + self.threshold_noise.variance)
+
+    def first(self, answers: Steps, lengths: Ints | None, entropy: Entropy) -> int | None:
         """Return the position of the first answer that reaches the threshold, or None if none does.
 
         Positions are counted from 0 over all tests.
@@ -67,9 +83,7 @@ class ThresholdScan:
         level = self.threshold + int(self.threshold_noise.sample(1, entropy)[0])
         return self._first_from(level, answers, runs, entropy)
 
-    def _first_from(
-        self, level: int, answers: Steps, runs: NDArray[np.int64], entropy: Entropy
-    ) -> int | None:
+    def _first_from(self, level: int, answers: Steps, runs: Ints, entropy: Entropy) -> int | None:
         """Return the first answer whose noise reaches a level that was drawn."""
         # Both within 2^61 steps, so that their difference fits 64 bits.
         if level <= _NEAR_LIMIT and answers.dtype != object:
@@ -80,12 +94,8 @@ class ThresholdScan:
         return self._far([max(level - answer, 0) for answer in answers.tolist()], runs, entropy)
 
     def first_each(
-        self,
-        answers: Steps,
-        lengths: NDArray[np.int64],
-        entropy: Entropy,
-        thresholds: Sequence[int] | None = None,
-    ) -> NDArray[np.int64]:
+        self, answers: Steps, lengths: Ints, entropy: Entropy, thresholds: Levels = None
+    ) -> Ints:
         """Return what `first` returns for each of many rows, each with its own threshold and noise.
 
         Parameters
@@ -118,7 +128,7 @@ class ThresholdScan:
         ]
         return np.array([-1 if one is None else one for one in found], dtype=np.int64)
 
-    def _far(self, depths: list[int], runs: NDArray[np.int64], entropy: Entropy) -> int | None:
+    def _far(self, depths: list[int], runs: Ints, entropy: Entropy) -> int | None:
         """Return the first success at depths of any size.
 
         Depths beyond 2^61 steps are cut there. A success at such a depth is kept with the

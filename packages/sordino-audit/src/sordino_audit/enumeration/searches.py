@@ -25,6 +25,7 @@ from sordino.estimators.quantiles.quantiles import Place
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.grid import Steps
 from sordino.mechanisms import AboveThreshold
+from sordino.mechanisms.crossings.gumbel_scan import GumbelScan, weight
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import DiscreteLaplace
 from sordino.noise.probability import Bounds
@@ -35,6 +36,7 @@ from sordino_audit.enumeration.subject import Stated, Subject, make_step_reader
 _LOST_PROBABILITY = 1e-45
 _MOST_SCAN_TERMS = 4_000_000
 _KEPT_POWERS = 1 << 13
+_WEIGHT_DIGITS = 60
 
 Listed = list[tuple[int | None, Bounds]]
 
@@ -66,14 +68,16 @@ def _make_step_function(mechanism: AboveThreshold, n: int) -> Callable[[Any], St
 
 
 def positions(
-    scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int] | None = None
+    scan: ThresholdScan | GumbelScan,
+    answers: Sequence[int],
+    lengths: Sequence[int] | None = None,
 ) -> Listed:
     """Return each position, and None, with bounds of its probability.
 
-    Given the noise z of the threshold the tests are independent: s = P(Z_i >= threshold + z -
-    answer), P(first at k) = s_k times the product of 1 - s_i before. Terms are added up to where no
-    test is certain any more, and on until the rest is small; the rest is geometric up to the
-    products, which rise.
+    Of Gumbel noise there is a closed form. Of geometric noise: given the noise z of the threshold
+    the tests are independent, s = P(Z_i >= threshold + z - answer), P(first at k) = s_k times the
+    product of 1 - s_i before. Terms are added up to where no test is certain any more, and on until
+    the rest is small; the rest is geometric up to the products, which rise.
 
     Raises
     ------
@@ -85,6 +89,8 @@ def positions(
         for f, times in zip(answers, lengths or [1] * len(answers), strict=True)
         for _ in range(times)
     ]
+    if isinstance(scan, GumbelScan):
+        return _list_gumbel_positions([f - scan.threshold for f in tests], scan.noise.rate)
     last = _last_threshold_noise(scan, tests)
     # Refused before anything is computed.
     if (last + 1) * len(tests) > _MOST_SCAN_TERMS:
@@ -106,6 +112,21 @@ def positions(
     return list(
         zip([*range(len(tests)), None], _add_rest(scan, tests, last + 1, first, sums), strict=True)
     )
+
+
+def _list_gumbel_positions(heights: list[int], rate: Fraction) -> Listed:
+    """Return P(m) = w_m / (A_m A_(m-1)) of each test, and 1/A_n of none.
+
+    w_i = e^(rate h_i), and A_m is 1 and the first m of them.
+    """
+    listed: Listed = []
+    before = decimals.ONE
+    for m, height in enumerate(heights):
+        one = weight([height], [1], rate, _WEIGHT_DIGITS)
+        after = decimals.add_bounds(before, one)
+        listed.append((m, decimals.divide(one, decimals.multiply(after, before))))
+        before = after
+    return [*listed, (None, decimals.divide(decimals.ONE, before))]
 
 
 def _add_rest(
