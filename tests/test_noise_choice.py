@@ -784,3 +784,77 @@ def test_a_rho_grows_with_the_square_of_epsilon_and_none_is_for_nothing():
     nothing = Fraction(1, 10**200)
     assert terms.find_rho(sd.cost.Pure(epsilon=nothing)) is None
     assert find_share_of_rho(terms, nothing, Fraction(1, 2)) is None
+
+
+# ---- searches ----------------------------------------------------------------------------------------------
+
+
+SEARCHES = {
+    "quantile": lambda asked: asked.quantile("number", q=0.5, epsilon=0.1, lower=0, cap=100),
+    "value alone": lambda asked: asked.quantile(
+        "number", q=0.9, epsilon=0.1, lower=0, cap=100, interval_share=None
+    ),
+    "sum": lambda asked: asked.sum("number", epsilon=0.1, lower=0, cap=100),
+    "signed mean": lambda asked: asked.mean("number", epsilon=0.1, lower=None, cap=100),
+    "groups": lambda asked: asked.quantile(
+        "number", q=0.5, epsilon=0.1, lower=0, cap=100, **GROUPED
+    ),
+}
+
+
+def stages(cost):
+    parts = [part for part, _ in cost.parts] if hasattr(cost, "parts") else [cost]
+    return [part for part in parts if isinstance(part, sd.cost.GumbelStage)]
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("meter", BUDGETS)
+@pytest.mark.sample(4)
+def test_searches_get_gumbel_noise_for_no_more_than_pure_noise_is_worth(
+    tmp_path, visits, kind, meter
+):
+    with session(visits, account(tmp_path / "p.db", epsilon=3), max_rows=2) as asked:
+        pure = SEARCHES[kind](asked)
+    assert not stages(pure.cost), "on an account of epsilons nothing changes"
+    ledger = account(tmp_path / "l.db", **BUDGETS[meter])
+    with session(visits, ledger, max_rows=2) as asked:
+        asked.histogram("item", epsilon=0.02, domain=DOMAIN)
+        price = ledger.find_price()
+        spent = ledger.statement().spent
+        found = SEARCHES[kind](asked)
+    assert stages(found.cost)
+    worth = price.find_worth(pure.cost)
+    assert worth * Fraction(99, 100) < price.find(found.cost) <= worth
+    # In whole billionths, as it was charged.
+    assert ledger.statement().spent - spent <= worth + Fraction(2, 10**9)
+    ledger.verify().raise_if_broken()
+
+
+def test_a_quantile_stays_pure_while_an_account_adds_up_epsilons(tmp_path, visits):
+    """Gumbel noise would add more epsilon than was said: 10 of .1 fit into (1, 1e-6), as into a pure account."""
+    ledger = account(tmp_path / "l.db", epsilon=1, delta=1e-6)
+    with session(visits, ledger, max_rows=2) as asked:
+        for _ in range(10):
+            assert not stages(SEARCHES["quantile"](asked).cost)
+    ledger.verify().raise_if_broken()
+
+
+def test_several_quantiles_and_rows_in_any_group_keep_pure_noise(tmp_path, visits):
+    ledger = account(tmp_path / "l.db", **BUDGETS["zcdp"])
+    with session(visits, ledger, max_rows=2) as asked:
+        several = asked.quantile("number", q=[0.2, 0.5], epsilon=0.1, lower=0, cap=100)
+        anywhere = asked.quantile(
+            "number", q=0.5, epsilon=0.1, lower=0, cap=100, by="item", domain=DOMAIN[:3]
+        )
+        plain = asked.mean("number", epsilon=0.1, lower=0, cap=100, noise="laplace")
+    assert not any(stages(made.cost) for made in (several[0], anywhere, plain))
+
+
+def test_a_release_says_that_its_search_has_gumbel_noise(tmp_path, visits):
+    ledger = account(tmp_path / "l.db", **BUDGETS["zcdp"])
+    with session(visits, ledger, max_rows=2) as asked:
+        found = SEARCHES["quantile"](asked)
+        asked.keep(found)
+    said = ledger.read_release(found.receipt.id).facts
+    assert said["noise"] == "gumbel"
+    assert "measure_noise" not in said

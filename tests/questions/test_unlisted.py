@@ -226,7 +226,8 @@ def test_texts_that_are_none_are_no_labels(tmp_path):
         assert counted(duckdb.from_arrow(lent), unit, best=best) == {"tea": 2}
     objects = ["tea", "\ud800", b"tea", float("nan"), None, ["tea"], pd.NA, 10**5000, "tea"]
     odd = pd.DataFrame({"u": range(9), "i": pd.Series(objects, dtype=object)})
-    assert counted(odd) == counted(odd, PrivacyUnit("u"), best=4) == {"tea": 2}
+    # Bytes are texts, and nothing else among these is one.
+    assert counted(odd) == counted(odd, PrivacyUnit("u"), best=4) == {"tea": 3}
 
 
 def test_rows_that_a_predicate_drops_have_no_labels():

@@ -197,5 +197,7 @@ class Shell:
 @pytest.mark.sample(4)
 def test_what_hands_over_a_pandas_frame_is_a_pandas_frame(make, more):
     frame = pd.DataFrame({"x": pd.Series(["a"] * 500 + more, dtype=object)})
-    assert items(make(frame), ["a", "x"]) == items(frame, ["a", "x"]) == [500, 0]
+    # Bytes are texts.
+    found = [500, int(more == [b"x"])]
+    assert items(make(frame), ["a", "x"]) == items(frame, ["a", "x"]) == found
     assert open_source(make(frame)).inferred
