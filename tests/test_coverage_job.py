@@ -105,3 +105,10 @@ def test_truths_are_those_of_the_table():
     [all_rows] = number_truths(frame, PrivacyUnit.row(), b"")
     assert all_rows.missing == frame["x"].null_count()
     assert np.array_equal(all_rows.numbers, frame["x"].drop_nulls().sort().to_numpy())
+
+
+@pytest.mark.parametrize("name", ["quantile --by", "sum --by", "variance --by"])
+def test_figures_of_groups_are_asked_as_a_session_asks_them(name):
+    """Under replace-one the estimator is built a second time, with what of epsilon is left."""
+    tallies = figures.measure(name, "ties", "row, replace-one", runs=4)
+    assert all(set(tally.runs.values()) == {4} for tally in tallies.values())

@@ -20,6 +20,7 @@ from sordino.ledger import Price
 from sordino.ledger.account.price import RHO
 from sordino.ledger.amounts import Meter, exact_amounts
 from sordino.ledger.renyi import Limits, Sums
+from sordino.record import describe_spent
 from sordino.session import noise_choice
 from sordino.session.noise_choice import choose_rho, match_budget, match_rho
 from sordino.session.selection_noise import match_finder, match_gumbel
@@ -858,3 +859,7 @@ def test_a_release_says_that_its_search_has_gumbel_noise(tmp_path, visits):
     said = ledger.read_release(found.receipt.id).facts
     assert said["noise"] == "gumbel"
     assert "measure_noise" not in said
+    # What the account counts stands beside the epsilon, which is larger than what was asked for.
+    assert said["rho"] == pytest.approx(float(found.cost.zcdp()))
+    assert said["epsilon"] == float(found.cost.pure()) > 0.1
+    assert describe_spent(said).startswith(f"rho {said['rho']:.6g} (by itself epsilon ")

@@ -76,7 +76,7 @@ def report():
         "`low, high` is about rows or items that count, of which a unit has at most M, and about clipped numbers; `true_low, true_high` about all of them. Of counts `low, high of all rows` says that all rows hold together. "
         "`order_unclear`: rows of `top` that are no larger than the next one are marked so; only such rows are trials. "
         "`rank_error`: the rank of a quantile lies that close to its target. zipf, flat: 20 items; few: 4 items. money: Pareto's law, lower 0, cap 1,000,000; ties: whole numbers from 0 to 9, a tenth missing, lower 0, cap 100; "
-        "mixed: both signs, a fifth missing, cap 100,000. Under replace-one, where the number of rows is public, a missing number counts as 0 for means and variances. Bounded ranges end below some counts on purpose.",
+        "mixed: both signs, a fifth missing, cap 100,000. A row without a number does not count. Bounded ranges end below some counts on purpose.",
         "",
         f"**too narrow** stands where some row held so seldom that, if all {looked_at} shares on this page were as promised, any mark at all would come with a probability of at most {FALSE_ALARMS:g}.",
         "",

@@ -99,7 +99,7 @@ class Asked:
     def __init__(self, asked, frame, unit, salt, rows=()):
         self.request, self.unit, self._salt, self.rows = asked, unit, salt, rows
         self.source = open_source(frame, csv=CsvFormat(), name=None)
-        self.questions, self._estimators = [], []
+        self.questions, self._estimators = [], {}
 
     @property
     def price(self):
@@ -128,22 +128,16 @@ class Asked:
 
             return prepared
 
-        def build(request_):
+        def build(request_, _table, *more):
             # What is made of the public parameters alone is made once: most of it takes longer than its noise.
-            if not self._estimators:
-                self._estimators.append(make(request_, self))
-            return self._estimators[0]
+            if more not in self._estimators:
+                self._estimators[more] = make(request_, self, *more)
+            return self._estimators[more]
 
         make = getattr(type(self.request), "build_estimator", None)
         with ExitStack() as patches:
             if make is not None:
-                patches.enter_context(
-                    patch.object(
-                        type(self.request),
-                        "build_estimator",
-                        lambda request_, _table: build(request_),
-                    )
-                )
+                patches.enter_context(patch.object(type(self.request), "build_estimator", build))
             for module, name in _PLACES:
                 patches.enter_context(patch.object(module, name, remember(getattr(module, name))))
             steps = self.request.steps(self)

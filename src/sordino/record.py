@@ -191,7 +191,8 @@ def list_facts(
 def list_spent(cost: Any) -> dict[str, Any]:
     """Return what a release spent.
 
-    An epsilon, or a rho where it has none, and the delta of its failures.
+    An epsilon, or a rho where it has none, and the delta of its failures. Where its noise was
+    chosen for its rho, both.
     """
     # Most costs never fail.
     split = getattr(cost, "split_failure", None)
@@ -200,7 +201,10 @@ def list_spent(cost: Any) -> dict[str, Any]:
     if math.isfinite(pure):
         # Delta goes with this epsilon, which is pure but for a failure, on whatever meter the
         # account counts.
-        return {"epsilon": float(pure), "delta": float(failing) or 0}
+        said = {"epsilon": float(pure), "delta": float(failing) or 0}
+        # Gumbel noise is chosen for the rho it has, and has a larger epsilon than was asked for.
+        stages = [getattr(part, "notion", "") for part, _ in getattr(firm, "parts", [(firm, 1)])]
+        return said | ({"rho": float(firm.zcdp())} if "gumbel-stage" in stages else {})
     # Gaussian noise has no epsilon at delta 0: what it spends is a rho.
     spent = {"epsilon": None, "delta": None, "rho": float(firm.zcdp())}
     return spent | ({"failures": float(failing)} if failing else {})
@@ -257,7 +261,9 @@ def describe_spent(facts: Mapping[str, Any]) -> str:
         fails = f" and delta {facts['failures']:.6g}" if facts.get("failures") else ""
         return f"rho {facts['rho']:.6g}{fails} (its noise has no epsilon at delta 0)"
     fails = f", delta {facts['delta']:.12g}" if facts["delta"] else ""
-    return f"epsilon {facts['epsilon']:.12g}{fails}"
+    epsilon = f"epsilon {facts['epsilon']:.12g}{fails}"
+    # What the account counts stands first.
+    return f"rho {facts['rho']:.6g} (by itself {epsilon})" if facts.get("rho") else epsilon
 
 
 def list_warnings(release: Any) -> list[str]:
