@@ -35,7 +35,7 @@ from sordino.session.request import Request, Reservation, Steps, Table, is_unlis
 from sordino.session.table_numbers import (
     Groups,
     TableNumbers,
-    choose_totals_rho,
+    choose_totals_noise,
     refuse_gaussian_together,
 )
 from sordino.session.top_k import SelectionRequest
@@ -278,7 +278,8 @@ def measure_totals(
     if request.counts_together(table):
         refuse_gaussian_together("remeasure", noise)
     elif not isinstance(request, VarianceRequest):
-        rho = choose_totals_rho("remeasure", noise, table, whole, Pure(epsilon=0))
+        found = choose_totals_noise("remeasure", noise, table, whole, Pure(epsilon=0), None)
+        rho = found.get("total_rho")
     mechanism = (
         whole
         if rho is None

@@ -264,16 +264,6 @@ def refuse_gaussian_together(name: str, noise: MeasureNoise | None) -> None:
         )
 
 
-def choose_totals_rho(
-    name: str, noise: MeasureNoise | None, table: Table, whole: TableNumbers, search: Cost
-) -> Fraction | None:
-    """Return the rho of Gaussian noise for the totals of each group; None where noise stays pure.
-
-    Parameters as for `choose_totals_noise`.
-    """
-    return choose_totals_noise(name, noise, table, whole, search, None).get("total_rho")
-
-
 def choose_totals_noise(
     name: str,
     noise: MeasureNoise | None,
@@ -350,7 +340,7 @@ def match_clip(
     def find(budget: Fraction) -> ClipSearch:
         return cast("ClippedSum", build(clip_gumbel=budget)).search
 
-    # Of the same price the noise of either kind is about as small.
+    # A stage as long as the pure epsilon has about that price.
     guess = Fraction(pure.cost.pure())
     try:
         budget = match_budget(
@@ -372,18 +362,8 @@ def choose_search_noise(
 ) -> SingleQuantile | None:
     """Return the estimator of a quantile with Gumbel noise of its price; None where it stays pure.
 
-    Parameters
-    ----------
-    name : str
-        Of the release, for messages.
-    table : Table
-        Its account decides.
-    whole : TableNumbers
-        The release with pure noise.
-    search : Cost
-        Of what finds groups.
-    build : function
-        Makes the estimator with Gumbel noise, with so many times the share of epsilon.
+    Parameters as for `choose_totals_noise`; `build` makes the estimator with Gumbel noise, with so
+    many times the share of epsilon.
     """
     pure, paid = cast("SingleQuantile", whole.estimator), compose(whole.cost, search)
     terms = find_terms(f"{name}.noise", table.price, paid, forced=False)

@@ -5,7 +5,8 @@ For `ClippedSum` and `ClippedMean`.
 Claim: the clip costs a loss in [-e2, e1 + e2] if units come or go, with e1 and e2 the rates times
 `rows_per_unit`; under replace-one what `ClipSearch.cost` says [durfee2023].
 Proof: docs/proofs/clipped-sum.md.
-Noise: one-sided geometric on the whole numbers; the threshold has twice the rate of the counts.
+Noise: one-sided geometric on the whole numbers, of twice the rate on the threshold as on the
+counts; or Gumbel noise of one rate on both, a stage for each search.
 Floats: edges are public floats; clips become whole numbers of a public power of two.
 """
 

@@ -7,8 +7,9 @@ Claim: one search over counts below rising edges less q for every record has its
 times the rows of a unit [durfee2023, Lemma B.1]; two searches from 0, the second only if the first
 ended there, lose less than the sum of both; permute-and-flip over the buckets is epsilon-private
 [mckenna2020, Thm 1]. Proof: docs/proofs/quantile.md. Noise: one-sided geometric on a lattice of 1/b
-records, q = a/b; runs of empty buckets cost no draws. Floats: the edges, which are public, and what
-is computed from the edge or bucket that was found; no count, no cost and no comparison.
+records, q = a/b, or Gumbel of one rate, a stage for each search; runs of empty buckets cost no
+draws. Floats: the edges, which are public, and what is computed from the edge or bucket that was
+found; with Gumbel noise they propose where it is. No count and no cost.
 """
 
 from __future__ import annotations

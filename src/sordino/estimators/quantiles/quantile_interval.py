@@ -157,7 +157,7 @@ def _stop_early(part: RankSearch, wrong: Fraction) -> RankSearch:
     # rounded up is one step too many at worst.
     reach = math.ceil(part.scan.reach(float(wrong)) * (1 + 1e-12))
     # Downward an edge with just as many records behind it as are asked for is no miss.
-    early = max(0, reach - part.scan.spare - (0 if part.upward else 1))
+    early = max(0, reach - part.scan.tie_steps - (0 if part.upward else 1))
     return replace(part, scan=replace(part.scan, threshold=-early))
 
 

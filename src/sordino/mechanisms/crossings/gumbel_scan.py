@@ -54,8 +54,8 @@ class GumbelScan:
 
     threshold: int
     noise: Gumbel
-    spare: ClassVar[int] = 0
-    """As for `ThresholdScan`: there are no ties, so none."""
+    tie_steps: ClassVar[int] = 0
+    """As for `ThresholdScan`: its noise is continuous, so that there are no ties."""
 
     def reach(self, wrong: float) -> float:
         """Return how far above the threshold an answer may lie that fails.
@@ -70,13 +70,12 @@ class GumbelScan:
         """The standard deviation of the noise of a test less that of the threshold, in steps."""
         return math.sqrt(2 * self.noise.variance)
 
-    def first(self, answers: Steps, lengths: Ints | None, entropy: Entropy) -> int | None:
+    def first(self, answers: Steps, lengths: Ints, entropy: Entropy) -> int | None:
         """Return the position of the first answer that reaches the threshold, or None if none does.
 
         Parameters as for `ThresholdScan.first`.
         """
-        runs = np.ones(answers.size, dtype=np.int64) if lengths is None else lengths
-        [found] = self.first_each(answers[None], runs[None], entropy).tolist()
+        [found] = self.first_each(answers[None], lengths[None], entropy).tolist()
         return None if found < 0 else int(found)
 
     def first_each(

@@ -47,8 +47,8 @@ class ThresholdScan:
     threshold: int
     threshold_noise: Geometric
     noise: Geometric
-    spare: ClassVar[int] = 1
-    """Steps between how far the noise reaches and the highest answer that fails: a tie passes."""
+    tie_steps: ClassVar[int] = 1
+    """How many steps short of the reach of its noise an answer must fall to fail: a tie passes."""
 
     def reach(self, wrong: float) -> float:
         """Return how far above the threshold an answer may lie that fails.
