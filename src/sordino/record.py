@@ -16,7 +16,6 @@ from typing import Any, final
 from unicodedata import category
 
 from sordino._version import __version__
-from sordino.cost import Composition, GumbelStage
 from sordino.errors import InvalidParameter, LedgerError
 from sordino.receipt import Receipt
 
@@ -204,8 +203,8 @@ def list_spent(cost: Any) -> dict[str, Any]:
         # account counts.
         said = {"epsilon": float(pure), "delta": float(failing) or 0}
         # Gumbel noise is chosen for the rho it has, and has a larger epsilon than was asked for.
-        parts = [part for part, _ in firm.parts] if isinstance(firm, Composition) else [firm]
-        searched = any(isinstance(part, GumbelStage) for part in parts)
+        notions = [getattr(part, "notion", None) for part, _ in getattr(firm, "parts", [(firm, 1)])]
+        searched = "gumbel-stage" in notions
         return said | ({"rho": float(firm.zcdp())} if searched else {})
     # Gaussian noise has no epsilon at delta 0: what it spends is a rho.
     spent = {"epsilon": None, "delta": None, "rho": float(firm.zcdp())}
