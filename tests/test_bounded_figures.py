@@ -444,7 +444,7 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
             sd.UnboundedContribution,
             "max-rows",
             lambda: session(frame, sd.PrivacyUnit("u")).sum(
-                "x", epsilon=1, lower=0, cap=9, bounds=(0, 99)
+                "x", epsilon=1, lower=0, cap=9, by="x", domain=["1"], bounds=(0, 99)
             ),
         ),
         (

@@ -548,6 +548,7 @@ def test_everything_that_is_read_was_written_by_this_version(ledger, table):
     assert said["labels"] == ["a", "b"]
     assert said["request"] == {
         "name": "mean",
+        "per_person": None,
         "column": "x",
         "where": None,
         "by": "g",

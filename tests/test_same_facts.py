@@ -29,6 +29,7 @@ FACTS = (
     "adjacency",
     "max_rows",
     "where",
+    "per_person",
     "by",
     "groups_per_unit",
     "item",
@@ -100,10 +101,28 @@ KINDS = {
     "sum by": Kind("sum", groups(), doubts=OF_CLIPS),
     "mean by": Kind("mean", groups(groups_per_unit=1), doubts=OF_CLIPS),
     "variance by": Kind("variance", groups(groups_per_unit=2), doubts=OF_CLIPS),
+    "mean of sums": Kind(
+        "mean", FIGURE | {"per_person": "sum", "where": WHERE}, bounded=False, doubts=OF_CLIPS
+    ),
+    "quantile of counts": Kind(
+        "quantile",
+        FIGURE | {"q": 0.5, "per_person": "count"},
+        bounded=False,
+        doubts=frozenset({"too_few", "capped"}),
+    ),
+    "sum of largest by": Kind(
+        "sum", groups(per_person="max", groups_per_unit=1), bounded=False, doubts=OF_CLIPS
+    ),
     "unlisted sum": Kind(
         "sum", groups(domain=UNLISTED, groups_per_unit=1, most_groups=5), doubts=OF_CLIPS
     ),
 }
+VALUES = {
+    "sum": "sum of x of each unit",
+    "count": "many rows with x each unit has",
+    "max": "largest x of each unit",
+}
+"""What one number of each unit is called in every form."""
 COMMANDS = {
     "count_distinct_units": ("count", "--units"),
     "top_k": ("top",),
@@ -219,7 +238,10 @@ def expected(kind):
     """What every form must tell of whom the figures are."""
     asked = kind.asked
     said = {"max_rows": kind.max_rows, "unit": "column who" if kind.max_rows else "each row"}
-    said |= {name: asked[name] for name in ("where", "by", "column", "item") if name in asked}
+    names = ("where", "by", "column", "item", "per_person")
+    said |= {name: asked[name] for name in names if name in asked}
+    if "per_person" in asked:
+        said["max_rows"] = None
     if "by" in asked:
         said |= {"item": asked["by"], "groups_per_unit": asked.get("groups_per_unit")}
     return said
@@ -231,7 +253,7 @@ def assert_told(document, kind):
     assert any("quote out of place" in rule for rule in document["left_out"])
     if "item" in document:
         assert any(f"whose {document['item']}" in rule for rule in document["left_out"])
-    if kind.method in {"sum", "mean", "variance"}:
+    if kind.method in {"sum", "mean", "variance"}:  # of numbers that are added up
         assert "rows without a number in x" in document["left_out"]
 
 
@@ -249,7 +271,7 @@ def test_every_document_tells_the_same(shop, capfd, name):
     lines = list(csv.DictReader(io.StringIO(shop.again(kind, capfd, told["id"], "csv"))))
     assert len(lines) == len(told["rows"])
     for line in lines:
-        for fact in ("unit", "max_rows", "where", "by", "groups_per_unit", "column"):
+        for fact in ("unit", "max_rows", "where", "per_person", "by", "groups_per_unit", "column"):
             said = expected(kind).get(fact)
             assert line.get(fact, "") == ("" if said is None else str(said)), fact
         assert "quote out of place" in line["left_out"]
@@ -304,6 +326,12 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
     assert where == (WHERE in folded)
     assert some == ("at most 2" in folded)
     seen = assert_whole(make_report([release])).text
+    if "per_person" in kind.asked:
+        named = VALUES[kind.asked["per_person"]]
+        assert all(named in form for form in (table, shown, folded)), named
+        assert seen.count(named) >= 2
+        assert set(release.to_pandas()["per_person"]) == {kind.asked["per_person"]}
+        assert "Rows that count and held" not in table
     # On the first screen, and where the figure is shown.
     first = seen[: seen.index("Results1.")]
     assert (where, some) == (WHERE in first, "at most 2" in first)

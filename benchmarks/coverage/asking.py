@@ -10,13 +10,13 @@ from unittest.mock import patch
 import numpy as np
 
 from sordino.entropy import SYSTEM
-from sordino.session import counts, local, numbers, request
+from sordino.session import column_request, counts, local, request
 from sordino.sources import CsvFormat, open_source
 
 # Where requests prepare what they ask the engine.
 _PLACES = tuple(
     (module, name)
-    for module in (request, counts, numbers, local)
+    for module in (request, counts, column_request, local)
     for name in ("prepare_counts", "prepare_numbers", "prepare_records")
     if hasattr(module, name)
 )

@@ -32,6 +32,9 @@ class Population:
         The columns that were asked about: of labels, of numbers, and of the groups.
     where : str or None
         The predicate that chose the rows.
+    per_person : str or None
+        What one number is made of the rows of each unit: "sum", "count", "mean", "min", "max" or
+        "any"; None where rows count by themselves.
     groups_per_unit : int or None
         With `by`: in so many groups a unit counts at most; None: in any, with `max_rows` rows in
         all of them.
@@ -69,6 +72,7 @@ class Population:
     column: str | None = None
     by: str | None = None
     where: str | None = None
+    per_person: str | None = None
     groups_per_unit: int | None = None
     domain: str | None = None
     threshold: float | None = None
@@ -98,6 +102,7 @@ class Population:
             "column": self.column,
             "by": self.by,
             "where": self.where,
+            "per_person": self.per_person,
             "domain": self.domain,
             "threshold": self.threshold,
             "bounds": None if self.bounds is None else list(self.bounds),
@@ -106,7 +111,7 @@ class Population:
             **{name: value for name, value in said.items() if value is not None},
             # None says something there: that there are numbers of both signs, and a unit counts in
             # any group.
-            **({} if self.column is None else {"lower": self.lower}),
+            **({} if self.column is self.per_person is None else {"lower": self.lower}),
             **({} if self.by is None else {"groups_per_unit": self.groups_per_unit}),
             "left_out": list(self.left_out),
         }
@@ -117,8 +122,10 @@ class Population:
         return {"figure": self.figure} | whom | self.list_facts()
 
     def list_bounds(self) -> dict[str, Any]:
-        """Return what makes a figure one of some rows only; nothing where all of them count."""
+        """Return what makes a figure another one than of all rows by themselves; else nothing."""
         found: dict[str, Any] = {} if self.where is None else {"where": self.where}
+        if self.per_person is not None:
+            found["per_person"] = self.per_person
         if self.is_bounded:
             found["max_rows"] = self.max_rows
             if self.by is not None and self.groups_per_unit is not None:
@@ -131,6 +138,8 @@ class Population:
         None of a count of all rows.
         """
         asked = self.item if self.column is None else self.column
+        if self.per_person is not None:
+            asked = name_value(self.per_person, asked)
         parts = [] if asked is None else [f"about {asked}"]
         parts += [] if self.by is None else [f"for each {self.by}"]
         parts += [] if self.where is None else [f"only rows where {self.where}"]
@@ -165,6 +174,24 @@ class Population:
             each = "1 group" if groups == 1 else f"{groups} groups"
             most += " in all groups together" if groups is None else f" in each of at most {each}"
         return [f"Counts {most}; the figure of all rows may differ."]
+
+
+_OF_EACH = {
+    "sum": "the sum of {} of each unit",
+    "count": "how many rows with {} each unit has",
+    "mean": "the mean of {} of each unit",
+    "min": "the smallest {} of each unit",
+    "max": "the largest {} of each unit",
+    "any": "whether any {} of each unit is not 0",
+}
+
+
+def name_value(per_person: str, column: str | None) -> str:
+    """Return what one number of each unit is, in words."""
+    if column is None:
+        return "how many rows each unit has"
+    # A file that somebody else has written may say anything.
+    return _OF_EACH[per_person].format(column) if per_person in _OF_EACH else column
 
 
 def describe_missing(column: str) -> str:

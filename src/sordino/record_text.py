@@ -37,6 +37,7 @@ MARKS = (
     "adjacency",
     "unit",
     "max_rows",
+    "per_person",
     "groups_per_unit",
     "domain",
     "noise",

@@ -167,6 +167,7 @@ def test_a_command_that_selects_loads_nothing_that_adds_up_numbers():
         "narwhals",
         "sordino.estimators.quantiles.quantile",
         "sordino.mechanisms.folded",
+        "sordino.session.column_request",
         "sordino.session.numbers",
     } & set(seen)
 

@@ -41,7 +41,7 @@ def test_a_method_of_a_session_takes_what_its_request_declares_and_says_what_eac
 
 COLUMN = (
     "column, *, epsilon, cap, lower, growth=, unit=, where=, by=, domain=, groups_per_unit=, most_groups=, "
-    "search_share=, numbers_share=, strict_types="
+    "search_share=, numbers_share=, per_person=, strict_types="
 )
 SIGNATURES = {
     "top_k": "item, *, k, epsilon, domain, where=, measure_noise=, simultaneous=, threshold=, "
@@ -188,8 +188,8 @@ def test_every_thread_reserves_then_reads_then_releases():
         "counts.steps",
         "local.steps",
         "noisy_histogram.count_with_noise",
-        "numbers.find_and_release",
-        "numbers.release_figures",
+        "column_request.find_and_release",
+        "column_request.release_figures",
         "remeasure.steps",
         "top_k.steps",
         "top_set.steps",
@@ -201,7 +201,7 @@ def test_every_thread_reserves_then_reads_then_releases():
     found = [(name, thread) for name, thread in found if name != "remeasure.steps"]
     # Groups that nobody listed are found by a release, and only then asked about.
     twice = [name for name, thread in found if not is_whole(thread)]
-    assert twice == ["numbers.find_and_release"]
+    assert twice == ["column_request.find_and_release"]
     assert dict(found)[twice[0]] == ["reserve", "read", "release", "read", "release"]
 
 

@@ -127,7 +127,7 @@ def _whole_steps(kind: Any, ends: Any) -> str:
         for end in (ends.low, ends.high)
     )
     whole = step_query._cast_whole
-    unscaled = f"least(greatest({step_query._write_unscaled_number(scale)}, {whole(low, 'HUGEINT')}), {whole(high, 'HUGEINT')})"
+    unscaled = step_query.write_unscaled_number(kind, low, high, "HUGEINT")
     factor, divisor = ends.step.denominator, ends.step.numerator * top
     if factor * max(abs(low), abs(high)) >= 1 << 127:
         return whole(0)
@@ -278,6 +278,21 @@ def twice() -> None:
     _put(once, "refuse_repeated", lambda command, ctx, args: None)
 
 
+def people() -> None:
+    """The engine adds up floats of a unit, in whatever order its rows come."""
+
+    def add_floats(self: Any, rows: str, *, grouped: bool) -> str:
+        group = "grp, " if grouped else ""
+        called = {"mean": "avg(x)", "count": "count(x)", "any": "max(CAST(x <> 0 AS INTEGER))"}
+        made = called.get(self.aggregate, f"{self.aggregate}(x)")
+        return (
+            f"(SELECT {group}CAST({made} AS {self.dialect.float_type}) AS x FROM"
+            f" {rows} AS kept GROUP BY {group}unit)"
+        )
+
+    _put(totals_module._People, "write", add_floats)
+
+
 TWINS: dict[str, Callable[[], None]] = {
     "where": where,
     "case": case,
@@ -297,6 +312,7 @@ TWINS: dict[str, Callable[[], None]] = {
     "ragged": ragged,
     "reading": reading,
     "twice": twice,
+    "people": people,
 }
 
 
@@ -326,6 +342,8 @@ def resembles(case: Case, law: str) -> str | None:
         return "beside"
     if source.get("odd"):
         return "header"
+    if question.per_person is not None:
+        return "people"
     if source["kind"] == "csv" and _holds_value(case, SEVERAL_LINES):
         return "ragged"
     if source.get("owner") in {"settings", "macros"}:

@@ -180,8 +180,8 @@ class _Run:
         if self._looks(0.5):
             parts = [(times, self.ask(name, table)) for name, times, table in self._parts()]
             yield from self._adds_up("D without the unit", s, parts)
-        chosen = (
-            case.question.unit is not None and case.question.max_rows is not None
+        chosen = case.question.unit is not None and (
+            case.question.max_rows is not None or case.question.per_person is not None
         )  # which rows count is where order may matter
         if self._looks(0.8 if chosen else 0.3):
             other = self.ask("D shuffled", whole.with_rows(shuffled(whole.rows, case)))
@@ -293,7 +293,7 @@ class _Run:
         self, how: str, moved: Answers, _claims: dict[str, int]
     ) -> Iterator[Finding]:
         question, times = self.case.question, 1 if how == "added" else 2
-        most, groups = question.max_rows or 1, {key[1] for key in moved}
+        most, groups = question.most_rows, {key[1] for key in moved}
         allowed = 1 if question.unit is None else question.groups_per_unit or most
         everywhere = sum(abs(n) for key, n in moved.items() if key[0] == "bucket")
         if is_together(question) and everywhere > times * most:
@@ -329,7 +329,7 @@ class _Run:
         search = make_search(make_grid(question.grid)) if question.kind == "buckets" else None
         for place, clip in enumerate([] if search is None else list_clips(search)):
             for key, n in moved.items():
-                most = times * (question.max_rows or 1)
+                most = times * question.most_rows
                 low, high = (most * min(0, clip.bottom), most * max(0, clip.top))
                 if how != "added":
                     low, high = low - high // 2, high - low // 2

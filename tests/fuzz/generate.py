@@ -93,6 +93,9 @@ def make_case(seed: int, kind: str | None = None) -> Case:
     return _Maker(random.Random(seed), kind).case(seed)
 
 
+AGGREGATES = ("sum", "sum", "mean", "count", "min", "max", "any")
+
+
 class _Maker:
     def __init__(self, rng: random.Random, kind: str | None) -> None:
         self.rng = rng
@@ -425,6 +428,10 @@ class _Maker:
                 "grid": self._grid(),
                 "ranges": self._ranges(more.get("domain"), columns[named["number"]]),
             }
+            if "unit" in named and named["unit"] != named["number"] and rng.random() < 0.3:
+                more |= {"per_person": rng.choice(AGGREGATES), "max_rows": None}
+                if "by" in more:
+                    more["groups_per_unit"] = more["groups_per_unit"] or 3
         return Question(kind=kind, **more)
 
     def _domain(self, table: Table, name: str, *, public: bool) -> dict[str, Any]:

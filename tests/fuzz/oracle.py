@@ -155,6 +155,15 @@ def _add_numbers(
         group = None if question.by is None else _item(table, row, question.by, question, source)
         if question.by is None or group is not None:
             groups[group].append(_number(row[place], source=source))
+    if question.per_person is not None:
+        kind = table.kinds[place]
+        groups = defaultdict(
+            list,
+            {
+                group: [_value_of_unit(numbers, question.per_person, kind)]
+                for group, numbers in groups.items()
+            },
+        )
     rows_in_all, allowed = sum(map(len, groups.values())), question.max_rows or 1
     if is_together(question):
         chosen = rows_in_all <= allowed
@@ -201,11 +210,12 @@ def _add_numbers(
         steps = sorted(0 if number is None else _steps(number, ends) for number in numbers)
         known = sum(number is not None for number in numbers)
         missing = len(numbers) - known
-        least, most_steps = sum(steps[:most]), sum(steps[len(steps) - most :])
+        # Of a unit of which some rows count, or none, here or in other groups.
+        counts = [most] if chosen else range(most + 1) if is_together(question) else [0, most]
         found.add(
             ("steps", group),
-            least if chosen else min(0, least),
-            most_steps if chosen else max(0, most_steps),
+            min(sum(steps[:n]) for n in counts),
+            max(sum(steps[len(steps) - n :]) for n in counts),
         )
         found.add(("known", group), max(0, most - missing) if chosen else 0, min(known, most))
         if has_squares(question):
@@ -219,6 +229,30 @@ def _add_numbers(
         question
     ):  # which groups count is decided by a hash: only their ends are known
         found.unsummed.add("bucket")
+
+
+def _value_of_unit(numbers: list[Any], aggregate: str, kind: str) -> Fraction | None:
+    """Return the one number of a unit; only where no rule of rounding is needed to say it."""
+    known = [number for number in numbers if number is not None]
+    if aggregate == "count":
+        return Fraction(len(known))
+    if not known:
+        return None
+    if aggregate == "any":
+        return Fraction(any(known))
+    # Floats are counted in steps of 2^-32 here, up to 2^30.
+    if any(
+        isinstance(one, float) or abs(one) >= 1 << 30 or (one * (1 << 32)).denominator > 1
+        for one in known
+    ):
+        raise Unsaid
+    total = sum(known, Fraction(0))
+    if aggregate == "mean":
+        if kind.startswith(("DECIMAL", "NUMERIC")) or abs(total) >= 1 << 20:
+            raise Unsaid  # rounded twice, or of more digits than a float has
+        return Fraction(float(total / len(known)))
+    chosen = {"sum": total, "min": min(known), "max": max(known)}[aggregate]
+    return Fraction(float(chosen))
 
 
 @lru_cache(maxsize=16)

@@ -26,6 +26,9 @@ from sordino.questions.totals import _rehearse_numbers
 from sordino.sources import open_source
 from sordino.sources.open import share_readings
 
+ROW_CAP = 10**9
+"""From which on rows of a unit that are added up may count as less."""
+
 Answers = dict[tuple[Any, ...], int]
 
 
@@ -59,7 +62,13 @@ class Question:
     ranges: list[list[int]] | None = None
     by: str | None = None
     groups_per_unit: int | None = None
+    per_person: str | None = None
     salt: str = "00" * 16
+
+    @property
+    def most_rows(self) -> int:
+        """So many rows of a unit count, in each of its groups."""
+        return 1 if self.per_person is not None else self.max_rows or 1
 
     @property
     def numeric(self) -> bool:
@@ -222,6 +231,8 @@ def _list_neighbors(question: Question) -> Iterator[Question]:
         )
     if question.grid is not None and "cap" in question.grid:
         yield replace(question, grid=question.grid | {"cap": "77"})
+    if question.per_person is not None:
+        yield replace(question, per_person="min" if question.per_person == "max" else "max")
     if question.max_rows is not None:
         yield replace(question, max_rows=question.max_rows + 1)
     if question.unit is not None and question.max_rows is not None and question.numeric:
@@ -259,6 +270,8 @@ def prepare(source: Any, question: Question) -> Any:
         groups_per_unit=question.groups_per_unit,
         most_groups=None if found is None else len(found),
         squares=has_squares(question),
+        per_person=question.per_person,
+        row_cap=ROW_CAP,
     )
     search = make_search(asked.grid) if question.kind == "buckets" else None
     # The same question is asked for counts and for sums, one after the other.

@@ -158,6 +158,30 @@ def numbers(source, unit, column):
     return found
 
 
+def people(source, unit, column):
+    """Return what is asked about one number of each unit, made of its numbers in a column."""
+    found = {}
+    every = ("sum", "count", "mean", "min", "max", "any")
+    for aggregate in every if column == "x" else ("sum", "mean"):
+        options = {"unit": unit, "per_person": aggregate, "row_cap": 10**6, "column": column}
+        if unit.column is None:
+            # Each row has one already.
+            found[aggregate] = {}
+            continue
+        [one] = asked(source, GRIDS["made up"], **options).run()
+        found[aggregate] = dict(enumerate(one.counts.tolist()))
+        question = asked(source, GRIDS["one edge"], **options)
+        found[f"total of {aggregate}"] = dict(enumerate(question.totals([STEPS[2]])[0]))
+        if aggregate != "sum" or column not in "xw":
+            continue
+        grouped = asked(
+            source, GRIDS["made up"], by="g", domain=GROUPS, groups_per_unit=2, **options
+        )
+        for label, one in zip(GROUPS, grouped.run(), strict=True):
+            found[f"{aggregate} in {label!r}"] = dict(enumerate(one.counts.tolist()))
+    return found
+
+
 def without_zeros(found):
     return {name: {key: n for key, n in one.items() if n} for name, one in found.items()}
 
@@ -200,4 +224,5 @@ PARTS = {"counts": counts}
 PARTS |= {f"labels of {item}": partial(labels, item=item) for item in LABELS}
 PARTS |= {f"numbers of {column}": partial(numbers, column=column) for column in NUMBERS}
 PARTS |= {f"groups of {column}": partial(groups, column=column) for column in ("x", "b", "w")}
+PARTS |= {f"people by {column}": partial(people, column=column) for column in "xfbsdwp"}
 """What is asked of a source about a unit: each part returns counts that add up over units, by the name of a question."""

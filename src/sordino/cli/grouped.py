@@ -27,6 +27,7 @@ HEADINGS = {
         "--families",
         "--label",
         "--by",
+        "--per-person",
         "--most-groups",
         "--where",
         "--set",

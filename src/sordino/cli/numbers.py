@@ -25,8 +25,8 @@ from sordino.cli.options import (
 from sordino.cli.table import TableOptions, release_from_table, table_options
 from sordino.constraints import COUNT
 from sordino.errors import InvalidParameter
+from sordino.session.column_request import ColumnRequest
 from sordino.session.numbers import (
-    ColumnRequest,
     MeanRequest,
     QuantileRequest,
     SumRequest,
@@ -65,7 +65,8 @@ def _take_column(request: type[ColumnRequest[Any]], **own: Any) -> Callable[[Any
     # right by default.
     asked: dict[str, Any] = {"default": "none", "show_default": True, "required": False}
     options = {
-        "column": take(request, "column", metavar="COL"),
+        # None to count all rows of each person.
+        "column": take(request, "column", metavar="COL", required=False),
         "lower": take(
             request,
             "lower",

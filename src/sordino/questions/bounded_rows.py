@@ -66,6 +66,18 @@ def keep_owned(kept: str, bounds: Bounds) -> str:
     return f"(SELECT {', '.join(bounds.columns)} FROM {kept} AS kept WHERE unit IS NOT NULL)"
 
 
+def choose_groups_of(kept: str, bounds: Bounds, draw: Draw) -> str:
+    """Return the rows that have a unit and a group of it that counts, as a SELECT in parentheses.
+
+    Parameters as for `bounded`.
+    """
+    known = keep_owned(kept, bounds)
+    if bounds.chosen_groups is None:
+        return known
+    choose = choose_in_sets if fits_sets(bounds.listed, draw.words) else choose_groups
+    return choose(known, bounds.columns, most=bounds.chosen_groups, draw=draw)
+
+
 def bounded(kept: str, bounds: Bounds, draw: Draw) -> str:
     """Return the rows that count, as a SELECT in parentheses with x and, in groups, grp.
 
@@ -83,12 +95,7 @@ def bounded(kept: str, bounds: Bounds, draw: Draw) -> str:
     # (docs/proofs/numbers.md, 1).
     if bounds.rows is None:
         return kept
-    known = keep_owned(kept, bounds)
-    if bounds.chosen_groups is not None:
-        if fits_sets(bounds.listed, draw.words):
-            known = choose_in_sets(known, bounds.columns, most=bounds.chosen_groups, draw=draw)
-        else:
-            known = choose_groups(known, bounds.columns, most=bounds.chosen_groups, draw=draw)
+    known = choose_groups_of(kept, bounds, draw)
     counted = choose_ranks(
         known,
         taken=["grp", "x"] if bounds.grouped else ["x"],

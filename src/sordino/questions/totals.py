@@ -18,9 +18,9 @@ from sordino.columns import BucketCounts, BucketGrid
 from sordino.columns.bucket_sums import BucketSums
 from sordino.columns.step_range import SquareTotal, StepRange, Total
 from sordino.columns.sum_steps import SumSteps
-from sordino.constraints import shown
+from sordino.constraints import Number, shown
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
-from sordino.questions.bounded_rows import Bounds, bounded
+from sordino.questions.bounded_rows import Bounds, bounded, choose_groups_of
 from sordino.questions.counts import SALT
 from sordino.questions.domain import Domain
 from sordino.questions.groups import grouping
@@ -32,6 +32,12 @@ from sordino.sources.source import Source
 from sordino.sources.sql.bucket_query import BucketQuery
 from sordino.sources.sql.dialect import Dialect
 from sordino.sources.sql.number_kind import NumberKind
+from sordino.sources.sql.person_query import (
+    FLOAT_VALUES,
+    Aggregate,
+    find_row_step,
+    write_people,
+)
 from sordino.sources.sql.step_query import DIGITS
 
 _BYTES_OF_CELL = 80
@@ -290,7 +296,7 @@ def prepare_numbers(
     source: Source,
     unit: PrivacyUnit,
     *,
-    column: str,
+    column: str | None,
     grid: BucketGrid,
     where: str | None = None,
     salt: Any = b"",
@@ -300,6 +306,8 @@ def prepare_numbers(
     most_groups: int | None = None,
     squares: bool = False,
     ladder: SumSteps | None = None,
+    per_person: Aggregate | None = None,
+    row_cap: Number = 1,
 ) -> NumberQuestion:
     """Check a question about a column of numbers against what is public about a source.
 
@@ -334,6 +342,12 @@ def prepare_numbers(
     ladder : SumSteps, optional
         The steps of the buckets of the grid, if `sums` will be asked, and neither `run` nor
         `totals`.
+    per_person : {"sum", "count", "mean", "min", "max", "any"}, optional
+        Put one number for each unit, in each group, in place of its rows: this of the numbers that
+        they hold. None: every row has its own. With "count" there may be no column: then all rows
+        of a unit are counted.
+    row_cap : number
+        With `per_person`: public; a row beyond it may count as less (`find_row_step`).
 
     Returns
     -------
@@ -368,19 +382,10 @@ def prepare_numbers(
     if not isinstance(grid, BucketGrid):
         raise InvalidParameter(f"grid must be a BucketGrid; got {shown(grid)}.")
     # All checks see declared types and parameters: no row has been read.
-    index, kind = source.number_column(column, "column")
-    if (kind.scale or 0) > DIGITS:
-        raise InvalidParameter(
-            f"column must have at most {DIGITS} digits after the point; got {column!r} with "
-            f"{kind.scale}."
-        )
+    indices, number, kind = _find_number(source, column, per_person)
     columns = {}
+    _check_people(unit, column, per_person, by=by, groups_per_unit=groups_per_unit)
     if unit.column is not None:
-        if unit.max_rows is None:
-            raise UnboundedContribution(
-                "A question about numbers must have a bound on the rows of one unit; got a unit "
-                "column without one. Give PrivacyUnit.max_rows (--max-rows)."
-            )
         # The message does not show the salt, which is secret.
         if not (isinstance(salt, bytes) and len(salt) >= SALT):
             raise InvalidParameter(
@@ -402,12 +407,9 @@ def prepare_numbers(
     # At most so many groups, also where a release finds them: that is public, as the domain is.
     listed = most_groups if known is None or known.hidden else known.size
     predicate = None if where is None else source.predicate(where)
-    indices = {index, *columns.values()} | (
-        predicate.indices if predicate is not None else frozenset()
-    )
+    indices |= {*columns.values()} | (predicate.indices if predicate is not None else frozenset())
     dialect = source.backend.dialect
     kinds = list(source.columns.values())
-    number = dialect.number(index, kind)
     named = dialect.words.name_columns(columns, kinds)
     draw = Draw.of(salt, dialect.words, kinds[columns["unit"]] if "unit" in columns else None)
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
@@ -428,8 +430,14 @@ def prepare_numbers(
             " ON kept.item = listed.item)"
         )
 
+    people = (
+        None
+        if per_person is None
+        else _People(per_person, kind, find_row_step(kind, row_cap), dialect)
+    )
     bounds = Bounds(
-        rows=unit.max_rows if unit.column is not None else None,
+        # A unit has one number, in each of its groups.
+        rows=1 if people is not None else unit.max_rows if unit.column is not None else None,
         groups=groups,
         grouped=by is not None,
         listed=listed,
@@ -437,30 +445,114 @@ def prepare_numbers(
 
     def rows(first: int) -> str:
         """Return the rows that count."""
-        return bounded(take_in(first), bounds, draw)
+        if people is None:
+            return bounded(take_in(first), bounds, draw)
+        return people.write(choose_groups_of(take_in(first), bounds, draw), grouped=by is not None)
 
     question = NumberQuestion(
         source=source,
         unit=unit,
         grid=grid,
         domain=known,
-        rows_per_unit=unit.max_rows or 1,
+        rows_per_unit=1 if people is not None else unit.max_rows or 1,
         groups_per_unit=groups,
         most_groups=most_groups,
         ladder=ladder,
-        kind=kind,
+        kind=kind if people is None else FLOAT_VALUES,
         indices=tuple(sorted(indices)),
         dialect=dialect,
         rows=rows,
         marking=(
             _mark_together(number, f"{', '.join(named)}{whose}", unit.max_rows, draw)
-            if by is None and unit.column is not None and unit.max_rows is not None
+            if people is None
+            and by is None
+            and unit.column is not None
+            and unit.max_rows is not None
             else None
         ),
-        choice=prepare_choice(take_in(0), bounds, draw, number=kind.name),
+        # Where a unit has one number there is nothing to choose among its rows.
+        choice=(
+            prepare_choice(take_in(0), bounds, draw, number=kind.name) if people is None else None
+        ),
     )
     _rehearse_numbers(question, squares=squares)
     return question
+
+
+@dataclass(frozen=True)
+class _People:
+    """How the rows of a unit become one number."""
+
+    aggregate: Aggregate
+    kind: NumberKind
+    step: Fraction
+    dialect: Dialect
+
+    def write(self, rows: str, *, grouped: bool) -> str:
+        """Return one number of each unit, as a SELECT in parentheses, in place of its rows."""
+        return write_people(
+            rows,
+            self.aggregate,
+            self.step,
+            steps=self.dialect.row_steps(self.kind, self.step),
+            add=self.dialect.add_steps("steps"),
+            float_type=self.dialect.float_type,
+            float_of_sum=self.dialect.float_of_sum,
+            grouped=grouped,
+        )
+
+
+def _find_number(
+    source: Source, column: str | None, per_person: Aggregate | None
+) -> tuple[set[int], str, NumberKind]:
+    """Return which columns the number of a row needs, the number, and its kind."""
+    if column is None:
+        if per_person != "count":
+            raise InvalidParameter(
+                "column must be a column of numbers, unless the rows of each unit are counted "
+                f"(per_person='count'); got none with per_person={per_person!r}."
+            )
+        return set(), "1", NumberKind("INTEGER", False, 0, -(1 << 31), (1 << 31) - 1)
+    index, kind = source.number_column(column, "column")
+    if (kind.scale or 0) > DIGITS:
+        raise InvalidParameter(
+            f"column must have at most {DIGITS} digits after the point; got {column!r} with "
+            f"{kind.scale}."
+        )
+    return {index}, source.backend.dialect.number(index, kind), kind
+
+
+def _check_people(
+    unit: PrivacyUnit,
+    column: str | None,
+    per_person: Aggregate | None,
+    *,
+    by: str | None,
+    groups_per_unit: int | None,
+) -> None:
+    """Refuse rows of a unit that nothing bounds, and one number of it where that makes no sense."""
+    if per_person is None:
+        if unit.column is not None and unit.max_rows is None:
+            raise UnboundedContribution(
+                "A question about numbers must have a bound on the rows of one unit, or make one "
+                "number of them; got a unit column with neither. Give per_person (--per-person "
+                "mean, or sum, count, min, max), or PrivacyUnit.max_rows (--max-rows)."
+            )
+        return
+    if unit.column is None:
+        raise InvalidParameter(
+            "per_person must go with a unit column (--user), of whose rows it makes one number; "
+            "got 'each row', which has one already. Leave it out."
+        )
+    if column == unit.column:
+        raise InvalidParameter(
+            f"column must be another one than that of the unit; got {column!r} for both."
+        )
+    if by is not None and groups_per_unit is None:
+        raise UnboundedContribution(
+            "One number for each person in each group must have a bound on how many groups a "
+            "person counts in; got none. Give groups_per_unit (--groups-per-unit)."
+        )
 
 
 def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:

@@ -43,7 +43,17 @@ _BY_MECHANISM = {
 }
 LOOKED_AGAIN = frozenset({"remeasure", "Remeasured"})
 _COUNTED = {"count": "rows", "count_distinct_units": "units"}
-_ASKED = ("item", "column", "threshold", "where", "by", "groups_per_unit", "lower", "bounds")
+_ASKED = (
+    "item",
+    "column",
+    "threshold",
+    "where",
+    "per_person",
+    "by",
+    "groups_per_unit",
+    "lower",
+    "bounds",
+)
 _OF_COMMANDS = frozenset({"top", "above", "histogram", "count", "quantile", "select", *TOTALS})
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sordino.charts.figure import as_number
+from sordino.population import name_value
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.results.totals import TOTALS
@@ -97,7 +98,7 @@ def name_people(told: ReportedRelease, *, several: bool = False) -> Markup:
 
 def name_release(told: ReportedRelease) -> Markup:
     """Return a heading of a few words."""
-    item, column = told.text("item"), told.text("column")
+    item, column = told.text("item"), _find_asked(told)
     many = len(told.rows)
     threshold = told.number("threshold")
     limit = "the threshold" if threshold is None else say_number(threshold)
@@ -137,7 +138,7 @@ def _name_counted(told: ReportedRelease) -> Markup:
 
 def say_question(told: ReportedRelease) -> Markup:
     """Return one sentence: what was asked."""
-    item, column = told.text("item"), told.text("column")
+    item, column = told.text("item"), _find_asked(told)
     units = name_people(told, several=True)
     # Where nothing bounds it, each unit counts once for an item.
     things = _name_things(item, "values")
@@ -250,6 +251,12 @@ def _name_things(item: str | None, word: str) -> Markup:
 
 def _name_column(column: str | None) -> Markup:
     return join("a column") if column is None else quote(column)
+
+
+def _find_asked(told: ReportedRelease) -> str | None:
+    """Return the column that was asked about, or what one number of each unit is made of it."""
+    per_person, column = told.text("per_person"), told.text("column")
+    return column if per_person is None else name_value(per_person, column)
 
 
 def say_headline(told: ReportedRelease) -> Markup:

@@ -563,7 +563,10 @@ def _describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
             # An upper end is rounded up: nothing less is promised.
             f"{format_share(min(1.0, share.high + 1e-4))}; {spent})"
         )
-    notes = [f"Rows that count and held a number: {told}."]
+    counted = (
+        "Rows that count and" if some.per_person is None else "Units that count and of which a row"
+    )
+    notes = [f"{counted} held a number: {told}."]
     if share.is_low:
         notes.append(
             "WARNING: the figure may be about few of the rows. If numbers are written in another "

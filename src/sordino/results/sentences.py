@@ -29,8 +29,8 @@ ABOVE_LOW = (
 )
 ABOVE_MEASURED = "low and high: 95 % interval of each count, from the fresh measurement alone."
 RANK = (
-    "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; "
-    "rows in a bucket with it count as at it."
+    "rank_error: with 95 % the rank of the value is that far from the target at most, in "
+    "numbers; those in a bucket with it count as at it."
 )
 VALUES = (
     "low and high: 95 % interval of each quantile, from a share of epsilon of its own; "
@@ -40,15 +40,15 @@ VALUES_OF_SOME = (
     "low and high: 95% interval of each quantile of the rows that count, from a share of epsilon "
     "of its own; true_low and true_high: of all rows. Empty: no end is known."
 )
-TOO_FEW = "too_few: yes where the interval leaves nothing out: too few rows to tell the figure."
-TOO_FEW_OF_SUM = "too_few: yes where the sum cannot be told from 0, that of no rows."
+TOO_FEW = "too_few: yes where the interval leaves nothing out: too few numbers to tell the figure."
+TOO_FEW_OF_SUM = "too_few: yes where the sum cannot be told from 0, that of no numbers."
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (
-    "true_low and true_high: 95 % interval of the figure of all rows as they are, if none lies "
+    "true_low and true_high: 95 % interval of the figure of all numbers as they are, if none lies "
     "below --lower; empty: no end is known."
 )
 CLIPPED = (
-    "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies "
+    "low and high: 95 % interval of what numbers clipped to clip_low and clip_high give; what lies "
     "beyond is not known."
 )
 MOVED = (

@@ -22,11 +22,11 @@ from sordino.estimators import ClippedSum, ClippedValue, ClippedVariance, Varian
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.questions import Domain
+from sordino.session.column_request import ColumnRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.looks import Rows, read_look
 from sordino.session.noise_choice import MeasureNoise
 from sordino.session.numbers import (
-    ColumnRequest,
     MeanRequest,
     SumRequest,
     VarianceRequest,

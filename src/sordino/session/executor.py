@@ -158,6 +158,7 @@ class ReleaseExecutor:
 
         `before` is what stands before it in its batch.
         """
+        request = request.settle(self.unit)
         steps = request.steps(_InBatch(self, _list_parts(before)) if before else self)
         plain = request.without_callbacks()
         return Started(request.name, next(steps), steps, plain, request.progress)
@@ -370,7 +371,8 @@ class ReleaseExecutor:
 
     def _detail(self, reservation: Reservation) -> dict[str, Any]:
         detail, domain = _drop_none(reservation.detail), reservation.domain
-        if self.unit.max_rows is not None:
+        # One number for each person is of all of its rows.
+        if self.unit.max_rows is not None and detail.get("per_person") is None:
             detail["max_rows"] = self.unit.max_rows
         if domain is not None:
             detail |= {"domain": domain.origin, "domain_size": size_of(domain)}

@@ -307,6 +307,10 @@ class Request(Declared, Generic[R]):
         """
         return self if self.progress is None else replace(self, progress=None)
 
+    def settle(self, unit: PrivacyUnit) -> Self:  # noqa: ARG002
+        """Return the request with what it chooses for the user, by whom the guarantee protects."""
+        return self
+
     @abstractmethod
     def steps(self, table: Table) -> Steps[R]:
         """Ask, reserve, read, release: yields its reservation once, and returns the result.

@@ -28,8 +28,10 @@ def find_population(
     """
     asked = {name: getattr(request, name, None) for name in ("item", "column", "by", "where")}
     labels = asked["by"] or asked["item"]
+    per_person = getattr(request, "per_person", None)
     out = list(left_out)
-    if asked["column"] is not None:
+    # Whose rows are counted needs no number in any of them.
+    if asked["column"] is not None and per_person != "count":
         out.append(describe_missing(asked["column"]))
     if asked["by"] is not None and domain is not None and domain.hidden:
         out.append("rows of groups that were not found")
@@ -40,7 +42,9 @@ def find_population(
         figure=request.name,
         unit=name_unit(unit),
         adjacency=unit.adjacency,
-        max_rows=unit.max_rows,
+        # One number for each person is of all of its rows.
+        max_rows=unit.max_rows if per_person is None else None,
+        per_person=per_person,
         **asked | {"where": asked["where"] or None},
         # Where each row is a unit it has one group.
         groups_per_unit=1 if unit.column is None else getattr(request, "groups_per_unit", None),

@@ -27,6 +27,7 @@ from sordino.sources.source import AnswerLimit, Asked, unusable
 from sordino.sources.sql.bucket_query import BucketQuery
 from sordino.sources.sql.dialect import Dialect
 from sordino.sources.sql.number_kind import NumberKind
+from sordino.sources.sql.person_query import ROW_LIMIT
 from sordino.sources.sql.sql_templates import SERVER
 from sordino.sources.sql.step_query import added_up, write_ladder_steps
 
@@ -403,11 +404,33 @@ def _write_server_totals(
     return added_up(steps_of, ranges, rows, grouped, squares=squares, text="text", wide="numeric")
 
 
+def _write_server_row_steps(kind: NumberKind, step: Fraction) -> str:
+    """Return the steps of `x` for what one unit adds up; NULL if it is missing."""
+    end = ROW_LIMIT * step
+    # What lies beyond is decided by comparison, before anything is computed that could fail.
+    if kind.scale is None:
+        cut, inside = repr(float(end)), _write_server_float_steps(step)
+    else:
+        # A whole number of steps of a power of ten, with all of its digits.
+        cut = f"{ROW_LIMIT}e-{len(str(step.denominator)) - 1}"
+        inside = f"CAST(floor(x * {step.denominator}) AS bigint)"
+    cut = f"CAST('{cut}' AS {_server_number_type(kind)})"
+    return (
+        f"CASE WHEN x IS NULL THEN NULL WHEN x >= {cut} THEN CAST('{ROW_LIMIT}' AS bigint)"
+        f" WHEN x < -{cut} THEN CAST('{-ROW_LIMIT}' AS bigint) ELSE {inside} END"
+    )
+
+
 POSTGRES = Dialect(
     words=SERVER,
     number=_write_server_number,
     buckets=_write_server_buckets,
     steps=_write_server_totals,
+    row_steps=_write_server_row_steps,
+    # Whole numbers of 64 bits are added up as numeric.
+    add_steps="sum({})".format,
+    float_type="float8",
+    float_of_sum="CAST({} AS float8)",
     # A server fails on values that predicates pass over.
     predicates=None,
     # A database may keep texts in an encoding that lacks some characters.

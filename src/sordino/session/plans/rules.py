@@ -21,8 +21,9 @@ def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
         rules.append(f"rows whose {labels} is no label of the domain")
     most = executor.unit.max_rows
     groups = getattr(request, "groups_per_unit", None)
+    per_person = getattr(request, "per_person", None)
     # A number of units is that of all of them, whichever of their rows count.
-    if most is not None and request.name != "count_distinct_units":
+    if most is not None and request.name != "count_distinct_units" and per_person is None:
         counted = "items" if hasattr(request, "item") else "rows"
         everywhere = (
             ", in all groups together" if getattr(request, "by", None) and groups is None else ""
@@ -31,7 +32,8 @@ def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
     if groups is not None and executor.unit.column is not None:
         rules.append(f"groups of a unit beyond {groups}")
     if hasattr(request, "cap"):
-        rules.append(describe_missing(request.column))
+        if per_person != "count":
+            rules.append(describe_missing(request.column))
         rules += _list_ends(request)
     return tuple(rules)
 

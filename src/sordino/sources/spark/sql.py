@@ -22,6 +22,7 @@ from sordino.sources.spark.steps import (
     hold,
     is_short,
     write_cut,
+    write_row_steps,
     write_steps,
     write_sum,
     write_totals,
@@ -195,6 +196,10 @@ SPARK = Dialect(
     number=_write_number,
     buckets=_write_buckets,
     steps=write_totals,
+    row_steps=write_row_steps,
+    add_steps=write_sum,
+    float_type="DOUBLE",
+    float_of_sum="CAST({} AS DOUBLE)",
     predicates=write_condition,
 )
 """The SQL of Spark 4, under ANSI rules."""

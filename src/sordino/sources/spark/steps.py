@@ -13,6 +13,7 @@ from functools import partial
 
 from sordino.columns.step_range import StepRange
 from sordino.sources.sql.number_kind import NumberKind
+from sordino.sources.sql.person_query import ROW_LIMIT
 from sordino.sources.sql.sql_templates import WHOLE_NUMBERS
 from sordino.sources.sql.step_query import added_up
 
@@ -73,18 +74,19 @@ def write_steps(kind: NumberKind, ends: StepRange) -> str:
 
 def _write_inside(kind: NumberKind, ends: StepRange) -> str:
     """Return floor(x / step), for values inside the ends."""
-    return _write_spark_float_steps(ends) if kind.scale is None else _write_exact_steps(kind, ends)
+    if kind.scale is None:
+        return _write_spark_float_steps(ends.step, ends.low, ends.high)
+    return _write_exact_steps(kind, ends)
 
 
-def _write_spark_float_steps(ends: StepRange) -> str:
-    """Return floor(x / step) of a float, for values inside the ends.
+def _write_spark_float_steps(step: Fraction, least: int, most: int) -> str:
+    """Return floor(x / step) of a float, for values from so many steps to so many.
 
     A number that is smaller than a step is not divided: the quotient might underflow to 0.
     """
     # The step is a power of two, so the product with its inverse is the exact quotient.
     one, per, low, high = (
-        f"CAST('{float(number)!r}' AS DOUBLE)"
-        for number in (ends.step, 1 / ends.step, ends.low, ends.high)
+        f"CAST('{float(number)!r}' AS DOUBLE)" for number in (step, 1 / step, least, most)
     )
     zero, below = write_whole(0), write_whole(-1)
     near = f"WHEN x >= 0 AND x < {one} THEN {zero} WHEN x < 0 AND x >= -{one} THEN {below}"
@@ -215,6 +217,28 @@ def _unscaled(number: int, kind: NumberKind) -> str:
     return f"CAST('{'-' if number < 0 else ''}{text}' AS {kind.name})"
 
 
+def write_row_steps(kind: NumberKind, step: Fraction) -> str:
+    """Return the steps of `x` for what one unit adds up; NULL if it is missing."""
+    least, most = write_whole(-ROW_LIMIT), write_whole(ROW_LIMIT)
+    if kind.scale is None:
+        end = f"CAST('{float(ROW_LIMIT * step)!r}' AS DOUBLE)"
+        steps = _write_spark_float_steps(step, -ROW_LIMIT, ROW_LIMIT)
+        return (
+            f"CASE WHEN x IS NULL THEN NULL WHEN x >= {end} THEN {most} WHEN x < -{end} THEN"
+            f" {least} ELSE {steps} END"
+        )
+    if is_short(kind):
+        # Held in these steps, of which there are less than the limit.
+        return "x"
+    unit = int(10 ** (kind.scale or 0) * step)
+    low, high = max(-ROW_LIMIT * unit, kind.smallest), min(ROW_LIMIT * unit, kind.largest)
+    x = f"least(greatest(x, {_unscaled(low, kind)}), {_unscaled(high, kind)})"
+    if kind.scale:
+        x = f"CAST(replace(CAST({x} AS STRING), '.', '') AS {WIDE})"
+    whole = _divide_wide(x, unit) if unit > 1 else f"CAST({x} AS BIGINT)"
+    return f"CASE WHEN x IS NULL THEN NULL ELSE {whole} END"
+
+
 # ---- sums of rows --------------------------------------------------------------------------------
 
 
@@ -222,7 +246,8 @@ def write_sum(steps: str) -> str:
     """Return the sum of whole numbers within +-2^52, exactly; 0 of none.
 
     They are added up in three pieces of 18 bits, each as a whole number of 64 bits, which holds
-    2^45 of them. A sum of decimals takes five times as long.
+    2^45 of them; of numbers within +-2^62, of which the highest piece has 26 bits, 2^37. A sum of
+    decimals takes five times as long.
     """
     pieces = [f"shiftright({steps}, {2 * _PIECE})"]
     pieces += [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import final
 
 from sordino.columns import BucketGrid
@@ -17,6 +18,7 @@ from sordino.sources.csv.typed_fields import write_number
 from sordino.sources.predicates.predicate import Predicate
 from sordino.sources.sql.bucket_query import BucketQuery, bucket_queries
 from sordino.sources.sql.number_kind import NumberKind
+from sordino.sources.sql.person_query import write_row_steps
 from sordino.sources.sql.plain_sums import find_plain_sums
 from sordino.sources.sql.sql_templates import EMBEDDED as EMBEDDED_WORDS, SqlTemplates
 from sordino.sources.sql.step_query import ladder_steps, step_query
@@ -40,6 +42,15 @@ class Dialect:
     steps : callable
         From a kind, ranges, rows, whether they are grouped, and whether squares are wanted, to the
         query that adds up steps.
+    row_steps : callable
+        From a kind and a step to the whole number of steps of a row, within `ROW_LIMIT`; NULL if it
+        is missing.
+    add_steps : callable
+        From a column of these to their exact sum, whatever the order, of at least one.
+    float_type : str
+        What floats of 64 bits are called.
+    float_of_sum : str
+        A template that makes a float of such a sum, the nearest one up to 2^63.
     predicates : callable or None
         From a predicate and the declared types of its columns to SQL that is true or false for each
         row by itself, and fails on none; it refuses what it cannot say so. None: the engine takes
@@ -52,6 +63,10 @@ class Dialect:
     number: Callable[[int, NumberKind], str]
     buckets: Callable[[NumberKind, BucketGrid, SumSteps | None], tuple[BucketQuery, ...]]
     steps: Callable[[NumberKind, Sequence[StepRange], str, bool, bool], str]
+    row_steps: Callable[[NumberKind, Fraction], str]
+    add_steps: Callable[[str], str]
+    float_type: str
+    float_of_sum: str
     predicates: Callable[[Predicate, Mapping[int, str]], str] | None
     every_character: bool = True
 
@@ -107,6 +122,12 @@ EMBEDDED = Dialect(
     number=_write_embedded_number,
     buckets=_write_embedded_buckets,
     steps=step_query,
+    row_steps=write_row_steps,
+    # Whole numbers of 64 bits are added up in 128.
+    add_steps="sum({})".format,
+    float_type="DOUBLE",
+    # What has 128 bits becomes a float in two pieces, each of which is rounded.
+    float_of_sum="coalesce(CAST(TRY_CAST({0} AS BIGINT) AS DOUBLE), CAST({0} AS DOUBLE))",
     predicates=lambda predicate, _: predicate.total,
 )
 """Those of the embedded engine."""

@@ -143,7 +143,7 @@ def _write_steps(kind: NumberKind, ends: StepRange) -> str:
         inside = ""
     elif kind.scale is None:
         # Between the ends now: the quotient is within 2^52, so its cast to BIGINT does not fail.
-        inside = f" WHEN x >= {_cast_end(least, kind)} THEN {_write_float_steps(ends.step)}"
+        inside = f" WHEN x >= {_cast_end(least, kind)} THEN {write_float_steps(ends.step)}"
     else:
         inside = f" WHEN x >= {_cast_end(least, kind)} THEN {_write_whole_steps(kind, ends)}"
     # What is missing comes first: it is no number below the lower end, and adds nothing.
@@ -158,7 +158,7 @@ def _cast_whole(number: int, kind: str = "BIGINT") -> str:
     return f"CAST('{number}' AS {kind})"
 
 
-def _write_float_steps(step: Fraction) -> str:
+def write_float_steps(step: Fraction) -> str:
     """Return floor(x / step) of a float inside the ends.
 
     A number that is smaller than a step is not divided: the quotient might underflow to 0.
@@ -187,7 +187,7 @@ def _write_whole_steps(kind: NumberKind, ends: StepRange) -> str:
     # public, and so is the type of the column.
     short = kind.smallest >= -_BEYOND_BIGINT and kind.largest < _BEYOND_BIGINT
     wide = "BIGINT" if short and max(most, divisor) < _BEYOND_BIGINT else "HUGEINT"
-    unscaled = _write_unscaled_number(kind, low, high, wide)
+    unscaled = write_unscaled_number(kind, low, high, wide)
     if factor > 1 and most >= _BEYOND_HUGEINT:
         # Such ends are less than one unscaled whole number away from 0, because 2^52 steps are at
         # most 2^112 / factor: only 0 lies between them.
@@ -203,7 +203,7 @@ def _write_whole_steps(kind: NumberKind, ends: StepRange) -> str:
     return f"CAST({product} // {by} - CASE WHEN {product} % {by} < 0 THEN 1 ELSE 0 END AS BIGINT)"
 
 
-def _write_unscaled_number(kind: NumberKind, low: int, high: int, wide: str) -> str:
+def write_unscaled_number(kind: NumberKind, low: int, high: int, wide: str) -> str:
     """Return 10^scale x as a whole number, moved into public ends that are given so, too.
 
     It is moved there before it is multiplied, so that the product fits.

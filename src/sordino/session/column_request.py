@@ -1,0 +1,464 @@
+"""What figures of a column of numbers ask for: whose rows, which groups, and what each may spend.
+
+`numbers` has the figures themselves.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, ClassVar, cast, get_args
+
+from sordino.columns import BucketGrid
+from sordino.columns.sum_steps import SumSteps
+from sordino.constraints import (
+    COUNT,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    Number,
+    OrNone,
+    exact,
+    one_of,
+    shown,
+    to_fraction,
+)
+from sordino.cost import compose
+from sordino.declared import parameter
+from sordino.errors import InvalidParameter
+from sordino.estimators.numbers_share import count_numbers
+from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
+from sordino.questions import (
+    Counts,
+    Domain,
+    NumberQuestion,
+    prepare_groups,
+    prepare_numbers,
+)
+from sordino.releases import UnlistedCounts
+from sordino.sensitivity import Adjacency
+from sordino.session.column_figures import Estimator, Searching, adapt
+from sordino.session.request import (
+    R,
+    Request,
+    Reservation,
+    Steps,
+    Table,
+    check_account,
+    checked_later,
+    is_unlisted,
+)
+from sordino.session.table_numbers import (
+    Groups,
+    TableNumbers,
+)
+from sordino.sources.sql.person_query import Aggregate
+
+_LOWER_MEANS = "Public bound, or none: both signs."
+GROWTH_MEANS = "Factor between edges of the grid."
+SEARCH_SHARE = Fraction(1, 4)
+"""Share of epsilon that finds groups that nobody listed, where nothing is said."""
+NUMBERS_SHARE = Fraction(1, 20)
+"""Share of epsilon for how many rows held a number, where texts are read as numbers and nothing is
+said."""
+
+
+def _accept_share_or_none_of_it(name: str, value: Any) -> Any:
+    """Keep None, 0 and what is in (0, 1)."""
+    return value if value is None or exact(value) == 0 else SHARE(name, value)
+
+
+class ColumnRequest(Request[R]):
+    """Figures of a column of numbers: of all rows, or of each group with noise of its own."""
+
+    kept: ClassVar[tuple[str, ...]] = (
+        "column",
+        "where",
+        "by",
+        "groups_per_unit",
+        "per_person",
+        "strict_types",
+    )
+    squares: ClassVar[bool] = False
+    """Whether squares are added up as well."""
+
+    column: str | None = parameter(
+        checked_later,
+        "Column of numbers.",
+        more="Whole numbers, decimals or floats; of a CSV source the texts are read as numbers. "
+        "None with `per_person='count'`: then all rows of a person are counted.",
+        kw_only=False,
+    )
+    epsilon: Number = parameter(POSITIVE, "Budget of this release.")
+    # The estimator checks these, as it does for everybody.
+    cap: Number = parameter(
+        checked_later, "Public: as far up as anything goes; it can be generous."
+    )
+    lower: Number | None = parameter(checked_later, _LOWER_MEANS)
+    growth: Number = parameter(checked_later, GROWTH_MEANS, default=1.05)
+    unit: Number = parameter(checked_later, "Below it edges are evenly spaced.", default=1.0)
+    where: str | None = parameter(checked_later, "A row predicate.", default=None)
+    by: str | None = parameter(
+        checked_later, "Column of labels: one release for each label of the domain.", default=None
+    )
+    domain: Any = parameter(
+        checked_later,
+        "The labels of the groups.",
+        more="A `Domain` or a list of labels; rows with other labels are dropped.",
+        default=None,
+    )
+    groups_per_unit: int | None = parameter(
+        checked_later,
+        "Let a unit count in at most so many groups, with max_rows rows in each; unless said, it "
+        "may be in any, and max_rows is about all of them together.",
+        more="With `by` and a unit column. The groups G of a unit are chosen by a secret salt, "
+        "and each group has epsilon / G of the budget. Not given, each group has the noise of one "
+        "in which all rows of a unit are, and none is divided by the number of groups. That is "
+        "better wherever rows of a unit lie in several groups. Under replace-one a unit pays for "
+        "leaving a group and for joining one. Labels that nobody listed need a number here.",
+        default=None,
+    )
+    most_groups: int | None = parameter(
+        OrNone(COUNT),
+        "Where nobody listed the groups: find at most so many.",
+        more=(
+            "With `Domain.unlisted`, on an account with a delta: those with the most units by "
+            "noisy counts."
+        ),
+        default=None,
+    )
+    search_share: Number | None = parameter(
+        OrNone(SHARE),
+        "Share of epsilon that finds groups that nobody listed; 1/4 unless said.",
+        default=None,
+    )
+    numbers_share: Number | None = parameter(
+        _accept_share_or_none_of_it,
+        "Share of epsilon for how many rows held a number; where texts are read as numbers it is "
+        "1/20 unless said, else 0.",
+        more="In [0, 1); `numbers_share` of the release. Texts are those of a CSV column without "
+        "a declared type, and of every column of a pandas frame, in which one more row may turn "
+        "numbers into texts.",
+        default=None,
+    )
+    per_person: Aggregate | None = parameter(
+        OrNone(one_of(*get_args(Aggregate))),
+        "One number for each person (each unit) in place of its rows: the sum, mean, smallest or "
+        "largest of its numbers, how many it has, or whether any is not 0.",
+        more="With a unit column, whose rows are then bounded by nothing (`max_rows` does not "
+        "count). Whoever has no number has no value, or 0 of them with 'count'. With `by` a person "
+        "has one number in each group, and `groups_per_unit` says in how many it counts. Rows are "
+        "added up exactly, in steps of the last digit of whole numbers and decimals; a float is "
+        "rounded down to a step of about the cap / 2^62, and counts as the cap beyond about it.",
+        default=None,
+    )
+    strict_types: bool = parameter(
+        TRUTH, "Refuse a column of texts, instead of reading them as numbers.", default=False
+    )
+
+    @abstractmethod
+    def build_estimator(self, table: Table, more: Fraction = Fraction(1)) -> Searching:
+        """Return what releases the figures of a group, with so many times its share of epsilon."""
+
+    def fill_epsilon(self, table: Table) -> Searching:
+        """Return the estimator of a group, with all of epsilon where pure epsilons are counted.
+
+        A search in a group that a unit leaves, and in one that it joins, loses the two ends of its
+        interval, which is less than twice the larger one. On an account with a delta the noise
+        stays what it is, and the release costs less.
+        """
+        estimator = self.build_estimator(table)
+        pure = table.price is None or table.price.is_pure
+        if self.by is None or table.unit.adjacency == "add-remove" or not pure:
+            return estimator
+        whole = self.epsilon_of_figures * (1 - self.share_for_numbers(table))
+        spent = Fraction(self.wrap(table, estimator, ()).cost_of_figures().pure())
+        # Rates follow the budget, but which search is the best one may change with it.
+        filled = self.build_estimator(table, whole / spent)
+        fits = Fraction(self.wrap(table, filled, ()).cost_of_figures().pure()) <= whole
+        return filled if fits else estimator
+
+    def steps(self, table: Table) -> Steps[Any]:
+        """Count the rows in buckets, and let an estimator release from that."""
+        estimator = self.fill_epsilon(table)
+        question = self.ask(table, estimator.grid, adapt(estimator).ladder)
+        return (yield from self.release_figures(table, question, estimator, self.detail()))
+
+    def release_figures(
+        self, table: Table, question: NumberQuestion, estimator: Estimator, detail: dict[str, Any]
+    ) -> Steps[Any]:
+        """Release the figure of all rows, or of each group; `detail` is what the ledger keeps."""
+        if is_unlisted(self.domain):
+            return (yield from find_and_release(self, table, question, estimator, detail))
+        mechanism = self.build_mechanism(table, question, estimator)
+
+        charged = yield Reservation((mechanism,), detail, question.domain)
+        return charged.release(mechanism, charged.read(mechanism.read(question)))
+
+    def options(self, table: Table, more: Fraction = Fraction(1)) -> dict[str, Any]:
+        """Return what every estimator of a column takes, with so many times its epsilon."""
+        epsilon, adjacency = self.share_of_group(table)
+        return {
+            "epsilon": epsilon * more,
+            "adjacency": adjacency,
+            "rows_per_unit": self.count_rows_of_part(table),
+            "lower": self.lower,
+            "cap": self.cap,
+            "growth": self.growth,
+            "unit": self.unit,
+        }
+
+    @property
+    def epsilon_to_find(self) -> Fraction:
+        """The part of epsilon that finds groups; 0 where they are listed."""
+        if not is_unlisted(self.domain):
+            return Fraction(0)
+        share = SEARCH_SHARE if self.search_share is None else to_fraction(self.search_share)
+        return to_fraction(self.epsilon) * share
+
+    @property
+    def epsilon_of_figures(self) -> Fraction:
+        """What is left of epsilon for the figures, and for how many rows held a number."""
+        return to_fraction(self.epsilon) - self.epsilon_to_find
+
+    def counts_together(self, table: Table) -> bool:
+        """Tell whether the bound on rows of a unit is about all groups together, not about each."""
+        return (
+            self.by is not None and self.groups_per_unit is None and table.unit.column is not None
+        )
+
+    def count_parts(self, table: Table) -> int:
+        """Return among how many parts of groups the budget is divided.
+
+        Those that one unit has at most.
+        """
+        # Each row is a part of its own: they may all be in one group, or each in another one.
+        if self.counts_together(table):
+            return table.unit.max_rows or 1
+        # Where each row is a unit it has one group.
+        if self.by is None or self.groups_per_unit is None:
+            return 1
+        count: int = COUNT(f"{self.name}.groups_per_unit", self.groups_per_unit)
+        return count
+
+    def count_rows_of_part(self, table: Table) -> int:
+        """Return how many rows one unit has at most in such a part."""
+        # A person has one number.
+        if self.per_person is not None or self.counts_together(table):
+            return 1
+        return table.unit.max_rows or 1
+
+    def share_of_group(self, table: Table) -> tuple[Fraction, Adjacency]:
+        """Return the budget of one group, and what its neighbors are."""
+        adjacency = table.unit.adjacency
+        epsilon = self.epsilon_of_figures * (1 - self.share_for_numbers(table))
+        if self.by is None:
+            return epsilon, adjacency
+        # Under replace-one the unit that leaves and the one that joins may have a part in different
+        # groups.
+        parts = self.count_parts(table) * (1 if adjacency == "add-remove" else 2)
+        # A unit that moves from one group to another leaves the one and joins the other: within a
+        # group nobody is replaced.
+        return epsilon / parts, "add-remove"
+
+    def share_for_numbers(self, table: Table) -> Fraction:
+        """Return the share of epsilon that says how many rows held a number."""
+        if self.numbers_share is not None:
+            return to_fraction(self.numbers_share)
+        return NUMBERS_SHARE if _reads_texts(table, self.column) else Fraction(0)
+
+    def build_count(self, table: Table) -> LaplaceMechanism | None:
+        """Return what counts rows with a number and rows without.
+
+        None where nothing is spent on that.
+        """
+        share = self.share_for_numbers(table)
+        if not share:
+            return None
+        return count_numbers(
+            self.epsilon_of_figures * share,
+            adjacency=table.unit.adjacency,
+            rows=self.count_rows_of_part(table) * self.count_parts(table),
+        )
+
+    def has_public_size(self, table: Table) -> bool:
+        """Tell whether neighbors have equally many rows with a number.
+
+        They do if nothing filters, groups or computes them, no rule of the format drops any, and no
+        row can be without a number.
+        """
+        return not self.list_private_sizes(table)
+
+    def list_private_sizes(self, table: Table) -> list[str]:
+        """Return why the number of rows that count is private; nothing if it is public."""
+        source, unit = table.source, table.unit
+        reasons = {
+            "the adjacency is add-remove": unit.adjacency == "add-remove",
+            "units are those of a column, who have any number of rows": unit.column is not None,
+            "a predicate drops rows": self.where is not None,
+            "rows are grouped": self.by is not None,
+            # Lines of text that do not parse are dropped, and so may be rows of a view.
+            "rows of CSV, JSON lines or Excel are dropped if they do not parse": bool(
+                source.dropped
+            ),
+            "a view, a relation or a lazy frame may drop rows": source.computed,
+            f"a row may be without a number in {shown(self.column)}": self.column is None
+            or not source.always_has_number(self.column),
+        }
+        return [reason for reason, holds in reasons.items() if holds]
+
+    def ask(self, table: Table, grid: BucketGrid, ladder: SumSteps | None = None) -> NumberQuestion:
+        """Return the question about the column."""
+        self._check_search()
+        if self.strict_types and self.column is not None and _reads_texts(table, self.column):
+            raise InvalidParameter(
+                f"{self.name}.column must have a type of numbers, by strict_types; got "
+                f"{shown(self.column)}, whose values are texts or may be. Declare its type "
+                "(--type, CsvFormat.types), or make it numbers at its source (of a pandas frame: "
+                "an Arrow table with a schema)."
+            )
+        return prepare_numbers(
+            table.source,
+            table.unit,
+            column=self.column,
+            grid=grid,
+            where=self.where,
+            # A fresh salt for each release: which rows of a unit count follows from it.
+            salt=table.salt(),
+            by=self.by,
+            domain=self.domain,
+            groups_per_unit=self.groups_per_unit,
+            most_groups=self.most_groups,
+            squares=self.squares,
+            ladder=ladder,
+            per_person=self.per_person,
+            row_cap=self.cap,
+        )
+
+    def _check_search(self) -> None:
+        """Refuse a share for a search where nothing is looked for."""
+        if self.search_share is not None and not is_unlisted(self.domain):
+            raise InvalidParameter(
+                f"{self.name}.search_share belongs to Domain.unlisted (--unlisted); got "
+                f"{shown(self.search_share)} with groups that are listed, or none."
+            )
+
+    def build_mechanism(
+        self, table: Table, question: NumberQuestion, estimator: Estimator
+    ) -> TableNumbers:
+        """Return what releases the figures of all groups."""
+        return self.wrap(
+            table, estimator, None if question.domain is None else tuple(question.groups)
+        )
+
+    def wrap(
+        self, table: Table, estimator: Estimator, labels: tuple[str, ...] | None
+    ) -> TableNumbers:
+        """Return what releases the figures of groups; what it costs does not depend on labels."""
+        return TableNumbers(
+            estimator=estimator,
+            adjacency=table.unit.adjacency,
+            labels=labels,
+            groups_per_unit=self.count_parts(table),
+            together=self.counts_together(table),
+            shared=self.build_count(table),
+        )
+
+    def detail(self) -> dict[str, Any]:
+        """Return what the ledger keeps."""
+        return {
+            "column": self.column,
+            "where": self.where,
+            "by": self.by,
+            "groups_per_unit": self.groups_per_unit,
+            "most_groups": self.most_groups,
+            "per_person": self.per_person,
+        }
+
+
+def _reads_texts(table: Table, column: str | None) -> bool:
+    """Tell whether values of a column are texts, or may be: by what is public about the source."""
+    # Rows are counted whatever stands in them.
+    if column is None:
+        return False
+    # In a frame whose types were found out from values any column may turn into texts by one more
+    # value. So there it is said of all columns alike, whatever type this one has.
+    return table.source.inferred or table.source.number_column(column, "column")[1].text
+
+
+# ---- groups that nobody listed -------------------------------------------------------------------
+# Figures of groups that nobody listed: they are found first, then each is released as if it were
+# listed.
+# Claim: epsilon of the search and that of the figures add up, and the failure of the search is
+# the delta that the domain states (docs/proofs/groups.md).
+
+
+def find_and_release(
+    request: ColumnRequest[Any],
+    table: Table,
+    question: NumberQuestion,
+    estimator: Estimator,
+    detail: dict[str, Any],
+) -> Steps[Groups]:
+    """Find groups, at most `most_groups`, and release the figures of those.
+
+    Parameters
+    ----------
+    request : ColumnRequest
+        What is asked for.
+    table : Table
+        What is public about the table.
+    question : NumberQuestion
+        About groups that nobody listed.
+    estimator : Estimator
+        What releases the figure of a group.
+    detail : dict
+        What the ledger keeps.
+    """
+    check_account(request.name, table)
+    domain = cast("Domain", question.domain)
+    units = prepare_groups(
+        table.source,
+        table.unit,
+        by=cast("str", request.by),
+        domain=domain,
+        groups_per_unit=request.groups_per_unit,
+        where=request.where,
+        # Of its own: in which groups a unit counts is chosen anew among those that are found.
+        salt=table.salt(),
+    )
+    finder = UnlistedHistogram(
+        epsilon=request.epsilon_to_find,
+        delta=cast("Fraction", domain.delta),
+        sensitivity=units.sensitivity,
+        least=domain.least,
+        k=request.most_groups,
+    )
+    # What the figures cost hangs on the groups of a unit, not on which ones or how many are found.
+    figures = request.wrap(table, estimator, ())
+
+    charged = yield Reservation((finder, figures), detail, domain)
+    counts: Counts = charged.read(units)
+    found: UnlistedCounts = charged.release(finder, counts.values, labels=counts.labels)
+    # Nothing is asked about no groups, so the rest of epsilon returns: what was found is public by
+    # now.
+    if not found.labels:
+        return Groups(
+            rows=(),
+            budgets=figures.budgets,
+            label_threshold=finder.threshold,
+            mechanism=(finder,),
+            cost=found.cost,
+            simulated=found.simulated,
+        )
+    among = question.among(found.labels)
+    numbers = charged.read(figures.read(among))
+    released: Groups = charged.release(replace(figures, labels=tuple(among.groups)), numbers)
+    measuring = released.mechanism
+    return replace(
+        released,
+        label_threshold=finder.threshold,
+        mechanism=(finder, *(measuring if isinstance(measuring, tuple) else (measuring,))),
+        cost=compose(found.cost, released.cost),
+    )
