@@ -46,7 +46,7 @@ class Dialect:
         From a kind and a step to the whole number of steps of a row, within `ROW_LIMIT`; NULL if it
         is missing.
     add_steps : callable
-        From a column of these to their exact sum, whatever the order, of at least one.
+        From a column of these to their exact sum, whatever the order; NULL where there are none.
     float_type : str
         What floats of 64 bits are called.
     float_of_sum : str

@@ -53,11 +53,12 @@ def write_row_steps(kind: NumberKind, step: Fraction) -> str:
     """Return the steps of `x`, a BIGINT within +-`ROW_LIMIT`; NULL if it is missing."""
     least, most = f"CAST('{-ROW_LIMIT}' AS BIGINT)", f"CAST('{ROW_LIMIT}' AS BIGINT)"
     if kind.scale is None:
-        # What lies beyond is decided by comparison, before anything is computed.
+        # What lies beyond is decided by comparison, before anything is computed. What is missing
+        # is neither, and stays so.
         end = f"CAST('{float(ROW_LIMIT * step)!r}' AS DOUBLE)"
         return (
-            f"CASE WHEN x IS NULL THEN NULL WHEN x >= {end} THEN {most} WHEN x < -{end} THEN"
-            f" {least} ELSE {write_float_steps(step)} END"
+            f"CASE WHEN x >= {end} THEN {most} WHEN x < -{end} THEN {least}"
+            f" ELSE {write_float_steps(step)} END"
         )
     # In whole units of the last digit, of which a step may have several.
     unit = int(10**kind.scale * step)
@@ -96,7 +97,7 @@ def write_people(
     steps : str
         The steps of `x`, a whole number of 64 bits; NULL if it is missing.
     add : str
-        The exact sum of the column steps; of a unit with a number.
+        The exact sum of the column steps; NULL where there are none.
     float_type : str
         What the engine calls floats of 64 bits.
     float_of_sum : str
@@ -116,22 +117,24 @@ def write_people(
         else f" / {real(repr(str(step.denominator)))}"
     )
     total = float_of_sum.format("part")
-    # What is added up, and the value that follows from it for a unit with a number.
-    part, value = {
-        "sum": (add, f"{total}{scale}"),
-        # `nullif`, because engines may divide before they look at who has a number.
-        "mean": (add, f"{total} / nullif({real('known')}, 0){scale}"),
-        "count": ("count(*)", real("known")),
-        "min": ("min(steps)", f"{real('part')}{scale}"),
-        "max": ("max(steps)", f"{real('part')}{scale}"),
+    # What is made of the rows of a unit, and its value. Of no number at all, sums and ends are NULL.
+    parts, value = {
+        "sum": (f"{add} AS part", f"{total}{scale}"),
+        # `nullif`, because nobody promises in which order engines compute.
+        "mean": (
+            f"{add} AS part, count(steps) AS known",
+            f"{total} / nullif({real('known')}, 0){scale}",
+        ),
+        # Who has rows and no number has 0 of them.
+        "count": ("count(steps) AS known", real("known")),
+        "min": ("min(steps) AS part", f"{real('part')}{scale}"),
+        "max": ("max(steps) AS part", f"{real('part')}{scale}"),
         # A number that is less than a step is not 0 either.
-        "any": ("count(CASE WHEN x <> 0 THEN 1 END)", real("CASE WHEN part > 0 THEN 1 ELSE 0 END")),
+        "any": ("max(CASE WHEN x <> 0 THEN 1 WHEN x = 0 THEN 0 END) AS part", real("part")),
     }[aggregate]
-    # Who has rows and no number counts as 0 of them, and has no other value.
-    made = value if aggregate == "count" else f"CASE WHEN known > 0 THEN {value} END"
     group = "grp, " if grouped else ""
     return (
-        f"(SELECT {group}{made} AS x FROM (SELECT {group}unit, count(steps) AS known, {part} AS"
-        f" part FROM (SELECT {group}unit, x, {steps} AS steps FROM {rows} AS kept) AS counted"
+        f"(SELECT {group}{value} AS x FROM (SELECT {group}unit, {parts}"
+        f" FROM (SELECT {group}unit, x, {steps} AS steps FROM {rows} AS kept) AS counted"
         f" GROUP BY {group}unit) AS people)"
     )

@@ -161,15 +161,19 @@ def _cast_whole(number: int, kind: str = "BIGINT") -> str:
 def write_float_steps(step: Fraction) -> str:
     """Return floor(x / step) of a float inside the ends.
 
-    A number that is smaller than a step is not divided: the quotient might underflow to 0.
+    A number that is smaller than a large step is not divided: the quotient might underflow to 0.
     """
     # The step is a power of two, so the product with its inverse is the exact quotient.
     one, per = (f"CAST('{float(number)!r}' AS DOUBLE)" for number in (step, 1 / step))
+    whole = f"TRY_CAST(floor(x * {per}) AS BIGINT)"
+    # Only where the product is smaller than the number can it underflow.
+    if step <= 1:
+        return whole
     near = (
         f"WHEN x >= 0 AND x < {one} THEN {_cast_whole(0)} WHEN x < 0 AND x >= -{one}"
         f" THEN {_cast_whole(-1)}"
     )
-    return f"CASE {near} ELSE TRY_CAST(floor(x * {per}) AS BIGINT) END"
+    return f"CASE {near} ELSE {whole} END"
 
 
 def _write_whole_steps(kind: NumberKind, ends: StepRange) -> str:
