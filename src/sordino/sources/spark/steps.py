@@ -217,7 +217,7 @@ def _unscaled(number: int, kind: NumberKind) -> str:
     return f"CAST('{'-' if number < 0 else ''}{text}' AS {kind.name})"
 
 
-def write_row_steps(kind: NumberKind, step: Fraction) -> str:
+def write_spark_row_steps(kind: NumberKind, step: Fraction) -> str:
     """Return the steps of `x` for what one unit adds up; NULL if it is missing."""
     least, most = write_whole(-ROW_LIMIT), write_whole(ROW_LIMIT)
     if kind.scale is None:

@@ -117,7 +117,7 @@ def write_people(
         else f" / {real(repr(str(step.denominator)))}"
     )
     total = float_of_sum.format("part")
-    # What is made of the rows of a unit, and its value. Of no number at all, sums and ends are NULL.
+    # What is made of the rows of a unit, and its value. Of no number sums and ends are NULL.
     parts, value = {
         "sum": (f"{add} AS part", f"{total}{scale}"),
         # `nullif`, because nobody promises in which order engines compute.
@@ -130,7 +130,10 @@ def write_people(
         "min": ("min(steps) AS part", f"{real('part')}{scale}"),
         "max": ("max(steps) AS part", f"{real('part')}{scale}"),
         # A number that is less than a step is not 0 either.
-        "any": ("max(CASE WHEN x <> 0 THEN 1 WHEN x = 0 THEN 0 END) AS part", real("part")),
+        "any": (
+            "max(CASE WHEN x <> 0 THEN 1 WHEN x = 0 THEN 0 END) AS part",
+            real("part"),
+        ),
     }[aggregate]
     group = "grp, " if grouped else ""
     return (
