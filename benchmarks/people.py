@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from experiments.drawing import COLORS, Panel, Picture
 
 import sordino as sd
 from benchmarks.measuring import table, verdict
@@ -16,6 +17,8 @@ from benchmarks.measuring import table, verdict
 PEOPLE, EPSILON, CAP, RUNS = 20_000, 1.0, 1e6, 50
 TARGET, SLOWEST = 0.0015, 1.5
 ROWS, MOST = 20_000_000, 2_000_000
+PICTURE = Path(__file__).parents[1] / "docs" / "tutorials" / "what-customers-spend.svg"
+DRAWN, FEW = (2, 5, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, 150), 15
 GUESSES = (100, 300, 1000, 3000, 10_000)
 BOUNDS = (10, 20, 40, 100)
 
@@ -99,9 +102,9 @@ def rows_then_cap(most, cap):
     return moved + np.random.default_rng().laplace(0, most * cap / EPSILON)
 
 
-def error(release):
+def error(release, runs=RUNS):
     true = float(totals().sum())
-    found = np.array([release() for _ in range(RUNS)]) / true - 1
+    found = np.array([release() for _ in range(runs)]) / true - 1
     return float(np.sqrt((found**2).mean())), float(found.mean())
 
 
@@ -126,6 +129,27 @@ def accuracy():
         asked = ("", "") if release is not people else (f"{TARGET}", verdict(rmse <= TARGET))
         rows.append((name, f"{rmse:.4f}", f"{bias:+.4f}", *asked))
     return rows
+
+
+def draw():
+    """The error of a sum by the bound on rows that somebody guesses, beside that of people."""
+    picture = Picture(640, 330)
+    panel = Panel(
+        picture,
+        (60, 30, 560, 230),
+        (0, 150),
+        (1e-4, 1),
+        "relative error of the sum",
+        logarithmic=True,
+    )
+    errors = [error(lambda most=most: bounded(most), FEW)[0] for most in DRAWN]
+    panel.line(DRAWN, errors, COLORS[0])
+    panel.line((0, 150), [error(people, FEW)[0]] * 2, COLORS[1])
+    picture.text(340, 292, "at most so many rows of a customer (10 on average)", "middle")
+    picture.legend(
+        60, 318, ("rows bounded by --max-rows", "sum of people: nothing to guess"), wide=260
+    )
+    picture.write(PICTURE)
 
 
 def seconds():
@@ -171,6 +195,7 @@ def one_round(path, column):
 
 
 def report():
+    draw()
     return [
         "## Figures of people",
         "",
