@@ -67,6 +67,11 @@ KINDS = {
     "count within bounds": Kind("count", {"bounds": (0, 900), "where": WHERE}, doubts=TRUE),
     "histogram": Kind("histogram", {"item": "what", "domain": LISTED, "where": WHERE}, doubts=TRUE),
     "unlisted histogram": Kind("histogram", {"item": "what", "domain": UNLISTED}, doubts=TRUE),
+    "bins": Kind(
+        "value_histogram",
+        {"column": "x", "bins": (10.5, 20), "per_person": "sum", "where": WHERE},
+        bounded=False,
+    ),
     "top": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "where": WHERE}, doubts=TRUE),
     "top by gaps": Kind(
         "top_k", {"item": "what", "domain": LISTED, "k": 2, "method": "gaps"}, doubts=TRUE
@@ -127,6 +132,7 @@ COMMANDS = {
     "count_distinct_units": ("count", "--units"),
     "top_k": ("top",),
     "top_set": ("top", "--set"),
+    "value_histogram": ("histogram",),
 }
 FLAGS_OF_COMMANDS = {"bounds": "--bounded", "positives": "-c", "k": "-k", "by": "--by"}
 
@@ -187,7 +193,9 @@ class Shop:
             elif value is True:
                 flags.append(flag)
             elif isinstance(value, tuple):
-                flags += (flag, ",".join(map(str, value))) if name == "q" else (flag, *value)
+                flags += (
+                    (flag, ",".join(map(str, value))) if name in {"q", "bins"} else (flag, *value)
+                )
             else:
                 flags += (flag, "none" if value is None else value)
         whom = (

@@ -10,7 +10,12 @@ from typing import Any, Literal, final
 
 from sordino.record import escape_controls
 
-_COUNTED: dict[str, Literal["rows", "units"]] = {"count": "rows", "count_distinct_units": "units"}
+_COUNTED: dict[str, Literal["rows", "units"]] = {
+    "count": "rows",
+    "count_distinct_units": "units",
+    # Each unit is in one bin.
+    "value_histogram": "units",
+}
 
 
 @final
@@ -111,7 +116,11 @@ class Population:
             **{name: value for name, value in said.items() if value is not None},
             # None says something there: that there are numbers of both signs, and a unit counts in
             # any group.
-            **({} if self.column is self.per_person is None else {"lower": self.lower}),
+            **(
+                {}
+                if self.counted or self.column is self.per_person is None
+                else {"lower": self.lower}
+            ),
             **({} if self.by is None else {"groups_per_unit": self.groups_per_unit}),
             "left_out": list(self.left_out),
         }

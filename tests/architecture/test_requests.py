@@ -52,6 +52,8 @@ SIGNATURES = {
     "simultaneous=, noise=, measure_noise=, split=, correction=, correction_run=, correction_margin=, "
     "method=, progress= -> AboveItems",
     "histogram": "item, *, epsilon, domain, where=, bounds=, simultaneous=, noise=, progress= -> Histogram",
+    "value_histogram": "column, *, bins, epsilon, per_person=, where=, simultaneous=, noise=, progress= "
+    "-> Histogram",
     "count": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
     "count_distinct_units": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
     "quantile": COLUMN.replace("lower,", "lower, q,")
@@ -194,8 +196,9 @@ def test_every_thread_reserves_then_reads_then_releases():
         "top_k.steps",
         "top_set.steps",
         "top_k._select_and_measure",
+        "value_histogram.steps",
     }
-    assert len(found) == 12
+    assert len(found) == 13
     # It hands what is charged to the thread of another request, which is in this list.
     assert dict(found).pop("remeasure.steps") == ["reserve"]
     found = [(name, thread) for name, thread in found if name != "remeasure.steps"]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from fractions import Fraction
+from typing import cast
+
 import click
 
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import take_all
+from sordino.cli.options import LabelOptions, Shares, list_given, take, take_all
 from sordino.cli.table import TableOptions, release_from_table, table_options
+from sordino.errors import InvalidParameter
 from sordino.session.counts import CountRequest, HistogramRequest
+from sordino.session.value_histogram import ValueHistogramRequest
 
 
 @click.command(cls=GroupedCommand)
@@ -23,12 +29,45 @@ def count(table: TableOptions, *, units: bool, **asked: object) -> None:
 
 
 @click.command(cls=GroupedCommand)
-@take_all(HistogramRequest)
+@take_all(HistogramRequest, item=take(HistogramRequest, "item", metavar="COL", required=False))
+@take(ValueHistogramRequest, "column", metavar="COL", required=False)
+@take(ValueHistogramRequest, "bins", type=Shares(), metavar="E[,E...]", required=False)
+@take(ValueHistogramRequest, "per_person")
 @table_options
-def histogram(table: TableOptions, **asked: object) -> None:
-    """Release the count of distinct units of every item of a public domain.
+def histogram(
+    table: TableOptions,
+    *,
+    item: str | None,
+    column: str | None,
+    bins: tuple[Fraction, ...] | None,
+    per_person: str | None,
+    **asked: object,
+) -> None:
+    """Release the count of distinct units of every item of a public domain, or in every bin.
 
     One unit can touch every item, so the noise grows with the domain unless --row-is-unit or
-    --max-rows bounds that.
+    --max-rows bounds that. With --bins units are counted by a number that each of them has:
+    --column COL --per-person sum, or --per-person count for how many rows.
     """
-    release_from_table("histogram", table, asked)
+    if bins is None:
+        given = list_given({"--column": column, "--per-person": per_person})
+        if given:
+            raise InvalidParameter(f"{given[0]} of histogram needs --bins, the edges of the bins.")
+        if item is None:
+            raise InvalidParameter(
+                "histogram must have --item, a column of labels, or --bins with --column, a column "
+                "of numbers; got neither."
+            )
+        release_from_table("histogram", table, asked | {"item": item})
+        return
+    labels = cast("LabelOptions", asked.pop("labels"))
+    names = [one.name for one in fields(labels)]
+    of_labels = {f"--{name.replace('_', '-')}": getattr(labels, name) for name in names}
+    given = list_given({"--item": item, "--bounded": asked.pop("bounds"), **of_labels})
+    if given:
+        raise InvalidParameter(f"{given[0]} of histogram must not be given with --bins.")
+    release_from_table(
+        "value_histogram",
+        table,
+        asked | {"column": column, "bins": bins, "per_person": per_person},
+    )

@@ -28,6 +28,7 @@ HEADINGS = {
         "--label",
         "--by",
         "--per-person",
+        "--bins",
         "--most-groups",
         "--where",
         "--set",

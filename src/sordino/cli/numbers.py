@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
 from itertools import chain
-from typing import Any, final
+from typing import Any
 
 import click
 
 from sordino.cli.consent import require_small_delta
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
-    NUMBER,
     DecimalsOr,
     LabelOptions,
+    Shares,
     Values,
     list_given,
     stack,
@@ -32,24 +32,6 @@ from sordino.session.numbers import (
     SumRequest,
     VarianceRequest,
 )
-
-
-@final
-class Shares(click.ParamType[tuple[Fraction, ...]]):
-    """Decimal numbers with commas in between, each kept exact."""
-
-    name = "numbers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Fraction, ...]:
-        """Return the numbers as fractions."""
-        return (
-            value
-            # Click may hand over what was converted already.
-            if isinstance(value, tuple)
-            else tuple(NUMBER.convert(one.strip(), param, ctx) for one in value.split(","))
-        )
 
 
 def _join_shares(

@@ -132,6 +132,24 @@ def gather(name: str, kind: type[Any], *options: Callable[[F], F]) -> Callable[[
     return decorate
 
 
+@final
+class Shares(click.ParamType[tuple[Fraction, ...]]):
+    """Decimal numbers with commas in between, each kept exact."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Fraction, ...]:
+        """Return the numbers as fractions."""
+        return (
+            value
+            # Click may hand over what was converted already.
+            if isinstance(value, tuple)
+            else tuple(NUMBER.convert(one.strip(), param, ctx) for one in value.split(","))
+        )
+
+
 def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Callable[[F], F]:
     """Return the option of a declared parameter.
 

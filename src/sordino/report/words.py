@@ -108,7 +108,7 @@ def name_release(told: ReportedRelease) -> Markup:
         "top": join(f"The {many} most common values", _say_of(item)),
         "set": join(f"The {many} most common values", _say_of(item), ", in no order"),
         "above": join("Values", _say_of(item), " above ", limit),
-        "histogram": join("Counts"),
+        "histogram": join("Counts", _say_of(column)),
         "count": _name_count(told),
         "select": join(f"The best {many} of {say_number(told.number('candidates'))} candidates"),
     }
@@ -165,6 +165,8 @@ def say_question(told: ReportedRelease) -> Markup:
             " have: ",
             f"{many} were found.",
         )
+    elif told.kind == "histogram" and column is not None:
+        said = join("How many ", units, f" are in each of {many} bins, by ", quote(column), ".")
     elif told.kind == "histogram":
         said = join("For each of ", f"{many} ", things, ": how many ", units, " have it.")
     elif told.kind == "count":

@@ -52,7 +52,12 @@ from sordino.results.sentences import (
 )
 from sordino.results.totals import TOTALS
 
-_KINDS = {"top_k": "top", "top_set": "top", "count_distinct_units": "count"}
+_KINDS = {
+    "top_k": "top",
+    "top_set": "top",
+    "count_distinct_units": "count",
+    "value_histogram": "histogram",
+}
 """What a figure is called, where the method of a session has another name."""
 _COUNT = ("estimate", "low", "high")
 _TRUE = ("true_low", "true_high")
@@ -616,6 +621,7 @@ _FIGURES = {
     "count": _describe_count,
     "count_distinct_units": _describe_count,
     "histogram": _describe_histogram,
+    "value_histogram": _describe_histogram,
     "top_k": _describe_top,
     "top_set": _describe_top,
     "above": _describe_above,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, final
 
 import numpy as np
 
@@ -41,9 +41,53 @@ from sordino.session.results import Count, CountedItem, Histogram
 
 if TYPE_CHECKING:
     from sordino.mechanisms import FoldedMechanism
-    from sordino.questions import CountQuestion
+    from sordino.questions.unit import Kind, VectorNorm
 
 Bounds = tuple[Fraction, Fraction]
+
+
+class Counting(Protocol):
+    """What counts are asked for: how far they move between neighbors."""
+
+    @property
+    def kind(self) -> Kind:
+        """What is counted."""
+        ...
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far any one count moves."""
+        ...
+
+    def joint(self, k: int, norm: VectorNorm = "l1") -> Sensitivity:
+        """Return how far so many counts move together."""
+        ...
+
+
+class CountedRequest(Protocol):
+    """What asks for counts."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def epsilon(self) -> Number:
+        """Its budget."""
+        ...
+
+    @property
+    def bounds(self) -> tuple[Number, Number] | None:
+        """The declared range of its counts, or None."""
+        ...
+
+    @property
+    def noise(self) -> MeasureNoise | None:
+        """The noise that is asked for by name, or None."""
+        ...
+
+
 _BOUNDS_MEAN = (
     "Public range of the figure: it is published within a slightly wider one, without bias."
 )
@@ -121,7 +165,7 @@ class HistogramRequest(Request[Histogram]):
             )
         # Bounds that are too close for a single count are refused here, before the charge, also
         # where the size is not known yet.
-        noise = _CountNoise(self, table, question, size)
+        noise = CountNoise(self, table, question, size)
         planned = None if size is None else noise.build(size)
 
         charged = yield Reservation(
@@ -146,7 +190,7 @@ class HistogramRequest(Request[Histogram]):
                 mechanism=mechanism,
                 **charged.nothing,
             )
-        return _build_histogram(
+        return build_histogram(
             charged.release(mechanism, values),
             counts.labels,
             simultaneous=self.simultaneous,
@@ -154,7 +198,7 @@ class HistogramRequest(Request[Histogram]):
         )
 
 
-def _build_histogram(
+def build_histogram(
     fresh: Values, labels: Sequence[str], *, simultaneous: bool, capped: bool
 ) -> Histogram:
     """Return the histogram of a measurement, a row for each label."""
@@ -237,7 +281,7 @@ class _NumberRequest(Request[Count]):
     def steps(self, table: Table) -> Steps[Count]:
         """Measure one number."""
         question = prepare_counts(table.source, table.unit, kind=self.counted, where=self.where)
-        mechanism = _CountNoise(self, table, question, 1).build(1)
+        mechanism = CountNoise(self, table, question, 1).build(1)
 
         charged = yield Reservation(
             (mechanism,), {"where": self.where, "bounds": self.bounds}, question.domain
@@ -336,7 +380,7 @@ class CountUnitsRequest(_NumberRequest):
 
 
 @final
-class _CountNoise:
+class CountNoise:
     """What releases counts: in the declared range if any, else with pure or Gaussian noise.
 
     Parameters
@@ -353,9 +397,9 @@ class _CountNoise:
 
     def __init__(
         self,
-        request: HistogramRequest | _NumberRequest,
+        request: CountedRequest,
         table: Table,
-        question: CountQuestion,
+        question: Counting,
         size: int | None,
     ) -> None:
         self._request, self._question = request, question

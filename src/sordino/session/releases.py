@@ -87,6 +87,7 @@ class Releases:
     top_set = releases(lambda: requests.TopSetRequest)
     above = releases(lambda: requests.AboveRequest)
     histogram = releases(lambda: requests.HistogramRequest)
+    value_histogram = releases(lambda: requests.ValueHistogramRequest)
     count = releases(lambda: requests.CountRequest)
     count_distinct_units = releases(lambda: requests.CountUnitsRequest)
     quantile = releases(lambda: requests.QuantileRequest)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sordino.session.remeasure import RemeasureRequest as RemeasureRequest
     from sordino.session.top_k import TopKRequest as TopKRequest
     from sordino.session.top_set import TopSetRequest as TopSetRequest
+    from sordino.session.value_histogram import ValueHistogramRequest as ValueHistogramRequest
 
 _HOMES = {
     "above": ("AboveRequest",),
@@ -35,6 +36,7 @@ _HOMES = {
     "remeasure": ("RemeasureRequest",),
     "top_k": ("TopKRequest",),
     "top_set": ("TopSetRequest",),
+    "value_histogram": ("ValueHistogramRequest",),
 }
 
 # Hidden from type checkers, which would take every name for known.

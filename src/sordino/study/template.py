@@ -213,6 +213,7 @@ _EXAMPLES = {
     "domain": '{file = "labels.csv"}',
     "threshold": "100",
     "positives": "10",
+    "bins": "[0, 10, 100]",
     "q": "[0.25, 0.5, 0.75]",
     "cap": "1e6",
     "lower": "0",

@@ -24,6 +24,7 @@ from sordino.errors import InvalidParameter
 from sordino.questions import CountQuestion, Counts, NumberQuestion
 from sordino.questions.records import RecordQuestion
 from sordino.questions.totals import ColumnCounts
+from sordino.questions.value_bins import BinQuestion
 from sordino.session.column_figures import ColumnReading, PrivateNumbers
 from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
 
@@ -98,6 +99,11 @@ class SyntheticData:
         labels: Sequence[str] = (
             [f"item {place + 1}" for place in range(ASSUMED)] if known is None else known
         )
+        return Counts(_list_shuffled(self.shape, len(labels), self.rows), labels)
+
+    @answer.register
+    def _(self, question: BinQuestion) -> Counts:
+        labels = question.domain.labels
         return Counts(_list_shuffled(self.shape, len(labels), self.rows), labels)
 
     def _count_hidden(self, least: int, best: int | None) -> Counts:
