@@ -10,6 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import psycopg
 import pyarrow as pa
@@ -231,6 +232,24 @@ def test_a_row_of_somebody_else_and_threads_leave_every_sum_as_it_is(monkeypatch
     monkeypatch.setattr(totals_module._People, "write", add_floats)
     alone = read(crowd(0), 1)
     assert any(found != alone for found in ways())
+
+
+WHOLE = [(2**31 - 1, -(2**31) + 5, 7), (2**31 - 1,), (1, 2)]
+
+
+@pytest.mark.parametrize("kind", ["int32", "int16", "bool", "float32"])
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_a_stray_text_of_somebody_else_moves_nobody_in_pandas(kind, aggregate):
+    """It makes texts of the column, whose numbers are floats: so all of them are added up as floats are."""
+    owned = [(f"u{place}", x) for place, bag in enumerate(WHOLE) for x in bag]
+    numbers = np.array([x % 2**15 if kind == "int16" else x for _, x in owned])
+    frame = pd.DataFrame({"who": [who for who, _ in owned], "x": numbers.astype(kind)})
+    stray = pd.DataFrame({"who": ["v", "v"], "x": ["none", "4"]}, dtype=object)
+    without = values(question(frame, aggregate, row_cap=1000))
+    among = values(question(pd.concat([frame, stray]), aggregate, row_cap=1000))
+    one = {"count": 1.0, "any": 1.0}.get(aggregate, 4.0)
+    assert among - without == Counter([one])
+    assert not without - among
 
 
 # ---- what is refused, and said ---------------------------------------------------------------------------

@@ -519,7 +519,13 @@ def _find_number(
             f"column must have at most {DIGITS} digits after the point; got {column!r} with "
             f"{kind.scale}."
         )
-    return {index}, source.backend.dialect.number(index, kind), kind
+    dialect = source.backend.dialect
+    number = dialect.number(index, kind)
+    # A row of anybody may turn such a column into one of texts, whose numbers are floats: in which
+    # steps the rows of all others are added up must not follow from that.
+    if source.inferred and per_person is not None:
+        return {index}, f"CAST({number} AS {dialect.float_type})", FLOAT_VALUES
+    return {index}, number, kind
 
 
 def _check_people(
