@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from decimal import Decimal
 
 import duckdb
@@ -16,7 +17,6 @@ from sordino.sources import open_source
 from sordino.sources.predicates import spark_condition
 from sordino.sources.predicates.predicate import Predicate
 from sordino.sources.spark import sql as spark_sql
-from sordino.sources.sql.dialect import Dialect
 from support.company import PAIRS
 from support.fates import COLUMN, KINDS, NAN, fates, in_company, kept, mixed, predicates
 from support.spark import frame, session
@@ -53,14 +53,7 @@ def test_what_a_file_says_of_all_its_rows_decides_nothing(tmp_path, where):
 
 
 def test_a_predicate_that_is_handed_to_the_reader_of_a_file_is_convicted(tmp_path, monkeypatch):
-    dialect = spark_sql.SPARK
-    twin = Dialect(
-        words=dialect.words,
-        number=dialect.number,
-        buckets=dialect.buckets,
-        steps=dialect.steps,
-        predicates=bare,
-    )
+    twin = replace(spark_sql.SPARK, predicates=bare)
     monkeypatch.setattr("sordino.sources.spark.frames.SparkBackend.dialect", twin)
     found = [
         kept_of_file(tmp_path / f"{more}.parquet", [*COLUMN, *[7.0] * more], "x > 6")
