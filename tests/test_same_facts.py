@@ -198,9 +198,10 @@ class Shop:
                 )
             else:
                 flags += (flag, "none" if value is None else value)
-        whom = (
-            ("--user", "who", "--max-rows", kind.max_rows) if kind.max_rows else ("--row-is-unit",)
-        )
+        whom = ("--user", "who") if kind.max_rows else ("--row-is-unit",)
+        # A command that makes one number of all rows of a unit takes no bound on them.
+        if kind.max_rows and "per_person" not in kind.asked:
+            whom += ("--max-rows", kind.max_rows)
         return (*COMMANDS.get(kind.method, (kind.method,)), *flags, *whom)
 
     def command(self, kind, capfd, *more):

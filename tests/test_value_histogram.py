@@ -77,6 +77,15 @@ def test_a_row_that_is_a_unit_has_its_number_itself():
     assert counted(TABLE, None, unit=None)[1] == [found[place] for place in range(len(EDGES) + 1)]
 
 
+def test_a_decimal_at_an_edge_is_in_the_bin_that_begins_there():
+    """The float of 0.1 lies above it: rows of decimals are compared with the float below."""
+    rows = pl.DataFrame({"x": pl.Series(["0.10", "0.09", "0.70", "19.99"]).cast(pl.Decimal(6, 2))})
+    asked = prepare_bins(
+        open_source(rows), PrivacyUnit.row(), column="x", edges=(0.1, 0.7, 19.99), salt=SALT
+    )
+    assert asked.run().values.tolist() == [1, 1, 1, 1]
+
+
 @pytest.mark.parametrize("per_person", ["sum", "count", "max"])
 def test_one_person_moves_one_bin_by_one(per_person):
     """And a person in the place of another one two of them; that is what noise is made for."""
@@ -158,6 +167,10 @@ def test_the_command_counts_people_in_bins(sordino):
         (("--bins", "1", "--item", "who"), "--item of histogram must not"),
         (("--bins", "1", "--assume-public"), "must not be given with --bins"),
         (("--bins", "1", "--column", "x"), "--per-person sum"),
+        (
+            ("--bins", "1", "--per-person", "count", "--max-rows", 3),
+            "--max-rows must not be given with --per-person",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(sordino, more, words):

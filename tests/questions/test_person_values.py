@@ -162,6 +162,25 @@ def test_decimals_of_many_digits_have_steps_that_reach_the_cap(server):
     assert set(wanted) == {12.5, -float(step)}
 
 
+def test_a_lower_end_that_is_farther_than_the_cap_cuts_no_row():
+    """Twin: with steps for the cap alone, losses beyond it would count as it."""
+    frame = pl.DataFrame({"who": [*range(400), *range(400)], "x": [-3000.0] * 800})
+    session = sd.Session(frame, unit=PrivacyUnit("who"), ledger=None)
+    half = session.quantile(
+        "x", q=0.5, per_person="sum", epsilon=100, lower=-1e5, cap=1, interval_share=None
+    )
+    assert -6100 < half.value < -5800
+    assert values(question(frame, "sum", row_cap=1)) != Counter({-6000.0: 400})
+
+
+def test_steps_of_decimals_are_found_for_any_cap():
+    for kind in ("DECIMAL(38,18)", "DECIMAL(38,0)", "NUMERIC"):
+        for cap in (Fraction(1, 10**300), 1, 10**18, 10**300):
+            step = find_row_step(number_kind(kind, text=False), cap)
+            assert step.numerator == 1
+            assert step == 1 or step * ROW_LIMIT >= cap
+
+
 def test_steps_of_floats_follow_the_cap_and_stay_numbers():
     kind = number_kind("DOUBLE", text=False)
     for cap in (1, 3, CAP, 1e-300, 1e300, Fraction(1, 3)):

@@ -80,6 +80,12 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
         What the method is called with; in the place of a domain, `labels` say where its labels come
         from.
     """
+    # One command asks one thing: a bound on rows that does not count is not dropped in silence.
+    if asked.get("per_person") is not None and table.unit.max_rows is not None:
+        raise InvalidParameter(
+            "--max-rows must not be given with --per-person, which makes one number of all rows "
+            f"of a unit; got {table.unit.max_rows}. Leave out one of them."
+        )
     run, labels = table.run, asked.pop("labels", None)
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = None if labels is None else make_domain(labels)

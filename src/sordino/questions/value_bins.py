@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar, final
 
@@ -124,11 +125,18 @@ def prepare_bins(
             "bins must be of one number of each unit; got a unit column, of which a unit may have "
             "many. Give per_person (--per-person sum, or mean, count, min, max)."
         )
+    cuts = np.array(edges)
+    exact = column is not None and source.number_column(column, "column")[1].scale is not None
+    if per_person is None and exact:
+        # Decimals are compared as they are: the float of an edge may lie just above the decimal
+        # that was meant, and then the float below it is the edge.
+        above = [Fraction(edge) > Fraction(repr(edge)) for edge in edges]
+        cuts = np.where(above, np.nextafter(cuts, -np.inf), cuts)
     numbers = prepare_numbers(
         source,
         unit,
         column=column,
-        grid=BucketGrid(edges=np.array(edges)),
+        grid=BucketGrid(edges=cuts),
         where=where,
         salt=salt,
         per_person=per_person,

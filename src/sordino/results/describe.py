@@ -549,7 +549,8 @@ def _say_size(release: Any, some: Population) -> Notes:
     )
     if some.adjacency != "replace-one" or public:
         return []
-    return ["How many rows have a number is private, and the noise hides it."]
+    counted = "rows" if some.per_person is None else "units"
+    return [f"How many {counted} have a number is private, and the noise hides it."]
 
 
 def _describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
@@ -568,14 +569,13 @@ def _describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
             # An upper end is rounded up: nothing less is promised.
             f"{format_share(min(1.0, share.high + 1e-4))}; {spent})"
         )
-    counted = (
-        "Rows that count and" if some.per_person is None else "Units that count and of which a row"
-    )
+    of_rows = some.per_person is None
+    counted = "Rows that count and" if of_rows else "Units that count and of which a row"
     notes = [f"{counted} held a number: {told}."]
     if share.is_low:
         notes.append(
-            "WARNING: the figure may be about few of the rows. If numbers are written in another "
-            "way, declare it (--type, --decimal, --thousands)."
+            f"WARNING: the figure may be about few of the {'rows' if of_rows else 'units'}. If "
+            "numbers are written in another way, declare it (--type, --decimal, --thousands)."
         )
         facts["warning"] = notes[-1].removeprefix("WARNING: ")
     return facts, notes

@@ -266,6 +266,9 @@ class ColumnRequest(Request[R]):
         """Return the share of epsilon that says how many rows held a number."""
         if self.numbers_share is not None:
             return to_fraction(self.numbers_share)
+        # Everybody has a number of rows.
+        if self.per_person == "count":
+            return Fraction(0)
         return NUMBERS_SHARE if _reads_texts(table, self.column) else Fraction(0)
 
     def build_count(self, table: Table) -> LaplaceMechanism | None:
@@ -333,7 +336,8 @@ class ColumnRequest(Request[R]):
             squares=self.squares,
             ladder=ladder,
             per_person=self.per_person,
-            row_cap=self.cap,
+            # As far as numbers go in either direction.
+            row_cap=max(abs(to_fraction(end)) for end in (self.cap, self.lower or 0)),
         )
 
     def _check_search(self) -> None:

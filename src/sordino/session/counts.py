@@ -17,6 +17,7 @@ from sordino.estimators import interval
 from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.questions import prepare_counts
+from sordino.questions.unit import Kind, VectorNorm
 from sordino.releases import Value, Values
 from sordino.sensitivity import Sensitivity
 from sordino.session.noise_choice import NOISE_MEANS, Additive, MeasureNoise, choose_rho, find_terms
@@ -41,7 +42,6 @@ from sordino.session.results import Count, CountedItem, Histogram
 
 if TYPE_CHECKING:
     from sordino.mechanisms import FoldedMechanism
-    from sordino.questions.unit import Kind, VectorNorm
 
 Bounds = tuple[Fraction, Fraction]
 

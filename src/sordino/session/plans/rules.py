@@ -31,9 +31,9 @@ def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
         rules.append(f"{counted} of a unit beyond {most}{everywhere}")
     if groups is not None and executor.unit.column is not None:
         rules.append(f"groups of a unit beyond {groups}")
+    if (hasattr(request, "cap") or hasattr(request, "bins")) and per_person != "count":
+        rules.append(describe_missing(request.column))
     if hasattr(request, "cap"):
-        if per_person != "count":
-            rules.append(describe_missing(request.column))
         rules += _list_ends(request)
     return tuple(rules)
 

@@ -7,7 +7,6 @@ itself, a float is made of it (docs/proofs/person-values.md).
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Literal
 
@@ -41,8 +40,9 @@ def find_row_step(kind: NumberKind, cap: Number) -> Fraction:
         if kind.largest and max(kind.largest, -kind.smallest) <= ROW_LIMIT:
             return Fraction(1, 10**kind.scale)
         # As many digits behind the point as leave room for the cap.
-        room = max(0, math.floor(math.log10(ROW_LIMIT / most)))
-        return Fraction(1, 10 ** min(room, kind.scale if kind.largest else _MOST_DIGITS))
+        digits = kind.scale if kind.largest else _MOST_DIGITS
+        room = sum(most * 10**digit <= ROW_LIMIT for digit in range(1, digits + 1))
+        return Fraction(1, 10**room)
     # At or above the base-2 logarithm of the cap.
     power = most.numerator.bit_length() - most.denominator.bit_length() + 1
     power = min(max(power - (ROW_LIMIT.bit_length() - 1), _LEAST_POWER), _LARGEST_POWER)
