@@ -22,6 +22,7 @@ SECRET = 1048573
 STAGES = {
     "ClippedMean.release": 2,
     "ClippedSum.release": 2,
+    "ClippedSums.release": 2,
     "ClippedVariance.release": 2,
     "Quantiles.release": 3,
     "TableNumbers.release": 2,

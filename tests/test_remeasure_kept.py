@@ -31,6 +31,9 @@ LOOKS = {
     "top_k": lambda s, e: s.top_k("g", k=2, epsilon=2 * e, domain=["b", "a"], method="gaps"),
     "sum": lambda s, e: s.sum("x", epsilon=e, **ENDS),
     "sum of groups": lambda s, e: s.sum("x", epsilon=e, **ENDS, **GROUPS),
+    "sum in all groups": lambda s, e: s.sum(
+        "x", epsilon=e, by="g", domain=["b", "a"], per_person="sum", **ENDS
+    ),
     "mean": lambda s, e: s.mean("x", epsilon=e, lower=None, cap=1e6, growth=1.1, where="x > 1"),
     "mean of groups": lambda s, e: s.mean("x", epsilon=e, **ENDS, **GROUPS),
     "variance": lambda s, e: s.variance("x", epsilon=e, **ENDS),
@@ -478,6 +481,36 @@ def test_what_was_forged_is_refused_before_the_charge(ledger, table, monkeypatch
         lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1),
         None,
         (sd.InvalidParameter, sd.LedgerError, sd.DataSourceError),
+    )
+
+
+def in_each(again):
+    again["clips"].update(figure="ClippedSum")
+    again["clips"]["parameters"].pop("groups")
+    again["clips"]["parameters"].update(clip_share="1/4")
+
+
+FORGED_TOGETHER = {
+    "clips that differ": lambda again: again["clips"].update(tests=[[3], [4]]),
+    "a clip in each group": in_each,
+    "fewer groups": lambda again: again["clips"]["parameters"].update(groups=1),
+    "a number of groups": lambda again: again["request"].update(groups_per_unit=1),
+    "another number of each": lambda again: again["request"].update(per_person="max"),
+    "rows": lambda again: again["request"].update(per_person=None),
+}
+
+
+@pytest.mark.parametrize("name", FORGED_TOGETHER)
+def test_one_clip_of_all_groups_stays_one(ledger, table, monkeypatch, name):
+    """Each of them would let a unit count in several groups for what its noise hides in one."""
+    release = keep(ledger, table, "sum in all groups")
+    forge(ledger, release.receipt.id, FORGED_TOGETHER[name])
+    trust(monkeypatch)
+    refused(
+        ledger,
+        lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1),
+        None,
+        (sd.SordinoError,),
     )
 
 

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,6 +26,7 @@ from sordino.report import make_report
 
 WHERE = "TRY_CAST(age AS INTEGER) > 17"
 FACTS = (
+    "clipped_together",
     "unit",
     "adjacency",
     "max_rows",
@@ -115,6 +117,20 @@ KINDS = {
         bounded=False,
         doubts=frozenset({"too_few", "capped"}),
     ),
+    "sum of people by": Kind("sum", groups(per_person="sum"), bounded=False, doubts=OF_CLIPS),
+    "largest sums": Kind(
+        "top_sums",
+        {"item": "what", "column": "x", "domain": LISTED, "k": 2, "cap": 100, "where": WHERE},
+        bounded=False,
+        doubts=OF_CLIPS - {"too_few"},
+    ),
+    "most rows": Kind(
+        "top_sums",
+        {"item": "what", "domain": UNLISTED, "k": 3},
+        max_rows=3,
+        bounded=False,
+        doubts=OF_CLIPS - {"too_few"},
+    ),
     "sum of largest by": Kind(
         "sum", groups(per_person="max", groups_per_unit=1), bounded=False, doubts=OF_CLIPS
     ),
@@ -133,6 +149,7 @@ COMMANDS = {
     "top_k": ("top",),
     "top_set": ("top", "--set"),
     "value_histogram": ("histogram",),
+    "top_sums": ("top",),
 }
 FLAGS_OF_COMMANDS = {"bounds": "--bounded", "positives": "-c", "k": "-k", "by": "--by"}
 
@@ -187,6 +204,8 @@ class Shop:
         flags = []
         for name, value in kind.asked.items():
             flag = FLAGS_OF_COMMANDS.get(name, "--" + name.replace("_", "-"))
+            if kind.method == "top_sums" and name == "column":
+                continue
             if name == "domain":
                 listed = ("--domain", self.folder / "items.csv")
                 flags += ("--unlisted", "--delta", "1e-7") if isinstance(value, dict) else listed
@@ -200,7 +219,12 @@ class Shop:
                 flags += (flag, "none" if value is None else value)
         whom = ("--user", "who") if kind.max_rows else ("--row-is-unit",)
         # A command that makes one number of all rows of a unit takes no bound on them.
-        if kind.max_rows and "per_person" not in kind.asked:
+        if kind.method == "top_sums":
+            column = kind.asked.get("column")
+            flags += ("--rank-by", "rows" if column is None else f"sum({column})")
+        # Nor do sums of listed labels. Of others it says for how many a person counts in the search.
+        listed = kind.method == "top_sums" and not isinstance(kind.asked["domain"], dict)
+        if kind.max_rows and "per_person" not in kind.asked and not listed:
             whom += ("--max-rows", kind.max_rows)
         return (*COMMANDS.get(kind.method, (kind.method,)), *flags, *whom)
 
@@ -249,8 +273,14 @@ def expected(kind):
     said = {"max_rows": kind.max_rows, "unit": "column who" if kind.max_rows else "each row"}
     names = ("where", "by", "column", "item", "per_person")
     said |= {name: asked[name] for name in names if name in asked}
-    if "per_person" in asked:
+    if kind.method == "top_sums":
+        said |= {"per_person": "sum" if "column" in asked else "count", "clipped_together": True}
+        if isinstance(asked["domain"], dict):
+            said["groups_per_unit"] = kind.max_rows
+    if "per_person" in said:
         said["max_rows"] = None
+    if asked.get("per_person") == "sum" and "by" in asked:
+        said["clipped_together"] = True
     if "by" in asked:
         said |= {"item": asked["by"], "groups_per_unit": asked.get("groups_per_unit")}
     return said
@@ -335,12 +365,17 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
     assert where == (WHERE in folded)
     assert some == ("at most 2" in folded)
     seen = assert_whole(make_report([release])).text
-    if "per_person" in kind.asked:
-        named = VALUES[kind.asked["per_person"]]
+    if "per_person" in expected(kind):
+        made = expected(kind)["per_person"]
+        named = "how many rows each unit has" if "column" not in kind.asked else VALUES[made]
         assert all(named in form for form in (table, shown, folded)), named
-        assert seen.count(named) >= 2
-        assert set(release.to_pandas()["per_person"]) == {kind.asked["per_person"]}
+        ranked = "the most rows" if "column" not in kind.asked else "the largest sums of x"
+        assert seen.count(ranked if kind.method == "top_sums" else named) >= 2
+        assert set(release.to_pandas()["per_person"]) == {made}
         assert "Rows that count and held" not in table
+    together = "clipped_together" in expected(kind)
+    for form in (table, shown, folded, seen):
+        assert together == bool(re.search(r"counts? for (at most|more than)", form))
     # On the first screen, and where the figure is shown.
     first = seen[: seen.index("Results1.")]
     assert (where, some) == (WHERE in first, "at most 2" in first)

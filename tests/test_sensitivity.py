@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from decimal import Decimal
@@ -68,6 +69,24 @@ def test_spread_replaces_the_rule_of_two():
     assert COUNTING.spread == 1
     assert statement(monotone=False, bound=0.1).spread == Fraction(1, 5)
     assert statement(bound=Decimal("2.5")).spread == Fraction(5, 2)
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+def test_two_answers_part_by_no_more_than_all_move_together(monotone):
+    """By brute force over all moves of three answers that a statement allows."""
+    for bound, l1 in itertools.product(range(1, 5), range(1, 9)):
+        said = statement(bound=bound, monotone=monotone, step=1, l1=l1)
+        allowed = [
+            moved
+            for moved in itertools.product(range(-bound, bound + 1), repeat=3)
+            if sum(map(abs, moved)) <= l1 and not (monotone and min(moved) < 0 < max(moved))
+        ]
+        assert said.spread == max(max(moved) - min(moved) for moved in allowed)
+
+
+def test_monotone_answers_belong_to_add_remove():
+    with pytest.raises(InvalidParameter, match="must be False under replace-one, .*; got True"):
+        statement(adjacency="replace-one")
 
 
 def test_a_statement_over_k_answers():

@@ -8,8 +8,8 @@ from __future__ import annotations
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 
-from benchmarks.coverage import figures, items, reports, selected
-from benchmarks.coverage.tables import ITEM_SHAPES, NUMBER_SHAPES, UNITS
+from benchmarks.coverage import figures, items, people, reports, selected
+from benchmarks.coverage.tables import ITEM_SHAPES, NUMBER_SHAPES
 from benchmarks.coverage.trials import FALSE_ALARMS, cell, convicted, tests
 from benchmarks.measuring import table, verdict
 
@@ -17,6 +17,7 @@ PROCESSES = 2
 FAMILIES = {
     "Counts of rows, units and items": (items, ITEM_SHAPES, items.cells(ITEM_SHAPES)),
     "Quantiles, sums, means and variances": (figures, NUMBER_SHAPES, figures.cells(NUMBER_SHAPES)),
+    "Figures of people": (people, NUMBER_SHAPES, people.cells()),
     "The mean of local reports": (reports, NUMBER_SHAPES, reports.cells()),
 }
 
@@ -40,7 +41,7 @@ def rows_of(family, tallies, looked_at):
     _, shapes, cells = FAMILIES[family]
     lines = []
     for name in dict.fromkeys(name for name, _, _ in cells):
-        for unit in UNITS:
+        for unit in dict.fromkeys(unit for _, _, unit in cells):
             found = [tallies.get((family, (name, shape, unit)), {}) for shape in shapes]
             for interval in dict.fromkeys(interval for one in found for interval in one):
                 said = [cell(one[interval], looked_at) if interval in one else "" for one in found]
@@ -73,7 +74,7 @@ def report():
         f"{figures.RUNS}), each with fresh noise. A cell says in how many releases the interval held what it names, and the exact lower bound of that share at 95 % (Clopper and Pearson). "
         "Of several rows (items, ranks, quantiles, groups) it is the one that is least likely to hold as often as it promises. An interval without an end is no trial; `no end`: it never had one.",
         "",
-        "`low, high` is about rows or items that count, of which a unit has at most M, and about clipped numbers; `true_low, true_high` about all of them. Of counts `low, high of all rows` says that all rows hold together. "
+        "`low, high` is about rows or items that count, of which a unit has at most M, and about clipped numbers; `true_low, true_high` about all of them. Of figures of people both are about the one number of each unit; of `sum --by` about what units count as within the clip of all groups. Of counts `low, high of all rows` says that all rows hold together. "
         "`order_unclear`: rows of `top` that are no larger than the next one are marked so; only such rows are trials. "
         "`rank_error`: the rank of a quantile lies that close to its target. zipf, flat: 20 items; few: 4 items. money: Pareto's law, lower 0, cap 1,000,000; ties: whole numbers from 0 to 9, a tenth missing, lower 0, cap 100; "
         "mixed: both signs, a fifth missing, cap 100,000. A row without a number does not count. Bounded ranges end below some counts on purpose.",

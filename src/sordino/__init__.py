@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from sordino.estimators import (
         ClippedMean as ClippedMean,
         ClippedSum as ClippedSum,
+        ClippedSums as ClippedSums,
         ClippedValue as ClippedValue,
         ClippedVariance as ClippedVariance,
         Estimates as Estimates,
@@ -151,6 +152,7 @@ _HOMES = {
     "estimators": (
         "ClippedMean",
         "ClippedSum",
+        "ClippedSums",
         "ClippedValue",
         "ClippedVariance",
         "Estimates",

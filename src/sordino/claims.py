@@ -33,9 +33,9 @@ class Claim:
     proof : str
         File name of the page in docs/proofs/ that proves it for the code as written.
     neighbours : tuple
-        Mechanisms, small enough to be enumerated, each with two neighboring answers where its loss
-        is largest; the audit plays them. A claim without any is not audited, and every list of
-        audits says so.
+        Mechanisms, small enough to be enumerated, each with two neighboring answers (or lists of
+        what units have) where its loss is largest; the audit plays them. A claim without any is not
+        audited, and every list of audits says so.
     tight : bool
         True if there are neighbors and the loss on each of them equals the stated cost (under zCDP:
         the Rényi divergence of some order).
@@ -45,7 +45,7 @@ class Claim:
     statement: str
     references: tuple[str, ...]
     proof: str
-    neighbours: tuple[tuple[Any, tuple[float, ...], tuple[float, ...]], ...] = ()
+    neighbours: tuple[tuple[Any, tuple[Any, ...], tuple[Any, ...]], ...] = ()
     tight: bool = False
 
     def __post_init__(self) -> None:

@@ -42,7 +42,7 @@ class Population:
         "any"; None where rows count by themselves.
     groups_per_unit : int or None
         With `by`: in so many groups a unit counts at most; None: in any, with `max_rows` rows in
-        all of them.
+        all of them. With one clip for all groups that nobody listed: while they are looked for.
     domain : str or None
         Where the labels come from, and who listed them.
     threshold, lower : float or None
@@ -100,6 +100,15 @@ class Population:
         # A unit counts once in a number of units, whatever bounds its rows.
         return self.max_rows is not None and self.counted != "units"
 
+    @property
+    def clips_together(self) -> bool:
+        """Whether one clip is of what a unit adds up to in all groups."""
+        labels = self.by if self.figure == "sum" else self.item
+        added = self.figure in {"sum", "top_sums"} and labels is not None and self.bounds is None
+        ranked = self.figure == "top_sums"
+        anywhere = ranked or self.groups_per_unit is None or self.unlisted
+        return added and anywhere and self.per_person in {"sum", "count"}
+
     def list_facts(self) -> dict[str, Any]:
         """Return which rows count, JSON-ready, by the names that every form of a release uses."""
         said = {
@@ -122,6 +131,13 @@ class Population:
                 else {"lower": self.lower}
             ),
             **({} if self.by is None else {"groups_per_unit": self.groups_per_unit}),
+            **(
+                {"groups_per_unit": self.groups_per_unit}
+                if self.figure == "top_sums" and self.unlisted
+                else {}
+            ),
+            **({"lower": self.lower} if self.figure == "top_sums" else {}),
+            **({"clipped_together": True} if self.clips_together else {}),
             "left_out": list(self.left_out),
         }
 
@@ -142,18 +158,29 @@ class Population:
         return found
 
     def say_about(self) -> list[str]:
-        """Return the sentence that names the columns and the filter.
+        """Return the sentence that names the columns and the filter; none of a count of all rows.
 
-        None of a count of all rows.
+        Another one says that one clip is of all groups.
         """
-        asked = self.item if self.column is None else self.column
+        ranked = self.figure == "top_sums"
+        asked = self.item if self.column is None and not ranked else self.column
         if self.per_person is not None:
             asked = name_value(self.per_person, asked)
         parts = [] if asked is None else [f"about {asked}"]
-        parts += [] if self.by is None else [f"for each {self.by}"]
+        # The largest sums are those of their items.
+        each = self.item if ranked else self.by
+        parts += [] if each is None else [f"for each {each}"]
         parts += [] if self.where is None else [f"only rows where {self.where}"]
         said = ", ".join(parts)
-        return [escape_controls(f"{said[0].upper()}{said[1:]}.")] if said else []
+        told = [f"{said[0].upper()}{said[1:]}."] if said else []
+        if self.clips_together:
+            told.append(f"A unit counts for at most one clip for all {each} together.")
+            if self.unlisted:
+                told.append(
+                    f"They were looked for where a unit counts for at most {self.groups_per_unit} "
+                    f"{each}."
+                )
+        return [escape_controls(one) for one in told]
 
     def say_left_out(self) -> list[str]:
         """Return the sentence that says which rows do not count; none where all do."""

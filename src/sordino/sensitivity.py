@@ -1,6 +1,6 @@
 """How much one unit can change the answers, as one value.
 
-`spread` replaces "factor two unless monotone".
+`spread` says how far two answers can part.
 
 Claim: `spread` bounds how far two answers can move apart between neighbors.
 Proof: docs/proofs/sensitivity.md.
@@ -40,8 +40,9 @@ class Sensitivity:
         Norm "each": the largest change of any one answer; "l1", "l2": of that norm of the whole
         vector. In the unit of the answers.
     monotone : bool
-        True if all answers move in the same direction between any two neighbors (counts under
-        add-remove).
+        True if all answers move in the same direction between any two neighbors: counts under
+        add-remove. Under replace-one one unit leaves and another one comes, and answers move both
+        ways: it must be False.
     adjacency : {"add-remove", "replace-one"}
         Which data sets are neighbors.
     norm : {"each", "l1", "l2"}
@@ -57,9 +58,9 @@ class Sensitivity:
     l1, l2 : number, optional
         A second statement beside norm "each": a bound of that norm of all answers together, however
         many there are. With at most M items a unit, counts have l1 = M under add-remove and 2M
-        under replace-one, where a unit leaves and another one comes: falls are at most half of `l1`
-        together, and so are rises. Mechanisms that release all noisy answers, or select with
-        two-sided noise, take it where it is the better one; sparse vectors never do
+        under replace-one, where a unit leaves and another one comes. Two answers part by at most
+        `l1` as well. Mechanisms that release all noisy answers, or select with two-sided noise,
+        take it where it is the better one; sparse vectors never do
         (docs/proofs/hybrid-sparse-vector.md, "Few items a unit"). It must hold for the answers on
         the grid, so it needs a `step`.
 
@@ -90,6 +91,11 @@ class Sensitivity:
         TRUTH(name + "monotone", self.monotone)
         ADJACENCY(name + "adjacency", self.adjacency)
         NORM(name + "norm", self.norm)
+        if self.monotone and self.adjacency == "replace-one":
+            raise InvalidParameter(
+                f"{name}monotone must be False under replace-one, where a unit leaves and another "
+                "one comes, and answers move both ways; got True. It belongs to add-remove."
+            )
         if self.step is not None:
             POWER_OF_TWO(name + "step", self.step)
         if self.size is not None:
@@ -134,11 +140,19 @@ class Sensitivity:
 
     @property
     def spread(self) -> Fraction:
-        """How far two answers can part between neighbors: `bound` if monotone, else twice that."""
+        """How far two answers can part between neighbors.
+
+        `bound` if they are monotone, else twice that, or `l1` where that is less.
+        """
         bound = POSITIVE("Sensitivity.bound", self.bound)
-        # Not monotone: one answer may rise by the bound while the other one falls by it.
-        # docs/proofs/sensitivity.md
-        return Fraction(bound if self.monotone else 2 * bound)
+        return self.part(Fraction(bound), Fraction(1))
+
+    def part(self, bound: Fraction, step: Fraction) -> Fraction:
+        """Return how far two answers part that move by at most `bound` steps each, in steps."""
+        # Not monotone: one answer may rise by the bound while the other one falls by it. Together
+        # they move by no more than all of them (docs/proofs/sensitivity.md).
+        apart = bound if self.monotone else 2 * bound
+        return apart if self.l1 is None else min(apart, to_fraction(self.l1) / step)
 
     def over(self, k: int, norm: Norm = "l1") -> Sensitivity:
         """Return the statement about `k` of these answers released together.

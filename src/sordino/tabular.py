@@ -38,6 +38,12 @@ MOVED_OF_SOME = MOVED.replace(
     "all numbers give once each", "the rows that count give once each number"
 )
 """The same where a unit counts for some of its rows only."""
+MOVED_TOGETHER = MOVED.replace(
+    "all numbers give once each is moved between the two ends in the table",
+    "all units give once none counts for more than the upper end in the table, in all groups "
+    "together",
+)
+"""The same where one clip is of what a unit adds up to in all groups."""
 SHOWN_ROWS = 50
 """A notebook shows so many rows of a release, and says how many there are."""
 
@@ -235,6 +241,8 @@ def _list_clipped(columns: Iterable[str], release: Any) -> list[str]:
 def say_moved(release: Any) -> str:
     """Return what the intervals of clipped numbers are about."""
     some = getattr(release, "population", None)
+    if some is not None and some.clips_together:
+        return MOVED_TOGETHER
     return MOVED_OF_SOME if some is not None and some.is_bounded else MOVED
 
 

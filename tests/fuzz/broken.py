@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -286,11 +287,23 @@ def people() -> None:
         called = {"mean": "avg(x)", "count": "count(x)", "any": "max(CAST(x <> 0 AS INTEGER))"}
         made = called.get(self.aggregate, f"{self.aggregate}(x)")
         return (
-            f"(SELECT {group}CAST({made} AS {self.dialect.float_type}) AS x FROM"
+            f"(SELECT {group}CAST({made} AS {self.float_type}) AS x FROM"
             f" {rows} AS kept GROUP BY {group}unit)"
         )
 
-    _put(totals_module._People, "write", add_floats)
+    _put(totals_module.People, "write_one", add_floats)
+
+
+def share() -> None:
+    """A unit counts for as much as the clip in each of its groups by itself."""
+    written = totals_module.People.write_shares
+
+    def in_each(self: Any, rows: str, most: Fraction, step: Fraction) -> str:
+        return written(self, rows, most, step).replace(
+            "sum(abs(part)) OVER (PARTITION BY unit)", "abs(part)"
+        )
+
+    _put(totals_module.People, "write_shares", in_each)
 
 
 TWINS: dict[str, Callable[[], None]] = {
@@ -313,6 +326,7 @@ TWINS: dict[str, Callable[[], None]] = {
     "reading": reading,
     "twice": twice,
     "people": people,
+    "share": share,
 }
 
 
@@ -343,7 +357,7 @@ def resembles(case: Case, law: str) -> str | None:
     if source.get("odd"):
         return "header"
     if question.per_person is not None:
-        return "people"
+        return "share" if question.shared else "people"
     if source["kind"] == "csv" and _holds_value(case, SEVERAL_LINES):
         return "ragged"
     if source.get("owner") in {"settings", "macros"}:

@@ -293,6 +293,9 @@ class _Run:
         self, how: str, moved: Answers, _claims: dict[str, int]
     ) -> Iterator[Finding]:
         question, times = self.case.question, 1 if how == "added" else 2
+        if question.shared:
+            yield from self._shares_moved(how, moved, times)
+            return
         most, groups = question.most_rows, {key[1] for key in moved}
         allowed = 1 if question.unit is None else question.groups_per_unit or most
         everywhere = sum(abs(n) for key, n in moved.items() if key[0] == "bucket")
@@ -322,6 +325,16 @@ class _Run:
             square = most * (ends.high - ends.low) ** 2
             if abs(moved.get(("squares", group), 0)) > square:
                 yield Finding("sensitivity of squares", f"{how}: {_shown(moved)}, at most {square}")
+
+    def _shares_moved(self, how: str, moved: Answers, times: int) -> Iterator[Finding]:
+        """All groups together move by no more than the one clip."""
+        steps = sum(abs(n) for key, n in moved.items() if key[0] == "steps")
+        others = max((abs(n) for key, n in moved.items() if key[0] != "steps"), default=0)
+        wholes = sum(abs(n) for key, n in moved.items() if key[0] == "bucket")
+        most = step_ranges(self.case.question)[0].high
+        if steps > times * most or others > times or wholes > times:
+            claimed = f"at most {times * most} steps of one number a unit"
+            yield Finding("sensitivity within one clip", f"{how}: {_shown(moved)}, {claimed}")
 
     def _sums_moved(self, how: str, moved: Answers) -> Iterator[Finding]:
         """Sums within a clip move by whole numbers between those of the rows of a unit."""

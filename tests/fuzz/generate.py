@@ -428,7 +428,10 @@ class _Maker:
                 "grid": self._grid(),
                 "ranges": self._ranges(more.get("domain"), columns[named["number"]]),
             }
-            if "unit" in named and named["unit"] != named["number"] and rng.random() < 0.3:
+            owned = "unit" in named and named["unit"] != named["number"]
+            if owned and "by" in more and rng.random() < 0.3:
+                more |= self._share(len(more["ranges"])) | {"max_rows": None}
+            elif owned and rng.random() < 0.3:
                 more |= {"per_person": rng.choice(AGGREGATES), "max_rows": None}
                 if "by" in more:
                     more["groups_per_unit"] = more["groups_per_unit"] or 3
@@ -487,6 +490,16 @@ class _Maker:
         size = 1 if made is None else made.size
         same = [self._range(most, kind)] * size
         return same if rng.random() < 0.6 else [self._range(most, kind) for _ in range(size)]
+
+    def _share(self, groups: int) -> dict[str, Any]:
+        """One clip of all groups, as wide in steps as a search may find it."""
+        rng = self.rng
+        high, exponents = rng.choice(
+            ((1, (0, -1, -20, 3)), (3, (0, -3, -60)), (1000, (-10, 0)), ((1 << 32) + 7, (-33, -20)))
+        )
+        clip = [rng.choice((0, -high)), high, rng.choice(exponents)]
+        shared = {"shared": True, "ranges": [clip] * groups, "groups_per_unit": None}
+        return shared | {"per_person": rng.choice(("sum", "sum", "count"))}
 
     def _range(self, most: int, kind: str) -> list[int]:
         rng = self.rng

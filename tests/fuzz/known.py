@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fuzz.cases import Case
-from fuzz.values import NO_UNICODE
+from fuzz.values import NO_UNICODE, SEVERAL_LINES
+
+
+def _holds(case: Case, text: str) -> bool:
+    rows = (*case.base.rows, *case.added, *case.instead)
+    return any(value == text for row in rows for value in row)
 
 
 def _no_unicode(case: Case) -> bool:
-    if case.source["kind"] != "parquet" and case.source.get("made") != "scan_parquet":
-        return False
-    rows = (*case.base.rows, *case.added, *case.instead)
-    return any(value == NO_UNICODE for row in rows for value in row)
+    parquet = case.source["kind"] == "parquet" or case.source.get("made") == "scan_parquet"
+    return parquet and _holds(case, NO_UNICODE)
+
+
+def _several_records(case: Case) -> bool:
+    lines = case.source["kind"] == "csv" and case.question.kind == "records"
+    return lines and _holds(case, SEVERAL_LINES)
 
 
 LIMITS: tuple[tuple[str, Callable[[Case], bool]], ...] = (
+    ("Of CSV each line is a record, and is reported", _several_records),
     ("Text in a Parquet file that is not UTF-8 ends a release.", _no_unicode),
 )
 

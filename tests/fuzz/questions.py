@@ -63,6 +63,7 @@ class Question:
     by: str | None = None
     groups_per_unit: int | None = None
     per_person: str | None = None
+    shared: bool = False
     salt: str = "00" * 16
 
     @property
@@ -232,7 +233,8 @@ def _list_neighbors(question: Question) -> Iterator[Question]:
     if question.grid is not None and "cap" in question.grid:
         yield replace(question, grid=question.grid | {"cap": "77"})
     if question.per_person is not None:
-        yield replace(question, per_person="min" if question.per_person == "max" else "max")
+        other = "max" if not question.shared else "sum"
+        yield replace(question, per_person="count" if question.per_person == other else other)
     if question.max_rows is not None:
         yield replace(question, max_rows=question.max_rows + 1)
     if question.unit is not None and question.max_rows is not None and question.numeric:
@@ -267,11 +269,13 @@ def prepare(source: Any, question: Question) -> Any:
         salt=salt,
         by=question.by,
         domain=domain if found is None else Domain.unlisted(delta=0.001),
-        groups_per_unit=question.groups_per_unit,
+        # What has found groups has counted a unit in some of them.
+        groups_per_unit=3 if question.shared and found is not None else question.groups_per_unit,
         most_groups=None if found is None else len(found),
         squares=has_squares(question),
         per_person=question.per_person,
         row_cap=ROW_CAP,
+        shared_ends=_find_ends(question),
     )
     search = make_search(asked.grid) if question.kind == "buckets" else None
     # The same question is asked for counts and for sums, one after the other.
@@ -281,10 +285,20 @@ def prepare(source: Any, question: Question) -> Any:
     return asked if found is None else asked.among(found)
 
 
+def _find_ends(question: Question) -> tuple[Fraction, Fraction] | None:
+    """Return between which ends lies what a unit adds up to in a group, where one clip is of all groups."""
+    if not question.shared:
+        return None
+    low = -ROW_CAP if any(low < 0 for low, _, _ in question.ranges or []) else 0
+    return Fraction(low), Fraction(ROW_CAP)
+
+
 def has_squares(question: Question) -> bool:
     """Tell whether squares are asked for, too: where every clip is as narrow as those of a variance are."""
-    return question.kind == "totals" and all(
-        high - low < 1 << 32 for low, high, _ in question.ranges or []
+    return (
+        question.kind == "totals"
+        and not question.shared
+        and all(high - low < 1 << 32 for low, high, _ in question.ranges or [])
     )
 
 
@@ -337,7 +351,10 @@ def _sums(asked: Any, groups: list[Any]) -> Answers:
 def _answers(asked: Any, question: Question) -> Answers:
     found: Answers = {}
     groups = list(asked.groups) or [None] if question.numeric else []
-    if question.kind == "buckets":
+    if question.kind == "buckets" and question.shared:
+        [counts] = asked.run()
+        found |= {("bucket", None, place): int(n) for place, n in enumerate(counts.counts.tolist())}
+    elif question.kind == "buckets":
         for label, counts in zip(groups, asked.run(), strict=True):
             found |= {
                 ("bucket", label, place): int(n)

@@ -159,7 +159,11 @@ def test_the_budget_is_kept_and_nearly_spent(epsilon, ratio, changes):
                 {"nested": True, "sensitivity": each(**bad)},
                 r"^AboveThreshold\.sensitivity must be monotone under add-remove, with a step",
             )
-            for bad in ({"monotone": False}, {"adjacency": "replace-one"}, {"step": None})
+            for bad in (
+                {"monotone": False},
+                {"adjacency": "replace-one", "monotone": False},
+                {"step": None},
+            )
         ),
     ],
 )

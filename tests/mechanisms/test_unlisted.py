@@ -171,7 +171,7 @@ def test_public_mistakes_are_refused_before_a_draw(make):
         (
             {
                 "sensitivity": Sensitivity(
-                    bound=1, monotone=True, adjacency="replace-one", step=1, l1=4
+                    bound=1, monotone=False, adjacency="add-remove", step=1, l1=4
                 )
             },
             "must be about counts of units",

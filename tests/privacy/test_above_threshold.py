@@ -329,7 +329,7 @@ def test_a_release_is_the_scan_on_the_grid():
     m = AboveThreshold(
         threshold=2.5,
         epsilon=1,
-        sensitivity=Sensitivity(bound=1, monotone=True, adjacency="replace-one", step=0.5),
+        sensitivity=Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=0.5),
     )
     values = [0.3, 2.2, -1, math.inf, math.nan]
     for seed in range(20):

@@ -248,7 +248,7 @@ def test_a_row_of_somebody_else_and_threads_leave_every_sum_as_it_is(monkeypatch
     def add_floats(self, rows, *, grouped):
         return f"(SELECT CAST(sum(x) AS DOUBLE) AS x FROM {rows} AS kept GROUP BY unit)"
 
-    monkeypatch.setattr(totals_module._People, "write", add_floats)
+    monkeypatch.setattr(totals_module.People, "write_one", add_floats)
     alone = read(crowd(0), 1)
     assert any(found != alone for found in ways())
 

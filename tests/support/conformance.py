@@ -179,6 +179,13 @@ def people(source, unit, column):
         )
         for label, one in zip(GROUPS, grouped.run(), strict=True):
             found[f"{aggregate} in {label!r}"] = dict(enumerate(one.counts.tolist()))
+        ends = (Fraction(-(10**6)), Fraction(10**6))
+        shared = asked(source, GRIDS["made up"], by="g", domain=GROUPS, shared_ends=ends, **options)
+        [one] = shared.run()
+        found["sums in all groups"] = dict(enumerate(one.counts.tolist()))
+        totals = shared.totals([STEPS[2]] * len(GROUPS))
+        for label, total in zip(GROUPS, totals, strict=True):
+            found[f"{aggregate} in {label!r}, clipped"] = dict(enumerate(total))
     return found
 
 

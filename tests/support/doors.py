@@ -82,6 +82,10 @@ def _clipped_sum() -> Any:
     return sd.ClippedSum(lower=0, **COLUMN)
 
 
+def _clipped_sums() -> Any:
+    return sd.ClippedSums(groups=2, lower=0, **COLUMN)
+
+
 def _clipped_mean() -> Any:
     return sd.ClippedMean(lower=0, **COLUMN)
 
@@ -166,11 +170,20 @@ DOORS: dict[str, Door] = {
         int(plant), 3, _clip(_clipped_mean(), sd.SYSTEM), entropy=entropy
     ),
     "ClippedMean.release": _release(_clipped_mean),
-    "ClippedSum.add_noise": lambda plant, entropy: _add_noise(_clipped_sum(), int(plant), entropy),
+    "NoisyTotals.add_noise": lambda plant, entropy: _add_noise(_clipped_sum(), int(plant), entropy),
     "ClippedSum.finish": lambda plant, entropy: _clipped_sum().finish(
         int(plant), _clip(_clipped_sum(), sd.SYSTEM), entropy=entropy
     ),
     "ClippedSum.release": _release(_clipped_sum),
+    "ClippedSums.clip_from": lambda plant, entropy: _clipped_sums().clip_from(
+        _clipped_sums().count_wholes([(plant, 1.0)]), entropy=entropy
+    ),
+    "ClippedSums.finish_each": lambda plant, entropy: _clipped_sums().finish_each(
+        [int(plant), 3], _clip(_clipped_sums(), sd.SYSTEM), entropy=entropy
+    ),
+    "ClippedSums.release": lambda plant, entropy: _clipped_sums().release(
+        [(plant, 1.0)], entropy=entropy
+    ),
     "ClippedVariance.add_noise": lambda plant, entropy: _add_noise(
         _clipped_variance(), (3, 0, int(plant), int(plant)), entropy
     ),

@@ -13,6 +13,7 @@ from sordino.cli.options import LabelOptions, Shares, list_given, take, take_all
 from sordino.cli.table import TableOptions, release_from_table, table_options
 from sordino.errors import InvalidParameter
 from sordino.session.counts import CountRequest, HistogramRequest
+from sordino.session.request import MOST_ROWS
 from sordino.session.value_histogram import ValueHistogramRequest
 
 
@@ -33,10 +34,19 @@ def count(table: TableOptions, *, units: bool, **asked: object) -> None:
 @take(ValueHistogramRequest, "column", metavar="COL", required=False)
 @take(ValueHistogramRequest, "bins", type=Shares(), metavar="E[,E...]", required=False)
 @take(ValueHistogramRequest, "per_person")
+@click.option(
+    "--count",
+    "counted",
+    type=click.Choice(["units", "rows"]),
+    default="units",
+    help="Of each item, how many units have it, or how many rows there are; of these a unit has "
+    "any number, and what it has in all is clipped.",
+)
 @table_options
 def histogram(
     table: TableOptions,
     *,
+    counted: str,
     item: str | None,
     column: str | None,
     bins: tuple[Fraction, ...] | None,
@@ -44,6 +54,9 @@ def histogram(
     **asked: object,
 ) -> None:
     """Release the count of distinct units of every item of a public domain, or in every bin.
+
+    With --count rows the rows of every item are counted, and units are protected with all of
+    theirs: the same as sum --per-person count --by COL.
 
     One unit can touch every item, so the noise grows with the domain unless --row-is-unit or
     --max-rows bounds that. With --bins units are counted by a number that each of them has:
@@ -53,6 +66,9 @@ def histogram(
         given = list_given({"--column": column, "--per-person": per_person})
         if given:
             raise InvalidParameter(f"{given[0]} of histogram needs --bins, the edges of the bins.")
+        if counted == "rows":
+            release_from_table("sum", table, _count_rows(table, item, asked))
+            return
         if item is None:
             raise InvalidParameter(
                 "histogram must have --item, a column of labels, or --bins with --column, a column "
@@ -60,6 +76,8 @@ def histogram(
             )
         release_from_table("histogram", table, asked | {"item": item})
         return
+    if counted == "rows":
+        raise InvalidParameter("--count rows of histogram must not be given with --bins.")
     labels = cast("LabelOptions", asked.pop("labels"))
     names = [one.name for one in fields(labels)]
     of_labels = {f"--{name.replace('_', '-')}": getattr(labels, name) for name in names}
@@ -71,3 +89,27 @@ def histogram(
         table,
         asked | {"column": column, "bins": bins, "per_person": per_person},
     )
+
+
+def _count_rows(
+    table: TableOptions, item: str | None, asked: dict[str, object]
+) -> dict[str, object]:
+    """Return what is asked of a sum that counts the rows of each item; refuse what it has not."""
+    unlisted = cast("LabelOptions", asked["labels"]).unlisted
+    given = list_given(
+        {
+            "--row-is-unit": table.unit.row_is_unit or None,
+            "--max-rows": table.unit.max_rows,
+            "--unlisted": unlisted or None,
+            "--bounded": asked.pop("bounds"),
+            "--simultaneous": asked.pop("simultaneous") or None,
+        }
+    )
+    if given or item is None:
+        raise InvalidParameter(
+            "histogram --count rows must have --item and --user, with listed labels and nothing "
+            f"that bounds rows; got {given[0] if given else 'no --item'}. Of labels that nobody "
+            "listed ask sum --per-person count --by COL --unlisted."
+        )
+    own = {"column": None, "by": item, "per_person": "count", "lower": 0, "cap": MOST_ROWS}
+    return asked | own

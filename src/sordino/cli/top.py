@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from typing import cast
+
 import click
 
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import list_given, take, take_all
+from sordino.cli.options import NUMBER, LabelOptions, list_given, take, take_all
 from sordino.cli.table import TableOptions, release_from_table, table_options
+from sordino.constraints import Number, shown
 from sordino.errors import InvalidParameter
 from sordino.session.top_k import TopKRequest
 
 _OF_LISTS = ("threshold", "noise", "method", "kth_count")
 """What a set has not: it is chosen at once, without gaps and without counts of all items."""
+
+
+_OF_COUNTS = (*_OF_LISTS, "selection_share")
+"""What the largest sums have not."""
 
 
 @click.command(cls=GroupedCommand)
@@ -31,15 +39,49 @@ _OF_LISTS = ("threshold", "noise", "method", "kth_count")
         "docs/how-to/choose-a-selection.md."
     ),
 )
+@click.option(
+    "--rank-by",
+    metavar="sum(COL)|rows",
+    help="Rank by what the numbers of a column add up to, or by how many rows there are, and not "
+    "by how many units have an item.",
+)
+# What adds up numbers is not loaded for lists of counts.
+@click.option(
+    "--cap",
+    type=NUMBER,
+    metavar="U",
+    help="With --rank-by, public: as far up as what a unit adds up to goes; it can be generous.",
+)
 @table_options
-def top(table: TableOptions, *, as_set: bool, **asked: object) -> None:
+def top(
+    table: TableOptions,
+    *,
+    as_set: bool,
+    rank_by: str | None,
+    cap: Number | None,
+    **asked: object,
+) -> None:
     """Release the K items of a public domain that the most distinct units touch.
 
     They come with estimates, intervals and gaps; as a set without gaps, in the order of the domain.
+    With --rank-by those with the largest sums of a column, or with the most rows: nothing bounds
+    how much a unit has, and no bound is guessed.
 
     SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, a folder of Delta,
     duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE or sc://HOST#CATALOG.SCHEMA.TABLE.
     """
+    if rank_by is not None:
+        # One command asks one thing: a bound that does not count is not dropped in silence.
+        if table.unit.max_rows is not None and not cast("LabelOptions", asked["labels"]).unlisted:
+            raise InvalidParameter(
+                "--max-rows must not be given with --rank-by, where all of a unit counts; got "
+                f"{table.unit.max_rows}. With --unlisted it says for how many labels a unit counts "
+                "where they are looked for."
+            )
+        release_from_table("top_sums", table, _rank_by(rank_by, cap, as_set=as_set, asked=asked))
+        return
+    if cap is not None:
+        raise InvalidParameter("--cap of top needs --rank-by 'sum(COL)', or rows.")
     if not as_set:
         release_from_table("top_k", table, asked)
         return
@@ -50,3 +92,23 @@ def top(table: TableOptions, *, as_set: bool, **asked: object) -> None:
             "out."
         )
     release_from_table("top_set", table, asked)
+
+
+def _rank_by(
+    measure: str, cap: Number | None, *, as_set: bool, asked: dict[str, object]
+) -> dict[str, object]:
+    """Return what is asked of the largest sums; refuse what they do not have."""
+    found = re.fullmatch(r"\s*(?:rows|sum\((.+)\))\s*", measure, re.DOTALL)
+    if found is None:
+        raise InvalidParameter(
+            f"--rank-by must be 'sum(COL)', with a column of numbers, or 'rows'; got "
+            f"{shown(measure)}."
+        )
+    of_counts = {f"--{name.replace('_', '-')}": asked.pop(name) for name in _OF_COUNTS}
+    if given := list_given({"--set": as_set or None, **of_counts}):
+        raise InvalidParameter(
+            f"{given[0]} belongs to counts of units; with --rank-by all sums get noise, and the "
+            "largest are released. Leave one of them out."
+        )
+    noise = asked.pop("measure_noise")
+    return asked | {"column": found[1], "cap": cap, "noise": noise}

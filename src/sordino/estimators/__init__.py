@@ -9,6 +9,7 @@ from sordino._lazy import lazy
 if TYPE_CHECKING:
     from sordino.estimators.clipped.clipped_mean import ClippedMean as ClippedMean
     from sordino.estimators.clipped.clipped_sum import ClippedSum as ClippedSum
+    from sordino.estimators.clipped.clipped_sums import ClippedSums as ClippedSums
     from sordino.estimators.clipped.clipped_value import ClippedValue as ClippedValue
     from sordino.estimators.clipped.clipped_variance import (
         ClippedVariance as ClippedVariance,
@@ -52,6 +53,7 @@ _HOMES = {
     "column_release": ("NumbersShare",),
     "clipped.clipped_mean": ("ClippedMean",),
     "clipped.clipped_sum": ("ClippedSum",),
+    "clipped.clipped_sums": ("ClippedSums",),
     "clipped.clipped_value": ("ClippedValue",),
     "clipped.clipped_variance": ("ClippedVariance", "VarianceValue"),
     "derived_rows": (

@@ -24,8 +24,8 @@ Made = Combination | Ratio
 _USUAL = 0.95
 CLIPPED = (
     "Where it says clipped, an interval is about numbers that were moved between two ends first, "
-    "which their release tells. The figure of the numbers as they are may lie outside: how far is "
-    "not known."
+    "or counted for less, as their release tells. The figure of the numbers as they are may lie "
+    "outside: how far is not known."
 )
 """What is said below figures that were made of clipped ones."""
 

@@ -197,8 +197,7 @@ def _nested_offset(
             )
         return None
     q = Fraction(0) if offset is None else Fraction(PROPORTION(f"{name}.offset", offset))
-    # Replacing a record moves only the counts between its two values: such counts are monotone, not
-    # nested.
+    # Replacing a record moves only the counts between its two values: such counts are not nested.
     if (
         sensitivity.adjacency != "add-remove"
         or not sensitivity.monotone

@@ -273,9 +273,7 @@ def choice_rate(
     # The noise has the scale spread/budget: its square chooses how fine the grid is.
     step = step_for(sensitivity, (sensitivity.spread / budget) ** 2, owner)
     bound = bound_in_steps(sensitivity, step, owner)
-    # Answers that all move in one direction move apart by at most the bound, others by twice the
-    # bound.
-    spread = bound if sensitivity.monotone else 2 * bound
+    spread = sensitivity.part(bound, step)
     rate = fit_rate(budget / spread, owner)
     # The cost is that of the rate that is sampled: after rounding it may be a little less than the
     # budget.

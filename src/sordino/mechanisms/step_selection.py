@@ -13,6 +13,7 @@ Floats: none after the answers are on the grid.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any, final
 
@@ -62,7 +63,7 @@ class StepSelection(SelectsOne, Mechanism):
         EACH_ANSWER,
         (
             'A statement about each answer (norm "each"), such as `COUNTING`. Of monotone '
-            "answers a window is the bound, else twice the bound."
+            "answers a window is the bound, else twice the bound; or `l1` where that is less."
         ),
     )
     noise: Geometric = derived("The law of the number of windows on each answer.")
@@ -80,10 +81,9 @@ class StepSelection(SelectsOne, Mechanism):
         rate = fit_rate(to_fraction(self.epsilon), "StepSelection", stepped=False)
         # Noise comes in whole windows, so a window is its scale, whatever epsilon is.
         step = step_for(self.sensitivity, self.sensitivity.spread**2, "StepSelection")
-        bound = int(bound_in_steps(self.sensitivity, step, "StepSelection"))
-        # Two answers move apart by the bound if all move one way, else by twice the bound. Flooring
-        # keeps both.
-        window = bound if self.sensitivity.monotone else 2 * bound
+        bound = bound_in_steps(self.sensitivity, step, "StepSelection")
+        # A whole number of steps, as answers on the grid part by. Flooring keeps what they do.
+        window = max(1, math.floor(self.sensitivity.part(bound, step)))
         # One level more makes up for a window: it costs one rate, however many answers there are.
         self._set(noise=Geometric(rate), window=window, step=step, cost=Pure(epsilon=rate))
 

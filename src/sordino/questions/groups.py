@@ -100,6 +100,11 @@ def prepare_groups(
     )
 
 
+def resolve_groups(domain: Any, source: Source) -> Domain:
+    """Return the domain of groups with its labels read, where they are listed."""
+    return (domain if isinstance(domain, Domain) else Domain.of(domain)).resolve(source)
+
+
 def grouping(
     source: Source,
     unit: PrivacyUnit,
@@ -134,7 +139,7 @@ def grouping(
         )
     # Every group of the domain is released, also an empty
     # one. So which groups there are must not depend on rows.
-    known = (domain if isinstance(domain, Domain) else Domain.of(domain)).resolve(source)
+    known = resolve_groups(domain, source)
     if known.kind == "assumed public":
         raise UnknownDomain(
             "Groups must come from a domain that is listed; one that "

@@ -35,8 +35,8 @@ from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import (
     FLOAT_VALUES,
     Aggregate,
+    People,
     find_row_step,
-    write_people,
 )
 from sordino.sources.sql.step_query import DIGITS
 
@@ -79,6 +79,12 @@ class NumberQuestion:
         Where nobody listed the groups, at most so many may be found; else None.
     ladder : SumSteps or None
         In which steps each bucket is added up, if `sums` will be asked.
+    people : People or None
+        What makes one number of the rows of a unit.
+    in_all : callable or None
+        Where one clip is of what a unit adds up to in all of its groups: the rows with their
+        groups. Then that is what is counted in buckets, of all groups together, and `totals` are of
+        what each unit counts as in a group.
     """
 
     source: Source
@@ -95,6 +101,13 @@ class NumberQuestion:
     rows: Callable[[int], str] = field(repr=False)
     marking: Marking | None = field(repr=False)
     choice: SortedChoice | None = field(repr=False)
+    people: People | None = field(repr=False)
+    in_all: Callable[[int], str] | None = field(repr=False)
+
+    @property
+    def in_groups(self) -> bool:
+        """Whether what is counted in buckets is in a group, or of all groups of a unit together."""
+        return self.domain is not None and self.in_all is None
 
     @property
     def groups(self) -> Sequence[str]:
@@ -225,14 +238,17 @@ class NumberQuestion:
             )
         return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
 
-    def _keep(self, first: int) -> Kept:
+    def _keep(self, first: int) -> Kept | None:
         """Return the part of a query that chooses numbers; other queries may choose the same."""
+        # Of all rows of a unit nothing is chosen.
+        if self.in_all is not None:
+            return None
         grouped = self.domain is not None
         sent = self._sent if grouped else None
         return Kept(self.rows(first), self.rows(0), sent, self.marking, self.choice)
 
     def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
-        groups = max(1, len(self.groups))
+        groups = max(1, len(self.groups)) if self.in_groups else 1
         for query, answer in self._ask_buckets(announce, None):
             found = query.counted(answer, self.grid, groups)
             if found is not None:
@@ -265,7 +281,7 @@ class NumberQuestion:
             for query in self.dialect.buckets(self.kind, self.grid, ladder):
                 # Cuts and labels travel as one list of texts: the cuts first, then the labels of
                 # the groups.
-                sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
+                sql = query.over(self.rows(len(query.cuts)), grouped=self.in_groups)
                 kept = self._keep(len(query.cuts))
                 yield query, scan.ask(sql, [*query.cuts, *self._sent], kept=kept)
 
@@ -279,7 +295,8 @@ class NumberQuestion:
             # are several.
             places = {one: place for place, one in enumerate(dict.fromkeys(ranges))}
             own = [str(places[one]) for one in ranges] if len(places) > 1 else []
-            sql = self.dialect.steps(self.kind, list(places), self.rows(len(own)), grouped, squares)
+            rows = self.write_rows(len(own), ranges[0])
+            sql = self.dialect.steps(self.kind, list(places), rows, grouped, squares)
             sent = [*own, *self._sent] if grouped else None
             answer = scan.ask(sql, sent, kept=self._keep(len(own)))
         # Groups without rows are not in the answer: their total is 0, and they are released like
@@ -290,6 +307,13 @@ class NumberQuestion:
         for place, *sums in zip(groups, *(answer[name].tolist() for name in names), strict=True):
             found[place] = SquareTotal(*map(int, sums), *([] if squares else [0]))
         return tuple(found)
+
+    def write_rows(self, first: int, clip: StepRange) -> str:
+        """Return what is added up, whose labels begin at `first` among the texts sent."""
+        if self.in_all is None or self.people is None:
+            return self.rows(first)
+        # There is one clip for all groups.
+        return self.people.write_shares(self.in_all(first), clip.high * clip.step, clip.step)
 
 
 def prepare_numbers(
@@ -308,6 +332,7 @@ def prepare_numbers(
     ladder: SumSteps | None = None,
     per_person: Aggregate | None = None,
     row_cap: Number = 1,
+    shared_ends: tuple[Fraction, Fraction] | None = None,
 ) -> NumberQuestion:
     """Check a question about a column of numbers against what is public about a source.
 
@@ -348,6 +373,10 @@ def prepare_numbers(
         of a unit are counted.
     row_cap : number
         With `per_person`: public; a row beyond it may count as less (`find_row_step`).
+    shared_ends : tuple of Fraction, optional
+        With `by` and a sum or number of each unit: one clip is of what it adds up to in all of its
+        groups, of which there may be any number. Public: between these ends lies what it adds up to
+        in one.
 
     Returns
     -------
@@ -384,18 +413,18 @@ def prepare_numbers(
     # All checks see declared types and parameters: no row has been read.
     indices, number, kind = _find_number(source, column, per_person)
     columns = {}
-    _check_people(unit, column, per_person, by=by, groups_per_unit=groups_per_unit)
+    # What adds up to no more than a clip in all groups together needs no bound on their number.
+    shared = shared_ends is not None and per_person in {"sum", "count"}
+    bounded_groups = groups_per_unit is not None or shared
+    _check_people(unit, column, per_person, by=by, bounded=bounded_groups)
     if unit.column is not None:
-        # The message does not show the salt, which is secret.
-        if not (isinstance(salt, bytes) and len(salt) >= SALT):
-            raise InvalidParameter(
-                f"salt must be at least {SALT} secret random bytes with a unit column."
-            )
+        _check_salt(salt)
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
-    known, groups = grouping(
+    known, most = grouping(
         source,
         unit,
-        grid,
+        # With one clip units are counted in buckets of all groups together.
+        grid if shared_ends is None else BucketGrid(edges=grid.edges[:1]),
         by=by,
         domain=domain,
         groups_per_unit=groups_per_unit,
@@ -404,6 +433,9 @@ def prepare_numbers(
     if by is not None:
         # Labels of groups are compared as text, as items and units are (docs/proofs/counts.md).
         columns["item"] = source.label_index(by, "by")
+    # Where a release finds groups, it counts a unit in so many of them. Among what was found one
+    # clip of all needs no bound.
+    groups = most if shared_ends is None else None
     # At most so many groups, also where a release finds them: that is public, as the domain is.
     listed = most_groups if known is None or known.hidden else known.size
     predicate = None if where is None else source.predicate(where)
@@ -430,11 +462,7 @@ def prepare_numbers(
             " ON kept.item = listed.item)"
         )
 
-    people = (
-        None
-        if per_person is None
-        else _People(per_person, kind, find_row_step(kind, row_cap), dialect)
-    )
+    people = _make_people(per_person, kind, row_cap, dialect, shared_ends)
     bounds = Bounds(
         # A unit has one number, in each of its groups.
         rows=1 if people is not None else unit.max_rows if unit.column is not None else None,
@@ -447,7 +475,13 @@ def prepare_numbers(
         """Return the rows that count."""
         if people is None:
             return bounded(take_in(first), bounds, draw)
-        return people.write(choose_groups_of(take_in(first), bounds, draw), grouped=by is not None)
+        if shared_ends is not None:
+            return people.write_wholes(in_all(first))
+        return people.write_one(in_all(first), grouped=by is not None)
+
+    def in_all(first: int) -> str:
+        """Return all rows of units in groups that count."""
+        return choose_groups_of(take_in(first), bounds, draw)
 
     question = NumberQuestion(
         source=source,
@@ -474,32 +508,42 @@ def prepare_numbers(
         choice=(
             prepare_choice(take_in(0), bounds, draw, number=kind.name) if people is None else None
         ),
+        people=people,
+        in_all=None if shared_ends is None else in_all,
     )
     _rehearse_numbers(question, squares=squares)
     return question
 
 
-@dataclass(frozen=True)
-class _People:
-    """How the rows of a unit become one number."""
-
-    aggregate: Aggregate
-    kind: NumberKind
-    step: Fraction
-    dialect: Dialect
-
-    def write(self, rows: str, *, grouped: bool) -> str:
-        """Return one number of each unit, as a SELECT in parentheses, in place of its rows."""
-        return write_people(
-            rows,
-            self.aggregate,
-            self.step,
-            steps=self.dialect.row_steps(self.kind, self.step),
-            add=self.dialect.add_steps("steps"),
-            float_type=self.dialect.float_type,
-            float_of_sum=self.dialect.float_of_sum,
-            grouped=grouped,
+def _check_salt(salt: Any) -> None:
+    # The message does not show the salt, which is secret.
+    if not (isinstance(salt, bytes) and len(salt) >= SALT):
+        raise InvalidParameter(
+            f"salt must be at least {SALT} secret random bytes with a unit column."
         )
+
+
+def _make_people(
+    aggregate: Aggregate | None,
+    kind: NumberKind,
+    cap: Number,
+    dialect: Dialect,
+    ends: tuple[Fraction, Fraction] | None,
+) -> People | None:
+    """Return what makes one number of the rows of a unit, in the SQL of an engine; None of none."""
+    if aggregate is None:
+        return None
+    step = find_row_step(kind, cap)
+    return People(
+        aggregate=aggregate,
+        # How many rows there are is a whole number by itself.
+        step=Fraction(1) if aggregate == "count" else step,
+        steps=dialect.row_steps(kind, step),
+        add=dialect.add_steps("steps"),
+        float_type=dialect.float_type,
+        float_of_sum=dialect.float_of_sum,
+        ends=ends,
+    )
 
 
 def _find_number(
@@ -534,7 +578,7 @@ def _check_people(
     per_person: Aggregate | None,
     *,
     by: str | None,
-    groups_per_unit: int | None,
+    bounded: bool,
 ) -> None:
     """Refuse rows of a unit that nothing bounds, and one number of it where that makes no sense."""
     if per_person is None:
@@ -554,7 +598,7 @@ def _check_people(
         raise InvalidParameter(
             f"column must be another one than that of the unit; got {column!r} for both."
         )
-    if by is not None and groups_per_unit is None:
+    if by is not None and not bounded:
         raise UnboundedContribution(
             "One number for each person in each group must have a bound on how many groups a "
             "person counts in; got none. Give groups_per_unit (--groups-per-unit)."
@@ -568,7 +612,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     """
     # All queries are asked, also those that are seldom needed:
     # after the charge none of them may fail for its plan.
-    grouped = question.domain is not None
+    grouped = question.in_groups
     # Labels that nobody listed come from the engine itself, which takes them back.
     sent = ["group"] if question.domain is not None and question.domain.hidden else question.groups
     ends = StepRange(low=-1, high=1, step=Fraction(1))
@@ -579,8 +623,10 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     ]
     # Whoever asks for sums of buckets needs no second reading.
     if question.ladder is None:
-        steps = question.dialect.steps(question.kind, [ends], question.rows(0), grouped, squares)
-        asked.append((steps, ["group"] if grouped else None))
+        labels = None if question.domain is None else ["group"]
+        rows = question.write_rows(0, ends)
+        steps = question.dialect.steps(question.kind, [ends], rows, labels is not None, squares)
+        asked.append((steps, labels))
         if grouped:
             others = replace(ends, high=2)
             several = question.dialect.steps(

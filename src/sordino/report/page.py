@@ -227,7 +227,7 @@ def _say_ranges(told: Sequence[ReportedRelease]) -> str:
     if any(map(is_clipped, told)):
         # Of sums and means that found their ends, the line says less than a reader would take it
         # for.
-        said += ", but where a result below says that numbers were moved between two ends first"
+        said += ", but where a result below says that numbers were clipped first"
     if not shares:
         return "How sure each of them is, is told beside it."
     return (

@@ -26,6 +26,7 @@ _KINDS = {
     # What studies call them: as the methods of a session are called.
     "top_k": "top",
     "top_set": "top",
+    "top_sums": "top",
     "count_distinct_units": "count",
     "TopItems": "top",
     "TopSetItems": "top",
@@ -51,6 +52,7 @@ _ASKED = (
     "per_person",
     "by",
     "groups_per_unit",
+    "clipped_together",
     "lower",
     "bounds",
 )

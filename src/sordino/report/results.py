@@ -23,10 +23,12 @@ from sordino.report.words import (
     counts_some,
     is_about_all,
     is_clipped,
+    is_clipped_together,
     list_drawn,
     make_list,
     name_people,
     name_release,
+    ranks_sums,
     say_certainty,
     say_interval,
     say_neighbors,
@@ -93,6 +95,8 @@ def write_result(told: ReportedRelease, number: int) -> Markup:
 
 
 def _name_values(told: ReportedRelease) -> str:
+    if ranks_sums(told):
+        return told.text("column") or "rows"
     if told.kind in {"top", "set", "above", "histogram", "count"}:
         unit = told.text("unit") or ""
         # Of a count of rows the column of the unit is not what is counted.
@@ -210,6 +214,8 @@ def _name_interval(told: ReportedRelease) -> str:
 
     What they are about, where that is not the figure of all rows.
     """
+    if is_clipped_together(told):
+        return "interval of what counts within the clip"
     if is_clipped(told):
         return "interval of the numbers that were moved"
     return "interval of what counts" if counts_some(told) else "interval"
@@ -217,7 +223,11 @@ def _name_interval(told: ReportedRelease) -> str:
 
 def _name_more(name: str, told: ReportedRelease) -> str:
     # What is found above a threshold leads over it, and a list over what comes next.
-    return "lead over the threshold" if name == "gap" and told.kind == "above" else _MORE[name]
+    if name == "gap" and told.kind == "above":
+        return "lead over the threshold"
+    if name == "clip_high" and is_clipped_together(told):
+        return "in all groups, nobody counts for more than"
+    return _MORE[name]
 
 
 def _says_more(row: Mapping[str, Any], name: str) -> bool:

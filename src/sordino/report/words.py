@@ -11,7 +11,7 @@ from sordino.population import name_value
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.results.totals import TOTALS
-from sordino.tabular import MOVED, MOVED_OF_SOME
+from sordino.tabular import MOVED, MOVED_OF_SOME, MOVED_TOGETHER
 
 _MINUS = "\N{MINUS SIGN}"
 """No hyphen: no line ends behind it."""
@@ -105,7 +105,9 @@ def name_release(told: ReportedRelease) -> Markup:
     names: dict[str, Markup] = {
         **{name: join(one.heading, _say_of(column)) for name, one in TOTALS.items()},
         "quantile": join("Quantiles" if many > 1 else "Quantile", _say_of(column)),
-        "top": join(f"The {many} most common values", _say_of(item)),
+        "top": join(f"The {many} most common values", _say_of(item))
+        if not ranks_sums(told)
+        else join(f"The {many} values", _say_of(item), " with ", _name_measure(told)),
         "set": join(f"The {many} most common values", _say_of(item), ", in no order"),
         "above": join("Values", _say_of(item), " above ", limit),
         "histogram": join("Counts", _say_of(column)),
@@ -119,6 +121,16 @@ def name_release(told: ReportedRelease) -> Markup:
     # In a study each release has a name of its own.
     own = told.text("name") if "study" in told.facts else None
     return named if own is None else join(quote(own), ": ", named)
+
+
+def ranks_sums(told: ReportedRelease) -> bool:
+    """Tell whether a list is of the largest sums, and not of what most units have."""
+    return told.facts.get("figure") == "top_sums"
+
+
+def _name_measure(told: ReportedRelease) -> Markup:
+    column = told.text("column")
+    return join("the most rows") if column is None else join("the largest sums", _say_of(column))
 
 
 def _say_of(name: str | None) -> Markup | None:
@@ -143,7 +155,9 @@ def say_question(told: ReportedRelease) -> Markup:
     # Where nothing bounds it, each unit counts once for an item.
     things = _name_things(item, "values")
     many = f"{len(told.rows):,}"
-    if told.kind == "top":
+    if ranks_sums(told):
+        said = join(f"The {many} ", things, " with ", _name_measure(told), ", the largest first.")
+    elif told.kind == "top":
         said = join(
             f"The {many} ", things, " that the most ", units, " have, the most common first."
         )
@@ -290,7 +304,11 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         [(low, high), *others] = ends
         known = not others and low is not None and high is not None
         which = f"{say_number(low)} and {say_number(high)}" if known else "two ends"
-        yield f", of numbers that were moved between {which} first"
+        if is_clipped_together(told):
+            most = say_number(high) if known else "a clip"
+            yield f", where nobody counts for more than {most} in all groups together"
+        else:
+            yield f", of numbers that were moved between {which} first"
     where, bound = _say_where(told), _say_bound(told)
     if where is not None:
         yield join(", of rows where ", where)
@@ -392,7 +410,14 @@ def is_on_average(told: ReportedRelease) -> bool:
 def _say_clipped(told: ReportedRelease, each: float | None) -> str:
     which = "The interval contains" if len(told.rows) == 1 else "Each interval contains"
     sure = "" if each is None else f" with a probability of {say_share(each)}"
+    if is_clipped_together(told):
+        return f"{which}{sure} {MOVED_TOGETHER}"
     return f"{which}{sure} {MOVED if is_about_all(told) else MOVED_OF_SOME}"
+
+
+def is_clipped_together(told: ReportedRelease) -> bool:
+    """Tell whether one clip is of what a unit adds up to in all groups."""
+    return told.facts.get("clipped_together") is True
 
 
 def is_clipped(told: ReportedRelease) -> bool:

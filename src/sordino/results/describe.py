@@ -35,10 +35,13 @@ from sordino.results.sentences import (
     CAPPED,
     CLIPPED,
     CLIPPED_AGAIN,
+    CLIPPED_TOGETHER,
     FROM_GAPS,
     FROM_HISTOGRAM,
     INTERVAL,
     INTERVAL_OF_SELECTED,
+    INTERVAL_OF_SUMS,
+    LARGEST_SUMS,
     MEASURED_SET,
     MOVED,
     ONLY_MEASURED,
@@ -46,7 +49,9 @@ from sordino.results.sentences import (
     TOO_FEW,
     TOO_FEW_OF_SUM,
     TRUE,
+    TRUE_SUMS,
     UNCLEAR,
+    UNCLEAR_SUMS,
     VALUES,
     VALUES_OF_SOME,
 )
@@ -55,6 +60,7 @@ from sordino.results.totals import TOTALS
 _KINDS = {
     "top_k": "top",
     "top_set": "top",
+    "top_sums": "top",
     "count_distinct_units": "count",
     "value_histogram": "histogram",
 }
@@ -274,6 +280,26 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
             *notes,
         ],
         hidden=tuple(dict.fromkeys((*made_of, *empty))) if rows else made_of,
+    )
+
+
+def _describe_sums(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
+    """Return the largest sums, best first: each a noisy one, of what units count as in the clip."""
+    if some.unlisted:
+        more, told = _describe_found(release, some.k)
+        facts, notes = facts | more, [*told, *notes]
+    sure, worth = _describe_intervals(release, on_average=release.on_average)
+    of_clip = ("clip_low", "clip_high", "capped")
+    columns = ("rank", "item", *_COUNT, "gap", *of_clip, *_TRUE, "order_unclear", "measured")
+    said = [LARGEST_SUMS, INTERVAL_OF_SUMS, *worth, TRUE_SUMS, UNCLEAR_SUMS]
+    least = [] if some.column is None else ["What a unit adds up to below 0 counts as 0."]
+    return Record(
+        columns=columns,
+        rows=_pick([_name_clip(row) for row in release.list_rows()], columns),
+        facts=facts | {"method": release.method} | sure,
+        notes=[*(said if release.rows else []), *notes, *least],
+        hidden=("measured", "clip_low"),
+        counts=False,
     )
 
 
@@ -505,7 +531,8 @@ def _has_intervals(release: Any) -> bool:
 
 def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
     """Return what the ends of intervals are about."""
-    said = [RANK, CAPPED] if some.figure == "quantile" else [CLIPPED, TRUE]
+    clipped = CLIPPED_TOGETHER if some.clips_together else CLIPPED
+    said = [RANK, CAPPED] if some.figure == "quantile" else [clipped, TRUE]
     if some.figure == "quantile" and _has_intervals(release):
         said.insert(0, VALUES_OF_SOME if some.is_bounded else VALUES)
     if "too_few" in columns:
@@ -525,7 +552,10 @@ def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
     if release.rows:
         each = list_spent(release.rows[0].release.cost)
         one_row = ", for one row of a unit" if some.groups_per_unit is None else ""
-        notes.append(f"Each group was released with {describe_spent(each)}{one_row}.")
+        what, more = (
+            ("All groups together were", "") if some.clips_together else ("Each group was", one_row)
+        )
+        notes.append(f"{what} released with {describe_spent(each)}{more}.")
     return facts, notes
 
 
@@ -536,8 +566,9 @@ def _say_lower(some: Population) -> Notes:
     """
     if some.lower is None:
         return []
+    what = "numbers" if some.per_person is None else "values of units"
     return [
-        f"By --lower, numbers below {format_cell(some.lower)} count as {format_cell(some.lower)}."
+        f"By --lower, {what} below {format_cell(some.lower)} count as {format_cell(some.lower)}."
     ]
 
 
@@ -624,6 +655,7 @@ _FIGURES = {
     "value_histogram": _describe_histogram,
     "top_k": _describe_top,
     "top_set": _describe_top,
+    "top_sums": _describe_sums,
     "above": _describe_above,
     "quantile": _describe_figure,
     **dict.fromkeys(TOTALS, _describe_figure),

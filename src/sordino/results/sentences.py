@@ -51,6 +51,24 @@ CLIPPED = (
     "low and high: 95 % interval of what numbers clipped to clip_low and clip_high give; what lies "
     "beyond is not known."
 )
+LARGEST_SUMS = "estimate: the largest of noisy sums; too high on average for the last rows."
+INTERVAL_OF_SUMS = (
+    "low and high: interval of what units give that count for at most clip_high in all items "
+    "together; who has more counts as that, with the same share of it in each item. It allows for "
+    "the selection, so that the low end of a row that was barely selected lies far down."
+)
+TRUE_SUMS = (
+    "true_low: low end of the sum as it is, if no unit adds up to less than 0 in an item; how far "
+    "it lies above is not known."
+)
+UNCLEAR_SUMS = (
+    "order_unclear: yes where the item may be no larger than the next one, as units count within "
+    "the clip."
+)
+CLIPPED_TOGETHER = (
+    "low and high: 95% interval of what units give that count for at most clip_high in all groups "
+    "together; who has more counts as that, with the same share of it in each group."
+)
 MOVED = (
     "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved "
     "there, if it lies in the declared range."

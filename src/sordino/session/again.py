@@ -18,7 +18,7 @@ from sordino.columns import BucketGrid
 from sordino.constraints import Number, shown
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedSum, ClippedValue, ClippedVariance, VarianceValue
+from sordino.estimators import ClippedSum, ClippedSums, ClippedValue, ClippedVariance, VarianceValue
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.questions import Domain
@@ -142,7 +142,7 @@ class Known:
     def _expected(self) -> tuple[int, bool]:
         """How many numbers stand behind a figure, and whether the number of records is public."""
         figure = None if self.base.clips is None else self.base.clips.figure
-        if figure is None or isinstance(figure, ClippedSum):
+        if figure is None or isinstance(figure, ClippedSum | ClippedSums):
             return 1, False
         sized = bool(figure.size_is_public)
         return (3 if isinstance(figure, ClippedVariance) else 2) - sized, sized
@@ -214,6 +214,8 @@ def _find_base(asked: Request[Any], first: Any) -> Base:
                 # Labels that were found, or assumed, are public now.
                 domain=asked.domain if keeps else list(clips.labels or ()),
                 most_groups=None,
+                # What has found groups counted a unit in so many; one clip of all needs no bound.
+                groups_per_unit=None if asked.clips_together else asked.groups_per_unit,
                 search_share=None,
                 # How many rows held a number was said by the first look.
                 numbers_share=0,
@@ -297,6 +299,8 @@ def _check_figure(request: Column, figure: Clipped, table: Table) -> None:
     How far totals move follows from these parameters: what somebody else says of them is not
     believed.
     """
+    if figure.in_all != request.clips_together:
+        raise InvalidParameter(UNFIT)
     _, adjacency = request.share_of_group(table)
     needed: dict[str, Any] = {
         "adjacency": adjacency,

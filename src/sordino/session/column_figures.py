@@ -16,7 +16,14 @@ from sordino.columns.clipped_steps import Moments
 from sordino.columns.step_range import SquareTotal, Total
 from sordino.columns.sum_steps import SumSteps
 from sordino.entropy import Entropy
-from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance, Quantile, Quantiles
+from sordino.estimators import (
+    ClippedMean,
+    ClippedSum,
+    ClippedSums,
+    ClippedVariance,
+    Quantile,
+    Quantiles,
+)
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
@@ -128,6 +135,27 @@ class _SumFigures:
 
 
 @dataclass(frozen=True)
+class _SharedFigures:
+    """One clip is of what a unit adds up to in all groups, and then the rows are read once more."""
+
+    estimator: ClippedSums
+    ladder = clip = None
+
+    def read(self, question: NumberQuestion, progress: Progress | None) -> PrivateNumbers:
+        found = question.count(progress=progress)
+        return PrivateNumbers((question, found.buckets[0]), found.known, found.missing)
+
+    def release(
+        self, answers: tuple[NumberQuestion, BucketCounts], entropy: Entropy
+    ) -> Sequence[object]:
+        question, counts = answers
+        # The clip is a private release of its own, so the second read may depend on it.
+        clip = self.estimator.clip_from(counts, entropy=entropy)
+        totals = question.totals(list_ranges([clip] * len(question.groups)))
+        return self.estimator.finish_each([one.steps for one in totals], clip, entropy=entropy)
+
+
+@dataclass(frozen=True)
 class _VarianceFigures:
     """A variance finds its clip among the buckets, and then reads the rows once more."""
 
@@ -214,6 +242,7 @@ _ADAPTERS: dict[type, Callable[..., ColumnFigures]] = {
     Quantiles: _QuantileFigures,
     QuantilesWithIntervals: _QuantileFigures,
     ClippedSum: _SumFigures,
+    ClippedSums: _SharedFigures,
     ClippedMean: _SumFigures,
     ClippedVariance: _VarianceFigures,
     BoundedTotal: _BoundedFigures,

@@ -93,7 +93,9 @@ class ColumnRequest(Request[R]):
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     # The estimator checks these, as it does for everybody.
     cap: Number = parameter(
-        checked_later, "Public: as far up as anything goes; it can be generous."
+        checked_later,
+        "Public: as far up as anything goes, or what a person adds up to in all groups; it can be "
+        "generous.",
     )
     lower: Number | None = parameter(checked_later, _LOWER_MEANS)
     growth: Number = parameter(checked_later, GROWTH_MEANS, default=1.05)
@@ -116,7 +118,8 @@ class ColumnRequest(Request[R]):
         "and each group has epsilon / G of the budget. Not given, each group has the noise of one "
         "in which all rows of a unit are, and none is divided by the number of groups. That is "
         "better wherever rows of a unit lie in several groups. Under replace-one a unit pays for "
-        "leaving a group and for joining one. Labels that nobody listed need a number here.",
+        "leaving a group and for joining one. Labels that nobody listed need a number here. A sum "
+        "of what each person adds up to has one clip for all groups unless a number is given.",
         default=None,
     )
     most_groups: int | None = parameter(
@@ -170,7 +173,8 @@ class ColumnRequest(Request[R]):
         """
         estimator = self.build_estimator(table)
         pure = table.price is None or table.price.is_pure
-        if self.by is None or table.unit.adjacency == "add-remove" or not pure:
+        parted = self.by is not None and not self.clips_together
+        if not parted or table.unit.adjacency == "add-remove" or not pure:
             return estimator
         whole = self.epsilon_of_figures * (1 - self.share_for_numbers(table))
         spent = Fraction(self.wrap(table, estimator, ()).cost_of_figures().pure())
@@ -222,11 +226,15 @@ class ColumnRequest(Request[R]):
         """What is left of epsilon for the figures, and for how many rows held a number."""
         return to_fraction(self.epsilon) - self.epsilon_to_find
 
+    @property
+    def clips_together(self) -> bool:
+        """Whether one clip is of what a person adds up to in all groups."""
+        return False
+
     def counts_together(self, table: Table) -> bool:
         """Tell whether the bound on rows of a unit is about all groups together, not about each."""
-        return (
-            self.by is not None and self.groups_per_unit is None and table.unit.column is not None
-        )
+        together = self.by is not None and self.groups_per_unit is None
+        return together and table.unit.column is not None and not self.clips_together
 
     def count_parts(self, table: Table) -> int:
         """Return among how many parts of groups the budget is divided.
@@ -236,6 +244,9 @@ class ColumnRequest(Request[R]):
         # Each row is a part of its own: they may all be in one group, or each in another one.
         if self.counts_together(table):
             return table.unit.max_rows or 1
+        # One release is of all groups.
+        if self.clips_together:
+            return 1
         # Where each row is a unit it has one group.
         if self.by is None or self.groups_per_unit is None:
             return 1
@@ -253,7 +264,7 @@ class ColumnRequest(Request[R]):
         """Return the budget of one group, and what its neighbors are."""
         adjacency = table.unit.adjacency
         epsilon = self.epsilon_of_figures * (1 - self.share_for_numbers(table))
-        if self.by is None:
+        if self.by is None or self.clips_together:
             return epsilon, adjacency
         # Under replace-one the unit that leaves and the one that joins may have a part in different
         # groups.
@@ -338,7 +349,15 @@ class ColumnRequest(Request[R]):
             per_person=self.per_person,
             # As far as numbers go in either direction.
             row_cap=max(abs(to_fraction(end)) for end in (self.cap, self.lower or 0)),
+            shared_ends=self._find_shared_ends(),
         )
+
+    def _find_shared_ends(self) -> tuple[Fraction, Fraction] | None:
+        """Return between which ends lies what a person adds up to in a group, with one clip."""
+        if not self.clips_together:
+            return None
+        cap = to_fraction(self.cap)
+        return -cap if self.lower is None else to_fraction(self.lower), cap
 
     def _check_search(self) -> None:
         """Refuse a share for a search where nothing is looked for."""

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from sordino.constraints import exact
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.errors import InvalidParameter, LedgerError, SordinoError
-from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance
+from sordino.estimators import ClippedMean, ClippedSum, ClippedSums, ClippedVariance
 from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.questions import PrivacyUnit
@@ -34,7 +34,9 @@ from sordino.sources import CsvFormat, Source
 FORM = 1
 """The number of the form of what is said here; one of a higher number is refused, not guessed
 at."""
-_FIGURES: dict[str, Any] = {one.__name__: one for one in (ClippedSum, ClippedMean, ClippedVariance)}
+_FIGURES: dict[str, Any] = {
+    one.__name__: one for one in (ClippedSum, ClippedSums, ClippedMean, ClippedVariance)
+}
 _LAWS: dict[str, Any] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
 _FRACTION = re.compile(r"-?[0-9]{1,700}(/[0-9]{1,700})?", re.ASCII)
 # Noise of other laws is released by nothing here; beyond these numbers floats have no digits for

@@ -309,7 +309,7 @@ def release_best(
     """
     counted = yield from count_with_noise(mechanism, request, table, question, k=k)
     return TopItems(
-        rows=_make_rows(counted),
+        rows=make_rows(counted),
         crossed=counted.top.crossed,
         method="histogram",
         why=why,
@@ -347,7 +347,7 @@ def release_above(
     )
 
 
-def _make_rows(counted: NoisyCounts) -> tuple[TopItem, ...]:
+def make_rows(counted: NoisyCounts) -> tuple[TopItem, ...]:
     """Return the rows of the best of a histogram."""
     top, said = counted.top, counted.said
     values = top.values.tolist()

@@ -30,6 +30,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators import (
     ClippedMean,
     ClippedSum,
+    ClippedSums,
     ClippedValue,
     ClippedVariance,
     Quantile,
@@ -39,9 +40,8 @@ from sordino.estimators import (
     VarianceValue,
 )
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
-from sordino.questions import (
-    PrivacyUnit,
-)
+from sordino.questions import PrivacyUnit
+from sordino.questions.groups import GROUPS, resolve_groups
 from sordino.session.bounded_total import BoundedTotal, BoundedValue
 from sordino.session.column_request import GROWTH_MEANS, ColumnRequest
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
@@ -51,6 +51,7 @@ from sordino.session.request import (
     Table,
     checked_bounds,
     checked_later,
+    is_unlisted,
 )
 from sordino.session.table_numbers import (
     Groups,
@@ -209,7 +210,7 @@ class BoundedFigureRequest(ColumnRequest[R]):
 
     def build_estimator(
         self, table: Table, more: Fraction = Fraction(1)
-    ) -> ClippedSum | ClippedMean:
+    ) -> ClippedSum | ClippedSums | ClippedMean:
         """Return the estimator of the figure, with the noise that the account gets more from."""
         options = self.options(table, more)
         pure = self.build_totals(table, options)
@@ -229,7 +230,9 @@ class BoundedFigureRequest(ColumnRequest[R]):
         return self.build_totals(table, {**options, **found}) if found else pure
 
     @abstractmethod
-    def build_totals(self, table: Table, options: dict[str, Any]) -> ClippedSum | ClippedMean:
+    def build_totals(
+        self, table: Table, options: dict[str, Any]
+    ) -> ClippedSum | ClippedSums | ClippedMean:
         """Return the estimator of the figure with these options."""
 
 
@@ -271,13 +274,43 @@ class SumRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
         The figure is the same, and what is clipped is the total of a person.
         """
-        if unit.column is None or unit.max_rows is not None or self.by is not None:
+        if unit.column is None or unit.max_rows is not None:
+            return self
+        # Within a declared range what a person has in several groups has no clip.
+        if self.by is not None and self.bounds is not None:
             return self
         return self if self.per_person is not None else replace(self, per_person="sum")
 
-    def build_totals(self, table: Table, options: dict[str, Any]) -> ClippedSum:  # noqa: ARG002
-        """Return the estimator of a sum."""
-        return ClippedSum(**options)
+    @property
+    def clips_together(self) -> bool:
+        """Whether one clip is of what a person adds up to in all groups.
+
+        Unless it has one number in each of so many, with a clip in each. What finds groups counts
+        it in so many of them alone.
+        """
+        found = self.groups_per_unit is None or is_unlisted(self.domain)
+        added = self.per_person in {"sum", "count"} and self.bounds is None
+        return self.by is not None and added and found
+
+    def steps(self, table: Table) -> Steps[Any]:
+        """Release the sum of all rows, or those of groups, whose labels are read first."""
+        request = self
+        if self.clips_together and self.domain is not None:
+            request = replace(self, domain=resolve_groups(self.domain, table.source))
+        return (yield from super(SumRequest, request).steps(table))
+
+    def build_totals(
+        self,
+        table: Table,  # noqa: ARG002
+        options: dict[str, Any],
+    ) -> ClippedSum | ClippedSums:
+        """Return the estimator of a sum, or of the sums of all groups."""
+        if not self.clips_together:
+            return ClippedSum(**options)
+        # Labels that cannot be groups, or too many, are refused when they are asked about.
+        listed = getattr(self.domain, "kind", "unlisted") not in {"assumed public", "unlisted"}
+        groups = min(self.domain.size, GROUPS) if listed else self.most_groups
+        return ClippedSums(groups=groups or 1, **options)
 
 
 @final

@@ -85,6 +85,7 @@ class Releases:
 
     top_k = releases(lambda: requests.TopKRequest)
     top_set = releases(lambda: requests.TopSetRequest)
+    top_sums = releases(lambda: requests.TopSumsRequest)
     above = releases(lambda: requests.AboveRequest)
     histogram = releases(lambda: requests.HistogramRequest)
     value_histogram = releases(lambda: requests.ValueHistogramRequest)

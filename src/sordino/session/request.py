@@ -31,6 +31,8 @@ from sordino.releases import parameters
 from sordino.scrubbing import scrubbed
 from sordino.sources import Source
 
+MOST_ROWS = 10**6
+"""Of rows of a person at most so many count in all labels together, if nothing is said."""
 CONFIDENCE = 0.95
 SIMULTANEOUS_MEANS = "Wider intervals, which hold for all rows together."
 LISTED = 1 << 20

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sordino.session.remeasure import RemeasureRequest as RemeasureRequest
     from sordino.session.top_k import TopKRequest as TopKRequest
     from sordino.session.top_set import TopSetRequest as TopSetRequest
+    from sordino.session.top_sums import TopSumsRequest as TopSumsRequest
     from sordino.session.value_histogram import ValueHistogramRequest as ValueHistogramRequest
 
 _HOMES = {
@@ -36,6 +37,7 @@ _HOMES = {
     "remeasure": ("RemeasureRequest",),
     "top_k": ("TopKRequest",),
     "top_set": ("TopSetRequest",),
+    "top_sums": ("TopSumsRequest",),
     "value_histogram": ("ValueHistogramRequest",),
 }
 

@@ -18,6 +18,7 @@ from sordino.figures import Derivable
 from sordino.mechanisms import GaussianMechanism
 from sordino.releases import HybridTop, Release, TopK, UnlistedTop, Value, Values
 from sordino.session.request import CONFIDENCE
+from sordino.tabular import Row
 
 
 @final
@@ -118,6 +119,10 @@ class TopItems(Release):
         label that is missing nothing follows: it may have fewer, or not exist.
     why : str or None
         Where nobody listed the labels: why they were found in this way and no other; public.
+    clip : tuple of float, or None
+        Of the largest sums: for how much a person counts at most, in all labels together.
+    capped : bool or None
+        Of the largest sums: whether that is the cap, or the search for it ran to its end.
     confidence : float
         Of the interval of each row: 95 % unless all hold together. With method "histogram" the
         expected share of rows whose interval holds is at least that.
@@ -130,8 +135,22 @@ class TopItems(Release):
     method: Literal["gaps", "histogram"] = "gaps"
     label_threshold: int | None = None
     why: str | None = None
+    clip: tuple[float, float] | None = None
+    capped: bool | None = None
     confidence: float
     together: float
+
+    def _own(self) -> dict[str, object]:
+        own = super()._own()
+        # Counts have no clip, and say nothing about it.
+        hidden = () if self.clip is not None else ("clip", "capped")
+        return {name: value for name, value in own.items() if name not in hidden}
+
+    def list_rows(self) -> list[Row]:
+        """Return the rows, of the largest sums with their clip."""
+        rows = super().list_rows()
+        clip = {} if self.clip is None else {"clip": self.clip, "capped": self.capped}
+        return [row | clip for row in rows]
 
     @property
     def on_average(self) -> bool:

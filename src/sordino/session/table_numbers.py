@@ -75,6 +75,7 @@ class Groups(ColumnRelease):
     budgets : int
         How many times the pure epsilon of a single group the whole release costs at most, however
         many groups there are: G, or 2 G under replace-one, where a unit is in at most G of them.
+        Sums with one clip of all groups cost 1: each of their releases is of all of them.
         Where M rows of a unit are bounded in all groups together: M, or 2 M, which may all be in
         one group. What finds groups comes on top. `cost` says more in every other view.
     label_threshold : int or None
@@ -165,9 +166,9 @@ class TableNumbers:
     @property
     def without_totals(self) -> Cost:
         """What is spent beside totals of sums and means: on clips and counting what is a number."""
-        search = getattr(self.estimator, "search", None)
+        found = getattr(self.estimator, "cost_to_find", None)
         # Within clips that were found before nothing is looked for.
-        parts = [] if search is None else [self.repeat_cost(search.cost)]
+        parts = [] if found is None else [self.repeat_cost(found)]
         return compose(*parts, *([] if self.shared is None else [self.shared.cost]))
 
     def cost_of_figures(self) -> Cost:
@@ -176,7 +177,7 @@ class TableNumbers:
 
     def repeat_cost(self, cost: Cost) -> Cost:
         """Return what all groups cost, of which one does so."""
-        if self.labels is None:
+        if self.labels is None or self.in_all:
             return cost
         return cost_of_groups(
             cost,
@@ -187,8 +188,15 @@ class TableNumbers:
         )
 
     @property
+    def in_all(self) -> bool:
+        """Whether the estimator is of all groups together."""
+        return bool(getattr(self.estimator, "in_all", False))
+
+    @property
     def budgets(self) -> int:
         """How many times the pure epsilon of a single group all of them cost at most."""
+        if self.in_all:
+            return 1
         return self.groups_per_unit * (1 if self.adjacency == "add-remove" else 2)
 
     @property
@@ -310,12 +318,15 @@ def choose_totals_noise(
     if whole.labels is not None and adjacency == "replace-one":
         times = 2 if grows(whole.estimator) else 4
     moved = Sensitivity(bound=1, monotone=False, adjacency=adjacency, step=_FINE_STEP)
+    # Of all groups together Laplace noise is for what both units have, and Gaussian noise for what
+    # their vectors are apart.
+    apart = 2 if whole.in_all and times > 1 else 1
     each = Fraction(cast("ClippedSum | ClippedMean", whole.estimator).total_cost.pure())
     rho = choose_rho(
         terms,
         noise,
         # The noise of any clip is this noise, but for its unit.
-        LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups)),
+        LaplaceMechanism(epsilon=groups * each, sensitivity=moved.over(groups * apart)),
         moved.over(groups * times, "l2"),
         # What counts rows with a number, and what finds groups stay pure.
         paid=paid,
@@ -323,7 +334,8 @@ def choose_totals_noise(
         confidence=CONFIDENCE,
     )
     # Other noise in all parts or in none: the totals leave epsilons behind, a clip alone does not.
-    return {} if rho is None else {**found, "total_rho": rho / (groups * times)}
+    parts = 1 if whole.in_all else groups * times
+    return {} if rho is None else {**found, "total_rho": rho / parts}
 
 
 def match_clip(

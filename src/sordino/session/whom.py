@@ -46,8 +46,7 @@ def find_population(
         max_rows=unit.max_rows if per_person is None else None,
         per_person=per_person,
         **asked | {"where": asked["where"] or None},
-        # Where each row is a unit it has one group.
-        groups_per_unit=1 if unit.column is None else getattr(request, "groups_per_unit", None),
+        groups_per_unit=_find_group_bound(request, unit, domain),
         domain=None if domain is None else domain.origin,
         threshold=_read_number(getattr(request, "threshold", None)),
         lower=_read_number(getattr(request, "lower", None)),
@@ -58,6 +57,19 @@ def find_population(
         unlisted=domain is not None and domain.hidden,
         share_refused=getattr(request, "numbers_share", None) == 0,
     )
+
+
+def _find_group_bound(
+    request: Request[Any], unit: PrivacyUnit, domain: Domain | None
+) -> int | None:
+    """Return in how many groups a unit counts."""
+    # Where each row is a unit it has one group.
+    if unit.column is None:
+        return 1
+    # Labels with large sums are looked for like items.
+    if request.name == "top_sums":
+        return unit.max_rows if domain is not None and domain.hidden else None
+    return getattr(request, "groups_per_unit", None)
 
 
 def name_unit(unit: PrivacyUnit) -> str:

@@ -16,16 +16,18 @@ from typing import Any, final
 from sordino.constraints import to_fraction
 from sordino.cost import RDP, ZCDP, Pure
 from sordino.entropy import Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import LEAST_STEPS
 from sordino.estimators.clipped.clipped_mean import ClippedMean
 from sordino.estimators.clipped.clipped_sum import ClippedSum
+from sordino.estimators.clipped.clipped_sums import ClippedSums
 from sordino.estimators.clipped.clipped_variance import ClippedVariance
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.releases import short_repr
 from sordino.scrubbing import scrubbed
 
-Clipped = ClippedSum | ClippedMean | ClippedVariance
+Clipped = ClippedSum | ClippedSums | ClippedMean | ClippedVariance
 
 
 @final
@@ -35,7 +37,7 @@ class ClippedAgain:
 
     Parameters
     ----------
-    figure : ClippedSum, ClippedMean or ClippedVariance
+    figure : ClippedSum, ClippedSums, ClippedMean or ClippedVariance
         What was released first. It says which totals there are, and what neighbors are.
     clips : tuple of Clip
         What its search has found, of each group; public.
@@ -65,6 +67,14 @@ class ClippedAgain:
     budget: Pure | ZCDP
 
     def __post_init__(self) -> None:
+        # One clip of all groups is what their noise is for, all of them together.
+        if isinstance(self.figure, ClippedSums) and (
+            len({clip.tests for clip in self.clips}) > 1 or len(self.clips) > self.figure.groups
+        ):
+            raise InvalidParameter(
+                f"ClippedAgain.clips must be one clip, of at most {self.figure.groups} groups; got "
+                "several, or more groups."
+            )
         for clip, noise in zip(self.clips, self.noises, strict=True):
             self.figure.check_clip(clip, "again")
             noise.check(type(self.figure).__name__)
@@ -107,6 +117,11 @@ class ClippedAgain:
     def totals_grow(self) -> bool:
         """Whether a record can only raise the totals, as in the first look."""
         return self.figure.totals_grow
+
+    @property
+    def in_all(self) -> bool:
+        """Whether one look is at all groups together, as the first look was."""
+        return self.figure.in_all
 
     @property
     def exact(self) -> bool:

@@ -125,15 +125,14 @@ class ClippedColumn(Mechanism):
         "noise; or a rho."
     )
     cost: Cost = derived("What a release spends; fixed before any data are seen.")
-    one_distance: ClassVar[bool] = False
-    """Whether values of both signs get one search over their distance from 0, where units come or
-    go."""
+    in_all: ClassVar[bool] = False
+    """Whether one release is of all groups, and its cost that of all of them."""
 
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""
         budget = to_fraction(self.epsilon)
         # Fractions: the two shares of the budget add up to it exactly.
-        share = to_fraction(self.clip_share) * budget
+        share = self.share_of_clip * budget
         cap = to_fraction(self.cap)
         lower = -cap if self.lower is None else to_fraction(self.lower)
         if cap <= max(lower, Fraction(0)):
@@ -155,16 +154,14 @@ class ClippedColumn(Mechanism):
             # The noise of a sum under add-remove follows the end that is farther from 0, so one
             # search over distances is enough. Otherwise it follows the width, and each side is
             # searched.
-            sides = "magnitude" if self.one_distance and self.adjacency == "add-remove" else "both"
+            sides = "magnitude" if self.one_distance else "both"
         search = ClipSearch(
             epsilon=share,
             grid=grid,
             sides=sides,
             lower=lower,
             cap=cap,
-            # When the clip rises by one, the noise grows by about so much. Beyond the best clip
-            # there are about as many records.
-            tail=math.ceil(self.rows_per_unit / (budget - share)),
+            tail=self.find_tail(),
             rows_per_unit=self.rows_per_unit,
             adjacency=self.adjacency,
             gumbel=None if self.clip_gumbel is None else to_fraction(self.clip_gumbel),
@@ -175,6 +172,28 @@ class ClippedColumn(Mechanism):
         self._set(search=search, total_cost=total_cost, cost=compose(search.cost, total_cost))
 
     @property
+    def one_distance(self) -> bool:
+        """Whether values of both signs get one search, over their distance from 0."""
+        return False
+
+    @property
+    def share_of_clip(self) -> Fraction:
+        """The share of epsilon that finds the clip."""
+        return to_fraction(self.clip_share)
+
+    @property
+    def cost_to_find(self) -> Cost:
+        """What is spent before the totals."""
+        return self.search.cost
+
+    def find_tail(self) -> int:
+        """Return how many records are meant to lie beyond the clip."""
+        # When the clip rises by one, the noise grows by about so much. Beyond the best clip there
+        # are about as many records.
+        left = to_fraction(self.epsilon) * (1 - self.share_of_clip)
+        return math.ceil(self.rows_per_unit / left)
+
+    @property
     @abstractmethod
     def totals_grow(self) -> bool:
         """Whether a record can only raise the totals that get noise; public."""
@@ -182,7 +201,7 @@ class ClippedColumn(Mechanism):
     @property
     def total_budget(self) -> Pure | ZCDP:
         """What the noise of the totals may spend: what is left of epsilon."""
-        return Pure(epsilon=to_fraction(self.epsilon) * (1 - to_fraction(self.clip_share)))
+        return Pure(epsilon=to_fraction(self.epsilon) * (1 - self.share_of_clip))
 
     def check_noise(self) -> None:
         """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse."""
@@ -252,8 +271,8 @@ class ClippedColumn(Mechanism):
             )
 
 
-class SummedColumn(ClippedColumn):
-    """A figure of sums of records, whose noise may be Gaussian, paid by a rho of its own."""
+class NoisyTotals(ClippedColumn):
+    """A figure of sums, whose noise may be Gaussian, paid by a rho of its own."""
 
     total_rho: Number | None = parameter(
         OrNone(POSITIVE),
@@ -265,58 +284,34 @@ class SummedColumn(ClippedColumn):
         default=None,
     )
 
-    def read(self, values: Any, *, owner: str) -> BucketSums:
-        """Count and add up private values, once.
-
-        That gives what the clip is found from, and the sum within any clip.
-        """
-        return BucketSums.of(values, self.search.ladder, owner=owner)
-
-    @scrubbed
-    def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
-        """Return the totals of private values that get noise, in record steps. Private.
-
-        The sum of the clipped records; of a mean of a private number of them the two totals of
-        their distances from either end.
-        """
-        sums = self.read(values, owner=f"{type(self).__name__}.totals: values")
-        return self.totals_of(sums, [clip])[0]
-
-    @abstractmethod
-    def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> Sequence[tuple[int, ...]]:
-        """Return the totals of each group that get noise, in record steps. Private."""
-
-    @abstractmethod
     def estimate(
         self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
     ) -> tuple[float, float]:
-        """Return the figure that noisy totals tell, and the standard deviation of its noise."""
+        """Return the figure that noisy totals tell, and the standard deviation of its noise.
+
+        Of a sum it is the total itself.
+        """
+        del clip, records  # of a sum neither is needed
+        # The deviation of the noise alone: what clipping cut off is known to nobody.
+        return float(noisy[0] * noise.step), noise.deviation * float(noise.step)
 
     @scrubbed
-    def release_each(self, sums: BucketSums, *, entropy: Entropy = SYSTEM) -> list[ClippedValue]:
-        """Release the figure of each group: what it would be alone, with noise of its own.
+    def add_noise(
+        self,
+        total: Any,
+        records: int,  # noqa: ARG002 - a sum does not need their number
+        clip: Clip,
+        noise: TotalNoise,
+        *,
+        entropy: Entropy,
+    ) -> ClippedValue:
+        """Return the private total of the clipped records, or of one group, with this noise.
 
-        Parameters
-        ----------
-        sums : BucketSums
-            Private: what was read of the groups, by `search.ladder`.
-        entropy : Entropy
-            Where the noise comes from.
+        The caller pays for it.
         """
-        fresh_entropy(entropy, f"{type(self).__name__}.release_each")
-        clips = self.search.release_each(sums, entropy=entropy)
-        sizes = self._public_sizes(sums)
-        totals = self.totals_of(sums, clips)
-        renew(entropy)  # the second stage
-        drawn = self._draw_each(clips, totals, entropy)
-        return [
-            self.result(clip, noise, noisy, size, simulated=entropy.simulated)
-            for clip, size, (noise, noisy) in zip(clips, sizes, drawn, strict=True)
-        ]
-
-    def _public_sizes(self, sums: BucketSums) -> Sequence[int | None]:
-        """Return the number of records of each group where it is public."""
-        return [None] * sums.groups
+        fresh_entropy(entropy, f"{type(self).__name__}.add_noise")
+        noisy = noise.noisy_one(0 if total is None else int(total), entropy)
+        return self.result(clip, noise, noisy, None, simulated=entropy.simulated)
 
     def result(
         self,
@@ -356,6 +351,57 @@ class SummedColumn(ClippedColumn):
             if self.total_rho is None
             else ZCDP(rho=to_fraction(self.total_rho))
         )
+
+
+class SummedColumn(NoisyTotals):
+    """A figure of sums of records, of all of them or of those of each group by itself."""
+
+    def read(self, values: Any, *, owner: str) -> BucketSums:
+        """Count and add up private values, once.
+
+        That gives what the clip is found from, and the sum within any clip.
+        """
+        return BucketSums.of(values, self.search.ladder, owner=owner)
+
+    @scrubbed
+    def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
+        """Return the totals of private values that get noise, in record steps. Private.
+
+        The sum of the clipped records; of a mean of a private number of them the two totals of
+        their distances from either end.
+        """
+        sums = self.read(values, owner=f"{type(self).__name__}.totals: values")
+        return self.totals_of(sums, [clip])[0]
+
+    @abstractmethod
+    def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> Sequence[tuple[int, ...]]:
+        """Return the totals of each group that get noise, in record steps. Private."""
+
+    @scrubbed
+    def release_each(self, sums: BucketSums, *, entropy: Entropy = SYSTEM) -> list[ClippedValue]:
+        """Release the figure of each group: what it would be alone, with noise of its own.
+
+        Parameters
+        ----------
+        sums : BucketSums
+            Private: what was read of the groups, by `search.ladder`.
+        entropy : Entropy
+            Where the noise comes from.
+        """
+        fresh_entropy(entropy, f"{type(self).__name__}.release_each")
+        clips = self.search.release_each(sums, entropy=entropy)
+        sizes = self._public_sizes(sums)
+        totals = self.totals_of(sums, clips)
+        renew(entropy)  # the second stage
+        drawn = self._draw_each(clips, totals, entropy)
+        return [
+            self.result(clip, noise, noisy, size, simulated=entropy.simulated)
+            for clip, size, (noise, noisy) in zip(clips, sizes, drawn, strict=True)
+        ]
+
+    def _public_sizes(self, sums: BucketSums) -> Sequence[int | None]:
+        """Return the number of records of each group where it is public."""
+        return [None] * sums.groups
 
 
 class SizedColumn(ClippedColumn):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 from sordino.claims import Claim
 from sordino.columns.bucket_sums import BucketSums
@@ -81,7 +81,12 @@ class ClippedSum(SummedColumn):
             "minus the cap; then, and for every number below 0, there is a clip on either side."
         ),
     )
-    one_distance: ClassVar[bool] = True
+
+    @property
+    def one_distance(self) -> bool:
+        """Whether values of both signs get one search: where units come or go."""
+        # The noise follows the end that is farther from 0 then, else the width.
+        return self.adjacency == "add-remove"
 
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""
@@ -164,24 +169,6 @@ class ClippedSum(SummedColumn):
         self.check_clip(clip, "finish")
         return self.add_noise(total, 0, clip, self.noise_for(clip), entropy=entropy)
 
-    @scrubbed
-    def add_noise(
-        self,
-        total: Any,
-        records: int,  # noqa: ARG002 - a sum does not need their number
-        clip: Clip,
-        noise: TotalNoise,
-        *,
-        entropy: Entropy,
-    ) -> ClippedValue:
-        """Return the private total of the clipped records with this noise.
-
-        The caller pays for it.
-        """
-        fresh_entropy(entropy, "ClippedSum.add_noise")
-        noisy = noise.noisy([0 if total is None else int(total)], entropy)
-        return self.result(clip, noise, noisy, None, simulated=entropy.simulated)
-
     @property
     def totals_grow(self) -> bool:
         """Whether a record can only raise the sum: where none counts as less than 0."""
@@ -191,14 +178,6 @@ class ClippedSum(SummedColumn):
     def totals_of(self, sums: BucketSums, clips: Sequence[Clip]) -> list[tuple[int]]:
         """Return what meets the noise, in record steps: the sum of each group. Private."""
         return [(total,) for total in sums.add_up(clips)]
-
-    def estimate(
-        self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
-    ) -> tuple[float, float]:
-        """Return the sum that a noisy total tells, and the standard deviation of its noise."""
-        del clip, records  # of a sum neither is needed
-        # The deviation of the noise alone: what clipping cut off is known to nobody.
-        return float(noisy[0] * noise.step), noise.deviation * float(noise.step)
 
 
 # A value just below an edge: there a record loses most. The search finds it beyond all edges

@@ -191,7 +191,8 @@ class ClippedValue(ClippedRelease):
         within_cap : bool
             Say True only if it is public that all records lie between `lower` (with None: minus the
             cap) and the cap. Then as many of them as the search may have left beyond the clip are
-            counted as if they lay there.
+            counted as if they lay there. Of sums with one clip for all groups: that every unit adds
+            up to at most the cap in all of them.
 
         Raises
         ------

@@ -65,6 +65,7 @@ class Planner:
 
         An earlier release is looked up once for all runs.
         """
+        request = request.settle(self._executor.unit)
         find = getattr(request, "find", None)
         return (
             request if find is None else replace(cast("Any", request), release=find(self._executor))

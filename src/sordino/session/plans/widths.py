@@ -198,6 +198,7 @@ def name_figures(request: Any) -> tuple[str, ...]:
                 "randomize": "each report",
                 "remeasure": "each figure",
                 **{name: one.planned for name, one in TOTALS.items()},
+                "top_sums": "each sum",
             }.get(request.name, "each count"),
         )
     grouped = getattr(request, "by", None) is not None

@@ -1,5 +1,7 @@
 """Writes the SQL that makes one number of all rows of a unit: their sum, number, mean, least, any.
 
+Or one in each group of it, of which all together are clipped at one end.
+
 Rows are added up in whole steps, so it does not matter in which order, in which pieces or by how
 many threads: what one unit counts as depends on its own rows alone. Only then, of each unit by
 itself, a float is made of it (docs/proofs/person-values.md).
@@ -7,8 +9,9 @@ itself, a float is made of it (docs/proofs/person-values.md).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, final
 
 from sordino.constraints import Number, to_fraction
 from sordino.sources.sql.number_kind import NumberKind
@@ -19,6 +22,7 @@ Aggregate = Literal["sum", "count", "mean", "min", "max", "any"]
 
 ROW_LIMIT = 1 << 62
 """A row counts as at most so many steps, in either direction."""
+_FAR = 1 << 96
 _LEAST_POWER, _LARGEST_POWER = -900, 800
 _MOST_DIGITS = 18
 
@@ -73,25 +77,15 @@ def write_row_steps(kind: NumberKind, step: Fraction) -> str:
     return f"CASE WHEN x IS NULL THEN NULL ELSE CAST({steps} AS BIGINT) END"
 
 
-def write_people(
-    rows: str,
-    aggregate: Aggregate,
-    step: Fraction,
-    *,
-    steps: str,
-    add: str,
-    float_type: str,
-    float_of_sum: str,
-    grouped: bool,
-) -> str:
-    """Return one number of each unit, in each of its groups, as a SELECT in parentheses.
+@final
+@dataclass(frozen=True, kw_only=True)
+class People:
+    """Writes one number of each unit, or one in each of its groups.
 
     Parameters
     ----------
-    rows : str
-        A SELECT in parentheses with the columns x, unit (never NULL) and, in groups, grp.
     aggregate : str
-        What is made of them.
+        What is made of the numbers of its rows.
     step : Fraction
         In which they are added up: a power of two, or of ten with the whole number 1 above.
     steps : str
@@ -102,42 +96,106 @@ def write_people(
         What the engine calls floats of 64 bits.
     float_of_sum : str
         A template that makes one of a sum.
-    grouped : bool
-        Whether there are groups.
+    ends : tuple of Fraction, optional
+        Public: between them lies what a unit adds up to in a group, where one clip is of all of its
+        groups; then `aggregate` is "sum" or "count".
     """
 
-    def real(whole: str) -> str:
-        return f"CAST({whole} AS {float_type})"
+    aggregate: Aggregate
+    step: Fraction
+    steps: str
+    add: str
+    float_type: str
+    float_of_sum: str
+    ends: tuple[Fraction, Fraction] | None = None
 
-    # A float of a whole number of steps, divided or multiplied by one float: rounded twice, and
-    # every engine does the same for every unit by itself.
-    scale = (
-        f" * {real(repr(str(float(step))))}"
-        if step.numerator > 1 or step.denominator & (step.denominator - 1) == 0
-        else f" / {real(repr(str(step.denominator)))}"
-    )
-    total = float_of_sum.format("part")
-    # What is made of the rows of a unit, and its value. Of no number sums and ends are NULL.
-    parts, value = {
-        "sum": (f"{add} AS part", f"{total}{scale}"),
-        # `nullif`, because nobody promises in which order engines compute.
-        "mean": (
-            f"{add} AS part, count(steps) AS known",
-            f"{total} / nullif({real('known')}, 0){scale}",
-        ),
-        # Who has rows and no number has 0 of them.
-        "count": ("count(steps) AS known", real("known")),
-        "min": ("min(steps) AS part", f"{real('part')}{scale}"),
-        "max": ("max(steps) AS part", f"{real('part')}{scale}"),
-        # A number that is less than a step is not 0 either.
-        "any": (
-            "max(CASE WHEN x <> 0 THEN 1 WHEN x = 0 THEN 0 END) AS part",
-            real("part"),
-        ),
-    }[aggregate]
-    group = "grp, " if grouped else ""
-    return (
-        f"(SELECT {group}{value} AS x FROM (SELECT {group}unit, {parts}"
-        f" FROM (SELECT {group}unit, x, {steps} AS steps FROM {rows} AS kept) AS counted"
-        f" GROUP BY {group}unit) AS people)"
-    )
+    def write_one(self, rows: str, *, grouped: bool) -> str:
+        """Return one number of each unit, in each of its groups, as a SELECT in parentheses.
+
+        `rows` is a SELECT in parentheses with the columns x, unit (never NULL) and, in groups, grp.
+        """
+        real, scale = self._cast, self._write_scale()
+        total = self.float_of_sum.format("part")
+        # What is made of the rows of a unit, and its value. Of no number sums and ends are NULL.
+        parts, value = {
+            "sum": (f"{self.add} AS part", f"{total}{scale}"),
+            # `nullif`, because nobody promises in which order engines compute.
+            "mean": (
+                f"{self.add} AS part, count(steps) AS known",
+                f"{total} / nullif({real('known')}, 0){scale}",
+            ),
+            # Who has rows and no number has 0 of them.
+            "count": ("count(steps) AS known", real("known")),
+            "min": ("min(steps) AS part", f"{real('part')}{scale}"),
+            "max": ("max(steps) AS part", f"{real('part')}{scale}"),
+            # A number that is less than a step is not 0 either.
+            "any": (
+                "max(CASE WHEN x <> 0 THEN 1 WHEN x = 0 THEN 0 END) AS part",
+                real("part"),
+            ),
+        }[self.aggregate]
+        group = "grp, " if grouped else ""
+        return (
+            f"(SELECT {group}{value} AS x FROM (SELECT {group}unit, {parts}"
+            f" FROM {self._write_steps(rows, group)} GROUP BY {group}unit) AS people)"
+        )
+
+    def write_wholes(self, rows: str) -> str:
+        """Return what each unit adds up to in all of its groups, in size, as x."""
+        parts = self._write_parts(rows)
+        whole = f"SELECT sum(abs(part)) AS whole FROM {parts} AS sums GROUP BY unit"
+        return f"(SELECT {self._make_real('whole')} AS x FROM ({whole}) AS people)"
+
+    def write_shares(self, rows: str, most: Fraction, step: Fraction) -> str:
+        """Return what each unit counts as in each of its groups: x and grp.
+
+        Where it adds up to more than `most` in all groups together, each is made smaller in
+        proportion. Numbers below 0 are whole numbers of `step`, rounded toward 0.
+        """
+        # Whole numbers are added up over the groups of a unit, so their order does not show.
+        sums = (
+            "(SELECT grp, part, sum(abs(part)) OVER (PARTITION BY unit) AS whole"
+            f" FROM {self._write_parts(rows)} AS sums)"
+        )
+        values = (
+            f"(SELECT grp, {self._make_real('part')} AS part, {self._make_real('whole')} AS whole"
+            f" FROM {sums} AS wholes)"
+        )
+        end, unit = (self._cast(f"'{float(number)!r}'") for number in (most, step))
+        # What a unit has in one group is no tiny part of what it has in all: of a quotient of the
+        # clip by that there might be no digits left, or an engine might fail.
+        share = f"CASE WHEN whole <= {end} THEN part ELSE part / whole * {end} END AS share"
+        return (
+            f"(SELECT grp, CASE WHEN share < 0 THEN -(floor(-share / {unit}) * {unit})"
+            f" ELSE share END AS x FROM (SELECT grp, {share} FROM {values} AS reals) AS shares)"
+        )
+
+    def _write_parts(self, rows: str) -> str:
+        """Return what each unit adds up to in each of its groups, in whole steps: `part`."""
+        part = self.add if self.aggregate == "sum" else "count(steps)"
+        # Of an end that no type of whole numbers holds an engine would make floats, and of the sums
+        # as well. No unit has as many rows as would reach this one.
+        low, high = (min(max(end // self.step, -_FAR), _FAR) for end in self.ends or ())
+        return (
+            f"(SELECT grp, unit, CASE WHEN part < {low} THEN {low} WHEN part > {high} THEN {high}"
+            f" ELSE part END AS part FROM (SELECT grp, unit, {part} AS part"
+            f" FROM {self._write_steps(rows, 'grp, ')} GROUP BY grp, unit) AS added)"
+        )
+
+    def _write_steps(self, rows: str, group: str) -> str:
+        return f"(SELECT {group}unit, x, {self.steps} AS steps FROM {rows} AS kept) AS counted"
+
+    def _make_real(self, whole: str) -> str:
+        return self.float_of_sum.format(whole) + self._write_scale()
+
+    def _write_scale(self) -> str:
+        """Return what makes a number in the unit of the values of a float of whole steps."""
+        # Divided or multiplied by one float: rounded twice, and every engine does the same for
+        # every unit by itself.
+        step = self.step
+        if step.numerator > 1 or step.denominator & (step.denominator - 1) == 0:
+            return f" * {self._cast(repr(str(float(step))))}"
+        return f" / {self._cast(repr(str(step.denominator)))}"
+
+    def _cast(self, text: str) -> str:
+        return f"CAST({text} AS {self.float_type})"

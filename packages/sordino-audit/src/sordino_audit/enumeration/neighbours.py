@@ -164,21 +164,9 @@ def _covered_together(moves: Sequence[int | Fraction], sensitivity: Sensitivity)
     # Squares are exact, roots are not.
     if l2 is not None and sum(size**2 for size in sizes) > to_fraction(l2) ** 2:
         return False
-    if l1 is not None and sum(sizes) > to_fraction(l1):
-        return False
-    return sensitivity.l1 is None or _is_one_unit(moves, sensitivity)
-
-
-def _is_one_unit(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
-    """Return whether one unit that leaves, and another one that comes, can move answers so.
-
-    Under replace-one each of the two has half of what a second statement `l1` bounds.
-    """
-    if sensitivity.adjacency == "add-remove":
-        return True
-    rises = sum((Fraction(move) for move in moves if move > 0), Fraction(0))
-    falls = sum((-Fraction(move) for move in moves if move < 0), Fraction(0))
-    return max(rises, falls) <= -(-to_fraction(sensitivity.l1 or 0) // 2)
+    # Under replace-one a unit that leaves and one that comes have half of it each, but of amounts
+    # of both signs all of it may be in one answer, as a fall: from the one end to the other.
+    return l1 is None or sum(sizes) <= to_fraction(l1)
 
 
 def _describe_rule(sensitivity: Sensitivity, bound: Fraction) -> str:

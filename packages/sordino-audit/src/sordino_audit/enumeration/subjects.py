@@ -21,6 +21,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators import (
     ClippedMean,
     ClippedSum,
+    ClippedSums,
     ClippedVariance,
     Quantile,
     QuantileInterval,
@@ -141,6 +142,7 @@ STATED: dict[type, Callable[[Any, int], Audited | None]] = {
     ClippedMean: clipped,
     ClippedVariance: clipped,
     ClippedSum: clipped,
+    ClippedSums: clipped,
     CompositeMechanism: composite,
     CompositeTable: composite,
     ExponentialMechanism: exponential_mechanism,

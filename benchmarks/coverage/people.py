@@ -1,0 +1,99 @@
+"""Coverage of figures of one number of each unit, and of sums of groups within one clip."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+import sordino as sd
+from benchmarks.coverage.figures import CLIPPED, CONFIDENCE, RANKS, TRUE, VALUES, figure
+from benchmarks.coverage.tables import CAP, GROUPS, LOWER, NUMBER_SHAPES, Truth, number_frame
+from benchmarks.coverage.trials import Tally, holds
+from sordino.releases import plain
+
+RUNS = 300
+UNITS = {
+    "person": sd.PrivacyUnit("unit"),
+    "person, replace-one": sd.PrivacyUnit("unit", adjacency="replace-one"),
+}
+MADE = {"sum": pl.sum("x"), "mean": pl.mean("x"), "count": pl.col("x").count(), "max": pl.max("x")}
+ASKED = {
+    "sum": ("sum", "sum"),
+    "mean --per-person mean": ("mean", "mean"),
+    "mean --per-person count": ("mean", "count"),
+    "variance --per-person max": ("variance", "max"),
+    "quantile --per-person sum": ("quantile", "sum"),
+}
+TOGETHER = "sum --by"
+
+
+def cells():
+    """All that is measured: the request, the shape and the unit."""
+    names = (*ASKED, TOGETHER)
+    return [(name, shape, unit) for shape in NUMBER_SHAPES for unit in UNITS for name in names]
+
+
+def measure(name, shape, unit, runs=RUNS):
+    """Return the tally of each interval of a request about one table."""
+    frame = number_frame(shape)
+    session = sd.Session(frame, unit=UNITS[unit], ledger=None)
+    column = {"epsilon": 1, "lower": LOWER[shape], "cap": CAP[shape]}
+    if name == TOGETHER:
+        return measure_together(session, frame, column, runs)
+    method, made = ASKED[name]
+    numbers = frame.drop_nulls("x") if made != "count" else frame
+    values = numbers.group_by("unit").agg(MADE[made].alias("v"))["v"].to_numpy().astype(float)
+    if method == "quantile":
+        return measure_quantile(session, values, made, column, runs)
+    tallies = {CLIPPED: Tally(), TRUE: Tally()}
+    for _ in range(runs):
+        release = getattr(session, method)("x", per_person=made, **column)
+        clipped = figure(method, np.clip(values, *release.clip))
+        tallies[CLIPPED].add("", holds(release.low, release.high, clipped), CONFIDENCE)
+        add_true(tallies, release, figure(method, values), "")
+    return tallies
+
+
+def add_true(tallies, release, truth, row):
+    held = holds(plain(release.true_low), plain(release.true_high), truth)
+    tallies[TRUE].add(row, held, CONFIDENCE)
+
+
+def measure_quantile(session, values, made, column, runs):
+    """Of the median of what units have."""
+    tallies = {VALUES: Tally(), RANKS: Tally()}
+    truth = float(np.quantile(values, 0.5, method="inverted_cdf"))
+    known = Truth(np.sort(values), 0)
+    # Units in a bucket with the value count as at it.
+    ends = {"lower": column["lower"], "cap": column["cap"]}
+    edges = sd.BucketGrid.geometric(**ends, growth=1.01, unit=1).edges
+    for _ in range(runs):
+        one = session.quantile("x", q=0.5, per_person=made, **column)
+        tallies[VALUES].add("", holds(one.low, one.high, truth), CONFIDENCE)
+        below, above = known.ranks(one.value, edges)
+        target = values.size / 2
+        held = above >= target + one.rank_error_low and below <= target + one.rank_error_high
+        tallies[RANKS].add("", held, CONFIDENCE)
+    return tallies
+
+
+def measure_together(session, frame, column, runs):
+    """Of sums of groups: of what units count as within the clip, and of all that they have."""
+    parts = (
+        frame.group_by("unit", "place")
+        .agg(pl.sum("x"))
+        .pivot(on="place", index="unit", values="x", aggregate_function="first")
+        .select([pl.col(group).fill_null(0) for group in GROUPS])
+        .to_numpy()
+    )
+    wholes = np.abs(parts).sum(axis=1)
+    tallies = {CLIPPED: Tally(), TRUE: Tally()}
+    for _ in range(runs):
+        found = session.sum("x", by="place", domain=list(GROUPS), **column)
+        most = found.rows[0].release.clip[1]
+        shares = (parts * np.minimum(1, most / np.maximum(wholes, 1e-300))[:, None]).sum(axis=0)
+        for row, share, truth in zip(found, shares, parts.sum(axis=0), strict=True):
+            release = row.release
+            tallies[CLIPPED].add(row.item, holds(release.low, release.high, share), CONFIDENCE)
+            add_true(tallies, release, truth, row.item)
+    return tallies

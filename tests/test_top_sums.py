@@ -1,0 +1,263 @@
+"""The largest sums, or the most rows: which labels, with what is known of them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sordino as sd
+from sordino.cli import run
+from sordino.errors import InvalidParameter, UnboundedContribution
+from sordino.mechanisms import HistogramTopK
+
+PRODUCTS = [f"p{place:02}" for place in range(40)]
+
+
+def orders(people=2000):
+    """People with many orders and with few, of products of which the first ones earn most."""
+    draw = np.random.default_rng(4)
+    rows = draw.geometric(0.2, people)
+    shares = 1 / (np.arange(len(PRODUCTS)) + 2.0)
+    product = draw.choice(len(PRODUCTS), rows.sum(), p=shares / shares.sum())
+    return pl.DataFrame(
+        {
+            "who": np.repeat(np.arange(people), rows),
+            "product": [PRODUCTS[place] for place in product],
+            "price": np.round(draw.lognormal(2, 0.7, rows.sum()), 2),
+        }
+    )
+
+
+ORDERS = orders()
+ASKED = {"k": 5, "domain": PRODUCTS}
+
+
+def session(seed=1, adjacency="add-remove", **unit):
+    whom = sd.PrivacyUnit("who", adjacency=adjacency, **unit)
+    return sd.Session(ORDERS, unit=whom, ledger=None, entropy=sd.Seeded(seed))
+
+
+def truth(column):
+    made = pl.len() if column is None else pl.sum(column)
+    found = ORDERS.group_by("product").agg(made.alias("v")).sort("v", descending=True)
+    return dict(zip(found["product"], found["v"].to_list(), strict=True))
+
+
+@pytest.mark.parametrize("column", [None, "price"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_the_largest_are_found_with_their_sums(column, adjacency):
+    wanted = truth(column)
+    cap = None if column is None else 1e6
+    top = session(adjacency=adjacency).top_sums("product", column, epsilon=4, cap=cap, **ASKED)
+    assert float(top.cost.pure()) == pytest.approx(4)
+    assert {row.item for row in top} & set(list(wanted)[:3]) == set(list(wanted)[:3])
+    assert [row.rank for row in top] == [1, 2, 3, 4, 5]
+    # Each end holds with 95%.
+    assert sum(row.true_low <= wanted[row.item] for row in top) >= 4
+    values = [row.measured for row in top]
+    assert values == sorted(values, reverse=True)
+    for row, beneath in zip(top.rows, top.rows[1:], strict=False):
+        assert row.gap == pytest.approx(row.measured - beneath.measured)
+        assert row.true_high == math.inf
+        assert row.low <= row.estimate <= row.high
+    assert top.clip[0] == 0 < top.clip[1] < 2000
+    assert top.capped is False
+
+
+def test_the_noise_is_that_of_a_histogram_whose_bound_is_the_clip():
+    """What was sampled, what is stated, and what intervals are made of is one law."""
+    top = session().top_sums("product", epsilon=1, **ASKED)
+    sums = top.mechanism[0]
+    assert isinstance(sums, sd.ClippedSums)
+    clip = sums.search.clip((9,), simulated=True)
+    noise = sums.noise_for(clip)
+    whole = HistogramTopK(k=5, epsilon=noise.budget.pure(), sensitivity=noise.mechanism.sensitivity)
+    assert whole.noise == noise.mechanism.noise
+    assert whole.step == noise.step
+
+
+def test_the_largest_of_the_same_noise_are_those_of_all_sums():
+    """With one seed the list is the largest of the sums by groups: nothing else is drawn."""
+    top = session(7).top_sums("product", "price", epsilon=1, cap=1e6, **ASKED)
+    every = session(7).sum(
+        "price", by="product", domain=PRODUCTS, epsilon=1, lower=0, cap=1e6, numbers_share=0
+    )
+    largest = sorted(every, key=lambda row: -row.release.value)[:5]
+    assert [(row.item, row.measured) for row in top] == [
+        (row.item, row.release.value) for row in largest
+    ]
+    assert top.clip == largest[0].release.clip
+
+
+def test_ends_hold_on_average_what_people_count_as():
+    """Of 60 lists of five, at least 93% of the intervals of what counts within the clip."""
+    held, runs = 0, 0
+    parts = (
+        ORDERS.group_by("who", "product")
+        .agg(pl.sum("price"))
+        .with_columns(whole=pl.sum("price").over("who"))
+    )
+    for seed in range(60):
+        top = session(seed).top_sums("product", "price", epsilon=0.5, cap=1e6, **ASKED)
+        shares = parts.with_columns(
+            share=pl.col("price") * pl.min_horizontal(1, top.clip[1] / pl.col("whole"))
+        )
+        counted = dict(shares.group_by("product").agg(pl.sum("share")).iter_rows())
+        for row in top:
+            held += row.low - 1e-6 <= counted[row.item] <= row.high + 1e-6
+            runs += 1
+    assert held >= 0.93 * runs
+
+
+def test_labels_that_nobody_listed_are_found_first(tmp_path):
+    unit = sd.PrivacyUnit("who", max_rows=3)
+    path = tmp_path / "orders.parquet"
+    ORDERS.write_parquet(path)
+    ledger = sd.Ledger.create(
+        tmp_path / "l.db",
+        account="shop",
+        budget=sd.Budget(epsilon=4, delta=1e-6, failures=5e-7),
+        adjacency="add-remove",
+        unit=unit,
+        source=path,
+    )
+    top = sd.Session(path, unit=unit, ledger=ledger).top_sums(
+        "product", "price", k=3, epsilon=3, domain=sd.Domain.unlisted(delta=1e-7), cap=1e6
+    )
+    assert {row.item for row in top} <= set(list(truth("price"))[:6])
+    assert top.label_threshold > 0
+    assert len(top.mechanism) == 2
+    facts = top.population.to_dict()
+    assert facts["clipped_together"] is True
+    assert facts["per_person"] == "sum"
+    assert (facts["groups_per_unit"], facts["lower"]) == (3, 0)
+    assert "looked for where a unit counts for at most 3 product" in " ".join(
+        top.population.list_notes()
+    )
+
+
+def test_a_bound_on_rows_does_not_count_where_labels_are_listed():
+    top = session(max_rows=1).top_sums("product", epsilon=50, **ASKED)
+    wanted = truth(None)
+    assert top.rows[0].estimate > 0.8 * wanted[top.rows[0].item]
+    assert top.population.max_rows is None
+    assert top.population.clips_together
+    assert top.population.to_dict().get("groups_per_unit") is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"k": 41}, InvalidParameter, "k must be at most the size of the domain, 40; got 41"),
+        ({"column": "price"}, InvalidParameter, "cap must be given with a column of numbers"),
+        ({"column": "product", "cap": 9}, InvalidParameter, "whole numbers, decimals"),
+        ({"column": "who", "cap": 9}, InvalidParameter, "another one than that of the unit"),
+        ({"domain": None}, sd.UnknownDomain, "public domain"),
+        ({"domain": sd.Domain.assume_public()}, sd.UnknownDomain, "listed"),
+        ({"cap": 0}, InvalidParameter, "top_sums.cap must be a number in"),
+        (
+            {"domain": sd.Domain.unlisted(delta=1e-7)},
+            UnboundedContribution,
+            r"must have a bound on how many of them .* PrivacyUnit\.max_rows",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_the_charge(changed, error, message):
+    with pytest.raises(error, match=message):
+        session().top_sums("product", **{"epsilon": 1, **ASKED} | changed)
+
+
+def test_rows_that_are_units_have_their_own_figure():
+    rows = sd.Session(ORDERS, unit=sd.PrivacyUnit.row(), ledger=None)
+    with pytest.raises(InvalidParameter, match="must go with a unit column"):
+        rows.top_sums("product", epsilon=1, **ASKED)
+
+
+@pytest.fixture
+def table(tmp_path):
+    ORDERS.write_csv(tmp_path / "orders.csv")
+    (tmp_path / "p.csv").write_text("product\n" + "\n".join(PRODUCTS) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def command(table, *more):
+    return run(
+        [
+            "top",
+            str(table / "orders.csv"),
+            *("--item", "product", "--domain", str(table / "p.csv"), "-k", "3"),
+            *("--epsilon", "4", "--user", "who", "--no-ledger", *more),
+        ]
+    )
+
+
+@pytest.mark.parametrize("measure", ["rows", "sum(price)"])
+def test_the_command_ranks_by_a_measure(table, capfd, measure):
+    more = () if measure == "rows" else ("--cap", "1000000")
+    assert command(table, "--rank-by", measure, *more) == 0
+    told = json.loads(capfd.readouterr()[0])
+    assert told["release"] == "top"
+    assert told["figure"] == "top_sums"
+    wanted = list(truth(None if measure == "rows" else "price"))[:3]
+    assert [row["item"] for row in told["rows"]] == wanted
+    assert all(row["clip_high"] > 0 for row in told["rows"])
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--rank-by", "avg(price)"), "--rank-by must be 'sum(COL)'"),
+        (("--cap", "5"), "--cap of top needs --rank-by"),
+        (("--rank-by", "rows", "--set"), "--set belongs to counts of units"),
+        (("--rank-by", "rows", "--threshold", "5"), "--threshold belongs to counts of units"),
+        (("--rank-by", "rows", "--max-rows", "5"), "--max-rows must not be given with --rank-by"),
+        (("--rank-by", "sum(price)"), "cap must be given with a column of numbers"),
+    ],
+)
+def test_the_command_refuses_what_sums_do_not_have(table, capfd, more, message):
+    assert command(table, *more) == 2
+    assert message in capfd.readouterr()[1]
+
+
+def counted(table, *more):
+    return run(
+        [
+            *("histogram", str(table / "orders.csv"), "--item", "product"),
+            *("--domain", str(table / "p.csv"), "--epsilon", "8", "--no-ledger", *more),
+        ]
+    )
+
+
+def test_a_histogram_counts_rows_where_people_are_protected(table, capfd):
+    assert counted(table, "--user", "who", "--count", "rows") == 0
+    told = json.loads(capfd.readouterr()[0])
+    assert (told["figure"], told["per_person"], told["clipped_together"]) == ("sum", "count", True)
+    wanted = truth(None)
+    for row in told["rows"][:5]:
+        assert abs(row["estimate"] - wanted[row["item"]]) < 0.1 * wanted[row["item"]] + 30
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--row-is-unit",), "got --row-is-unit"),
+        (("--user", "who", "--max-rows", "3"), "got --max-rows"),
+        (("--user", "who", "--bounded", "0", "9"), "got --bounded"),
+        (("--user", "who", "--simultaneous"), "got --simultaneous"),
+        (("--user", "who", "--bins", "3"), "--count rows of histogram must not be given"),
+    ],
+)
+def test_what_a_count_of_rows_has_not_is_refused(table, capfd, more, message):
+    assert counted(table, "--count", "rows", *more) == 2
+    assert message in capfd.readouterr()[1]
+
+
+def test_a_plan_says_what_it_would_cost():
+    plan = session().plan.top_sums("product", epsilon=1, rows=10_000, **ASKED)
+    assert float(plan.cost.pure()) == pytest.approx(1)
+    with pytest.raises(InvalidParameter, match="goal must be left out"):
+        session().plan.top_sums("product", goal="5 %", rows=10_000, **ASKED)
