@@ -27,6 +27,7 @@ LOOKS = {
     "count": lambda s, e: s.count(epsilon=e, where="x > 10"),
     "count_distinct_units": lambda s, e: s.count_distinct_units(epsilon=e),
     "histogram": lambda s, e: s.histogram("g", epsilon=e, domain=["b", "a"], simultaneous=True),
+    "bins": lambda s, e: s.value_histogram("x", epsilon=e, bins=[10, 20, 40], per_person="sum"),
     "gaussian": lambda s, e: s.histogram("g", epsilon=e, domain=["b", "a"], noise="gaussian"),
     "top_k": lambda s, e: s.top_k("g", k=2, epsilon=2 * e, domain=["b", "a"], method="gaps"),
     "sum": lambda s, e: s.sum("x", epsilon=e, **ENDS),
@@ -104,7 +105,7 @@ def test_what_was_kept_is_measured_again_as_it_would_be_in_its_session(ledger, t
     assert list(read_look(kept)) == list(wanted)
     # Of groups each has a clip of its own.
     assert kept.clipped == (again.base.clips is not None)
-    if hasattr(release, "clip"):
+    if getattr(release, "clip", None) is not None:
         assert kept.clipped
         assert fresh.clip == release.clip
         assert fresh.found.mechanism == release.found.mechanism
@@ -505,6 +506,28 @@ def test_one_clip_of_all_groups_stays_one(ledger, table, monkeypatch, name):
     """Each of them would let a unit count in several groups for what its noise hides in one."""
     release = keep(ledger, table, "sum in all groups")
     forge(ledger, release.receipt.id, FORGED_TOGETHER[name])
+    trust(monkeypatch)
+    refused(
+        ledger,
+        lambda: opened(ledger, table).remeasure(release.receipt.id, epsilon=1),
+        None,
+        (sd.SordinoError,),
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda again: again["request"].update(bins=[10, 20, 50]),
+        lambda again: again["request"].update(bins=[10, 20]),
+        lambda again: again["request"].update(bins=[20, 10, 40]),
+        lambda again: again.update(labels=["below 10", "10 to below 20", "20 or more"]),
+        lambda again: again.update(labels=None),
+    ],
+)
+def test_bins_are_those_that_were_kept(ledger, table, monkeypatch, change):
+    release = keep(ledger, table, "bins")
+    forge(ledger, release.receipt.id, change)
     trust(monkeypatch)
     refused(
         ledger,

@@ -405,7 +405,9 @@ def state(
         item=item,
         planned=planned,
         # A release that has found ends says them.
-        clipped=any(getattr(part, "clipped", hasattr(part, "clip")) for part in parts),
+        clipped=any(
+            getattr(part, "clipped", getattr(part, "clip", None) is not None) for part in parts
+        ),
         simulated=any(getattr(part, "simulated", False) for part in parts),
         charges=tuple(charges),
         about=tuple(dict.fromkeys(said for part in parts for said in _list_about(part))),

@@ -617,7 +617,8 @@ def _describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
 
 def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     sure, worth = _describe_intervals(release)
-    of_column = some.column is not None
+    # Of bins units are counted.
+    of_column = some.column is not None and some.counted is None
     facts |= sure | {
         "looks": len(release.looks),
         "planned": release.planned,

@@ -39,6 +39,7 @@ from sordino.session.table_numbers import (
     refuse_gaussian_together,
 )
 from sordino.session.top_k import SelectionRequest
+from sordino.session.value_histogram import ValueHistogramRequest
 
 UNKNOWN = (
     "remeasure.release must be a count, a histogram, a measured top k, a sum, a mean or a variance "
@@ -49,7 +50,7 @@ UNFIT = (
     "remeasure.release must have the rows that another look will have, each with the numbers "
     "behind it; this one has others. Ask for the same again."
 )
-Counted = CountRequest | CountUnitsRequest | HistogramRequest
+Counted = CountRequest | CountUnitsRequest | HistogramRequest | ValueHistogramRequest
 Column = SumRequest | MeanRequest | VarianceRequest
 
 
@@ -189,7 +190,7 @@ def find_known(
 def _find_base(asked: Request[Any], first: Any) -> Base:
     """Return what asks again what a release was."""
     bounds = getattr(asked, "bounds", None)
-    if isinstance(asked, CountRequest | CountUnitsRequest | HistogramRequest) and bounds is None:
+    if isinstance(asked, Counted) and bounds is None:
         if isinstance(asked, HistogramRequest) and is_unlisted(asked.domain):
             raise InvalidParameter(UNKNOWN)
         return Base(request=asked)

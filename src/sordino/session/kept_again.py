@@ -266,13 +266,16 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
     if not listed:
         _refuse_kept()
     clips, more = _read_clips(said["clips"], labels)
-    # Labels are those of a histogram, or of groups; clips those of a column.
-    labelled = asked["by"] is not None if "by" in asked else kind is HistogramRequest
-    if (clips is None) == ("column" in kind.kept) or (labels is not None) != labelled:
+    # Labels are those of a histogram, or of groups; clips those of a column that is added up.
+    binned = "bins" in kind.kept
+    labelled = asked["by"] is not None if "by" in asked else binned or kind is HistogramRequest
+    summed = "column" in kind.kept and not binned
+    if (clips is not None) != summed or (labels is not None) != labelled:
         _refuse_kept()
     if clips is not None:
         more |= {"numbers_share": 0}
-    if labels is not None:
+    # What bins are called follows from their edges, and is compared before the charge.
+    if labels is not None and not binned:
         more["domain"] = labels
     # Another budget takes its place.
     request = kind(**asked, **more, epsilon=1)

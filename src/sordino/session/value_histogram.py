@@ -56,6 +56,7 @@ class ValueHistogramRequest(Request[Histogram]):
     """
 
     name: ClassVar[str] = "value_histogram"
+    kept: ClassVar[tuple[str, ...]] = ("column", "bins", "per_person", "where", "simultaneous")
 
     column: str | None = parameter(
         checked_later,
