@@ -135,9 +135,8 @@ def test_labels_that_nobody_listed_are_found_first(tmp_path):
     assert facts["clipped_together"] is True
     assert facts["per_person"] == "sum"
     assert (facts["groups_per_unit"], facts["lower"]) == (3, 0)
-    assert "looked for where a unit counts for at most 3 product" in " ".join(
-        top.population.list_notes()
-    )
+    notes = " ".join(top.population.list_notes())
+    assert "Groups were looked for with a unit in at most 3 of them." in notes
 
 
 def test_a_bound_on_rows_does_not_count_where_labels_are_listed():

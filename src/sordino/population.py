@@ -103,11 +103,11 @@ class Population:
     @property
     def clips_together(self) -> bool:
         """Whether one clip is of what a unit adds up to in all groups."""
-        labels = self.by if self.figure == "sum" else self.item
-        added = self.figure in {"sum", "top_sums"} and labels is not None and self.bounds is None
-        ranked = self.figure == "top_sums"
-        anywhere = ranked or self.groups_per_unit is None or self.unlisted
-        return added and anywhere and self.per_person in {"sum", "count"}
+        if self.figure == "top_sums":
+            return True
+        grouped = self.figure == "sum" and self.by is not None and self.bounds is None
+        anywhere = self.groups_per_unit is None or self.unlisted
+        return grouped and anywhere and self.per_person in {"sum", "count"}
 
     def list_facts(self) -> dict[str, Any]:
         """Return which rows count, JSON-ready, by the names that every form of a release uses."""
@@ -174,12 +174,10 @@ class Population:
         said = ", ".join(parts)
         told = [f"{said[0].upper()}{said[1:]}."] if said else []
         if self.clips_together:
-            told.append(f"A unit counts for at most one clip for all {each} together.")
+            told.append("In all groups together a unit counts for at most one clip.")
             if self.unlisted:
-                told.append(
-                    f"They were looked for where a unit counts for at most {self.groups_per_unit} "
-                    f"{each}."
-                )
+                most = self.groups_per_unit
+                told.append(f"Groups were looked for with a unit in at most {most} of them.")
         return [escape_controls(one) for one in told]
 
     def say_left_out(self) -> list[str]:

@@ -145,9 +145,9 @@ class Sensitivity:
         `bound` if they are monotone, else twice that, or `l1` where that is less.
         """
         bound = POSITIVE("Sensitivity.bound", self.bound)
-        return self.part(Fraction(bound), Fraction(1))
+        return self.find_spread(Fraction(bound), Fraction(1))
 
-    def part(self, bound: Fraction, step: Fraction) -> Fraction:
+    def find_spread(self, bound: Fraction, step: Fraction) -> Fraction:
         """Return how far two answers part that move by at most `bound` steps each, in steps."""
         # Not monotone: one answer may rise by the bound while the other one falls by it. Together
         # they move by no more than all of them (docs/proofs/sensitivity.md).

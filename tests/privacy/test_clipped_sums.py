@@ -233,6 +233,49 @@ def test_what_makes_no_sense_is_refused(changed, message):
         )
 
 
+class Hostile:
+    def __float__(self):
+        raise ValueError("secret 77")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [["secret 77", 2]],
+        [[1, 2], [3]],
+        [[1j, 10**400], None],
+        [Hostile(), [Hostile(), 1]],
+        [[None, -(10**400)]],
+        [],
+    ],
+)
+def test_nothing_that_a_list_holds_raises(values):
+    """Twin: an error of NumPy named the value, or how many there were."""
+    subject = made("add-remove", None)
+    clip = clip_of(subject)
+    steps = subject.totals(values, clip)
+    assert len(subject.release(values, entropy=Seeded(1))) == 2
+    known = {True: -clip.high, False: clip.high}
+    found = [one for row in values if isinstance(row, list) for one in row if type(one) is int]
+    assert all(abs(one) <= clip.high for one in steps)
+    if 10**400 in found or -(10**400) in found:
+        assert steps[1] == known[-(10**400) in found]
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros(4), np.zeros((3, 1)), np.zeros((2, 2), dtype="U3"), "text", None, 7]
+)
+def test_arrays_of_another_shape_are_refused_without_their_size(values):
+    with pytest.raises(InvalidParameter, match="an array of numbers with 2 columns"):
+        made("add-remove", 0).release(values)
+
+
+def test_more_totals_than_groups_are_refused():
+    subject = made("add-remove", 0)
+    with pytest.raises(InvalidParameter, match="at most 2 totals; got 3"):
+        subject.finish_each([1, 2, 3], clip_of(subject), entropy=Seeded(1))
+
+
 def test_intervals_hold_what_the_clipped_units_give():
     """At a coarse look: of 400 intervals of 95% at least 92% hold."""
     subject = ClippedSums(groups=2, epsilon=0.5, adjacency="add-remove", lower=0, cap=1000)

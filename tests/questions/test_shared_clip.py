@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from sordino.columns import StepRange
+from sordino.errors import InvalidParameter
 from sordino.questions import PrivacyUnit, prepare_numbers
 from sordino.sources import open_source
 from sordino.sources.sql.person_query import ROW_LIMIT
@@ -184,7 +185,7 @@ def test_a_cap_that_no_whole_number_reaches_leaves_sums_whole(server, engine, ca
     ends = (Fraction(-cap), Fraction(cap))
     asked = question(source, ends=ends, row_cap=cap)
     with asked.source.backend.scan(asked.indices) as scan:
-        parts = asked.people._write_parts(asked.in_all(0))
+        parts = asked.people._write_parts(asked.all_rows(0))
         answer = scan.ask(
             f"SELECT CAST(part AS {'VARCHAR' if engine == 'embedded' else 'text'}) AS part FROM {parts} AS p",
             GROUPS,
@@ -202,6 +203,13 @@ def test_a_unit_far_beyond_a_tiny_clip_ends_nothing_and_counts_for_no_more(serve
         asked = question(source, ends=(Fraction(0), Fraction(10**200)), row_cap=10**200)
         steps = [one.steps for one in asked.totals([clip] * 3)]
         assert clip.high - 3 <= sum(steps) <= clip.high
+
+
+def test_clips_that_differ_are_refused():
+    asked = question(frame_of([("u", "p", 1.0)]))
+    other = StepRange(low=0, high=5, step=CLIP.step)
+    with pytest.raises(InvalidParameter, match="one and the same for all groups"):
+        asked.totals([CLIP, CLIP, other])
 
 
 def crowd(extra, shuffle=False):

@@ -273,7 +273,7 @@ def choice_rate(
     # The noise has the scale spread/budget: its square chooses how fine the grid is.
     step = step_for(sensitivity, (sensitivity.spread / budget) ** 2, owner)
     bound = bound_in_steps(sensitivity, step, owner)
-    spread = sensitivity.part(bound, step)
+    spread = sensitivity.find_spread(bound, step)
     rate = fit_rate(budget / spread, owner)
     # The cost is that of the rate that is sampled: after rounding it may be a little less than the
     # budget.

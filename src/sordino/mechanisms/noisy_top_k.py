@@ -114,7 +114,7 @@ class NoisyTopK(Mechanism):
         # the grid.
         step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "NoisyTopK")
         bound = bound_in_steps(self.sensitivity, step, "NoisyTopK")
-        spread = self.sensitivity.part(bound, step)
+        spread = self.sensitivity.find_spread(bound, step)
         # The proof raises k draws of noise by at most a spread each: k spreads share the budget.
         # Two-sided noise may instead make up for what each answer moves.
         whole = (

@@ -83,7 +83,7 @@ class StepSelection(SelectsOne, Mechanism):
         step = step_for(self.sensitivity, self.sensitivity.spread**2, "StepSelection")
         bound = bound_in_steps(self.sensitivity, step, "StepSelection")
         # A whole number of steps, as answers on the grid part by. Flooring keeps what they do.
-        window = max(1, math.floor(self.sensitivity.part(bound, step)))
+        window = max(1, math.floor(self.sensitivity.find_spread(bound, step)))
         # One level more makes up for a window: it costs one rate, however many answers there are.
         self._set(noise=Geometric(rate), window=window, step=step, cost=Pure(epsilon=rate))
 

@@ -81,7 +81,7 @@ class NumberQuestion:
         In which steps each bucket is added up, if `sums` will be asked.
     people : People or None
         What makes one number of the rows of a unit.
-    in_all : callable or None
+    all_rows : callable or None
         Where one clip is of what a unit adds up to in all of its groups: the rows with their
         groups. Then that is what is counted in buckets, of all groups together, and `totals` are of
         what each unit counts as in a group.
@@ -102,12 +102,12 @@ class NumberQuestion:
     marking: Marking | None = field(repr=False)
     choice: SortedChoice | None = field(repr=False)
     people: People | None = field(repr=False)
-    in_all: Callable[[int], str] | None = field(repr=False)
+    all_rows: Callable[[int], str] | None = field(repr=False)
 
     @property
     def in_groups(self) -> bool:
         """Whether what is counted in buckets is in a group, or of all groups of a unit together."""
-        return self.domain is not None and self.in_all is None
+        return self.domain is not None and self.all_rows is None
 
     @property
     def groups(self) -> Sequence[str]:
@@ -236,12 +236,17 @@ class NumberQuestion:
             raise InvalidParameter(
                 f"totals.ranges must be {wanted}, one for each group; got {len(ranges)}."
             )
+        if self.all_rows is not None and len({*ranges}) > 1:
+            raise InvalidParameter(
+                "totals.ranges must be one and the same for all groups, where one clip is of what "
+                "a unit adds up to in all of them; got several."
+            )
         return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
 
     def _keep(self, first: int) -> Kept | None:
         """Return the part of a query that chooses numbers; other queries may choose the same."""
         # Of all rows of a unit nothing is chosen.
-        if self.in_all is not None:
+        if self.all_rows is not None:
             return None
         grouped = self.domain is not None
         sent = self._sent if grouped else None
@@ -310,10 +315,10 @@ class NumberQuestion:
 
     def write_rows(self, first: int, clip: StepRange) -> str:
         """Return what is added up, whose labels begin at `first` among the texts sent."""
-        if self.in_all is None or self.people is None:
+        if self.all_rows is None or self.people is None:
             return self.rows(first)
         # There is one clip for all groups.
-        return self.people.write_shares(self.in_all(first), clip.high * clip.step, clip.step)
+        return self.people.write_shares(self.all_rows(first), clip.high * clip.step, clip.step)
 
 
 def prepare_numbers(
@@ -476,10 +481,10 @@ def prepare_numbers(
         if people is None:
             return bounded(take_in(first), bounds, draw)
         if shared_ends is not None:
-            return people.write_wholes(in_all(first))
-        return people.write_one(in_all(first), grouped=by is not None)
+            return people.write_wholes(all_rows(first))
+        return people.write_one(all_rows(first), grouped=by is not None)
 
-    def in_all(first: int) -> str:
+    def all_rows(first: int) -> str:
         """Return all rows of units in groups that count."""
         return choose_groups_of(take_in(first), bounds, draw)
 
@@ -509,7 +514,7 @@ def prepare_numbers(
             prepare_choice(take_in(0), bounds, draw, number=kind.name) if people is None else None
         ),
         people=people,
-        in_all=None if shared_ends is None else in_all,
+        all_rows=None if shared_ends is None else all_rows,
     )
     _rehearse_numbers(question, squares=squares)
     return question

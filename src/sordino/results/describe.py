@@ -42,6 +42,7 @@ from sordino.results.sentences import (
     INTERVAL_OF_SELECTED,
     INTERVAL_OF_SUMS,
     LARGEST_SUMS,
+    LEAST_OF_SUMS,
     MEASURED_SET,
     MOVED,
     ONLY_MEASURED,
@@ -52,6 +53,7 @@ from sordino.results.sentences import (
     TRUE_SUMS,
     UNCLEAR,
     UNCLEAR_SUMS,
+    UNKNOWN_NUMBERS,
     VALUES,
     VALUES_OF_SOME,
 )
@@ -292,7 +294,7 @@ def _describe_sums(release: Any, some: Population, facts: Facts, notes: Notes) -
     of_clip = ("clip_low", "clip_high", "capped")
     columns = ("rank", "item", *_COUNT, "gap", *of_clip, *_TRUE, "order_unclear", "measured")
     said = [LARGEST_SUMS, INTERVAL_OF_SUMS, *worth, TRUE_SUMS, UNCLEAR_SUMS]
-    least = [] if some.column is None else ["What a unit adds up to below 0 counts as 0."]
+    least = [] if some.column is None else [UNKNOWN_NUMBERS, LEAST_OF_SUMS]
     return Record(
         columns=columns,
         rows=_pick([_name_clip(row) for row in release.list_rows()], columns),

@@ -57,6 +57,8 @@ INTERVAL_OF_SUMS = (
     "together; who has more counts as that, with the same share of it in each item. It allows for "
     "the selection, so that the low end of a row that was barely selected lies far down."
 )
+LEAST_OF_SUMS = "What a unit adds up to below 0 counts as 0."
+UNKNOWN_NUMBERS = "How many rows held a number is not known: nothing was spent on it."
 TRUE_SUMS = (
     "true_low: low end of the sum as it is, if no unit adds up to less than 0 in an item; how far "
     "it lies above is not known."

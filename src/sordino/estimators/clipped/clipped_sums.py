@@ -30,6 +30,7 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import NoisyTotals
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
+from sordino.grid import number_of
 from sordino.mechanisms import LaplaceMechanism
 from sordino.releases import Value
 from sordino.scrubbing import scrubbed
@@ -207,14 +208,15 @@ class ClippedSums(NoisyTotals):
         Parameters
         ----------
         values : array or list of numbers, shape (n, groups)
-            Private: what each unit adds up to in each group; NaN where it has no number there.
+            Private: what each unit adds up to in each group; what is no number, such as NaN, is
+            missing there, and so is all of a row of a list that has another length.
         entropy : Entropy
             Where the noise comes from.
 
         Raises
         ------
         InvalidParameter
-            If the values have another shape.
+            If an array has another shape, or no type of numbers.
         """
         fresh_entropy(entropy, "ClippedSums.release")
         clip = self.clip_from(self.count_wholes(values), entropy=entropy)
@@ -241,7 +243,23 @@ class ClippedSums(NoisyTotals):
 
     def _take(self, values: Any) -> NDArray[np.float64]:
         """Return the numbers of all units, between the public ends."""
-        numbers = np.asarray(values, dtype=np.float64).reshape(-1, self.groups)
+        # Shape and type of an array are public. What a list holds is private, and never raises.
+        if isinstance(values, list | tuple):
+            rows = [_read_row(row, self.groups) for row in values]
+            numbers = np.array(rows, dtype=np.float64).reshape(-1, self.groups)
+        elif (
+            isinstance(values, np.ndarray)
+            and values.shape[1:] == (self.groups,)
+            and values.dtype.kind in "buif"
+        ):
+            # A float of more digits may be too large for one of 64 bits: it is infinite then.
+            with np.errstate(all="ignore"):
+                numbers = np.ma.filled(values.astype(np.float64), np.nan)
+        else:
+            raise InvalidParameter(
+                f"ClippedSums.release: values must be an array of numbers with {self.groups} "
+                f"columns, or a list of lists of so many; got another {type(values).__name__}."
+            )
         return np.clip(numbers, float(self.search.lower), float(self.search.cap))
 
     def _add_up(
@@ -288,10 +306,15 @@ class ClippedSums(NoisyTotals):
         Raises
         ------
         InvalidParameter
-            If the clip is that of another search.
+            If the clip is that of another search, or there are more totals than groups.
         """
         fresh_entropy(entropy, "ClippedSums.finish_each")
         self.check_clip(clip, "finish_each")
+        # Each total is rounded down, and the noise is for so many of them.
+        if len(totals) > self.groups:
+            raise InvalidParameter(
+                f"ClippedSums.finish_each needs at most {self.groups} totals; got {len(totals)}."
+            )
         noise = self.noise_for(clip)
         drawn = noise.mechanism.noise.sample(len(totals), entropy).tolist()
         return [
@@ -300,6 +323,24 @@ class ClippedSums(NoisyTotals):
             )
             for total, one in zip(totals, drawn, strict=True)
         ]
+
+
+def _read_row(row: Any, groups: int) -> list[float]:
+    """Return the numbers of a unit, NaN where there is none; never raise."""
+    # The type is asked, and not the object itself, whose own methods may raise.
+    if not issubclass(type(row), list | tuple) or len(row) != groups:
+        return [math.nan] * groups
+    return [_read_float(one) for one in row]
+
+
+def _read_float(value: object) -> float:
+    number = number_of(value)
+    if number is None:
+        return math.nan
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 # Just below an edge: there a unit loses most. The search finds it beyond all edges before, and the
