@@ -791,14 +791,16 @@ def test_a_rho_grows_with_the_square_of_epsilon_and_none_is_for_nothing():
 
 
 SEARCHES = {
-    "quantile": lambda asked: asked.quantile("number", q=0.5, epsilon=0.1, lower=0, cap=100),
+    "quantile": lambda asked: asked.quantile(
+        "number", q=0.5, epsilon=0.1, lower=0, cap=100, growth=1.01
+    ),
     "value alone": lambda asked: asked.quantile(
-        "number", q=0.9, epsilon=0.1, lower=0, cap=100, interval_share=None
+        "number", q=0.9, epsilon=0.1, lower=0, cap=100, interval_share=None, growth=1.01
     ),
     "sum": lambda asked: asked.sum("number", epsilon=0.1, lower=0, cap=100),
     "signed mean": lambda asked: asked.mean("number", epsilon=0.1, lower=None, cap=100),
     "groups": lambda asked: asked.quantile(
-        "number", q=0.5, epsilon=0.1, lower=0, cap=100, **GROUPED
+        "number", q=0.5, epsilon=0.1, lower=0, cap=100, growth=1.01, **GROUPED
     ),
 }
 
@@ -829,6 +831,27 @@ def test_searches_get_gumbel_noise_for_no_more_than_pure_noise_is_worth(
     # In whole billionths, as it was charged.
     assert ledger.statement().spent - spent <= worth + Fraction(2, 10**9)
     ledger.verify().raise_if_broken()
+
+
+@pytest.mark.parametrize("meter", BUDGETS)
+@pytest.mark.parametrize("q", [0.5, 0.9])
+@pytest.mark.sample(2)
+def test_a_quantile_that_follows_a_noisy_number_costs_no_more_than_a_pure_one(
+    tmp_path, visits, q, meter
+):
+    """Where epsilons are added up it may flip, at the price of a pure epsilon; elsewhere it is a search, whose price is known before."""
+    asked = {"q": q, "epsilon": 0.1, "lower": 0, "cap": 100}
+    with session(visits, account(tmp_path / "p.db", epsilon=3), max_rows=2) as paid:
+        pure = paid.quantile("number", **asked)
+    assert pure.mechanism[0].flips
+    ledger = account(tmp_path / "l.db", **BUDGETS[meter])
+    with session(visits, ledger, max_rows=2) as paid:
+        paid.histogram("item", epsilon=0.02, domain=DOMAIN)
+        price = ledger.find_price()
+        found = paid.quantile("number", **asked)
+    assert not found.mechanism[0].flips
+    assert stages(found.cost)
+    assert price.find(found.cost) <= price.find_worth(pure.cost)
 
 
 def test_a_quantile_stays_pure_while_an_account_adds_up_epsilons(tmp_path, visits):

@@ -238,7 +238,8 @@ def test_of_no_number_at_all_nothing_is_said(missing, adjacency):
             # As far as values may go, or beyond.
             assert one.low == 0
             assert one.high >= asked["cap"]
-        mean = session.mean("v", **asked)
+        again = Session(table, unit=PrivacyUnit.row(adjacency=adjacency), entropy=Seeded(seed))
+        mean = again.mean("v", **asked)
         assert (mean.low, mean.high) == mean.clip
 
 

@@ -73,9 +73,16 @@ def test_several_quantiles(frame):
     found = session(frame).quantile("x", q=[0.1, 0.5, 0.9], epsilon=3, interval_share=None, **RANGE)
     assert len(found) == 3
     assert found[0].value < found[1].value < found[2].value
+    fine = {"growth": Fraction(101, 100), "cuts": found.mechanism.cuts, "adapts": True}
     assert found.mechanism == sd.Quantiles(
-        q=(0.1, 0.5, 0.9), epsilon=3, adjacency="add-remove", **RANGE
+        q=(0.1, 0.5, 0.9), epsilon=3, adjacency="add-remove", **RANGE, **fine
     )
+    plain = session(frame).quantile(
+        "x", q=[0.1, 0.5, 0.9], epsilon=3, interval_share=None, growth=1.01, **RANGE
+    )
+    assert plain.mechanism == sd.Quantiles(
+        q=(0.1, 0.5, 0.9), epsilon=3, adjacency="add-remove", **RANGE
+    ), "what somebody says of the grid holds"
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])

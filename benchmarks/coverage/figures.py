@@ -103,7 +103,6 @@ def measure(name, shape, unit, runs=RUNS):
 def add_quantiles(tallies, release, rows, _all_rows, group, asked):
     """Count what is said of one quantile or several: of the rows that count."""
     q = asked.request.q
-    edges = asked.questions[0].grid.edges
     for share, one in zip(
         *((q, release) if isinstance(q, tuple) else ((q,), (release,))), strict=True
     ):
@@ -114,7 +113,7 @@ def add_quantiles(tallies, release, rows, _all_rows, group, asked):
                 (group, share), truth is None or holds(one.low, one.high, truth), CONFIDENCE
             )
         target = share * rows.numbers.size
-        below, above = rows.ranks(one.value, edges)
+        below, above = rows.ranks(one.value, one.searched_grid.edges)
         # Rows in a bucket with the value count as at it.
         held = (
             above >= target + one.rank_error_low - 1e-9

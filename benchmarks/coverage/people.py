@@ -64,13 +64,11 @@ def measure_quantile(session, values, made, column, runs):
     tallies = {VALUES: Tally(), RANKS: Tally()}
     truth = float(np.quantile(values, 0.5, method="inverted_cdf"))
     known = Truth(np.sort(values), 0)
-    # Units in a bucket with the value count as at it.
-    ends = {"lower": column["lower"], "cap": column["cap"]}
-    edges = sd.BucketGrid.geometric(**ends, growth=1.01, unit=1).edges
     for _ in range(runs):
         one = session.quantile("x", q=0.5, per_person=made, **column)
         tallies[VALUES].add("", holds(one.low, one.high, truth), CONFIDENCE)
-        below, above = known.ranks(one.value, edges)
+        # Units in a bucket with the value count as at it.
+        below, above = known.ranks(one.value, one.searched_grid.edges)
         target = values.size / 2
         held = above >= target + one.rank_error_low and below <= target + one.rank_error_high
         tallies[RANKS].add("", held, CONFIDENCE)

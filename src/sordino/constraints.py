@@ -226,6 +226,12 @@ TRUTH = Constraint(
 POWER_OF_TWO = Constraint(
     "a power of two", accept_if(_is_power_of_two), (1, 2, 0.25), (0, 3, -2, 0.3, math.inf, None)
 )
+CUTS = Constraint(
+    "a whole number from 1 to 65536",
+    accept_if(lambda number: 1 <= number <= 1 << 16, _read_whole),
+    (1, 2, 7),
+    (0, -2, 1 << 17, 0.5, None, True),
+)
 
 
 def one_of(*names: str) -> Constraint:

@@ -12,6 +12,7 @@ from sordino import BucketCounts, InvalidParameter, Quantile, Seeded, cost
 from sordino.estimators.quantiles.quantile_plan import (
     LARGER_FIRST,
     correction,
+    find_step,
     flips,
     upward,
     walks_far,
@@ -83,16 +84,18 @@ def test_both_signs_take_one_search_if_the_hint_allows_it_and_else_two():
 
 
 def test_the_correction_is_that_of_crowded_edges_and_only_with_a_hint():
-    assert correction(HALF, HALF, Fraction(1001, 1000), None) == 0
-    assert correction(HALF, HALF, Fraction(1001, 1000), 10**6) == 0
+    assert correction(HALF, HALF, find_step(1.001, 1), None) == 0
+    assert correction(HALF, HALF, find_step(1.001, 1), 10**6) == 0
     crowding = 1 / (100 * math.log(1.001) * 0.5)
-    assert correction(HALF, Fraction(1), Fraction(1001, 1000), 100) == pytest.approx(
+    assert correction(HALF, Fraction(1), find_step(1.001, 1), 100) == pytest.approx(
         (math.log(crowding) + 0.5772156649) / 0.5 - 1
     )
     crowded = made(growth=1.001, cap=1e4, size_hint=20, method="above-threshold")
     assert searched(crowded).scan.threshold > 0 == searched(crowded).target
     # The spec's example: R = 4 edges for each record, e = .5: mean shift -3.313 without a correction (threshold noise included)
-    assert -correction(HALF, HALF, Fraction(math.exp(1 / 4)), 1) == pytest.approx(-3.313, abs=2e-3)
+    assert -correction(HALF, HALF, 1 / 4, 1) == pytest.approx(-3.313, abs=2e-3)
+    # Parts of a step are so much closer to each other.
+    assert find_step(1.001, 4) == pytest.approx(math.log(1.001) / 4)
 
 
 class Logged:

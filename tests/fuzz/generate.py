@@ -463,6 +463,8 @@ class _Maker:
         dice = rng.random()
         if dice < 0.6:
             lower = rng.choice(("0", "0", None, "-10", "1"))
+            if rng.random() < 0.1:
+                return {"lower": "-100", "cap": "0", "growth": "2", "unit": "1", "cuts": 4}
             unit, growth = (
                 rng.choice(("1", "1", "1/2", "1000")),
                 rng.choice(("2", "2", "10", "3/2", "21/20")),
@@ -470,10 +472,22 @@ class _Maker:
             return {
                 "lower": lower,
                 "cap": rng.choice(
-                    ("100", "1000", "12345.5", "1e19", "1e19", "1e150", "1e308", "3e-320")
+                    (
+                        "100",
+                        "1000",
+                        "19.99",
+                        "123456.789",
+                        "1e19",
+                        "1e19",
+                        "1e150",
+                        "1e308",
+                        "3e-320",
+                    )
                 ),
                 "growth": growth,
                 "unit": unit,
+                # Of 21/20 and 1e308 there are some 15,000 steps.
+                "cuts": rng.choice((1, 1, 4, 32)),
             }
         pool = [value for value in SPECIAL if abs(value) < float("inf")]
         return {

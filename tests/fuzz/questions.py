@@ -128,9 +128,15 @@ def make_grid(grid: dict[str, Any]) -> BucketGrid:
     """Return the grid of a question."""
     if "edges" in grid:
         return BucketGrid(edges=[float.fromhex(edge) for edge in grid["edges"]])
-    numbers = {name: None if value is None else Fraction(value) for name, value in grid.items()}
+    cuts = grid.get("cuts", 1)
+    made = {name: value for name, value in grid.items() if name != "cuts"}
+    numbers = {name: None if value is None else Fraction(value) for name, value in made.items()}
     return BucketGrid.geometric(
-        lower=numbers["lower"], cap=numbers["cap"], growth=numbers["growth"], unit=numbers["unit"]
+        lower=numbers["lower"],
+        cap=numbers["cap"],
+        growth=numbers["growth"],
+        unit=numbers["unit"],
+        cuts=cuts,
     )
 
 

@@ -22,6 +22,7 @@ from fuzz.replies import compare_replies
 from sordino import Seeded, Session
 from sordino.cli import run, work
 from sordino.errors import DataSourceError, SordinoError
+from sordino.estimators.column_release import LOW_SHARE
 from sordino.questions import PrivacyUnit
 
 NAMES = {
@@ -288,6 +289,14 @@ def without_odds(err: str, out: str, form: str, *, asked: float) -> str:
     )
 
 
+def _warns_of_its_share(release: dict[str, Any]) -> bool:
+    """Tell whether a release warns of a low share of numbers that it tells itself, and of nothing else."""
+    share = release.get("numbers_share", 1)
+    return "the figure may be about few of the" in release.get("warning", "") and (
+        share is None or share < LOW_SHARE
+    )
+
+
 def _shape(value: Any, *, keep: bool) -> Any:
     """Return the keys of a release; of a ledger also what it keeps."""
     if isinstance(value, dict):
@@ -298,6 +307,8 @@ def _shape(value: Any, *, keep: bool) -> Any:
             if value.get("release") in _SEARCHES
             else frozenset()
         )
+        if _warns_of_its_share(value):
+            left_out |= {"warning"}
         return {name: _shape(one, keep=keep) for name, one in value.items() if name not in left_out}
     if isinstance(value, list):
         shapes = [_shape(one, keep=keep) for one in value]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fuzz.questions import Question
-from fuzz.releases import released, without_odds
+from fuzz.releases import _shape, released, without_odds
 from sordino.cli import write
 
 ABOVE = {"how": "command", "name": "above", "epsilon": "8", "threshold": "100"}
@@ -60,3 +60,13 @@ def test_odds_stay_where_they_are_not_those_of_the_release():
     assert without_odds(err, '{"epsilon": null}', "json", asked=1) == err
     assert without_odds(err, "item,estimate", "csv", asked=0.4) == err
     assert without_odds("A note.\n", "Spent: epsilon 0.5.", "table", asked=1) == "A note.\n"
+
+
+def test_a_warning_of_a_low_share_follows_the_share_that_is_released():
+    """It is a function of a noisy number that stands beside it; a warning beside a high share would know more."""
+    low = {"numbers_share": 0.9, "warning": "the figure may be about few of the rows."}
+    high = {"numbers_share": 0.99}
+    assert _shape(low, keep=False) == _shape(high, keep=False)
+    for leaky in (low | high, {"warning": "the figure may be about few of the rows."}):
+        assert "warning" in _shape(leaky, keep=False)
+    assert "warning" in _shape(low | {"warning": "another one"}, keep=False)

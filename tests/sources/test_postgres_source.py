@@ -48,7 +48,13 @@ def made(server, name, rows, **types):
     [
         "from 0",
         "signed",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("far away", "made up", "fine")),
+        "cut",
+        "cut, 19.99",
+        "cut, up to 0",
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("far away", "made up", "fine", "cut, whole", "cut, signed")
+        ),
     ],
 )
 def test_numbers_have_the_states_of_their_arrays(server, grid):
@@ -69,6 +75,9 @@ def test_numbers_have_the_states_of_their_arrays(server, grid):
         Decimal("-Infinity"),
         Decimal(1) / 3,
         Decimal("-0.000000000000000000000000001"),
+        # No float is as small, and a cast to one would fail.
+        Decimal("1e-400"),
+        Decimal("-1e-400"),
     ]
     known = [None if v is None or v.is_nan() else v for v in free]
     agrees(made(server, "x", [[v] for v in free], x="numeric"), known, GRIDS[grid])

@@ -44,7 +44,16 @@ def test_every_kind_of_count_is_that_of_the_rows():
 
 
 @pytest.mark.parametrize(
-    "grid", ["signed", "made up", pytest.param("from 0", marks=pytest.mark.slow)]
+    "grid",
+    [
+        "signed",
+        "made up",
+        "cut, 19.99",
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("from 0", "cut", "cut, whole", "cut, signed", "cut, up to 0")
+        ),
+    ],
 )
 def test_floats_have_the_states_of_their_arrays(grid):
     values = floats(GRIDS[grid])
@@ -56,6 +65,7 @@ def test_floats_have_the_states_of_their_arrays(grid):
     [
         ("far away", 64),
         ("made up", 8),
+        ("cut", 64),
         *(pytest.param(g, 64, marks=pytest.mark.slow) for g in ("signed", "fine")),
     ],
 )

@@ -23,6 +23,12 @@ GRIDS = {
     "one edge": BucketGrid(edges=np.array([3.0])),
     "made up": BucketGrid(edges=np.array([-1e300, -2.5, 0.0, 0.1, 7.0, 7.5, 2.0**63, 1e300])),
     "fine": GEOMETRIC(lower=0, cap=1e6, growth=1.001),
+    "cut": GEOMETRIC(lower=0, cap=1e4, growth=1.05, cuts=16),
+    "cut, signed": GEOMETRIC(lower=None, cap=1e6, growth=1.5, unit=0.25, cuts=8),
+    # Parts of a step that has no length differ from it by rounding, and a cap of 0 is a cap.
+    "cut, 19.99": GEOMETRIC(lower=None, cap=19.99, growth=1.05, unit=0.01, cuts=16),
+    "cut, up to 0": GEOMETRIC(lower=-100, cap=0, growth=1.05, cuts=16),
+    "cut, whole": GEOMETRIC(lower=-3, cap=5000, growth=1.1, whole=True, cuts=4),
 }
 STEPS = [
     StepRange(low=5, high=9, step=Fraction(1, 2)),

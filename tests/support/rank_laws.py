@@ -8,13 +8,20 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from sordino import BucketCounts, Quantile
+from sordino import BucketCounts, Quantile, SizedQuantile
 from sordino.estimators.quantiles.rank_search import RankFlip, Runs
+from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
 from sordino_audit.enumeration.searches import quantile_paths, quantiles_paths
 
 
 @cache
 def search_law(scan, answers):
+    if isinstance(scan, GumbelScan):
+        # P(the first m fail) is one over the sum of the weights of these, and of that of the threshold.
+        weights = np.exp(float(scan.noise.rate) * (np.array(answers, float) - scan.threshold))
+        left = 1 / np.append(1.0, 1 + np.cumsum(weights))
+        stops = (left[:-1] * left[1:] * weights).tolist()
+        return dict(zip([*range(len(answers)), None], [*stops, float(left[-1])], strict=True))
     slow, fast = float(scan.threshold_noise.rate), float(scan.noise.rate)
     z = np.arange(int(45 / slow) + 2)
     alive, law = np.exp(-slow * z) * -np.expm1(-slow), []
@@ -60,24 +67,49 @@ def multiplied(paths, runs):
 
 def law(m, counts):
     """The law of a release from these counts: which part ended where; for several quantiles their edges, over all noisy sizes."""
-    runs = Runs.of(BucketCounts(grid=m.grid, counts=np.array(counts)))
+    counted = BucketCounts(grid=m.grid, counts=np.array(counts))
+    runs = Runs.of(counted)
     if isinstance(m, Quantile):
         return multiplied(quantile_paths(m, runs), runs)
-    drawn = np.arange(
-        -1 - int(40 / float(m.size_noise.rate)), 2 + int(40 / float(m.size_noise.rate))
-    )
-    sizes = {}
-    for noise, chance in zip(drawn.tolist(), m.size_noise.pmf(drawn).tolist(), strict=True):
-        size = max(0, runs.records + noise)
-        sizes[size] = sizes.get(size, 0.0) + chance
-    by_target = {}
-    for size, chance in sizes.items():
-        by_target[m.targets(size)] = by_target.get(m.targets(size), 0.0) + chance
+    if isinstance(m, SizedQuantile):
+        return sized_law(m, counted)
     total = {}
-    for targets, chance in by_target.items():
-        for output, one in multiplied(quantiles_paths(m, targets), runs).items():
-            total[output] = total.get(output, 0.0) + chance * one
+    by_target = {}
+    for size, chance in size_law(m.size_noise, runs.records).items():
+        plan = m.for_size(size)
+        # Where the grid follows from the number, the number is released.
+        case = size if m.adapts else None, plan, plan.targets(size)
+        by_target[case] = by_target.get(case, 0.0) + chance
+    for (size, plan, targets), chance in by_target.items():
+        coarse = Runs.of(counted.onto(plan.grid))
+        for output, one in multiplied(quantiles_paths(plan, targets), coarse).items():
+            told = output if size is None else (size, output)
+            total[told] = total.get(told, 0.0) + chance * one
     return total
+
+
+def size_law(noise, records):
+    """The law of a noisy number of records, which is at least 0."""
+    far = 1 + int(40 / float(noise.rate))
+    drawn = np.arange(-far, far + 1)
+    sizes = {}
+    for each, chance in zip(drawn.tolist(), noise.pmf(drawn).tolist(), strict=True):
+        sizes[max(0, records + each)] = sizes.get(max(0, records + each), 0.0) + chance
+    return sizes
+
+
+def sized_law(m, counted, chances=None):
+    """The law of the noisy number, the grid that follows, and what is found on it; `chances` of the numbers are other ones in a twin."""
+    chances = chances or size_law(m.size_noise, counted.records)
+    known, found = {}, {}
+    for size, chance in chances.items():
+        plan = m.for_size(size)
+        if plan not in known:
+            coarse = Runs.of(counted.onto(plan.grid))
+            known[plan] = multiplied(quantile_paths(plan, coarse), coarse)
+        for output, one in known[plan].items():
+            found[size, plan.cuts, output] = chance * one
+    return found
 
 
 def data(buckets, most, least=0):

@@ -137,6 +137,33 @@ class BucketCounts:
         # Each count is at most 2^60 / (K + 1), so two of them add up in 64 bits.
         return BucketCounts(grid=self.grid, counts=self.counts + other.counts)
 
+    @scrubbed
+    def onto(self, grid: BucketGrid) -> BucketCounts:
+        """Return the counts over a coarser grid: each bucket holds several of these.
+
+        Parameters
+        ----------
+        grid : BucketGrid
+            Each of its edges is one of this grid.
+
+        Raises
+        ------
+        InvalidParameter
+            If some edge is not.
+        """
+        if grid == self.grid:
+            return self
+        places = np.searchsorted(self.grid.edges, grid.edges)
+        known = places < self.grid.size
+        if not known.all() or not np.array_equal(self.grid.edges[places], grid.edges):
+            raise InvalidParameter(
+                "BucketCounts.onto needs a grid of which each edge is one of the grid that was "
+                f"counted over, {self.grid!r}; got {grid!r}."
+            )
+        # Bucket i of the coarser grid begins with the bucket behind its edge i - 1.
+        starts = np.append(0, places + 1)
+        return BucketCounts(grid=grid, counts=np.add.reduceat(self.counts, starts))
+
     @property
     def records(self) -> int:
         """How many records with a number there are; private."""
@@ -405,7 +432,9 @@ def _find_whole_cuts(
 def _choose_cells(marks: NDArray[Any], grid: BucketGrid) -> _Cells:
     """Return the fewest cells that tell all marks apart, or the most that are allowed."""
     origin = float(dict(grid.recipe).get("lower") or 0)
-    distance = np.abs(marks.astype(np.float64) - origin) if marks.size else np.ones(1)
+    # Beyond all floats a distance is infinite, and does not count.
+    with np.errstate(over="ignore"):
+        distance = np.abs(marks.astype(np.float64) - origin) if marks.size else np.ones(1)
     known = distance[(distance > 0) & np.isfinite(distance)]
     # Half the smallest distance: so a mark at the origin and the nearest other one fall into
     # different cells.

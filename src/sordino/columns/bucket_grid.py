@@ -20,7 +20,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import FINITE, GROWTH, POSITIVE, TRUTH, Number, shown
+from sordino.constraints import CUTS, FINITE, GROWTH, POSITIVE, TRUTH, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.releases import short_repr
 
@@ -93,6 +93,7 @@ class BucketGrid:
         growth: Number,
         unit: Number = 1,
         whole: bool = False,
+        cuts: int = 1,
     ) -> BucketGrid:
         """Return the grid with edges lower + unit (growth^i - 1) below `cap`, and `cap` itself.
 
@@ -115,6 +116,9 @@ class BucketGrid:
             Whether the values are whole numbers: then edges are rounded away from `lower` (from 0
             without one) to whole numbers, of which each is there once, and near `lower` each number
             has a bucket.
+        cuts : int
+            Into so many parts of one width each step between two neighboring edges is cut. With a
+            divisor of this number of cuts a grid has some of the same edges.
 
         Raises
         ------
@@ -146,14 +150,26 @@ class BucketGrid:
                 "BucketGrid.lower and cap must be whole numbers where the values are; got "
                 f"{shown(lower)} and {shown(cap)}."
             )
-        return _geometric_grid(
-            low, high, GROWTH("BucketGrid.growth", growth), POSITIVE("BucketGrid.unit", unit), whole
-        )
+        factor, scale = GROWTH("BucketGrid.growth", growth), POSITIVE("BucketGrid.unit", unit)
+        return _cut_grid(low, high, factor, scale, whole, CUTS("BucketGrid.cuts", cuts))
 
     @property
     def size(self) -> int:
         """The number of edges, K."""
         return self.edges.size
+
+    @property
+    def cuts(self) -> int:
+        """Into how many parts each step of `geometric` is cut."""
+        return int(dict(self.recipe).get("cuts") or 1)
+
+    def uncut(self) -> BucketGrid:
+        """Return the grid whose steps were cut into parts; this one, if none was."""
+        made = dict(self.recipe)
+        cap, growth, unit = (made.get(name) for name in ("cap", "growth", "unit"))
+        if made.pop("cuts", None) is None or cap is None or growth is None or unit is None:
+            return self
+        return _geometric_grid(made["lower"], cap, growth, unit, "whole" in made)
 
     @property
     def together(self) -> int:
@@ -212,6 +228,43 @@ def _geometric_grid(
     if whole:
         recipe.append(("whole", Fraction(1)))
     return BucketGrid(edges=np.array(edges), recipe=tuple(recipe))
+
+
+@lru_cache(maxsize=64)
+def _cut_grid(
+    lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction, whole: bool, cuts: int
+) -> BucketGrid:
+    """Return the grid with each step between two edges cut into parts of one width."""
+    grid = _geometric_grid(lower, cap, growth, unit, whole)
+    edges = grid.edges
+    if cuts == 1 or edges.size == 1:
+        return grid
+    if (edges.size - 1) * cuts + 1 > MOST_EDGES:
+        raise InvalidParameter(
+            f"BucketGrid.cuts must leave at most {MOST_EDGES} edges; got {cuts} parts of each of "
+            f"{edges.size - 1} steps. Take fewer, or raise the growth."
+        )
+    up = edges[edges >= 0] if lower is None else edges
+    with np.errstate(over="ignore"):
+        widths = np.diff(up)
+    if not np.isfinite(widths).all():
+        raise InvalidParameter(
+            "BucketGrid.cuts must be 1 where a step is wider than floats can tell; got "
+            f"{cuts}. Lower the growth, or move the ends."
+        )
+    # Quotients, differences, products and sums of floats are rounded alike on every machine. So
+    # equal shares of a step are one float, and a coarser grid has the very edges that it shares
+    # with a finer one.
+    share = np.arange(cuts) / cuts
+    inner = np.minimum(up[:-1, None] + widths[:, None] * share, up[1:, None])
+    every = np.append(inner.ravel(), up[-1])
+    if whole:
+        every = np.ceil(every)
+    # Of whole numbers, and of floats beside each other, several parts have one edge.
+    every = np.unique(np.minimum(every, up[-1])) + 0.0
+    if lower is None:
+        every = np.concatenate([-every[:0:-1], every])
+    return BucketGrid(edges=every, recipe=(*grid.recipe, ("cuts", Fraction(cuts))))
 
 
 def _generate_edges(origin: Fraction, growth: Fraction, unit: Fraction) -> Iterator[float]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Quantiles as Quantiles,
         QuantileValues as QuantileValues,
     )
+    from sordino.estimators.quantiles.sized_quantile import SizedQuantile as SizedQuantile
     from sordino.estimators.reports import (
         ReportsMean as ReportsMean,
         mean_of_reports as mean_of_reports,
@@ -70,6 +71,7 @@ _HOMES = {
     "quantiles.quantile": ("Quantile", "QuantileValue"),
     "quantiles.quantile_interval": ("QuantileEnds", "QuantileInterval"),
     "quantiles.quantiles": ("Quantiles", "QuantileValues"),
+    "quantiles.sized_quantile": ("SizedQuantile",),
 }
 
 if not TYPE_CHECKING:

@@ -40,7 +40,7 @@ from sordino.sources.sql.person_query import (
 )
 from sordino.sources.sql.step_query import DIGITS
 
-_BYTES_OF_CELL = 80
+BYTES_OF_CELL = 80
 """As much as a row of an answer takes on its way: up to six numbers, and a total as a text of 40
 digits."""
 
@@ -644,7 +644,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     # A row for each group and cell that have rows.
     most_groups = question.most_groups or len(question.groups) or 1
     cells = max(2, *(query.buckets.size for query in queries))
-    largest = most_groups * cells * _BYTES_OF_CELL
+    largest = most_groups * cells * BYTES_OF_CELL
     question.source.rehearse(question.indices, asked, question.marking, largest=largest)
 
 

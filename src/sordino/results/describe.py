@@ -464,6 +464,9 @@ def _describe_figure(release: Any, some: Population, facts: Facts, notes: Notes)
     first = next((row.release for row in release), None) if grouped else release
     columns = _list_columns(first, some)
     said = [] if first is None else _say_ends(first, some, columns)
+    counted, told = _describe_records(release, some)
+    facts, notes = facts | counted, [*told, *notes]
+    columns = (*columns, "records") if grouped and counted else columns
     if first is not None and some.bounds is not None:
         # All groups have the same range, so the first one speaks for all.
         ranged, told = _describe_range(first, some)
@@ -529,6 +532,33 @@ def _has_intervals(release: Any) -> bool:
     """Tell whether the values of quantiles have intervals of their own."""
     one = release[0] if _is_list(release) else release
     return one is not None and one.low is not None
+
+
+def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
+    """Return how many records with a number there are, and whether the grid limits a quantile.
+
+    Nothing where the grid does not follow from that.
+    """
+    each = [row.release for row in release] if some.by is not None else [release]
+    values = [one for found in each for one in (found if _is_list(found) else [found])]
+    if some.figure != "quantile" or not values or values[0].records is None:
+        return {}, []
+    what = "rows" if some.per_person is None else "units"
+    counted = f"{what} that count and have a number"
+    spent = format_cell(float(_find_first(values[0].mechanism).size_epsilon_spent), 3)
+    if some.by is None:
+        facts: Facts = {"records": values[0].records}
+        told = f"About {values[0].records:,} {counted} (noisy, for epsilon {spent} of it): "
+    else:
+        facts, told = {}, f"records: {counted} (noisy, for epsilon {spent} of each group): "
+    notes = [f"{told}how fine the grid is follows from that."]
+    limited = sum(value.limited_by_grid for value in values)
+    if limited:
+        notes.append(
+            f"{limited} of {len(values)} are limited by the grid and not by the noise: many "
+            f"{what} lie between two of its edges."
+        )
+    return facts | {"limited_by_grid": limited}, notes
 
 
 def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:

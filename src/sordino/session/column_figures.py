@@ -23,6 +23,7 @@ from sordino.estimators import (
     ClippedVariance,
     Quantile,
     Quantiles,
+    SizedQuantile,
 )
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
@@ -31,7 +32,7 @@ from sordino.questions import Domain, NumberQuestion
 from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from sordino.session.request import Progress
 
-Searching = Quantile | Quantiles | QuantilesWithIntervals | Clipped
+Searching = Quantile | SizedQuantile | Quantiles | QuantilesWithIntervals | Clipped
 """What counts in buckets first."""
 Estimator = Searching | ClippedAgain | BoundedTotal
 
@@ -104,7 +105,7 @@ class ColumnReading:
 class _QuantileFigures:
     """Quantiles follow from the counts of buckets."""
 
-    estimator: Quantile | Quantiles | QuantilesWithIntervals
+    estimator: Quantile | SizedQuantile | Quantiles | QuantilesWithIntervals
     ladder = clip = None
 
     def read(self, question: NumberQuestion, progress: Progress | None) -> PrivateNumbers:
@@ -239,6 +240,7 @@ class _AgainFigures:
 
 _ADAPTERS: dict[type, Callable[..., ColumnFigures]] = {
     Quantile: _QuantileFigures,
+    SizedQuantile: _QuantileFigures,
     Quantiles: _QuantileFigures,
     QuantilesWithIntervals: _QuantileFigures,
     ClippedSum: _SumFigures,

@@ -36,6 +36,7 @@ from sordino.questions import (
     prepare_groups,
     prepare_numbers,
 )
+from sordino.questions.groups import GROUPS, resolve_groups
 from sordino.releases import UnlistedCounts
 from sordino.sensitivity import Adjacency
 from sordino.session.column_figures import Estimator, Searching, adapt
@@ -98,7 +99,7 @@ class ColumnRequest(Request[R]):
         "generous.",
     )
     lower: Number | None = parameter(checked_later, _LOWER_MEANS)
-    growth: Number = parameter(checked_later, GROWTH_MEANS, default=1.05)
+    growth: Number | None = parameter(checked_later, GROWTH_MEANS, default=1.05)
     unit: Number = parameter(checked_later, "Below it edges are evenly spaced.", default=1.0)
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     by: str | None = parameter(
@@ -185,9 +186,13 @@ class ColumnRequest(Request[R]):
 
     def steps(self, table: Table) -> Steps[Any]:
         """Count the rows in buckets, and let an estimator release from that."""
-        estimator = self.fill_epsilon(table)
-        question = self.ask(table, estimator.grid, adapt(estimator).ladder)
-        return (yield from self.release_figures(table, question, estimator, self.detail()))
+        request = self
+        # How many groups there are may say how they are read, and what an estimator is of.
+        if self.by is not None and self.domain is not None:
+            request = replace(self, domain=resolve_groups(self.domain, table.source))
+        estimator = request.fill_epsilon(table)
+        question = request.ask(table, estimator.grid, adapt(estimator).ladder)
+        return (yield from request.release_figures(table, question, estimator, request.detail()))
 
     def release_figures(
         self, table: Table, question: NumberQuestion, estimator: Estimator, detail: dict[str, Any]
@@ -212,6 +217,15 @@ class ColumnRequest(Request[R]):
             "growth": self.growth,
             "unit": self.unit,
         }
+
+    def count_groups(self) -> int:
+        """Return how many groups there are at most; 1 where all rows are one."""
+        if self.by is None:
+            return 1
+        # Labels that cannot be groups, or too many, are refused when they are asked about.
+        listed = getattr(self.domain, "kind", "unlisted") not in {"assumed public", "unlisted"}
+        groups = min(self.domain.size, GROUPS) if listed else self.most_groups
+        return groups or 1
 
     @property
     def epsilon_to_find(self) -> Fraction:

@@ -17,7 +17,7 @@ from sordino.cost import Cost, compose
 from sordino.cost.grouped import cost_of_groups
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedMean, ClippedSum, Quantile, QuantileValues
+from sordino.estimators import ClippedMean, ClippedSum, Quantile, QuantileValues, SizedQuantile
 from sordino.estimators.clipped.clip import ClipSearch
 from sordino.estimators.column_release import ColumnRelease
 from sordino.estimators.numbers_share import estimate_share
@@ -253,7 +253,7 @@ def grows(estimator: Estimator) -> bool:
 
 # ---- the noise of searches and totals ------------------------------------------------------------
 
-SingleQuantile = Quantile | QuantilesWithIntervals
+SingleQuantile = Quantile | SizedQuantile | QuantilesWithIntervals
 _FINE_STEP = Fraction(1, 1 << 20)
 """Intervals are compared in steps of this share of what one unit moves."""
 

@@ -437,6 +437,9 @@ def engine(
         try:
             _measure_progress(connection)
             connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
+            # A stream does not say how long it is. Where few rows are expected, each would be
+            # compared with every edge of a grid.
+            connection.execute("SET GLOBAL asof_loop_join_threshold = 0")
             if limits.temp is not None:
                 # As a setting of the connection: among those that it is opened with it bounds
                 # nothing.

@@ -26,6 +26,7 @@ from sordino.sources.engine import Answer, Kept, Scan, quoted
 from sordino.sources.source import AnswerLimit, Asked, unusable
 from sordino.sources.sql.bucket_query import BucketQuery
 from sordino.sources.sql.dialect import Dialect
+from sordino.sources.sql.fine_query import Steps
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import ROW_LIMIT
 from sordino.sources.sql.sql_templates import SERVER
@@ -48,6 +49,8 @@ _ENGINE_TYPES = {
 }
 # The numbers by which the server knows the types bigint, smallint and integer.
 _WHOLE_TYPE_NUMBERS = frozenset({20, 21, 23})
+_NEAR_0 = "CAST('1e-300' AS numeric)"
+"""A number that a float can hold."""
 _CHARACTER_TYPE = re.compile(r"character(?: varying)?(?:\(\d+\))?")
 _NUMERIC_TYPE = re.compile(r"numeric\((\d+),(-?\d+)\)")
 _SCHEMA_QUERY = (
@@ -330,6 +333,8 @@ def _write_server_buckets(
     kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
 ) -> tuple[BucketQuery]:
     """Return the query in which the server finds the bucket by comparisons with sorted edges."""
+    if grid.cuts > 1 and ladder is None:
+        return (_write_fine_server_buckets(kind, grid),)
     cuts = tuple(_write_server_literal(edge, kind) for edge in grid.edges.tolist())
     edges = (
         f"ARRAY(SELECT CAST(label AS {_server_number_type(kind)}) FROM labels"
@@ -351,6 +356,42 @@ def _write_server_buckets(
         " GROUP BY {group}cell"
     )
     return (BucketQuery(cuts, np.arange(grid.size + 1), sql),)
+
+
+def _write_fine_server_buckets(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
+    """Return the query over a grid that is cut into parts, whose edges the server makes.
+
+    Numbers are compared with them as floats.
+    """
+    steps = Steps.of(grid)
+    texts = steps.write_texts()
+    share = f"(CAST(part AS float8) / CAST('{grid.cuts}' AS float8))"
+    cuts = ", ".join(steps.write_cuts(share, f"CAST('{float(steps.edges[-1])!r}' AS float8)"))
+    made = (
+        "SELECT CAST(split_part(label, ' ', 1) AS float8) AS begins,"
+        " CAST(split_part(label, ' ', 2) AS float8) AS ends FROM labels"
+        f" WHERE position < {len(texts)}"
+    )
+    edges = (
+        f"ARRAY(SELECT DISTINCT unnest(ARRAY[{cuts}]) AS cut FROM ({made}) AS steps"
+        f" CROSS JOIN generate_series(0, {grid.cuts - 1}) AS part ORDER BY cut)"
+    )
+    real = "x"
+    # A cast fails where a number is nearer to 0 than any float. Beyond the ends none is made.
+    if kind.scale is not None and not kind.largest:
+        real = f"CASE WHEN abs(x) < {_NEAR_0} THEN sign(x) * {_NEAR_0} ELSE x END"
+    real = f"CAST({real} AS float8)"
+    first, last = (_cast_edge(kind, Fraction(float(edge))) for edge in grid.edges[[0, -1]])
+    cell = (
+        f"CASE WHEN x IS NULL OR x < {first} THEN 0 WHEN x >= {last} THEN {grid.size}"
+        f" ELSE width_bucket({real}, {edges}) END"
+    )
+    sql = (
+        "SELECT {group}cell, count(*) AS n, count(x) AS known FROM "
+        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}} AS counted) AS placed"
+        " GROUP BY {group}cell"
+    )
+    return BucketQuery(texts, np.arange(grid.size + 1), sql)
 
 
 def _cast_edge(kind: NumberKind, edge: Fraction) -> str:

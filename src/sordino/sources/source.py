@@ -128,6 +128,10 @@ class Backend(Protocol):
         """Ask questions of an empty table with columns of these types, before the charge."""
 
 
+_MOST_CELLS, _MOST_SERVER_CELLS, _CELLS_OF_GROUPS = 700_000, 1 << 17, 1 << 23
+"""So many cells of one group, and of all of them, take about twice as long as few."""
+
+
 @final
 @dataclass(frozen=True)
 class ReaderBackend:
@@ -426,6 +430,19 @@ class Source:
             )
         known = predicate if read is None else read(predicate, kinds)
         return RowPredicate(predicate.indices, write(known, kinds))
+
+    def count_cells(self, groups: int, bytes_of_cell: int) -> int:
+        """Return how many cells an answer may well have of each of so many groups.
+
+        They are buckets in which numbers are counted: fewer of them on a server, and no more than
+        fit what it sends.
+        """
+        limit = self.backend.limit
+        most = _MOST_CELLS if isinstance(self.backend, ReaderBackend) else _MOST_SERVER_CELLS
+        fit = _CELLS_OF_GROUPS
+        if limit is not None:
+            fit = min(fit, (limit.size - limit.beside) // bytes_of_cell)
+        return min(most, fit // groups)
 
     def rehearse(
         self,

@@ -21,12 +21,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, Literal, TypeVar, final
 
+import numpy as np
+
 from sordino.claims import Claim
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.columns.bucket_grid import BucketGrid
 from sordino.constraints import (
     ADJACENCY,
     COUNT,
+    CUTS,
     FINITE,
     GROWTH,
     POSITIVE,
@@ -47,6 +50,7 @@ from sordino.estimators.quantiles.quantile_plan import (
     Adjacency,
     QuantilePlan,
     SearchNoise,
+    find_step,
     flips,
 )
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
@@ -63,6 +67,8 @@ SEARCH_NOISE_MEANS = (
 # Noise is drawn in steps of 1/b of a record for q = a/b, so b must not be too large
 # (docs/proofs/quantile.md, "What is played").
 _QUANTILE_DENOMINATOR = 1 << 20
+# More than so many times what the noise blurs lies between two edges: then the grid is what limits.
+_MANY = 4
 
 
 @final
@@ -82,8 +88,8 @@ class QuantileValue(HasEstimate, ColumnRelease):
         With probability at least 95% the rank of the value lies between target + low and target +
         high, in records; low <= 0 <= high. Records that share the bucket of the target rank, or the
         bucket next to the value on the side of the target, count as lying at the target; with
-        permute-and-flip those that share the bucket of the value, and no others. The rank itself is
-        not public where the number of records is not.
+        permute-and-flip those that share the bucket of the value, and no others. Buckets are those
+        of `searched_grid`. The rank itself is not public where the number of records is not.
     low, high : float or None
         With an interval (`Session.quantile`): ends that the quantile lies between with 95 %, in the
         unit of the values; the value lies there, too. None without one.
@@ -93,6 +99,12 @@ class QuantileValue(HasEstimate, ColumnRelease):
     too_few : bool or None
         Whether the interval leaves nothing out: then there are too few records to tell the
         quantile.
+    records : int or None
+        About how many records with a number there are, where the grid follows from that: with its
+        noise, which is much larger than that of the rank. None where nothing was spent on it.
+    limited_by_grid : bool
+        Whether so many records could be told apart better than the edges are; then the bucket of
+        the value holds many of them.
 
     Examples
     --------
@@ -109,6 +121,27 @@ class QuantileValue(HasEstimate, ColumnRelease):
     rank_error_high: float
     low: float | None = None
     high: float | None = None
+    records: int | None = None
+    limited_by_grid: bool = False
+
+    @property
+    def searched_grid(self) -> BucketGrid:
+        """The grid that was searched: where it follows from `records`, some of the edges.
+
+        A function of what was released.
+        """
+        first = self.mechanism[0] if isinstance(self.mechanism, tuple) else self.mechanism
+        size = first.size_hint if self.records is None else self.records
+        choose = getattr(first, "for_size", None)
+        grid: BucketGrid = (first if choose is None or size is None else choose(size)).grid
+        return grid
+
+    def _own(self) -> dict[str, Any]:
+        own = super()._own()
+        # Of a grid that was given whole nothing is said.
+        if self.records is None and not self.limited_by_grid:
+            del own["records"], own["limited_by_grid"]
+        return own
 
     @property
     def true_low(self) -> float | None:
@@ -193,6 +226,11 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         "How many records one unit has at most; it is up to the caller to bound them.",
         default=1,
     )
+    cuts: int = parameter(
+        CUTS,
+        "Into so many parts of one width each step of the grid is cut.",
+        default=1,
+    )
     grid: BucketGrid = derived("The edges, for `BucketCounts.of`.")
     cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
 
@@ -252,12 +290,14 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         for begin in range(0, len(columns), self.grid.together):
             some = columns[begin : begin + self.grid.together]
             # One pass over the records. What is searched from here on are counts in buckets.
-            runs = [count_runs(values, self.grid, type(self).__name__) for values in some]
-            released += self._release_runs(runs, entropy)
+            counts = [count_column(values, self.grid, type(self).__name__) for values in some]
+            released += self._release_counts(counts, entropy)
         return released
 
     @abstractmethod
-    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[ReleaseKind]:
+    def _release_counts(
+        self, counts: Sequence[BucketCounts], entropy: Entropy
+    ) -> list[ReleaseKind]:
         """Release what is asked of each of some columns, which were counted."""
 
     def value_of(self, place: int, upward: bool | None) -> float:
@@ -277,6 +317,26 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         # Downward enough lie at or above it. An end that was not passed stands for itself.
         passed = 0 <= place < self.grid.size
         return value - 1 if self.integer and upward and passed else value
+
+    def is_limited(self, value: float, records: int, rate: float) -> bool:
+        """Tell whether more records than the noise blurs lie between edges beside a value.
+
+        From what was released alone.
+
+        Parameters
+        ----------
+        value : float
+            What was released.
+        records : int
+            About how many records there are, over values that differ by a factor e.
+        rate : float
+            Of the noise, in nats a record.
+        """
+        many, edges = records * rate * find_step(self.growth, self.cuts) > _MANY, self.grid.edges
+        place = min(max(int(np.searchsorted(edges, value)), 1), edges.size - 1)
+        # Nothing lies between neighboring whole numbers.
+        apart = edges.size == 1 or bool(edges[place] - edges[place - 1] > 1)
+        return many and (not self.integer or apart)
 
     def derive(self) -> None:
         """Set the grid.
@@ -302,6 +362,7 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
                 growth=self.growth,
                 unit=self.unit,
                 whole=self.integer,
+                cuts=self.cuts,
             )
         )
 
@@ -355,6 +416,12 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         f"{SEARCH_NOISE_MEANS} With Gumbel noise the method is above-threshold.",
         default="geometric",
     )
+    hint_guides: bool = parameter(
+        TRUTH,
+        "Whether the size hint chooses directions and the number of searches, and not only how far "
+        "thresholds are moved. If not, no cost follows from it.",
+        default=True,
+    )
     parts: tuple[RankSearch | RankFlip, ...] = derived(
         "What is done, in this order: one search over all edges or one choice among all buckets; "
         "with `lower=None` and no size hint that allows one search, a search from 0, up for q >= "
@@ -366,10 +433,18 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         super().derive()
         share = share_of(self.q)
         budget, rows = to_fraction(self.epsilon), self.rows_per_unit
-        growth, ratio = to_fraction(self.growth), to_fraction(self.ratio)
+        step, ratio = find_step(self.growth, self.cuts), to_fraction(self.ratio)
         # All that follows is chosen from public numbers (docs/proofs/quantile.md, "Which way").
         plan = QuantilePlan(
-            share, self.grid, growth, self.size_hint, rows, self.adjacency, ratio, self.search_noise
+            share,
+            self.grid,
+            step,
+            self.size_hint,
+            rows,
+            self.adjacency,
+            ratio,
+            self.search_noise,
+            self.hint_guides,
         )
         parts: tuple[RankSearch | RankFlip, ...]
         method = self.method
@@ -401,7 +476,10 @@ class Quantile(ColumnQuantiles[QuantileValue]):
                 "its own; got 'gumbel'. Leave out one of them."
             )
 
-    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileValue]:
+    def _release_counts(
+        self, counts: Sequence[BucketCounts], entropy: Entropy
+    ) -> list[QuantileValue]:
+        runs = [Runs.of(one) for one in counts]
         found = [(0, edge) for edge in self._find_each(0, runs, entropy)]
         # Both were paid for in any case, and whether the second is made depends on a released edge
         # only (docs/proofs/quantile.md, "Two searches").
@@ -483,8 +561,8 @@ def share_of(q: Number) -> Fraction:
     return to_fraction(q).limit_denominator(_QUANTILE_DENOMINATOR)
 
 
-def count_runs(values: Any, grid: BucketGrid, owner: str) -> Runs:
-    """Return the runs of a column, which may have been counted before.
+def count_column(values: Any, grid: BucketGrid, owner: str) -> BucketCounts:
+    """Return the counts of a column, which may have been counted before.
 
     Raises
     ------
@@ -497,7 +575,32 @@ def count_runs(values: Any, grid: BucketGrid, owner: str) -> Runs:
             f"{owner}.release needs counts over its own grid, {grid!r}; got counts over "
             f"{counts.grid!r}. Count with BucketCounts.of(values, grid={owner.lower()}.grid)."
         )
-    return Runs.of(counts)
+    return counts
+
+
+@scrubbed
+def release_by_plan(
+    counts: Sequence[BucketCounts],
+    plans: Sequence[ColumnQuantiles[ReleaseKind]],
+    entropy: Entropy,
+) -> list[ReleaseKind]:
+    """Release each of several columns by a plan of its own, over some of the edges of the counts.
+
+    Parameters
+    ----------
+    counts : sequence of BucketCounts
+        Private.
+    plans : sequence of ColumnQuantiles
+        One for each column; a function of what was released.
+    entropy : Entropy
+    """
+    released: dict[int, ReleaseKind] = {}
+    # Columns of one plan are searched together.
+    for plan in {id(one): one for one in plans}.values():
+        places = [place for place, one in enumerate(plans) if one is plan]
+        some = [counts[place].onto(plan.grid) for place in places]
+        released |= zip(places, plan.release_each(some, entropy=entropy), strict=True)
+    return [released[place] for place in range(len(counts))]
 
 
 def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:

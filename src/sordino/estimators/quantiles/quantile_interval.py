@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, cast, final
 
 from sordino.claims import Claim
@@ -29,11 +30,19 @@ from sordino.estimators.quantiles.quantile import (
     ColumnQuantiles,
     Quantile,
     QuantileValue,
+    release_by_plan,
     share_of,
 )
-from sordino.estimators.quantiles.quantile_plan import QuantilePlan, SearchNoise
+from sordino.estimators.quantiles.quantile_plan import (
+    QuantilePlan,
+    SearchNoise,
+    choose_cuts,
+    find_step,
+    round_size,
+)
 from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
 from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
+from sordino.estimators.quantiles.sized_quantile import SizedQuantile
 from sordino.releases import Release
 from sordino.scrubbing import scrubbed
 
@@ -107,7 +116,7 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
         plan = QuantilePlan(
             share_of(self.q),
             self.grid,
-            to_fraction(self.growth),
+            find_step(self.growth, self.cuts),
             None,
             self.rows_per_unit,
             self.adjacency,
@@ -119,7 +128,27 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
         parts, cost = plan.pair(to_fraction(self.epsilon))
         self._set(parts=tuple(_stop_early(part, wrong) for part in parts), cost=cost)
 
-    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileEnds]:
+    def for_size(self, records: int) -> QuantileInterval:
+        """Return this interval over a grid that suits about so many records: no finer one.
+
+        Parameters
+        ----------
+        records : int
+            A noisy number, or a public one.
+        """
+        return _choose_interval(self, round_size(records))
+
+    def choose(self, size: int) -> QuantileInterval:
+        """Return this interval over some of its edges, for so many records."""
+        share, part = share_of(self.q), self.parts[0]
+        rate = part.weight * part.scan.noise.rate
+        wanted = choose_cuts(float(size * rate * min(share, 1 - share)), self.growth, self.cuts)
+        return replace(self, cuts=wanted)
+
+    def _release_counts(
+        self, counts: Sequence[BucketCounts], entropy: Entropy
+    ) -> list[QuantileEnds]:
+        runs = [Runs.of(one) for one in counts]
         below, above = (find_each([part] * len(runs), runs, entropy) for part in self.parts)
         ends = (self.ends(low, high) for low, high in zip(below, above, strict=True))
         return [
@@ -146,6 +175,11 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
         # Noise may put one end beyond the other. Then the quantile lies between them as likely as
         # before.
         return min(low, high), max(low, high)
+
+
+@lru_cache(maxsize=1024)
+def _choose_interval(interval: QuantileInterval, size: int) -> QuantileInterval:
+    return interval.choose(size)
 
 
 def _stop_early(part: RankSearch, wrong: Fraction) -> RankSearch:
@@ -175,17 +209,17 @@ class QuantilesWithIntervals:
 
     Parameters
     ----------
-    quantiles : Quantile or Quantiles
+    quantiles : Quantile, SizedQuantile or Quantiles
         The values.
     intervals : tuple of QuantileInterval
         One for each of them.
     """
 
-    quantiles: Quantile | Quantiles
+    quantiles: Quantile | SizedQuantile | Quantiles
     intervals: tuple[QuantileInterval, ...]
 
     @property
-    def mechanisms(self) -> tuple[Quantile | Quantiles | QuantileInterval, ...]:
+    def mechanisms(self) -> tuple[Quantile | SizedQuantile | Quantiles | QuantileInterval, ...]:
         """All that releases."""
         return self.quantiles, *self.intervals
 
@@ -197,7 +231,7 @@ class QuantilesWithIntervals:
     @property
     def deviation(self) -> float:
         """How wide the noise of the value is, in records; of a single quantile."""
-        return cast("Quantile", self.quantiles).deviation
+        return cast("Quantile | SizedQuantile", self.quantiles).deviation
 
     @property
     def cost(self) -> Cost:
@@ -233,7 +267,10 @@ class QuantilesWithIntervals:
         found: Sequence[QuantileValue | QuantileValues] = self.quantiles.release_each(
             counts, entropy=entropy
         )
-        ends = [each.release_each(counts, entropy=entropy) for each in self.intervals]
+        ends = [
+            release_by_plan(counts, self._list_plans(each, found), entropy)
+            for each in self.intervals
+        ]
         mechanisms, cost = self.mechanisms, self.cost
 
         def bound(one: QuantileValue, each: QuantileEnds) -> QuantileValue:
@@ -253,6 +290,15 @@ class QuantilesWithIntervals:
                     )
                 )
         return bounded
+
+    def _list_plans(
+        self, interval: QuantileInterval, found: Sequence[QuantileValue | QuantileValues]
+    ) -> list[QuantileInterval]:
+        """Return over which of its edges an interval is found in each column: by what is public."""
+        # Of a grid that is the same whatever the number of records is, no edge is left out.
+        hint = self.quantiles.size_hint if isinstance(self.quantiles, SizedQuantile) else None
+        sizes = [one.records if one.records is not None else hint for one in found]
+        return [interval if size is None else interval.for_size(size) for size in sizes]
 
 
 _SMALL: dict[str, Any] = {"lower": 0, "cap": 64, "growth": 2, "epsilon": 4}

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Literal, final
 
 from sordino.columns.bucket_grid import BucketGrid
+from sordino.constraints import Number, to_fraction
 from sordino.cost import Cost, GumbelStage, Pure, Range, compose
 from sordino.cost.range import LARGER_FIRST
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch
@@ -31,6 +32,8 @@ _SAFE_SHARE = Fraction(1, 20)
 # The mean of a standard Gumbel variable: the largest of many exponential ones.
 _EULER = 0.5772156649015329
 _LARGEST_PLAN_NUMBER = Fraction(1 << 1000)
+# Plans of sizes that agree in so many binary digits are the same.
+_SIZE_DIGITS = 5
 
 
 def flips(q: Fraction, epsilon: Fraction, edges: int, size_hint: int | None) -> bool:
@@ -72,16 +75,16 @@ def upward(q: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bo
 
 
 def correction(
-    rate: Fraction, threshold_rate: Fraction, growth: Fraction, size_hint: int | None
+    rate: Fraction, threshold_rate: Fraction, step: float, size_hint: int | None
 ) -> float:
     """Return by how many records the threshold is raised.
 
     A search then ends near its target on average. Where more than `rate` edges come on each record,
     the largest noise of many tests ends a search early, and that of the threshold late. The edges
-    for each record are guessed: `size_hint` records over values that differ by a factor e. Rates in
-    nats a record.
+    for each record are guessed: `size_hint` records over values that differ by a factor e, with
+    edges a step of this logarithm apart. Rates in nats a record.
     """
-    crowding = count_crowding(rate, growth, size_hint)
+    crowding = count_crowding(rate, step, size_hint)
     return (
         (math.log(crowding) + _EULER) / float(rate) - 1 / float(threshold_rate)
         if crowding > 1
@@ -89,11 +92,36 @@ def correction(
     )
 
 
-def count_crowding(rate: Fraction, growth: Fraction, size_hint: int | None) -> float:
+def count_crowding(rate: Fraction, step: float, size_hint: int | None) -> float:
     """Return about how many edges lie where the noise still decides, 0 where nothing is known."""
     if size_hint is None:
         return 0.0
-    return 1 / (_to_float(Fraction(size_hint)) * math.log1p(_to_float(growth - 1)) * float(rate))
+    return 1 / (_to_float(Fraction(size_hint)) * step * float(rate))
+
+
+def find_step(growth: Number, cuts: int) -> float:
+    """Return about the logarithm of the factor between edges, each step being cut in parts."""
+    return math.log1p(_to_float(to_fraction(growth) - 1)) / cuts
+
+
+def choose_cuts(records: float, growth: Number, most: int) -> int:
+    """Return into how many parts the steps of a grid are cut: a divisor of the most there may be.
+
+    So that about one record lies between two edges at a place with so many `records` over values
+    that differ by a factor e; or as many as the noise blurs, if they are given in that unit.
+    """
+    wanted = max(records * find_step(growth, 1), 1.0)
+    # Halves of the most, and powers of two.
+    halved = [most >> bit for bit in range(most.bit_length()) if not most % (1 << bit)]
+    known = [*halved, *(1 << bit for bit in range(len(halved)))]
+    return min(known, key=lambda cuts: (abs(math.log(cuts / wanted)), cuts))
+
+
+def round_size(records: int) -> int:
+    """Return a number of records with few binary digits, at least 1, which plans are made for."""
+    size = max(1, records)
+    spare = max(0, size.bit_length() - _SIZE_DIGITS)
+    return (size + (1 << spare >> 1)) >> spare << spare
 
 
 def _to_float(number: Fraction) -> float:
@@ -107,9 +135,11 @@ class QuantilePlan:
 
     Attributes
     ----------
-    q, growth, ratio : Fraction
-        The share of the records below the quantile, the growth of the grid, and e1/e2.
+    q, ratio : Fraction
+        The share of the records below the quantile, and e1/e2.
     grid : BucketGrid
+    step : float
+        About the logarithm of the factor between two edges.
     hint : int or None
         About how many records there are.
     rows : int
@@ -117,16 +147,20 @@ class QuantilePlan:
     adjacency : {"add-remove", "replace-one"}
     noise : {"geometric", "gumbel"}
         Of the tests and of the threshold.
+    guided : bool
+        Whether the hint chooses directions and how both signs are searched, and not only how far
+        thresholds are moved: no cost follows from that.
     """
 
     q: Fraction
     grid: BucketGrid
-    growth: Fraction
+    step: float
     hint: int | None
     rows: int
     adjacency: Adjacency
     ratio: Fraction
     noise: SearchNoise = "geometric"
+    guided: bool = True
 
     def flip(self, budget: Fraction) -> tuple[tuple[RankFlip], Cost]:
         """Return the choice by permute-and-flip."""
@@ -142,17 +176,17 @@ class QuantilePlan:
 
         The second one is for the case of need.
         """
-        size = self.grid.size
+        size, hint = self.grid.size, self.hint if self.guided else None
         up = (
             self.q >= Fraction(1, 2)
             if signed
-            else upward(self.q, self._unit(budget, up=True) / self.rows, size, self.hint)
+            else upward(self.q, self._unit(budget, up=True) / self.rows, size, hint)
         )
         # With both signs the walk goes up from q = 1/2 on, else down: it passes the larger share
         # either way.
         share = max(self.q, 1 - self.q)
         if not signed or (
-            self.hint and walks_far(share, self._unit(budget, up=up) / self.rows, size, self.hint)
+            hint and walks_far(share, self._unit(budget, up=up) / self.rows, size, hint)
         ):
             return self._composed(self._search(self._unit(budget, up=up), up, 0, size))
         # The grid is symmetric around 0, its middle edge, where both searches begin.
@@ -202,10 +236,10 @@ class QuantilePlan:
         scan: ThresholdScan | GumbelScan
         if self.noise == "gumbel":
             # The place where such a search ends has a logistic law, which is moved to the target.
-            crowding = max(1.0, count_crowding(b * rate, self.growth, self.hint))
+            crowding = max(1.0, count_crowding(b * rate, self.step, self.hint))
             scan = GumbelScan(round(math.log(crowding) / float(rate)), Gumbel(rate))
         else:
-            threshold = round(b * correction(b * rate, b * limit, self.growth, self.hint))
+            threshold = round(b * correction(b * rate, b * limit, self.step, self.hint))
             scan = ThresholdScan(threshold, Geometric(limit), Geometric(rate))
         return RankSearch(up, first, last, -1, self.grid.size, b, a if up else b - a, 0, scan)
 

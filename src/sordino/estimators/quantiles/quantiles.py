@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, final
 
 from sordino.claims import Claim
-from sordino.constraints import PROPORTION, Number, shown, to_fraction
+from sordino.columns.bucket_counts import BucketCounts
+from sordino.constraints import PROPORTION, TRUTH, Number, shown, to_fraction
 from sordino.cost import Cost, Pure, compose, repeat
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import Entropy, renew
@@ -30,7 +32,13 @@ from sordino.estimators.quantiles.quantile import (
     QuantileValue,
     beyond,
 )
-from sordino.estimators.quantiles.quantile_plan import correction, walk_is_safe
+from sordino.estimators.quantiles.quantile_plan import (
+    choose_cuts,
+    correction,
+    find_step,
+    round_size,
+    walk_is_safe,
+)
 from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
@@ -126,6 +134,11 @@ class QuantileValues(Tabular):
     def population(self) -> Population | None:
         """Of whom all values together are."""
         return self[0].population
+
+    @property
+    def records(self) -> int | None:
+        """About how many records with a number there are, where the grid follows from that."""
+        return self[0].records
 
     def take_receipt(self, receipt: Receipt) -> None:
         """Take the receipt of the charge, which all values share."""
@@ -233,6 +246,12 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
             "of at most 2^20."
         ),
     )
+    adapts: bool = parameter(
+        TRUTH,
+        "Whether the noisy number of records, which is released in any case, says how fine the "
+        "grid is, up to `cuts`, and corrects thresholds.",
+        default=False,
+    )
     levels: int = derived("How many searches each record is in.")
     noise: Geometric = derived("The law of the noise of thresholds and counts, in records.")
     size_noise: DiscreteLaplace = derived(
@@ -269,10 +288,15 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
             noise=Geometric(rate),
             size_noise=DiscreteLaplace(size_rate),
             threshold_correction=round(
-                correction(rate, rate, to_fraction(self.growth), self.size_hint)
+                correction(rate, rate, find_step(self.growth, self.cuts), self.size_hint)
             ),
             cost=cost,
         )
+
+    @property
+    def size_epsilon_spent(self) -> Fraction:
+        """What the number of records costs; under replace-one it is in the price of the levels."""
+        return self.size_noise.rate * self.rows_per_unit
 
     @cached_property
     def _shares(self) -> tuple[Fraction, ...]:
@@ -280,32 +304,67 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         shares = [to_fraction(one).limit_denominator(_SHARE_DENOMINATOR) for one in self.q]
         return (Fraction(0), *shares, Fraction(1))
 
-    def _release_runs(self, runs: Sequence[Runs], entropy: Entropy) -> list[QuantileValues]:
-        drawn = self.size_noise.sample(len(runs), entropy).tolist()
+    def for_size(self, records: int) -> Quantiles:
+        """Return these quantiles over a grid that suits about so many records, at the same price.
+
+        Parameters
+        ----------
+        records : int
+            The noisy number of records.
+        """
+        return _choose_quantiles(self, round_size(records)) if self.adapts else self
+
+    def choose(self, size: int) -> Quantiles:
+        """Return the same quantiles over some of the edges, for so many records."""
+        wanted = choose_cuts(float(size * self.noise.rate / 2), self.growth, self.cuts)
+        return replace(self, cuts=wanted, size_hint=size, adapts=False)
+
+    def _release_counts(
+        self, counts: Sequence[BucketCounts], entropy: Entropy
+    ) -> list[QuantileValues]:
+        drawn = self.size_noise.sample(len(counts), entropy).tolist()
         # A noisy number below 0 would put targets beyond the lowest edge: it counts as 0.
-        sizes = [max(0, one.records + noise) for one, noise in zip(runs, drawn, strict=True)]
+        sizes = [max(0, one.records + noise) for one, noise in zip(counts, drawn, strict=True)]
+        plans = [self.for_size(size) for size in sizes]
+        released: dict[int, QuantileValues] = {}
+        # Columns of one plan are searched together.
+        for plan in {id(one): one for one in plans}.values():
+            places = [place for place, one in enumerate(plans) if one is plan]
+            some = [counts[place].onto(plan.grid) for place in places]
+            found = plan.find_places(some, [sizes[place] for place in places], entropy)
+            for place, each in zip(places, found, strict=True):
+                released[place] = self._values(plan, sizes[place], each, entropy.simulated)
+        return [released[place] for place in range(len(counts))]
+
+    def find_places(
+        self, counts: Sequence[BucketCounts], sizes: Sequence[int], entropy: Entropy
+    ) -> list[list[Place]]:
+        """Return the places of all quantiles of each column, among so many records each."""
         bottom, top = self.ends
         # All targets are fixed here, before any search, by the noisy number of records.
         walks = [
-            _Walk(bottom, top, self.targets(size), of) for size, of in zip(sizes, runs, strict=True)
+            _Walk(bottom, top, self.targets(size), Runs.of(one))
+            for size, one in zip(sizes, counts, strict=True)
         ]
-        return [
-            self._values(places, simulated=entropy.simulated)
-            for places in self._split(walks, entropy)
-        ]
+        return self._split(walks, entropy)
 
-    def _values(self, places: Sequence[Place], *, simulated: bool) -> QuantileValues:
+    def _values(
+        self, plan: Quantiles, size: int, places: Sequence[Place], simulated: bool
+    ) -> QuantileValues:
         """Return what is released of one column, of the places of all its quantiles."""
         off = self._size_error()
         # Of whole numbers an edge means one less upward than downward: so that values do not fall,
         # each is at least the one before.
-        rising = accumulate((self.value_of(place.edge, place.upward) for place in places), max)
+        rising = accumulate((plan.value_of(place.edge, place.upward) for place in places), max)
+        rate = float(self.noise.rate)
         return QuantileValues(
             QuantileValue(
                 value=value,
-                capped=beyond(place.edge, self.grid, place.upward, signed=self.lower is None),
+                capped=beyond(place.edge, plan.grid, place.upward, signed=self.lower is None),
                 rank_error_low=place.low - off,
                 rank_error_high=place.high + off,
+                records=size if self.adapts else None,
+                limited_by_grid=self.adapts and self.is_limited(value, size, rate),
                 mechanism=self,
                 cost=self.cost,
                 simulated=simulated,
@@ -440,6 +499,11 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         """Return how far targets may be off because the number of records is noisy."""
         # A target is a rank rounded up, which adds at most 1.
         return 1 - math.log(self._wrong) / float(self.size_noise.rate)
+
+
+@lru_cache(maxsize=1024)
+def _choose_quantiles(quantiles: Quantiles, size: int) -> Quantiles:
+    return quantiles.choose(size)
 
 
 _WITNESS_CAP = 1 << 60

@@ -30,6 +30,7 @@ from sordino.sources.spark.steps import (
 )
 from sordino.sources.sql.bucket_query import X_AS_DOUBLE, BucketQuery, Scale
 from sordino.sources.sql.dialect import Dialect
+from sordino.sources.sql.fine_query import find_scale, write_place
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.plain_sums import PlainSums, find_plain_sums
 from sordino.sources.sql.sql_templates import LONGEST_LABEL, SqlTemplates
@@ -110,8 +111,8 @@ def _write_buckets(
         if cuts
         else "NULL"
     )
-    scale = Scale.of(grid)
-    proposed = "NULL" if scale is None or not scale.even else _propose(kind, scale, len(cuts))
+    scale = find_scale(grid)
+    proposed = "NULL" if scale is None else _propose(kind, grid, scale, len(cuts))
     # No value of the kind may reach any edge.
     cell = (
         f"CASE WHEN x IS NULL THEN 0 WHEN {_is_near(len(cuts))} THEN near ELSE "
@@ -173,16 +174,19 @@ def _write_search(cuts: int) -> str:
     )
 
 
-def _propose(kind: NumberKind, scale: Scale, cuts: int) -> str:
+def _propose(kind: NumberKind, grid: BucketGrid, scale: Scale, cuts: int) -> str:
     """Return how many cuts `x` reaches on a logarithmic scale, about.
 
     NULL if it has no logarithm.
     """
-    place = scale.sql
+    real = X_AS_DOUBLE
     if is_short(kind):
-        place = place.replace(X_AS_DOUBLE, f"({X_AS_DOUBLE} / CAST('1e{kind.scale}' AS DOUBLE))")
+        real = f"({X_AS_DOUBLE} / CAST('1e{kind.scale}' AS DOUBLE))"
+    place = scale.sql.replace(X_AS_DOUBLE, real)
     # The second edge stands at the first cell. The place is moved into public ends before `floor`.
     near = f"{place} - {write_whole(int(scale.cells[0]) - 2)}"
+    if grid.cuts > 1:
+        near = write_place(grid, scale, f"abs({place})", real)
     return f"floor(greatest(CAST(0 AS DOUBLE), least(CAST({cuts} AS DOUBLE), {near})))"
 
 

@@ -86,7 +86,7 @@ class BucketQuery:
 
         None if some number is not in the bucket that was proposed for it.
         """
-        if not _is_sound(answer):
+        if not _is_sound(answer) or not _is_within(answer, grid):
             return None
         counts = np.zeros((groups, grid.size + 1), dtype=np.int64)
         cells, rows, known = (
@@ -138,6 +138,23 @@ class BucketQuery:
 def _is_sound(answer: dict[str, NDArray[Any]]) -> bool:
     """Tell whether every number is in the bucket that was proposed for it."""
     return "sound" not in answer or bool(np.all(np.asarray(answer["sound"], dtype=bool)))
+
+
+def _is_within(answer: dict[str, NDArray[Any]], grid: BucketGrid) -> bool:
+    """Tell whether the least and the largest number of each bucket lie between its edges.
+
+    They do where an engine that proposes buckets says none, as it has compared them itself.
+    """
+    if "low" not in answer:
+        return True
+    known = np.asarray(answer["known"], dtype=np.int64) > 0
+    bucket = np.asarray(answer["cell"], dtype=np.int64)[known]
+    if bucket.size and not 0 <= bucket.min() <= bucket.max() <= grid.size:
+        return False
+    low, high = (np.asarray(answer[name], dtype=np.float64)[known] for name in ("low", "high"))
+    ends = np.concatenate([[-np.inf], grid.edges, [np.inf]])
+    # Only what is infinite itself reaches the last end.
+    return bool(np.all((low >= ends[bucket]) & ((high < ends[bucket + 1]) | (high == np.inf))))
 
 
 def bucket_queries(
@@ -364,17 +381,17 @@ class Scale:
             if lower is None:
                 places = np.copysign(np.log(1 + np.abs(grid.edges) / unit) * factor, grid.edges)
                 sql = (
-                    f"sign({X_AS_DOUBLE}) * ln(1 + abs({X_AS_DOUBLE}) / {_cast_double(unit)})"
-                    f" * {_cast_double(factor)}"
+                    f"sign({X_AS_DOUBLE}) * ln(1 + abs({X_AS_DOUBLE}) / {write_double(unit)})"
+                    f" * {write_double(factor)}"
                 )
             else:
                 places = np.log(1 + (grid.edges - float(lower)) / unit) * factor
                 far = (
-                    X_AS_DOUBLE if lower == 0 else f"({X_AS_DOUBLE} - {_cast_double(float(lower))})"
+                    X_AS_DOUBLE if lower == 0 else f"({X_AS_DOUBLE} - {write_double(float(lower))})"
                 )
                 sql = (
-                    f"ln(1 + {far}{'' if unit == 1 else f' / {_cast_double(unit)}'}) * "
-                    f"{_cast_double(factor)}"
+                    f"ln(1 + {far}{'' if unit == 1 else f' / {write_double(unit)}'}) * "
+                    f"{write_double(factor)}"
                 )
         if not np.isfinite(places).all() or np.abs(places).max() > _MOST_SCALE_CELLS:
             return None
@@ -391,5 +408,6 @@ class Scale:
         return cls(sql, inner, (int(cells[0]) - 1, int(cells[-1]) + 1), even)
 
 
-def _cast_double(value: float) -> str:
+def write_double(value: float) -> str:
+    """Return a public float in SQL."""
     return f"CAST('{value!r}' AS DOUBLE)"

@@ -17,6 +17,7 @@ from sordino.sources.csv.column_types import Marks
 from sordino.sources.csv.typed_fields import write_number
 from sordino.sources.predicates.predicate import Predicate
 from sordino.sources.sql.bucket_query import BucketQuery, bucket_queries
+from sordino.sources.sql.fine_query import fine_queries
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import write_row_steps
 from sordino.sources.sql.plain_sums import find_plain_sums
@@ -111,7 +112,7 @@ def _write_embedded_buckets(
     kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
 ) -> tuple[BucketQuery, ...]:
     if ladder is None:
-        return bucket_queries(kind, grid)
+        return fine_queries(grid) if grid.cuts > 1 else bucket_queries(kind, grid)
     plain = find_plain_sums(kind, ladder)
     steps = ladder_steps(kind, ladder) if plain is None else "x"
     return tuple(replace(query, plain=plain) for query in bucket_queries(kind, grid, steps))

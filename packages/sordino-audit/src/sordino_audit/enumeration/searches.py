@@ -20,7 +20,7 @@ from typing import Any
 
 from sordino.columns import BucketCounts
 from sordino.errors import InvalidParameter
-from sordino.estimators import Quantile, QuantileInterval, Quantiles
+from sordino.estimators import Quantile, QuantileInterval, Quantiles, SizedQuantile
 from sordino.estimators.quantiles.quantiles import Place
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.grid import Steps
@@ -207,6 +207,19 @@ def quantile(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001
     )
 
 
+def sized_quantile(mechanism: SizedQuantile, n: int) -> Subject:  # noqa: ARG001 - as above
+    """Return the law of the noisy number of records with the edge or bucket that follows."""
+    _check_edges(mechanism)
+    if mechanism.size_noise is not None:
+        _check_sizes(mechanism.size_noise)
+    return Subject(
+        laws=[],
+        stated=partial(_sized_law, mechanism),
+        cost=mechanism.cost,
+        name=repr(mechanism),
+    )
+
+
 def quantile_interval(mechanism: QuantileInterval, n: int) -> Subject:  # noqa: ARG001 - as above
     """Return the law of the two edges where the searches end."""
     _check_edges(mechanism)
@@ -218,12 +231,7 @@ def quantile_interval(mechanism: QuantileInterval, n: int) -> Subject:  # noqa: 
 def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as above
     """Return the law of all edges together."""
     _check_edges(mechanism)
-    if _farthest_noise(mechanism.size_noise) > _MOST_SIZES:
-        raise InvalidParameter(
-            "audit.exact plays quantiles for each of the numbers of records that the noise may "
-            f"say, at most {_MOST_SIZES} of them; got noise of the rate "
-            f"{float(mechanism.size_noise.rate):.3g}. Audit a larger epsilon."
-        )
+    _check_sizes(mechanism.size_noise)
     return Subject(
         laws=[],
         stated=partial(_quantiles_law, mechanism),
@@ -232,7 +240,16 @@ def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as abo
     )
 
 
-def _check_edges(mechanism: Quantile | Quantiles | QuantileInterval) -> None:
+def _check_sizes(noise: DiscreteLaplace) -> None:
+    if _farthest_noise(noise) > _MOST_SIZES:
+        raise InvalidParameter(
+            "audit.exact plays quantiles for each of the numbers of records that the noise may "
+            f"say, at most {_MOST_SIZES} of them; got noise of the rate {float(noise.rate):.3g}. "
+            "Audit a larger epsilon."
+        )
+
+
+def _check_edges(mechanism: Quantile | SizedQuantile | Quantiles | QuantileInterval) -> None:
     if mechanism.grid.size > _MOST_EDGES:
         raise InvalidParameter(
             f"audit.exact lists all edges where a quantile may end, at most {_MOST_EDGES}; got "
@@ -244,6 +261,44 @@ def _quantile_law(mechanism: Quantile, values: Any) -> Stated:
     """Return the law of (part, edge or bucket), from which all that is released is computed."""
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
     return _multiply_paths(quantile_paths(mechanism, runs), runs)
+
+
+def _sized_law(mechanism: SizedQuantile, values: Any) -> Stated:
+    """Return the law of (number, part, edge or bucket).
+
+    Numbers that hardly ever come up are left out, and count against the mechanism.
+    """
+    counts = BucketCounts.of(values, grid=mechanism.grid)
+    if mechanism.size_noise is None:
+        chances = {mechanism.size_hint or 1: decimals.ONE}
+    else:
+        chances = _size_law(mechanism.size_noise, counts.records)
+    laws: dict[Quantile, list[tuple[Any, Bounds]]] = {}
+    for size, chance in chances.items():
+        plan = mechanism.for_size(size)
+        # Many numbers lead to one plan, whose law is computed once.
+        if plan not in laws:
+            runs = Runs.of(counts.onto(plan.grid))
+            laws[plan] = list(_multiply_paths(quantile_paths(plan, runs), runs))
+        for output, given in laws[plan]:
+            yield (size, plan.cuts, output), decimals.multiply(chance, given)
+
+
+def _size_law(noise: DiscreteLaplace, records: int) -> dict[int, Bounds]:
+    """Return the noisy numbers of records with bounds of their probability.
+
+    P(noise = x) = (1 - r)/(1 + r) r^|x|, and no number is below 0.
+    """
+    r = decimals.enclose_decay(noise.rate)
+    center = decimals.divide(
+        decimals.subtract(decimals.ONE, r), decimals.add_bounds(decimals.ONE, r)
+    )
+    found: dict[int, Bounds] = {}
+    for x in range(-_farthest_noise(noise), _farthest_noise(noise) + 1):
+        chance = decimals.multiply(center, decimals.enclose_decay(noise.rate * abs(x)))
+        size = max(0, records + x)
+        found[size] = decimals.add_bounds(found.get(size, decimals.ZERO), chance)
+    return found
 
 
 def _interval_law(mechanism: QuantileInterval, values: Any) -> Stated:
@@ -262,30 +317,20 @@ def _quantiles_law(mechanism: Quantiles, values: Any) -> Stated:
 
     Sizes that hardly ever come up are left out, and count against the mechanism.
     """
-    runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
+    counts = BucketCounts.of(values, grid=mechanism.grid)
+    # Several numbers of records may have the same targets: their probabilities add up, unless the
+    # number is released.
+    chances: dict[tuple[int | None, Quantiles, tuple[int, ...]], Bounds] = {}
+    for size, chance in _size_law(mechanism.size_noise, counts.records).items():
+        plan = mechanism.for_size(size)
+        case = size if mechanism.adapts else None, plan, plan.targets(size)
+        chances[case] = decimals.add_bounds(chances.get(case, decimals.ZERO), chance)
     # The number of records and the searches have independent noise: their probabilities multiply.
-    for targets, chance in _target_law(mechanism, runs.records).items():
-        for output, given in _multiply_paths(quantiles_paths(mechanism, targets), runs):
-            yield output, decimals.multiply(chance, given)
-
-
-def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bounds]:
-    """Return the target ranks with bounds of their probability.
-
-    P(noise = x) = (1 - r)/(1 + r) r^|x|, and no size is below 0.
-    """
-    noise = mechanism.size_noise
-    r = decimals.enclose_decay(noise.rate)
-    center = decimals.divide(
-        decimals.subtract(decimals.ONE, r), decimals.add_bounds(decimals.ONE, r)
-    )
-    found: dict[tuple[int, ...], Bounds] = {}
-    for x in range(-_farthest_noise(noise), _farthest_noise(noise) + 1):
-        targets = mechanism.targets(max(0, records + x))
-        chance = decimals.multiply(center, decimals.enclose_decay(noise.rate * abs(x)))
-        # Several numbers of records may have the same targets: their probabilities add up.
-        found[targets] = decimals.add_bounds(found.get(targets, decimals.ZERO), chance)
-    return found
+    for (released, plan, targets), chance in chances.items():
+        runs = Runs.of(counts.onto(plan.grid))
+        for output, given in _multiply_paths(quantiles_paths(plan, targets), runs):
+            told = output if released is None else (released, output)
+            yield told, decimals.multiply(chance, given)
 
 
 def _farthest_noise(noise: DiscreteLaplace) -> int:

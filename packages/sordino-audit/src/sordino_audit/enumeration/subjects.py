@@ -26,6 +26,7 @@ from sordino.estimators import (
     Quantile,
     QuantileInterval,
     Quantiles,
+    SizedQuantile,
 )
 from sordino.mechanisms import (
     AboveThreshold,
@@ -55,6 +56,7 @@ from sordino_audit.enumeration.searches import (
     quantile,
     quantile_interval,
     quantiles,
+    sized_quantile,
 )
 from sordino_audit.enumeration.selection import (
     exponential_mechanism,
@@ -154,6 +156,7 @@ STATED: dict[type, Callable[[Any, int], Audited | None]] = {
     Quantile: quantile,
     QuantileInterval: quantile_interval,
     Quantiles: quantiles,
+    SizedQuantile: sized_quantile,
     RandomizedResponse: randomized_response,
     SmoothMechanism: smooth_mechanism,
     SmoothSelection: smooth_selection,
