@@ -302,6 +302,7 @@ def test_nothing_of_a_line_behind_skipped_ones_is_quoted(tmp_path, skipped):
     for ask in asked:
         with pytest.raises((InvalidParameter, UnsafePredicate)) as caught:
             ask()
-        said = str(caught.value)
+        # The folder of a test has any number in its name.
+        said = str(caught.value).replace(str(tmp_path), "")
         assert "--skip-lines" in said
         assert not any(word in said for word in ("anna", "bert", "hidden1", "hidden2", "17", "18"))

@@ -41,7 +41,7 @@ from sordino.estimators.quantiles.rank_search import RankSearch
 from sordino.grid import fit_rate
 from sordino.noise import DiscreteLaplace
 
-_MANY = 1 << 60
+_MOST_HINT = 1 << 60
 SIZE_SHARE = Fraction(1, 20)
 """Share of epsilon for the number of records, where nothing is said."""
 
@@ -122,7 +122,7 @@ class SizedQuantile(ColumnQuantiles[QuantileValue]):
         if self.flips:
             # Whatever may follow has rates that fit: none is refused once the number is known.
             self._build(cuts=1, method="permute-and-flip")
-            for hint in (1, _MANY):
+            for hint in (1, _MOST_HINT):
                 self._build(cuts=1, method="above-threshold", size_hint=hint)
         # Which of several methods follows is decided after the charge, and all of them cost at
         # most this. What follows from a search alone always costs the same.
