@@ -55,11 +55,13 @@ def test_a_release_is_that_of_the_estimator_over_the_column(frame, kind, unit):
     released = ask(session(frame, unit), kind)
     entropy = sd.Seeded(7)
     entropy.words(4)  # the salt
-    makers = {"quantile": sd.Quantile, "sum": sd.ClippedSum, "mean": sd.ClippedMean}
+    makers = {"quantile": sd.SizedQuantile, "sum": sd.ClippedSum, "mean": sd.ClippedMean}
     make = (makers | {"variance": sd.ClippedVariance})[kind]
-    alone = make(
-        epsilon=1, adjacency=unit.adjacency, **RANGE, **({"q": 0.5} if kind == "quantile" else {})
-    )
+    more = {}
+    if kind == "quantile":
+        more = {"q": 0.5, "growth": Fraction(101, 100), "cuts": released.mechanism.cuts}
+        more["size_epsilon"] = Fraction(1, 20)
+    alone = make(epsilon=1, adjacency=unit.adjacency, **RANGE, **more)
     told = released.to_dict()
     # A mechanism alone knows of no rows.
     assert told.pop("population")["column"] == "x"
