@@ -22,6 +22,8 @@ MARKS = (
     "standard_error",
     "range_low",
     "range_high",
+    "records",
+    "limited_by_grid",
     "numbers_share",
     "numbers_share_low",
     "numbers_share_high",

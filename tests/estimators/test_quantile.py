@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from sordino import BucketCounts, BucketGrid, Quantile, QuantileValue, Seeded
-from sordino.estimators.quantiles.quantile import middle_of
+from sordino.estimators.quantiles.column_quantiles import middle_of
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import Geometric

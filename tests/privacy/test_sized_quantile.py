@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import sordino_audit as audit
-from sordino import BucketCounts, Quantiles, Seeded, SizedQuantile
+from sordino import BucketCounts, Quantile, Quantiles, Seeded, SizedQuantile
 from sordino.cost import GumbelStage, Pure, Range, compose
 from sordino.errors import InvalidParameter
 from sordino.estimators.quantiles.quantile_plan import choose_cuts, find_step
@@ -254,6 +254,33 @@ def test_the_grid_is_named_where_it_limits():
     ages = np.arange(1_000_000) % 90
     assert not whole.release(ages, entropy=Seeded(1)).limited_by_grid
     assert whole.release(ages * 10_000, entropy=Seeded(1)).limited_by_grid
+
+
+def test_a_size_hint_is_not_dropped_for_several_quantiles():
+    """Their number is released in any case; what somebody says of it decides the grid, and intervals follow."""
+    asked = {"q": (0.3, 0.6), "epsilon": 6, "adjacency": "add-remove", "adapts": True}
+    asked |= {"lower": 0, "cap": 1e6, "growth": 1.05, "cuts": 64, "size_hint": 100}
+    hinted, unsaid = Quantiles(**asked), Quantiles(**asked | {"size_hint": None})
+    assert hinted.for_size(10**6) == hinted.for_size(100) == unsaid.for_size(100)
+    assert unsaid.for_size(10**6).cuts > unsaid.for_size(100).cuts
+    found = hinted.release([2.5] * 50, entropy=Seeded(1))
+    assert abs(found.records - 50) < 20
+    assert found[0].searched_grid == hinted.for_size(100).grid
+
+
+@pytest.mark.parametrize("hint", [None, 1000])
+def test_the_grid_that_was_searched_is_told(hint):
+    m = sized(size_hint=hint, size_epsilon=None, cap=1e6, growth=1.05, cuts=64, epsilon=4)
+    found = m.release([2.5] * 1000, entropy=Seeded(1))
+    assert found.searched_grid == m.for_size(hint or found.records).grid
+    assert found.limited_by_grid is False
+    told = found.to_dict()
+    assert "limited_by_grid" in told
+    assert ("records" in told) == (hint is None)
+    given = Quantile(q=0.5, epsilon=4, adjacency="add-remove", lower=0, cap=1e6)
+    alone = given.release([2.5] * 1000, entropy=Seeded(1))
+    assert alone.searched_grid == given.grid
+    assert not {"records", "limited_by_grid"} & alone.to_dict().keys()
 
 
 # ---- the audit -----------------------------------------------------------------------------------------------------------

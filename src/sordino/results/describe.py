@@ -466,7 +466,9 @@ def _describe_figure(release: Any, some: Population, facts: Facts, notes: Notes)
     said = [] if first is None else _say_ends(first, some, columns)
     counted, told = _describe_records(release, some)
     facts, notes = facts | counted, [*told, *notes]
-    columns = (*columns, "records") if grouped and counted else columns
+    # Each group has a number of its own, if one was asked for.
+    if grouped and some.figure == "quantile" and first is not None and first.records is not None:
+        columns = (*columns, "records")
     if first is not None and some.bounds is not None:
         # All groups have the same range, so the first one speaks for all.
         ranged, told = _describe_range(first, some)
@@ -539,26 +541,24 @@ def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
 
     Nothing where the grid does not follow from that.
     """
-    each = [row.release for row in release] if some.by is not None else [release]
+    each = [release] if some.by is None else [row.release for row in release]
     values = [one for found in each for one in (found if _is_list(found) else [found])]
-    if some.figure != "quantile" or not values or values[0].records is None:
+    if some.figure != "quantile" or not values or values[0].limited_by_grid is None:
         return {}, []
+    notes, records = [], values[0].records
     what = "rows" if some.per_person is None else "units"
-    counted = f"{what} that count and have a number"
-    spent = format_cell(float(_find_first(values[0].mechanism).size_epsilon_spent), 3)
-    if some.by is None:
-        facts: Facts = {"records": values[0].records}
-        told = f"About {values[0].records:,} {counted} (noisy, for epsilon {spent} of it): "
-    else:
-        facts, told = {}, f"records: {counted} (noisy, for epsilon {spent} of each group): "
-    notes = [f"{told}how fine the grid is follows from that."]
+    # With a size hint nothing was spent on their number.
+    if records is not None:
+        told = f"About {records:,} {what}" if some.by is None else f"records: {what} of each group"
+        first = _find_first(values[0].mechanism)
+        how = f"+-{first.reach_of_size:,} with 95 %, for epsilon {first.size_epsilon_spent:.3f}"
+        notes = [f"{told} that count have a number ({how} of it). The grid suits so many."]
     limited = sum(value.limited_by_grid for value in values)
     if limited:
-        notes.append(
-            f"{limited} of {len(values)} are limited by the grid and not by the noise: many "
-            f"{what} lie between two of its edges."
-        )
-    return facts | {"limited_by_grid": limited}, notes
+        of_all = f"{limited} of {len(values)} are limited by the grid and not by the noise"
+        notes.append(f"{of_all}: many {what} lie between two of its edges.")
+    alone = {} if records is None or some.by is not None else {"records": records}
+    return {**alone, "limited_by_grid": limited}, notes
 
 
 def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:

@@ -128,7 +128,8 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
     )
     size_hint: int | None = parameter(
         checked_later,
-        "About how many rows count, as far as that is public; then nothing is spent on that.",
+        "About how many rows count, as far as that is public; a single quantile then spends "
+        "nothing on that.",
         default=None,
     )
     interval_share: Number | None = parameter(
@@ -190,8 +191,8 @@ class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
             shared["cuts"] = self._find_cuts(table, Quantile(q=0, epsilon=1, **shared).grid)
         values: Quantile | SizedQuantile | Quantiles
         # Several quantiles have a share of their own for the number of rows.
-        spent = sized and self.listed is None and self.size_hint is None
-        size = epsilon * SIZE_SHARE if spent else 0
+        counts_rows = sized and self.listed is None and self.size_hint is None
+        size = epsilon * SIZE_SHARE if counts_rows else 0
         rest = epsilon - size
         if self.listed is not None:
             values = Quantiles(q=wanted, epsilon=rest * (1 - share), adapts=sized, **shared)

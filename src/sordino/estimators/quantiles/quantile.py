@@ -15,23 +15,15 @@ found; with Gumbel noise they propose where it is. No count and no cost.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, Literal, TypeVar, final
-
-import numpy as np
+from typing import Any, Literal, final
 
 from sordino.claims import Claim
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.columns.bucket_grid import BucketGrid
 from sordino.constraints import (
-    ADJACENCY,
-    COUNT,
-    CUTS,
-    FINITE,
-    GROWTH,
     POSITIVE,
     PROPORTION,
     TRUTH,
@@ -41,22 +33,19 @@ from sordino.constraints import (
     shown,
     to_fraction,
 )
-from sordino.cost import Cost
 from sordino.declared import derived, parameter
-from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.column_release import ColumnRelease
+from sordino.estimators.quantiles.column_quantiles import ColumnQuantiles
 from sordino.estimators.quantiles.quantile_plan import (
-    Adjacency,
     QuantilePlan,
     SearchNoise,
     find_step,
     flips,
 )
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
-from sordino.mechanisms.base import Mechanism
 from sordino.releases import HasEstimate
-from sordino.scrubbing import scrubbed
 
 CONFIDENCE = 0.95
 SEARCH_NOISE = one_of("geometric", "gumbel")
@@ -67,8 +56,6 @@ SEARCH_NOISE_MEANS = (
 # Noise is drawn in steps of 1/b of a record for q = a/b, so b must not be too large
 # (docs/proofs/quantile.md, "What is played").
 _QUANTILE_DENOMINATOR = 1 << 20
-# More than so many times what the noise blurs lies between two edges: then the grid is what limits.
-_MANY = 4
 
 
 @final
@@ -102,9 +89,9 @@ class QuantileValue(HasEstimate, ColumnRelease):
     records : int or None
         About how many records with a number there are, where the grid follows from that: with its
         noise, which is much larger than that of the rank. None where nothing was spent on it.
-    limited_by_grid : bool
+    limited_by_grid : bool or None
         Whether so many records could be told apart better than the edges are; then the bucket of
-        the value holds many of them.
+        the value holds many of them. None where the grid does not follow from their number.
 
     Examples
     --------
@@ -122,26 +109,24 @@ class QuantileValue(HasEstimate, ColumnRelease):
     low: float | None = None
     high: float | None = None
     records: int | None = None
-    limited_by_grid: bool = False
+    limited_by_grid: bool | None = None
 
     @property
     def searched_grid(self) -> BucketGrid:
-        """The grid that was searched: where it follows from `records`, some of the edges.
+        """The grid that was searched: some of the edges, where it follows from `records`.
 
         A function of what was released.
         """
         first = self.mechanism[0] if isinstance(self.mechanism, tuple) else self.mechanism
+        # Where the number was public there is a hint instead.
         size = first.size_hint if self.records is None else self.records
-        choose = getattr(first, "for_size", None)
-        grid: BucketGrid = (first if choose is None or size is None else choose(size)).grid
+        grid: BucketGrid = (first if size is None else first.for_size(size)).grid
         return grid
 
     def _own(self) -> dict[str, Any]:
-        own = super()._own()
-        # Of a grid that was given whole nothing is said.
-        if self.records is None and not self.limited_by_grid:
-            del own["records"], own["limited_by_grid"]
-        return own
+        # Of a grid that was given whole nothing is said of either.
+        unsaid = {name for name in ("records", "limited_by_grid") if getattr(self, name) is None}
+        return {name: value for name, value in super()._own().items() if name not in unsaid}
 
     @property
     def true_low(self) -> float | None:
@@ -163,208 +148,6 @@ class QuantileValue(HasEstimate, ColumnRelease):
         # No search has left the end of the grid where it began.
         least = -math.inf if first.lower is None else float(first.lower)
         return self.low <= least and self.high == math.inf
-
-
-ReleaseKind = TypeVar("ReleaseKind")
-
-
-class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
-    """What quantiles of a column share: a grid of edges, from public numbers, and neighbors."""
-
-    q: Any = parameter(PROPORTION, "Which quantile.")
-    epsilon: Number = parameter(POSITIVE, "Budget of the release.")
-    adjacency: Adjacency = parameter(
-        ADJACENCY, "What neighbors are. The number of records is private under both."
-    )
-    lower: Number | None = parameter(
-        OrNone(FINITE),
-        "Public lower bound; smaller values count as equal to it. None: values have both signs.",
-    )
-    cap: Number = parameter(
-        FINITE,
-        (
-            "Public; the largest value that is released, and with `lower=None` its negative the "
-            "smallest. It can be generous: the steps up to it cost little. In the unit of the "
-            "values, as `lower` and `unit`."
-        ),
-    )
-    growth: Number = parameter(
-        GROWTH,
-        (
-            "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, "
-            "at least 1.0005, tells single records apart; finer is no use."
-        ),
-        default=1.01,
-    )
-    unit: Number = parameter(
-        POSITIVE,
-        (
-            "The edges are lower + unit (growth^i - 1); near `lower` they lie about unit (growth - "
-            "1) apart."
-        ),
-        default=1.0,
-    )
-    size_hint: int | None = parameter(
-        OrNone(COUNT),
-        (
-            "About how many records there are, as far as that is public; it never has to be right, "
-            "and nothing reads the real number. It chooses directions and how `lower=None` is "
-            "searched, and corrects thresholds where edges are crowded."
-        ),
-        default=None,
-    )
-    integer: bool = parameter(
-        TRUTH,
-        (
-            "Whether the values are whole numbers, such as ages, counts or cents: then whole "
-            "numbers are released. `lower` and the cap must be whole."
-        ),
-        default=False,
-    )
-    rows_per_unit: int = parameter(
-        COUNT,
-        "How many records one unit has at most; it is up to the caller to bound them.",
-        default=1,
-    )
-    cuts: int = parameter(
-        CUTS,
-        "Into so many parts of one width each step of the grid is cut.",
-        default=1,
-    )
-    grid: BucketGrid = derived("The edges, for `BucketCounts.of`.")
-    cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
-
-    @scrubbed
-    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ReleaseKind:
-        """Release what is asked of a column, with fresh noise.
-
-        Parameters
-        ----------
-        values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values do not count, and there may be
-            no values at all.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        QuantileValue, QuantileValues or QuantileEnds
-            Of several quantiles the values do not fall.
-
-        Raises
-        ------
-        InvalidParameter
-            If the values are no one-dimensional list of a numeric type, or counts over another
-            grid.
-        """
-        fresh_entropy(entropy, f"{type(self).__name__}.release")
-        [released] = self.release_each([values], entropy=entropy)
-        return released
-
-    @scrubbed
-    def release_each(
-        self, columns: Sequence[Any], *, entropy: Entropy = SYSTEM
-    ) -> list[ReleaseKind]:
-        """Release what `release` does of each of several columns, with noise of its own.
-
-        Parameters
-        ----------
-        columns : sequence of arrays, or of BucketCounts
-            Private, such as those of the groups of a table. How many there are is public.
-        entropy : Entropy
-            Where the noise comes from.
-
-        Returns
-        -------
-        list
-            One release for each column, in their order.
-
-        Raises
-        ------
-        InvalidParameter
-            As for `release`.
-        """
-        fresh_entropy(entropy, f"{type(self).__name__}.release_each")
-        released: list[ReleaseKind] = []
-        # Not all at once: what searches look at would fill the memory.
-        for begin in range(0, len(columns), self.grid.together):
-            some = columns[begin : begin + self.grid.together]
-            # One pass over the records. What is searched from here on are counts in buckets.
-            counts = [count_column(values, self.grid, type(self).__name__) for values in some]
-            released += self._release_counts(counts, entropy)
-        return released
-
-    @abstractmethod
-    def _release_counts(
-        self, counts: Sequence[BucketCounts], entropy: Entropy
-    ) -> list[ReleaseKind]:
-        """Release what is asked of each of some columns, which were counted."""
-
-    def value_of(self, place: int, upward: bool | None) -> float:
-        """Return the value that is released for what was found.
-
-        Parameters
-        ----------
-        place : int
-            An edge where a search ended, or a bucket that was chosen.
-        upward : bool or None
-            The direction of the search; None for a bucket.
-        """
-        if upward is None:
-            return middle_of(place, self.grid, self.lower, whole=self.integer)
-        value = value_at(place, self.grid, self.lower)
-        # Upward enough records lie below the edge: the largest whole number there is one less.
-        # Downward enough lie at or above it. An end that was not passed stands for itself.
-        passed = 0 <= place < self.grid.size
-        return value - 1 if self.integer and upward and passed else value
-
-    def is_limited(self, value: float, records: int, rate: float) -> bool:
-        """Tell whether more records than the noise blurs lie between edges beside a value.
-
-        From what was released alone.
-
-        Parameters
-        ----------
-        value : float
-            What was released.
-        records : int
-            About how many records there are, over values that differ by a factor e.
-        rate : float
-            Of the noise, in nats a record.
-        """
-        many, edges = records * rate * find_step(self.growth, self.cuts) > _MANY, self.grid.edges
-        place = min(max(int(np.searchsorted(edges, value)), 1), edges.size - 1)
-        # Nothing lies between neighboring whole numbers.
-        apart = edges.size == 1 or bool(edges[place] - edges[place - 1] > 1)
-        return many and (not self.integer or apart)
-
-    def derive(self) -> None:
-        """Set the grid.
-
-        Raises
-        ------
-        InvalidParameter
-            If the cap is not above `lower` (0 where there is none), or there are too many edges.
-        """
-        # Refused here as well as by the grid, in the words of this mechanism.
-        low = Fraction(0) if self.lower is None else to_fraction(self.lower)
-        if to_fraction(self.cap) <= low:
-            lowest = (
-                "0, where lower is None" if self.lower is None else f"lower, {shown(self.lower)}"
-            )
-            raise InvalidParameter(
-                f"{type(self).__name__}.cap must be above {lowest}; got {shown(self.cap)}."
-            )
-        self._set(
-            grid=BucketGrid.geometric(
-                lower=self.lower,
-                cap=self.cap,
-                growth=self.growth,
-                unit=self.unit,
-                whole=self.integer,
-                cuts=self.cuts,
-            )
-        )
 
 
 @final
@@ -418,8 +201,8 @@ class Quantile(ColumnQuantiles[QuantileValue]):
     )
     hint_guides: bool = parameter(
         TRUTH,
-        "Whether the size hint chooses directions and the number of searches, and not only how far "
-        "thresholds are moved. If not, no cost follows from it.",
+        "Whether the size hint chooses directions and the number of searches. If not, it moves "
+        "thresholds alone, and no cost follows from it.",
         default=True,
     )
     parts: tuple[RankSearch | RankFlip, ...] = derived(
@@ -561,48 +344,6 @@ def share_of(q: Number) -> Fraction:
     return to_fraction(q).limit_denominator(_QUANTILE_DENOMINATOR)
 
 
-def count_column(values: Any, grid: BucketGrid, owner: str) -> BucketCounts:
-    """Return the counts of a column, which may have been counted before.
-
-    Raises
-    ------
-    InvalidParameter
-        If the values are no one-dimensional list of a numeric type, or counts over another grid.
-    """
-    counts = values if isinstance(values, BucketCounts) else BucketCounts.of(values, grid=grid)
-    if counts.grid != grid:
-        raise InvalidParameter(
-            f"{owner}.release needs counts over its own grid, {grid!r}; got counts over "
-            f"{counts.grid!r}. Count with BucketCounts.of(values, grid={owner.lower()}.grid)."
-        )
-    return counts
-
-
-@scrubbed
-def release_by_plan(
-    counts: Sequence[BucketCounts],
-    plans: Sequence[ColumnQuantiles[ReleaseKind]],
-    entropy: Entropy,
-) -> list[ReleaseKind]:
-    """Release each of several columns by a plan of its own, over some of the edges of the counts.
-
-    Parameters
-    ----------
-    counts : sequence of BucketCounts
-        Private.
-    plans : sequence of ColumnQuantiles
-        One for each column; a function of what was released.
-    entropy : Entropy
-    """
-    released: dict[int, ReleaseKind] = {}
-    # Columns of one plan are searched together.
-    for plan in {id(one): one for one in plans}.values():
-        places = [place for place, one in enumerate(plans) if one is plan]
-        some = [counts[place].onto(plan.grid) for place in places]
-        released |= zip(places, plan.release_each(some, entropy=entropy), strict=True)
-    return [released[place] for place in range(len(counts))]
-
-
 def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
     """Return whether the quantile may lie beyond the cap, or, with both signs, beyond either end.
 
@@ -613,36 +354,6 @@ def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
     # At the top: upward no test passed (K), downward the first one did (K - 1). At the bottom it is
     # the mirror image.
     return edge >= grid.size - (not upward) or (signed and edge < upward)
-
-
-def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
-    """Return the value of an edge, counted from 0.
-
-    -1 is the lower end of the grid, K its upper end.
-    """
-    # An end that was not reached counts as the nearest edge, or as `lower`.
-    if edge >= 0:
-        return float(grid.edges[min(edge, grid.size - 1)])
-    return float(grid.edges[0] if lower is None else lower)
-
-
-def middle_of(bucket: int, grid: BucketGrid, lower: Number | None, *, whole: bool = False) -> float:
-    """Return the middle of a bucket, rounded once.
-
-    With `whole` the middle one of the whole numbers in it.
-
-    A bucket without an end (at the cap, or opposite) gives the edge that it has.
-    """
-    if bucket == grid.size:
-        return float(grid.edges[-1])
-    high = float(grid.edges[bucket])
-    if bucket == 0 and lower is None:
-        return high
-    # As fractions: a sum of floats might overflow, and would be rounded once more.
-    low = value_at(bucket - 1, grid, lower)
-    middle = (Fraction(low) + Fraction(high)) / 2
-    # Whole numbers from `low` up to, and without, `high`: the lower one of the two in the middle.
-    return float(math.floor(middle - Fraction(1, 2)) if whole else middle)
 
 
 _FAR_CAP = (

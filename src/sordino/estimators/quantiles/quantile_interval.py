@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, cast, final
 
 from sordino.claims import Claim
@@ -23,14 +22,13 @@ from sordino.constraints import PROPORTION, SHARE, Number, to_fraction
 from sordino.cost import Cost, compose
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.estimators.quantiles.column_quantiles import ColumnQuantiles, release_by_plan
 from sordino.estimators.quantiles.quantile import (
     CONFIDENCE,
     SEARCH_NOISE,
     SEARCH_NOISE_MEANS,
-    ColumnQuantiles,
     Quantile,
     QuantileValue,
-    release_by_plan,
     share_of,
 )
 from sordino.estimators.quantiles.quantile_plan import (
@@ -38,7 +36,6 @@ from sordino.estimators.quantiles.quantile_plan import (
     SearchNoise,
     choose_cuts,
     find_step,
-    round_size,
 )
 from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
 from sordino.estimators.quantiles.rank_search import RankSearch, Runs, find_each
@@ -128,16 +125,6 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
         parts, cost = plan.pair(to_fraction(self.epsilon))
         self._set(parts=tuple(_stop_early(part, wrong) for part in parts), cost=cost)
 
-    def for_size(self, records: int) -> QuantileInterval:
-        """Return this interval over a grid that suits about so many records: no finer one.
-
-        Parameters
-        ----------
-        records : int
-            A noisy number, or a public one.
-        """
-        return _choose_interval(self, round_size(records))
-
     def choose(self, size: int) -> QuantileInterval:
         """Return this interval over some of its edges, for so many records."""
         share, part = share_of(self.q), self.parts[0]
@@ -175,11 +162,6 @@ class QuantileInterval(ColumnQuantiles[QuantileEnds]):
         # Noise may put one end beyond the other. Then the quantile lies between them as likely as
         # before.
         return min(low, high), max(low, high)
-
-
-@lru_cache(maxsize=1024)
-def _choose_interval(interval: QuantileInterval, size: int) -> QuantileInterval:
-    return interval.choose(size)
 
 
 def _stop_early(part: RankSearch, wrong: Fraction) -> RankSearch:
@@ -293,11 +275,11 @@ class QuantilesWithIntervals:
 
     def _list_plans(
         self, interval: QuantileInterval, found: Sequence[QuantileValue | QuantileValues]
-    ) -> list[QuantileInterval]:
+    ) -> list[ColumnQuantiles[QuantileEnds]]:
         """Return over which of its edges an interval is found in each column: by what is public."""
-        # Of a grid that is the same whatever the number of records is, no edge is left out.
-        hint = self.quantiles.size_hint if isinstance(self.quantiles, SizedQuantile) else None
-        sizes = [one.records if one.records is not None else hint for one in found]
+        # What somebody says of their number goes before a noisy one.
+        hint = self.quantiles.size_hint
+        sizes = [one.records if hint is None else hint for one in found]
         return [interval if size is None else interval.for_size(size) for size in sizes]
 
 

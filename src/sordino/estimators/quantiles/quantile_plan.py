@@ -148,8 +148,8 @@ class QuantilePlan:
     noise : {"geometric", "gumbel"}
         Of the tests and of the threshold.
     guided : bool
-        Whether the hint chooses directions and how both signs are searched, and not only how far
-        thresholds are moved: no cost follows from that.
+        Whether the hint chooses directions and how both signs are searched. If not, it moves
+        thresholds alone, and no cost follows from it.
     """
 
     q: Fraction

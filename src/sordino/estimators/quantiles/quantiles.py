@@ -14,9 +14,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 from sordino.claims import Claim
 from sordino.columns.bucket_counts import BucketCounts
@@ -26,9 +26,9 @@ from sordino.declared import Converted, derived, parameter
 from sordino.entropy import Entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.column_release import NumbersShare
+from sordino.estimators.quantiles.column_quantiles import ColumnQuantiles, group_by_plan
 from sordino.estimators.quantiles.quantile import (
     CONFIDENCE,
-    ColumnQuantiles,
     QuantileValue,
     beyond,
 )
@@ -249,7 +249,7 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
     adapts: bool = parameter(
         TRUTH,
         "Whether the noisy number of records, which is released in any case, says how fine the "
-        "grid is, up to `cuts`, and corrects thresholds.",
+        "grid is, up to `cuts`, and corrects thresholds; or the size hint, if there is one.",
         default=False,
     )
     levels: int = derived("How many searches each record is in.")
@@ -294,9 +294,14 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         )
 
     @property
-    def size_epsilon_spent(self) -> Fraction:
+    def size_epsilon_spent(self) -> float:
         """What the number of records costs; under replace-one it is in the price of the levels."""
-        return self.size_noise.rate * self.rows_per_unit
+        return float(self.size_noise.rate * self.rows_per_unit)
+
+    @property
+    def reach_of_size(self) -> int:
+        """How far the noisy number lies from the true one at most, with 95 %."""
+        return -self.size_noise.quantile((1 - CONFIDENCE) / 2)
 
     @cached_property
     def _shares(self) -> tuple[Fraction, ...]:
@@ -304,18 +309,12 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         shares = [to_fraction(one).limit_denominator(_SHARE_DENOMINATOR) for one in self.q]
         return (Fraction(0), *shares, Fraction(1))
 
-    def for_size(self, records: int) -> Quantiles:
-        """Return these quantiles over a grid that suits about so many records, at the same price.
-
-        Parameters
-        ----------
-        records : int
-            The noisy number of records.
-        """
-        return _choose_quantiles(self, round_size(records)) if self.adapts else self
-
     def choose(self, size: int) -> Quantiles:
         """Return the same quantiles over some of the edges, for so many records."""
+        if not self.adapts:
+            return self
+        # What somebody says of their number goes before a noisy one.
+        size = size if self.size_hint is None else round_size(self.size_hint)
         wanted = choose_cuts(float(size * self.noise.rate / 2), self.growth, self.cuts)
         return replace(self, cuts=wanted, size_hint=size, adapts=False)
 
@@ -325,11 +324,9 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         drawn = self.size_noise.sample(len(counts), entropy).tolist()
         # A noisy number below 0 would put targets beyond the lowest edge: it counts as 0.
         sizes = [max(0, one.records + noise) for one, noise in zip(counts, drawn, strict=True)]
-        plans = [self.for_size(size) for size in sizes]
+        plans = [cast("Quantiles", self.for_size(size)) for size in sizes]
         released: dict[int, QuantileValues] = {}
-        # Columns of one plan are searched together.
-        for plan in {id(one): one for one in plans}.values():
-            places = [place for place, one in enumerate(plans) if one is plan]
+        for plan, places in group_by_plan(plans):
             some = [counts[place].onto(plan.grid) for place in places]
             found = plan.find_places(some, [sizes[place] for place in places], entropy)
             for place, each in zip(places, found, strict=True):
@@ -364,7 +361,7 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
                 rank_error_low=place.low - off,
                 rank_error_high=place.high + off,
                 records=size if self.adapts else None,
-                limited_by_grid=self.adapts and self.is_limited(value, size, rate),
+                limited_by_grid=self.is_limited(value, size, rate) if self.adapts else None,
                 mechanism=self,
                 cost=self.cost,
                 simulated=simulated,
@@ -499,11 +496,6 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         """Return how far targets may be off because the number of records is noisy."""
         # A target is a rank rounded up, which adds at most 1.
         return 1 - math.log(self._wrong) / float(self.size_noise.rate)
-
-
-@lru_cache(maxsize=1024)
-def _choose_quantiles(quantiles: Quantiles, size: int) -> Quantiles:
-    return quantiles.choose(size)
 
 
 _WITNESS_CAP = 1 << 60

@@ -153,8 +153,8 @@ def _is_within(answer: dict[str, NDArray[Any]], grid: BucketGrid) -> bool:
         return False
     low, high = (np.asarray(answer[name], dtype=np.float64)[known] for name in ("low", "high"))
     ends = np.concatenate([[-np.inf], grid.edges, [np.inf]])
-    # Only what is infinite itself reaches the last end.
-    return bool(np.all((low >= ends[bucket]) & ((high < ends[bucket + 1]) | (high == np.inf))))
+    # What is infinite is in the last bucket, which has no upper end.
+    return bool(np.all((low >= ends[bucket]) & ((high < ends[bucket + 1]) | (bucket == grid.size))))
 
 
 def bucket_queries(

@@ -1,13 +1,13 @@
 """Writes the SQL that counts numbers over a grid whose steps are cut into many parts.
 
 Such a grid has up to a million edges, which nobody sends: the engine makes them of the few edges
-of the steps, by one product and one sum of floats each, which are rounded alike everywhere. Numbers
-are compared with them as floats.
+of the steps, by a difference, a product and a sum of floats each, which are rounded alike
+everywhere. Numbers are compared with them as floats.
 
-The embedded engine need not even make them. A logarithm and a power propose how many edges a number
-reaches. The least and the largest number of each proposed bucket come back with its count, and are
-compared with the edges here. If some number was misplaced, the question is asked again, and the
-engine searches.
+The embedded engine need not even make them. A logarithm and an exponential propose how many edges a
+number reaches. The least and the largest number of each proposed bucket come back with its count,
+and are compared with the edges here. If some number was misplaced, the question is asked again, and
+the engine searches.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def fine_queries(grid: BucketGrid) -> tuple[BucketQuery, ...]:
 
 
 def _write_proposal(grid: BucketGrid, scale: Scale) -> BucketQuery:
-    """Return the query in which a logarithm proposes the step of a number, and a power its part."""
+    """Return the query in which a logarithm proposes the step, and an exponential the part."""
     low, high = (write_double(float(edge)) for edge in grid.edges[[0, -1]])
     near = f"TRY_CAST(floor({write_place(grid, scale, 'far', 'x')}) AS INTEGER)"
     cell = (

@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from sordino.columns import BucketCounts
 from sordino.errors import InvalidParameter
@@ -275,7 +275,7 @@ def _sized_law(mechanism: SizedQuantile, values: Any) -> Stated:
         chances = _size_law(mechanism.size_noise, counts.records)
     laws: dict[Quantile, list[tuple[Any, Bounds]]] = {}
     for size, chance in chances.items():
-        plan = mechanism.for_size(size)
+        plan = cast("Quantile", mechanism.for_size(size))
         # Many numbers lead to one plan, whose law is computed once.
         if plan not in laws:
             runs = Runs.of(counts.onto(plan.grid))
@@ -322,7 +322,7 @@ def _quantiles_law(mechanism: Quantiles, values: Any) -> Stated:
     # number is released.
     chances: dict[tuple[int | None, Quantiles, tuple[int, ...]], Bounds] = {}
     for size, chance in _size_law(mechanism.size_noise, counts.records).items():
-        plan = mechanism.for_size(size)
+        plan = cast("Quantiles", mechanism.for_size(size))
         case = size if mechanism.adapts else None, plan, plan.targets(size)
         chances[case] = decimals.add_bounds(chances.get(case, decimals.ZERO), chance)
     # The number of records and the searches have independent noise: their probabilities multiply.
