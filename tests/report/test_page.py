@@ -204,6 +204,16 @@ def test_of_groups_it_is_told_in_what_rows_are_bounded_and_why_all_cost_so_much(
     )
 
 
+@pytest.mark.parametrize("limited", [0, 1])
+def test_a_quantile_that_its_grid_limits_says_so_on_the_page(limited):
+    rows = [
+        {"q": 0.5, "estimate": 9.0, "rank_error_low": -3.2, "rank_error_high": 7.9, "capped": False}
+    ]
+    told = {"column": "x", "rows": rows, "records": 10**7, "limited_by_grid": limited}
+    seen = assert_whole(make_report([document("quantile", **told)]))
+    assert ("as exact as a grid of values allows" in seen.text) == bool(limited)
+
+
 @pytest.mark.parametrize("about", [{}, {"where": "x > 3"}, {"max_rows": 2}])
 def test_a_quantile_without_an_interval_tells_how_far_its_rank_may_lie(about):
     rows = [

@@ -309,6 +309,8 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
             yield f", where nobody counts for more than {most} in all groups together"
         else:
             yield f", of numbers that were moved between {which} first"
+    if told.facts.get("limited_by_grid") or any(row.get("limited_by_grid") for row in told.rows):
+        yield ", as exact as a grid of values allows, and less so than the noise would"
     where, bound = _say_where(told), _say_bound(told)
     if where is not None:
         yield join(", of rows where ", where)
