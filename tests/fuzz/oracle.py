@@ -182,19 +182,27 @@ def _add_numbers(
             or len(groups) <= question.groups_per_unit
         )
     edges, ladder = _read_grid(json.dumps(question.grid or {}))
+    # Over a grid whose steps are cut, numbers are compared as floats.
+    exact = (question.grid or {}).get("cuts", 1) == 1
     ladder = ladder if question.kind == "buckets" else None
     labels = question.labels() if question.by is not None else [None]
     ranges = step_ranges(question)
     for group, numbers in groups.items():
         most = len(numbers) if question.unit is None else min(len(numbers), question.max_rows or 1)
+        # How many rows are in a bucket for certain, and how many more may be.
         buckets: dict[int, int] = defaultdict(int)
+        maybe: dict[int, int] = defaultdict(int)
         for number in numbers:
             # A row without a number is in no bucket, though it may take the place of another one.
             if number is not None:
-                buckets[_bucket(number, edges)] += 1
+                first, last = _bucket_ends(number, edges, exact=exact)
+                for bucket in range(first, last + 1):
+                    buckets[bucket] += first == last
+                    maybe[bucket] += first != last
         if question.kind == "buckets":
-            for bucket, n in buckets.items():
-                fewest = max(0, most - (len(numbers) - n)) if chosen else 0
+            for bucket, sure in buckets.items():
+                n = sure + maybe[bucket]
+                fewest = max(0, most - (len(numbers) - sure)) if chosen else 0
                 found.add(("bucket", group, bucket), fewest, min(n, most))
                 if ladder is not None:
                     found.add(("counted", group, bucket), fewest, min(n, most))
@@ -313,6 +321,28 @@ def _bucket(number: Fraction | float, edges: list[Fraction]) -> int:
     if number == -math.inf:
         return 0
     return len(edges) if number == math.inf else bisect_right(edges, number)
+
+
+def _bucket_ends(
+    number: Fraction | float, edges: list[Fraction], *, exact: bool
+) -> tuple[int, int]:
+    """Return the first and the last bucket where a number may be.
+
+    Unless it is compared `exact`, that is the float next to it, or one of the floats near that one:
+    engines divide two rounded numbers to get it.
+    """
+    if exact or isinstance(number, float) or _is_float(number):
+        bucket = _bucket(number, edges)
+        return bucket, bucket
+    off = abs(number) / (1 << 50)
+    return _bucket(number - off, edges), _bucket(number + off, edges)
+
+
+def _is_float(number: Fraction) -> bool:
+    try:
+        return Fraction(float(number)) == number
+    except OverflowError:
+        return False
 
 
 def _steps(number: Fraction | float, ends: Any) -> int:
