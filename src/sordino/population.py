@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, final
 
 from sordino.record import escape_controls
+from sordino.record_text import format_cell, format_share
 
 _COUNTED: dict[str, Literal["rows", "units"]] = {
     "count": "rows",
@@ -179,6 +180,34 @@ class Population:
                 most = self.groups_per_unit
                 told.append(f"Groups were looked for with a unit in at most {most} of them.")
         return [escape_controls(one) for one in told]
+
+    def say_share(self, share: Any) -> list[str]:
+        """Return the sentences that say how many rows held a number; none where all must.
+
+        `share` is the `NumbersShare` of a release, or None. The last sentence is a warning where
+        these are few.
+        """
+        if share is None:
+            unasked = ["How many rows held a number is not known (--numbers-share 0)."]
+            return unasked if self.share_refused else []
+        spent = f"for epsilon {format_cell(float(share.cost.pure()))} of it"
+        if share.estimate is None:
+            told = f"cannot be told ({spent})"
+        else:
+            told = (
+                f"about {format_share(share.estimate)} (95 %: {format_share(share.low)} to "
+                # An upper end is rounded up: nothing less is promised.
+                f"{format_share(min(1.0, share.high + 1e-4))}; {spent})"
+            )
+        of_rows = self.per_person is None
+        counted = "Rows that count and" if of_rows else "Units that count and of which a row"
+        notes = [f"{counted} held a number: {told}."]
+        if share.is_low:
+            notes.append(
+                f"WARNING: the figure may be about few of the {'rows' if of_rows else 'units'}. If "
+                "numbers are written in another way, declare it (--type, --decimal, --thousands)."
+            )
+        return notes
 
     def say_left_out(self) -> list[str]:
         """Return the sentence that says which rows do not count; none where all do."""

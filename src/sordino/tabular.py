@@ -218,6 +218,7 @@ class Tabular:
         # A mechanism alone knows of no rows.
         some = getattr(release, "population", None)
         notes += [] if some is None else some.list_notes()
+        notes += [] if some is None else some.say_share(getattr(release, "numbers_share", None))
         # What is made of releases need not know it.
         if getattr(release, "simulated", False):
             notes.append("Simulated: its noise comes from a seed, and protects nobody.")
@@ -250,13 +251,16 @@ def _add_bounds(
     release: Any, kinds: dict[str, Kind], columns: dict[str, list[Any]]
 ) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
     """Return columns with what makes each row one of some rows only; rows leave their frame."""
-    some = getattr(release, "population", None)
+    some, share = (getattr(release, name, None) for name in ("population", "numbers_share"))
     said: dict[str, Any] = {} if some is None else some.list_bounds()
+    # Of few rows with a number a figure is about few, and so it is in a frame.
+    shares = {} if share is None else share.list_facts()
     height = len(next(iter(columns.values()), []))
     return (
         kinds
-        | {name: "text" if isinstance(value, str) else "whole" for name, value in said.items()},
-        columns | {name: [value] * height for name, value in said.items()},
+        | {name: "text" if isinstance(value, str) else "whole" for name, value in said.items()}
+        | dict.fromkeys(shares, "number"),
+        columns | {name: [value] * height for name, value in (said | shares).items()},
     )
 
 

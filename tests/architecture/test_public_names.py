@@ -85,6 +85,18 @@ def test_every_public_name_is_there_and_documented():
     ] == []
 
 
+def test_every_release_says_where_nan_goes():
+    """Nothing private raises: a reader must know what an answer that is no number looks like."""
+    found = [
+        name
+        for name in dir(sordino)
+        if inspect.isclass(made := getattr(sordino, name))
+        and hasattr(made, "release")
+        and "NaN" not in (inspect.getdoc(made.release) or "")
+    ]
+    assert found == []
+
+
 def test_a_name_without_documentation_is_found():
     class Silent:
         """Words."""

@@ -137,7 +137,10 @@ def test_queries(orders, shop):
         named = [name for name in ("items.csv", "items.parquet", "one.csv") if name in query]
         domain = Domain.from_sql(query, files=named).resolve(orders)
         assert domain.labels == labels
-        assert domain.origin == (f"sql over {', '.join(named)}" if named else "sql")
+        # How many, and what the column is called: perhaps like a line taken for the header.
+        over = f"sql over {', '.join(named)}" if named else "sql"
+        assert domain.origin.startswith(f"{over}, column ")
+        assert domain.origin.endswith(f", {len(labels)} label{'s' if len(labels) > 1 else ''}")
 
 
 REFUSED = [

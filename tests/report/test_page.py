@@ -19,6 +19,8 @@ from report.pages import ASK, ROWS, WILD, account, assert_whole, document, relea
 from sordino.cli.report import list_kept
 from sordino.report import make_report
 from sordino.report.markup import MOST_LETTERS
+from sordino.report.read import read_releases
+from sordino.report.words import list_drawn
 
 SECONDS = re.compile(r"\d\d:\d\d:\d\d")
 
@@ -46,6 +48,43 @@ def test_what_to_dict_says_makes_the_same_table(kind):
         re.findall(r"<tbody>.*?</tbody>", make_report([one]), re.DOTALL) for one in (release, read)
     ]
     assert tables[0] == tables[1]
+
+
+def few_numbers(**asked):
+    """A mean, by group unless said, of texts of which one in twenty is a number."""
+    texts = ["12.5" if place % 20 == 0 else "1.234.567" for place in range(4000)]
+    rows = pl.DataFrame({"x": texts, "g": ["ab"[place % 2] for place in range(4000)]}).to_pandas()
+    session = sd.Session(rows, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(3))
+    own = {"by": "g", "domain": ["a", "b", "c"], "epsilon": 5, "lower": 0, "cap": 1000} | asked
+    return session.mean("x", **own)
+
+
+def test_how_many_rows_held_a_number_stands_in_every_form():
+    """Twin: the command said it, and frame, notebook and page did not."""
+    release = few_numbers(by=None, domain=None)
+    share = release.numbers_share
+    assert share.is_low
+    for frame in (release.to_polars(), pl.from_pandas(release.to_pandas())):
+        assert frame["numbers_share"].to_list() == [pytest.approx(share.estimate)]
+        assert frame["numbers_share_high"].to_list() == [pytest.approx(share.high)]
+    assert "Rows that count and held a number: about" in release._repr_html_()
+    assert "WARNING: the figure may be about few of the rows" in release._repr_html_()
+    seen = assert_whole(make_report([release]))
+    assert re.search(r"About [0-9.]+ % of the rows that count held a number", seen.text)
+    assert "the figure may be about few of them" in seen.text
+    assert "--type" not in seen.text
+
+
+@pytest.mark.parametrize("form", ["release", "read"])
+def test_what_too_few_numbers_say_is_no_figure_on_the_first_screen(form):
+    """Twin: a mean of nothing stood there as sure, beside an interval of a hair's breadth."""
+    release = few_numbers()
+    given = release if form == "release" else json.loads(json.dumps(release.to_dict()))
+    seen = assert_whole(make_report([given]))
+    assert [row.release.too_few for row in release.rows] == [False, True, True]
+    assert "b too few numbers to tell; c too few numbers to tell" in re.sub(r"\s+", " ", seen.text)
+    drawn = [row["estimate"] for row in list_drawn(*read_releases([given]))]
+    assert [number is None for number in drawn] == [False, True, True]
 
 
 def test_what_a_session_has_kept_is_shown(tmp_path):

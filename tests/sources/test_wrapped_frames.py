@@ -104,6 +104,36 @@ def test_a_column_of_nothing_is_asked_like_any_other(made, n):
     assert asked.count().missing == n
 
 
+@pytest.mark.parametrize("kind", ["Parquet", "relation", "DuckDB"])
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_a_file_of_nothing_is_asked_like_any_other(kind, n, tmp_path):
+    """Twin: its type was NULL, which no question takes; one row more, and it was answered."""
+    path = tmp_path / "nothing.parquet"
+    pd.DataFrame({"x": pd.Series([None] * n, dtype=object)}).to_parquet(path)
+    table = path if kind == "Parquet" else duckdb.sql(f"FROM '{path}'")
+    if kind == "DuckDB":
+        with duckdb.connect(tmp_path / "nothing.duckdb") as connection:
+            connection.execute(f"CREATE TABLE t AS SELECT NULL AS x FROM range({n})")
+        table = f"duckdb://{tmp_path}/nothing.duckdb#t"
+    source = open_source(table)
+    assert source.columns == {"x": "INTEGER"}
+    assert items(table, ["a", "7"]) == [0, 0]
+    assert prepare_counts(source, PrivacyUnit("x"), kind="units").run().values.tolist() == [0]
+    grid = sd.BucketGrid(edges=[0.0, 2.0])
+    for where, missing in ((None, n), ("x IS NULL", n), ("x > 3", 0)):
+        asked = prepare_numbers(source, ROW, column="x", grid=grid, where=where)
+        assert asked.run()[0].counts.tolist() == [0, 0, 0]
+        assert asked.count().missing == missing
+
+
+def test_parts_of_which_one_has_held_nothing_so_far_still_differ(tmp_path):
+    """An engine that reads both by one schema would fail on the numbers of the other, after the charge."""
+    pd.DataFrame({"x": pd.Series([None], dtype=object)}).to_parquet(tmp_path / "a.parquet")
+    pd.DataFrame({"x": pd.Series([7], dtype="int32")}).to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(DataSourceError, match="column 'x' is \"NULL\" and INTEGER"):
+        open_source(tmp_path)
+
+
 def test_a_column_that_pandas_found_nothing_in_is_answered_as_with_one_text():
     for text, count in (("x,y\n,1\n,2\n", 0), ("x,y\n,1\n,2\na,3\n", 1)):
         frame = pd.read_csv(io.StringIO(text), dtype_backend="pyarrow")

@@ -61,7 +61,9 @@ class Derivable:
     def __mul__(self, other: Any) -> DerivedValue:
         factor = exact(other)
         # The product of two figures is left to those who need it.
-        return NotImplemented if factor is None else _combine(self, 0, factor, 1)
+        if factor is None:
+            return NotImplemented if isinstance(other, Derivable) else _reject(other)
+        return _combine(self, 0, factor, 1)
 
     __rmul__ = __mul__
 
@@ -560,4 +562,6 @@ def _reject(thing: Any) -> Any:
     """Leave the operator to the other side, but say what is wrong with a release."""
     if isinstance(thing, Derivable):
         return _refuse_figure(thing)
+    if isinstance(thing, float):
+        raise InvalidParameter(f"A number beside a figure must be finite; got {shown(thing)}.")
     return NotImplemented

@@ -166,7 +166,8 @@ class AboveThreshold(Mechanism):
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private.
+            Private. NaN and what is no number count as the lowest value, which is not found; +inf
+            is found, and what is released of it is a number that no real answer has.
         entropy : Entropy
             Where the noise comes from.
 

@@ -119,7 +119,7 @@ class SelectsOne:
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private.
+            Private. NaN and what is no number count as the lowest value, and +inf as the largest.
         entropy : Entropy
             Where the noise comes from.
 

@@ -248,6 +248,10 @@ class FoldedMechanism(Mechanism):
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
 
+        No answer is refused, because that would tell what it is: NaN, -inf and what is no number
+        count as the lower end, +inf as the upper one. A reader sees a figure like any other: sort
+        such answers out before, by a rule that looks at one person alone.
+
         Returns
         -------
         Value or Values

@@ -193,7 +193,8 @@ class GaussianSparseVector(Counting, Mechanism):
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private; no more than `questions`.
+            Private; no more than `questions`. NaN and what is no number count as the lowest
+            value, which is not found.
         thresholds : array of numbers, shape (n,), optional
             Public: a threshold for each answer, instead of the one of the mechanism.
         entropy : Entropy

@@ -122,7 +122,8 @@ class GumbelSparseVector(Quiet, Mechanism):
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private.
+            Private. NaN and what is no number count as the lowest value, which is not found; +inf
+            is found, and what is released of it is a number that no real answer has.
         thresholds : array of numbers, shape (n,), optional
             Public: a threshold for each answer, instead of the one of the mechanism.
         entropy : Entropy

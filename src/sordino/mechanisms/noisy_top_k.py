@@ -136,7 +136,9 @@ class NoisyTopK(Mechanism):
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private. With a domain size: the answers that are not 0.
+            Private. NaN and what is no number count as the lowest value, and such an answer is
+            chosen last; +inf is the largest, with a gap that no real answer has.
+            With a domain size: the answers that are not 0.
         positions : array of int, shape (n,)
             Private; only with a domain size, where it is required: the position of each answer in
             the domain. Positions outside the domain and repeated ones are dropped.

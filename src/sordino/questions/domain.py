@@ -327,13 +327,13 @@ class Domain:
         # All that follows happens before the charge, and may be explained: it reads public things
         # only.
         if self.query is not None:
-            found = read_query_labels(self.query, self.files, source)
-            return self._know(self.origin, found, "The domain query")
-        path = self.path or Path()
-        listed = read_file_labels(path, self.column, source, header=self.header)
-        known = self._know(
-            f"file {path}, column {listed.column}", listed.labels, f"The file {path}"
-        )
+            listed = read_query_labels(self.query, self.files, source)
+            origin, what = self.origin, "The domain query"
+        else:
+            path = self.path or Path()
+            listed = read_file_labels(path, self.column, source, header=self.header)
+            origin, what = f"file {path}", f"The file {path}"
+        known = self._know(f"{origin}, column {listed.column}", listed.labels, what)
         # Where there was no header line, nobody else would see that a label is missing.
         told = (
             ""

@@ -28,7 +28,7 @@ from sordino.sources.sql.sql_templates import FLOATS
 
 
 class ListedLabels(NamedTuple):
-    """What a column of a file lists.
+    """What a column of a file lists, or that of a query.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ _OF_THE_MACHINE = frozenset({"current_setting", "getenv"})
 above."""
 
 
-def read_query_labels(query: str, files: Sequence[Path], source: Source) -> list[str | None]:
+def read_query_labels(query: str, files: Sequence[Path], source: Source) -> ListedLabels:
     """Return the labels that a query lists.
 
     Raises
@@ -228,7 +228,10 @@ def read_query_labels(query: str, files: Sequence[Path], source: Source) -> list
             raise InvalidParameter(
                 f"The domain query must run; the engine says: {str(error).splitlines()[0]}"
             ) from None
-        return _fetch_labels(opened, "SELECT * FROM domain", "the domain query")
+        # Where it takes the first line of a file for its header, the column is called so.
+        labels = _fetch_labels(opened, "SELECT * FROM domain", "the domain query")
+        [(name, *_)] = opened.connection.execute("DESCRIBE domain").fetchall()
+        return ListedLabels(name, labels)
 
 
 def _refuse_file(name: str) -> UnsafePredicate:

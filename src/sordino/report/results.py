@@ -33,6 +33,7 @@ from sordino.report.words import (
     say_interval,
     say_neighbors,
     say_number,
+    say_numbers_share,
     say_question,
     write_filter,
 )
@@ -275,8 +276,10 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
     notes: list[str] = []
     if told.simulated:
         notes.append("Simulated: the noise of this one is predictable, and it protects nobody.")
-    warning = told.text("warning")
-    if warning is not None:
+    share, warning = say_numbers_share(told), told.text("warning")
+    if share is not None:
+        notes.append(share)
+    elif warning is not None:
         notes.append(warning)
     if told.facts.get("exact") is False:
         notes.append("The guarantee of this noise holds in ideal arithmetic only.")

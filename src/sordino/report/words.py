@@ -17,6 +17,8 @@ _MINUS = "\N{MINUS SIGN}"
 """No hyphen: no line ends behind it."""
 _SHOWN = 3
 """So many labels of a list are named in one line."""
+_ENDS = ("estimate", "low", "high", "true_low", "true_high")
+TOO_FEW = "too few numbers to tell"
 _MOST_OF_FILTER = 1 << 16
 """Letters of a filter, more than anybody types: beyond, a page says how many there are."""
 
@@ -247,9 +249,13 @@ def list_drawn(told: ReportedRelease) -> Sequence[Mapping[str, Any]]:
 
     Of an older file the interval may be about some rows of each unit, with no other ends beside it.
     """
+    # No line, and no dot, of what too few numbers say.
+    rows = [
+        {**row, **dict.fromkeys(_ENDS)} if tells_nothing(row, told) else row for row in told.rows
+    ]
     if not counts_some(told):
-        return told.rows
-    return [{"true_low": None, "true_high": None, **row} for row in told.rows]
+        return rows
+    return [{"true_low": None, "true_high": None, **row} for row in rows]
 
 
 def is_about_all(told: ReportedRelease) -> bool:
@@ -275,20 +281,44 @@ def _find_asked(told: ReportedRelease) -> str | None:
     return column if per_person is None else name_value(per_person, column)
 
 
+def say_numbers_share(told: ReportedRelease) -> str | None:
+    """Return how many of the rows, or people, held a number; None where nothing was asked."""
+    if "numbers_share" not in told.facts:
+        return None
+    who = "rows" if told.text("per_person") is None else "people"
+    share, low, high = (
+        told.number(name) for name in ("numbers_share", "numbers_share_low", "numbers_share_high")
+    )
+    if share is None or low is None or high is None:
+        return f"How many of the {who} held a number cannot be told: the figure may be about few."
+    # An upper end is rounded up: nothing less is promised.
+    ends = f"{say_share(low)} to {say_share(min(1.0, high + 1e-4))}"
+    said = f"About {say_share(share)} of the {who} that count held a number ({ends})"
+    few = told.text("warning") is not None
+    return f"{said}: the figure may be about few of them." if few else f"{said}."
+
+
 def say_headline(told: ReportedRelease) -> Markup:
     """Return what came out, in one line."""
     if not told.rows:
         return join("nothing was found")
     named = [row for row in told.rows if _find_label(row) is not None]
     if named:
-        parts = [_say_named(row) for row in named]
+        parts = [_say_named(row, told) for row in named]
     elif told.kind == "quantile" and _list_shares(told):
         parts = [
-            join(f"{say_number(100 * q)} % lie below ", say_roughly(row))
+            join(
+                f"{say_number(100 * q)} % lie below ",
+                TOO_FEW if tells_nothing(row, told) else say_roughly(row),
+            )
             for row, q in _list_shares(told)
         ]
     else:
-        parts = [join(say_roughly(row)) for row in told.rows if row.get("estimate") is not None]
+        parts = [
+            join(TOO_FEW if tells_nothing(row, told) else say_roughly(row))
+            for row in told.rows
+            if row.get("estimate") is not None
+        ]
     if not parts:
         return join(f"{len(told.rows):,} rows")
     listed = [piece for part in parts[:_SHOWN] for piece in ("; ", part)][1:]
@@ -330,11 +360,21 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         yield "; others may belong among them"
 
 
-def _say_named(row: Mapping[str, Any]) -> Markup:
+def tells_nothing(row: Mapping[str, Any], told: ReportedRelease) -> bool:
+    """Tell whether there are too few numbers behind a figure.
+
+    A sum of few is one all the same, with an interval around 0.
+    """
+    return row.get("too_few") is True and told.kind != "sum"
+
+
+def _say_named(row: Mapping[str, Any], told: ReportedRelease) -> Markup:
     share = as_number(row.get("q"))
     estimate = round_row(row).get("estimate")
     if estimate is None:
         return quote(_find_label(row))
+    if tells_nothing(row, told):
+        return join(quote(_find_label(row)), f" {TOO_FEW}")
     if share is None:
         # With its range: a figure that is nothing but noise looks like any other.
         return join(quote(_find_label(row)), " ", say_roughly(row))

@@ -618,28 +618,11 @@ def _say_size(release: Any, some: Population) -> Notes:
 
 def _describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
     """Return how many rows held a number, where that was released."""
-    share = release.numbers_share
+    share, notes = release.numbers_share, some.say_share(release.numbers_share)
     if share is None:
-        unasked = ["How many rows held a number is not known (--numbers-share 0)."]
-        return {}, unasked if some.share_refused else []
+        return {}, notes
     facts = share.list_facts()
-    spent = f"for epsilon {format_cell(float(share.cost.pure()))} of it"
-    if share.estimate is None:
-        told = f"cannot be told ({spent})"
-    else:
-        told = (
-            f"about {format_share(share.estimate)} (95 %: {format_share(share.low)} to "
-            # An upper end is rounded up: nothing less is promised.
-            f"{format_share(min(1.0, share.high + 1e-4))}; {spent})"
-        )
-    of_rows = some.per_person is None
-    counted = "Rows that count and" if of_rows else "Units that count and of which a row"
-    notes = [f"{counted} held a number: {told}."]
     if share.is_low:
-        notes.append(
-            f"WARNING: the figure may be about few of the {'rows' if of_rows else 'units'}. If "
-            "numbers are written in another way, declare it (--type, --decimal, --thousands)."
-        )
         facts["warning"] = notes[-1].removeprefix("WARNING: ")
     return facts, notes
 

@@ -48,6 +48,10 @@ _UNREAD = {
         "'.[]'."
     ),
     **dict.fromkeys((".feather", ".arrow", ".ipc"), f"Arrow files are not read. {_AS_PARQUET}"),
+    **dict.fromkeys(
+        (".parq", ".pq"),
+        "If it is Parquet, give it a name that ends in .parquet, or a link to it.",
+    ),
     ".orc": f"ORC files are not read. {_AS_PARQUET}",
     ".avro": f"Avro files are not read. {_AS_PARQUET}",
     **dict.fromkeys((".sav", ".por"), f"Files of SPSS are not read. {_TO_CSV}"),

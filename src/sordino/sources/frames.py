@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from sordino.constraints import is_unicode
 from sordino.errors import DataSourceError, UnsupportedBackend
 from sordino.sources.engine import Engine
-from sordino.sources.source import SUPPORTED, refuse_names, unusable
+from sordino.sources.source import SUPPORTED, TYPE_OF_NO_VALUES, refuse_names, unusable
 from sordino.sources.sql.sql_templates import float_text
 
 _SIMPLE_TYPES: dict[Any, str] = {
@@ -61,9 +61,6 @@ _SIMPLE_TYPES: dict[Any, str] = {
     # Arrow makes bytes of all texts where one value is bytes.
     nw.Binary: "VARCHAR",
 }
-# The type of a column in which no row has a value: it can be a unit, a label and a number, as any
-# can be into which one value more would turn it.
-_TYPE_OF_NO_VALUES = "INTEGER"
 _TIMESTAMP_TYPES = {
     "s": "TIMESTAMP_S",
     "ms": "TIMESTAMP_MS",
@@ -129,12 +126,13 @@ class FrameReader:
             return "Convert the column in pandas: frame[NAME] = frame[NAME].astype(str)."
         if nw.dependencies.is_pyarrow_table(self.frame):
             return (
-                "Convert the column in Arrow, for example with pyarrow.compute.cast(column, "
-                "'string')."
+                "Convert the column in Arrow: pyarrow.compute.cast(column, 'string'); of a list or "
+                "struct take one part (pyarrow.compute.list_element, struct_field)."
             )
         return (
-            "Convert the column in Polars: "
-            "frame.with_columns(polars.col(NAME).cast(polars.String))."
+            "Convert the column in Polars: frame.with_columns(polars.col(NAME).cast("
+            "polars.String)); of a span of time take .dt.total_seconds(), of a list or struct one "
+            "part (.list.get, .struct.field)."
         )
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
@@ -355,7 +353,7 @@ def _read_names_and_types(frame: Any, value: Any) -> tuple[list[str], list[str]]
         name: _translate_frame_type(kind) for name, kind in _read_frame_schema(frame, value).items()
     }
     empty = [name for name, kind in value.collect_schema().items() if str(kind) == "Null"]
-    types |= dict.fromkeys(empty, _TYPE_OF_NO_VALUES)
+    types |= dict.fromkeys(empty, TYPE_OF_NO_VALUES)
     return list(types), list(types.values())
 
 
@@ -396,7 +394,7 @@ def _read_arrow_type(kind: Any) -> str:
     if pa.types.is_dictionary(kind):
         return _read_arrow_type(kind.value_type)
     if pa.types.is_null(kind):
-        return _TYPE_OF_NO_VALUES
+        return TYPE_OF_NO_VALUES
     try:
         schema = nw.from_native(pa.table({"c": pa.array([], kind)})).collect_schema()
         return _translate_frame_type(schema["c"], str(kind))

@@ -56,7 +56,7 @@ def find_origin(path: Path) -> str:
     if not about.st_size or any(
         one.is_relative_to(top) for one in _list_names(path) for top in _OF_THE_MACHINE
     ):
-        return "is empty, or belongs to the machine"
+        return "has no size: it is empty, or the machine tells it of itself"
     for folder in sorted({folder for one in _list_names(path) for folder in one.parents}):
         if whose := _find_owner(folder):
             return f"lies in {folder}, {whose}"

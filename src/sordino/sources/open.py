@@ -230,6 +230,11 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             "A table of PostgreSQL must be written postgresql://USER@HOST/DATABASE#TABLE; got an "
             "address with postgres://. Write postgresql:// in its place."
         )
+    if path.startswith("jdbc:postgresql:"):
+        raise InvalidParameter(
+            "A table of PostgreSQL must be written postgresql://USER@HOST/DATABASE#TABLE; got an "
+            "address of JDBC. Leave out jdbc: and name the table behind #."
+        )
     if "://" in path:
         raise UnsupportedBackend(
             f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."

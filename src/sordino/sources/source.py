@@ -34,6 +34,18 @@ SUPPORTED = (
 """The beginning of an error message: what a source may be. The rest of it says what was given."""
 
 
+TYPE_OF_NO_VALUES = "INTEGER"
+"""Of a column that holds nothing but NULL, whose own type one value more would change.
+
+It can be a unit, a label and a number, as any can be into which one value more would turn it.
+"""
+
+
+def settle_type(kind: str) -> str:
+    """Return the declared type of a column, also of one that holds nothing but NULL."""
+    return TYPE_OF_NO_VALUES if kind.strip('"') == "NULL" else kind
+
+
 def unusable(kind: str) -> str:
     """Return the declared type of a column that no question can use.
 
@@ -89,7 +101,10 @@ _TYPES_BEYOND_TRY = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
 """Types on some values of which the engine fails in a way that TRY does not catch, or ends the
 process."""
 
-_ITS_SOURCE = "Convert the column at its source."
+_ITS_SOURCE = (
+    "Convert the column at its source, for example with CAST(NAME AS VARCHAR) in a view, or in the "
+    "query that writes the file."
+)
 
 
 class AnswerLimit(NamedTuple):
@@ -356,7 +371,8 @@ class Source:
         if kind is None:
             raise InvalidParameter(
                 f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of "
-                f"type {name_type(declared)}. Convert the column at its source."
+                f"type {name_type(declared)}. Convert the column to numbers at its source, such as "
+                "the seconds of a span of time: a view may do it, or a column beside it."
             )
         return index, kind
 

@@ -20,7 +20,14 @@ from sordino.errors import DataSourceError, UnsupportedBackend
 from sordino.sources.engine import Engine, engine, literal, quoted
 from sordino.sources.folders import NO_FOLDERS, Folders, check_keys, write_lookup
 from sordino.sources.nearby import find_named_files
-from sordino.sources.source import describe_columns, received, refuse_names, sent, unusable
+from sordino.sources.source import (
+    describe_columns,
+    received,
+    refuse_names,
+    sent,
+    settle_type,
+    unusable,
+)
 
 
 @final
@@ -88,7 +95,8 @@ def _find_askable(names: Sequence[str], types: Sequence[str]) -> Askable:
     """Return which of these columns a question can ask for, and why not for the others."""
     refused = refuse_names(names)
     places = tuple(place for place, name in enumerate(names) if name not in refused)
-    return Askable(places, {names[place]: types[place] for place in places}, refused)
+    columns = {names[place]: settle_type(types[place]) for place in places}
+    return Askable(places, columns, refused)
 
 
 class Askable(NamedTuple):
@@ -264,7 +272,9 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
     # Where the engine that makes the rows computes a column, one row may decide about others, or
     # fail.
     usable = {
-        name: unusable(f"{kind} (computed when it is read)") if name in computed else kind
+        name: unusable(f"{kind} (computed when it is read)")
+        if name in computed
+        else settle_type(kind)
         for name, kind in schema.items()
     }
     return DatabaseReader(file, table, schema, is_view, frozenset(required)), usable

@@ -95,6 +95,7 @@ class ClippedMean(SummedColumn, SizedColumn):
         ----------
         values : array or list of numbers, shape (n,)
             Private; a memory map of any size is read in blocks. Under `size_is_public` n is public.
+            NaN and what is no number do not count; infinite ones lie beyond the clip.
         entropy : Entropy
             Where the noise comes from.
 

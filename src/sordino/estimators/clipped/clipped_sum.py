@@ -128,7 +128,8 @@ class ClippedSum(SummedColumn):
         Parameters
         ----------
         values : array or list of numbers, shape (n,)
-            Private; a memory map of any size is read in blocks.
+            Private; a memory map of any size is read in blocks. NaN and what is no number do not
+            count; infinite ones lie beyond the clip.
         entropy : Entropy
             Where the noise comes from.
 

@@ -119,8 +119,8 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
         Parameters
         ----------
         values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values do not count, and there may be
-            no values at all.
+            Private; or counted before, over `grid`. NaN and what is no number do not count, and
+            there may be no values at all. Infinite ones lie beyond the ends of the grid.
         entropy : Entropy
             Where the noise comes from.
 

@@ -267,6 +267,9 @@ class RangeMechanism(Mechanism):
     def release(self, value: Any, *, entropy: Entropy = SYSTEM) -> Value:
         """Release one private value, with fresh noise.
 
+        NaN and what is no number count as the lower end of the range, and what lies beyond an end
+        counts as that end. A reader sees a figure like any other.
+
         Returns
         -------
         Value

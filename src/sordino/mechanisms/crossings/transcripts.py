@@ -67,7 +67,9 @@ class BranchingMechanism(Mechanism):
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private. With a domain size: the answers that are not 0.
+            Private. NaN and what is no number count as the lowest value, which is not found; +inf
+            is found, and what is released of it is a number that no real answer has.
+            With a domain size: the answers that are not 0.
         thresholds : array of numbers, shape (n,), optional
             Public: a threshold for each answer, instead of the one of the mechanism; what the
             mechanism adds to its own, boundaries and corrections, is added to each.

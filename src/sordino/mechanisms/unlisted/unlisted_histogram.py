@@ -143,7 +143,8 @@ class UnlistedHistogram(Mechanism):
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private: how many units each label has. n may be 0. Counts below `least` are left out.
+            Private: how many units each label has. n may be 0. Counts below `least` are left out,
+            and so is NaN.
         labels : list of str, length n
             Private: the labels. What is no text is left out; of equal ones the largest count
             counts.

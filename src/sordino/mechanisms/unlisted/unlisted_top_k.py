@@ -98,7 +98,8 @@ class LabelSelection:
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private: how many units each label has. n may be 0. Counts below `least` are left out.
+            Private: how many units each label has. n may be 0. Counts below `least` are left out,
+            and so is NaN.
             Where only the largest are read, those will do, and of equal ones those of the labels
             that come first in the order of code points.
         labels : list of str, length n
