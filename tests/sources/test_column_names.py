@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sordino.columns import BucketGrid
 from sordino.errors import InvalidParameter
-from sordino.questions import PrivacyUnit, prepare_counts
+from sordino.questions import PrivacyUnit, prepare_counts, prepare_numbers
 from sordino.sources import open_source
 from sordino.sources.engine import quoted
 
@@ -117,8 +118,6 @@ def test_a_column_that_became_the_index_is_found():
 
 
 FRAMES = {
-    "timedelta64[us]": pd.DataFrame({"x": pd.Series([dt.timedelta(1)]).astype("timedelta64[us]")}),
-    "period[M]": pd.DataFrame({"x": pd.period_range("2024-01", periods=1, freq="M")}),
     "list<item: int64>": pa.table({"x": [[1]]}),
     "decimal256(50, 2)": pa.table({"x": pa.array([None], pa.decimal256(50, 2))}),
     "decimal128(5, -2)": pa.table({"x": pa.array([None], pa.decimal128(5, -2))}),
@@ -141,6 +140,33 @@ def test_a_type_that_no_question_can_use_has_its_name_and_a_cast(kind):
         assert "UNUSABLE" not in said
     # It blocks no other column.
     assert prepare_counts(source, ROW, kind="rows").run().values.tolist() == [1]
+
+
+STRANGE = {
+    "span": pd.Series([dt.timedelta(1)] * 2),
+    "period": pd.Series(pd.period_range("2024-01", periods=2, freq="M")),
+    "interval": pd.Series(pd.IntervalIndex.from_breaks(range(3))),
+    "complex": pd.Series([1j, 2j]),
+    "list": pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("beside", [[], ["a"]], ids=["alone", "beside a text"])
+def test_values_of_pandas_that_have_no_text_are_missing_alone_as_among_others(kind, beside):
+    """Twin: a column of these alone was refused, and one row more decided it, for nothing."""
+    column = STRANGE[kind]
+    if beside:
+        column = pd.concat([column.astype(object), pd.Series(beside)], ignore_index=True)
+    source = open_source(pd.DataFrame({"x": column}))
+    counted = prepare_counts(source, ROW, kind="items", item="x", domain=["a", "b"])
+    assert counted.run().values.tolist() == [len(beside), 0]
+    units = prepare_counts(source, PrivacyUnit("x"), kind="units")
+    assert units.run().values.tolist() == [len(beside)]
+    missing = prepare_counts(source, ROW, kind="rows", where="x IS NULL")
+    assert missing.run().values.tolist() == [2]
+    numbers = prepare_numbers(source, ROW, column="x", grid=BucketGrid(edges=[0.0]))
+    assert numbers.count().known == 0
 
 
 def test_the_other_scheme_of_postgresql_is_named():

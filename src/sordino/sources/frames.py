@@ -344,9 +344,10 @@ def _read_names_and_types(frame: Any, value: Any) -> tuple[list[str], list[str]]
     """
     if _is_pandas(value):
         # What a name is, if it is no text, its text says: 0 is '0'.
-        return [str(name) for name in value.columns], [
-            _read_pandas_type(kind) for kind in value.dtypes
-        ]
+        types = [_read_pandas_type(kind) for kind in value.dtypes]
+        # One value of another type makes objects of them all, among which they are missing.
+        kept = ["VARCHAR" if one.startswith(unusable("")) else one for one in types]
+        return [str(name) for name in value.columns], kept
     if frame is None:
         return list(value.schema.names), [_read_arrow_type(kind) for kind in value.schema.types]
     types = {
@@ -531,9 +532,10 @@ def _pandas_column(series: Any, pa: Any) -> Any:
     if str(series.dtype).startswith("Sparse["):
         series = series.sparse.to_dense()
     # Value by value: Arrow would fail on some Python objects, or choose the type of the column by
-    # them. Times of day have no text in Arrow.
+    # them. Times of day have no text in Arrow, and of spans of time none is known.
     objects = series.dtype == object or getattr(series.dtype, "storage", None) == "python"
-    if objects or str(series.dtype).startswith(("time", "decimal")):
+    strange = _read_pandas_type(series.dtype).startswith(unusable(""))
+    if objects or strange or str(series.dtype).startswith(("time", "decimal")):
         return pa.array([as_text(value) for value in series.array], type=pa.large_string())
     if hasattr(series, "cat"):
         # Categories can be any objects: they follow the same rule
