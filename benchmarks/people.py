@@ -252,6 +252,136 @@ def recalls():
     return rows
 
 
+# ---- means in groups -------------------------------------------------------------------------------
+
+BUYERS, LANDS, FEW_BUYERS = 10_952, 7, 1000
+MEANS = {0.3: (0.03, 0.9), 1.0: (0.013, 0.94)}
+"""At an epsilon: the median error, and which share of intervals holds the mean over all rows."""
+CAP_OF_PRICES = 1e6
+
+
+@cache
+def prices():
+    """Prices of 206,360 purchases of 10,952 customers, who have 11, 22, 43 or at most 212 (median, .75, .9, all) in 4.7 of seven countries."""
+    import polars as pl
+
+    draw = np.random.default_rng(3)
+    rows = np.clip(np.round(draw.lognormal(np.log(11), 1.045, BUYERS)), 1, 212).astype(int)
+    customer = np.repeat(np.arange(BUYERS), rows)
+    shares = 0.7 ** np.arange(LANDS)
+    country = draw.choice(LANDS, customer.size, p=shares / shares.sum())
+    dear = np.linspace(0.8, 1.25, LANDS)[country]
+    price = np.round(draw.lognormal(2.5, 0.7, customer.size) * dear, 2)
+    return pl.DataFrame(
+        {
+            "customer": customer,
+            "country": pl.Series([f"c{place}" for place in country]),
+            "price": price,
+        }
+    )
+
+
+@cache
+def true_means():
+    import polars as pl
+
+    found = prices().group_by("country").agg(pl.mean("price")).sort("country")
+    return found["price"].to_numpy()
+
+
+def means_by_country(epsilon, **bounds):
+    """Estimates and ends of intervals in each country."""
+    unit = sd.PrivacyUnit("customer", max_rows=bounds.pop("max_rows", None))
+    session = sd.Session(prices(), unit=unit, ledger=None)
+    found = session.mean(
+        "price",
+        by="country",
+        domain=[f"c{place}" for place in range(LANDS)],
+        epsilon=epsilon,
+        lower=0,
+        cap=CAP_OF_PRICES,
+        **bounds,
+    )
+    return np.array([[row.release.estimate, row.release.low, row.release.high] for row in found])
+
+
+def known_means(epsilon, most=40, cap=60):
+    """Tumult's rule: so many rows of each customer at random, prices up to a known cap, half of epsilon for a sum and half for a count."""
+    import polars as pl
+
+    place = pl.Series(np.random.default_rng().random(prices().height))
+    kept = prices().with_columns(place=place).sort("place").group_by("customer").head(most)
+    both = (
+        kept.with_columns(moved=pl.col("price").clip(upper_bound=cap))
+        .group_by("country")
+        .agg(pl.sum("moved"), pl.len())
+        .sort("country")
+    )
+    draw, each = np.random.default_rng(), epsilon / 2
+    total = both["moved"].to_numpy() + draw.laplace(0, most * cap / each, LANDS)
+    mean = total / np.maximum(1, both["len"].to_numpy() + draw.laplace(0, most / each, LANDS))
+    return np.column_stack([mean, np.full((LANDS, 2), np.nan)])
+
+
+def means():
+    """How far means by country are off, and how often their intervals hold the mean over all rows."""
+    ways: dict[str, Any] = {
+        "one clip for all countries, all rows weighed": means_by_country,
+        "a clip in each country, 40 rows in all": partial(means_by_country, max_rows=40),
+        "Tumult's rule, 40 rows, prices up to a known 60": known_means,
+        "Tumult's rule, 40 rows, prices up to a guessed 1,000": partial(known_means, cap=1000),
+    }
+    rows = []
+    for epsilon in (0.1, 0.3, 1.0):
+        for name, release in ways.items():
+            found = np.array([release(epsilon) for _ in range(RUNS)])
+            off = found[:, :, 0] / true_means() - 1
+            held = (found[:, :, 1] <= true_means()) & (true_means() <= found[:, :, 2])
+            median, share = float(np.median(np.abs(off))), float(held.mean())
+            asked = ("", "")
+            if release is means_by_country and epsilon in MEANS:
+                error, least = MEANS[epsilon]
+                good = verdict(median <= error and share >= least)
+                asked = (f"{error}, {least}", good)
+            told = "" if np.isnan(found).any() else f"{share:.3f}"
+            rows.append((epsilon, name, f"{median:.4f}", f"{float(off.mean()):+.4f}", told, *asked))
+    return rows
+
+
+def small_groups():
+    """A thousand groups of some 200 rows of 11 people: which of their means are drawn, and hold."""
+    import polars as pl
+
+    draw = np.random.default_rng(4)
+    shares = 1 / (np.arange(FEW_BUYERS) + 20.0)
+    rows = np.clip(np.round(draw.lognormal(np.log(11), 0.9, 11_000)), 1, 200).astype(int)
+    customer = np.repeat(np.arange(11_000), rows)
+    group = draw.choice(FEW_BUYERS, customer.size, p=shares / shares.sum())
+    frame = pl.DataFrame(
+        {
+            "customer": customer,
+            "group": pl.Series([f"g{place:03}" for place in group]),
+            "price": np.round(draw.lognormal(2.5, 0.7, customer.size), 2),
+        }
+    )
+    labels = sorted(frame["group"].unique().to_list())
+    true = frame.group_by("group").agg(pl.mean("price")).sort("group")["price"].to_numpy()
+    found = []
+    for epsilon in (0.3, 1.0, 2.0):
+        drawn = held = 0
+        for _ in range(10):
+            session = sd.Session(frame, unit=sd.PrivacyUnit("customer"), ledger=None)
+            asked = {"domain": labels, "epsilon": epsilon, "lower": 0, "cap": CAP_OF_PRICES}
+            each = [row.release for row in session.mean("price", by="group", **asked)]
+            shown = np.array([not one.too_few for one in each])
+            ends = np.array([[one.low, one.high] for one in each])
+            good = (ends[:, 0] <= true) & (true <= ends[:, 1])
+            drawn, held = drawn + int(shown.sum()), held + int((good & shown).sum())
+        share = f"{held / drawn:.3f}" if drawn else ""
+        found.append((epsilon, f"{drawn / 10:.0f} of {len(labels)}", share))
+    return found
+
+
 def draw():
     """The error of a sum by the bound on rows that somebody guesses, beside that of people."""
     picture = Picture(640, 330)
@@ -334,6 +464,14 @@ def report():
         f"Which share of the {LARGEST} products that earn most is found among {PRODUCTS}, in the mean of {RUNS} releases.",
         "",
         *table(("epsilon", "way", "recall", "target", ""), recalls()),
+        "",
+        f"Mean price of {prices().height:,} purchases by {BUYERS:,} customers in {LANDS} countries (11, 22 and 43 purchases of a customer at the .5, .75 and .9 quantile): the median error, how much of it is one way, and how many of the 95 % intervals hold the mean over all rows as it is. Of {RUNS} releases each.",
+        "",
+        *table(("epsilon", "way", "error", "bias", "held", "target", ""), means()),
+        "",
+        f"{FEW_BUYERS:,} groups of some 200 rows: how many means are not marked `too_few`, and how many intervals of those hold the mean over all rows. Ten releases each.",
+        "",
+        *table(("epsilon", "drawn", "held"), small_groups()),
         "",
         f"Seconds of a sum over {ROWS:,} rows of Parquet by up to {MOST:,} customers: the engine's own `GROUP BY customer` in two threads, and a release from the opening of the file. Medians of seven pairs; the ratio is the median of theirs.",
         "",

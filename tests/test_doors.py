@@ -22,6 +22,7 @@ SECRET = 1048573
 STAGES = {
     "ClippedMean.release": 2,
     "ClippedSum.release": 2,
+    "ClippedMeans.release": 3,
     "ClippedSums.release": 2,
     "ClippedVariance.release": 2,
     "Quantiles.release": 3,

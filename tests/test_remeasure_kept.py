@@ -37,6 +37,10 @@ LOOKS = {
     ),
     "mean": lambda s, e: s.mean("x", epsilon=e, lower=None, cap=1e6, growth=1.1, where="x > 1"),
     "mean of groups": lambda s, e: s.mean("x", epsilon=e, **ENDS, **GROUPS),
+    "mean of weighed rows": lambda s, e: s.mean("x", epsilon=e, weight_cap="auto", **ENDS),
+    "means of weighed rows": lambda s, e: s.mean(
+        "x", epsilon=e, by="g", domain=["b", "a"], weight_cap=1, **ENDS
+    ),
     "variance": lambda s, e: s.variance("x", epsilon=e, **ENDS),
 }
 every = pytest.mark.parametrize("kind", LOOKS)
@@ -610,5 +614,6 @@ def test_everything_that_is_read_was_written_by_this_version(ledger, table):
         "by": "g",
         "groups_per_unit": 1,
         "strict_types": False,
+        "weight_cap": None,
     }
     assert math.isfinite(Joined.of([read_look(release)["a"]] * 2).deviation)

@@ -32,6 +32,7 @@ FACTS = (
     "max_rows",
     "where",
     "per_person",
+    "weight_cap",
     "by",
     "groups_per_unit",
     "item",
@@ -107,6 +108,13 @@ KINDS = {
     ),
     "sum by": Kind("sum", groups(), doubts=OF_CLIPS),
     "mean by": Kind("mean", groups(groups_per_unit=1), doubts=OF_CLIPS),
+    "weighed mean": Kind(
+        "mean", FIGURE | {"weight_cap": 2, "where": WHERE}, bounded=False, doubts=OF_CLIPS
+    ),
+    "weighed mean by": Kind("mean", groups(weight_cap=3), bounded=False, doubts=OF_CLIPS),
+    "weighed sums by": Kind(
+        "mean", groups(per_person="sum", weight_cap=2), bounded=False, doubts=OF_CLIPS
+    ),
     "variance by": Kind("variance", groups(groups_per_unit=2), doubts=OF_CLIPS),
     "mean of sums": Kind(
         "mean", FIGURE | {"per_person": "sum", "where": WHERE}, bounded=False, doubts=OF_CLIPS
@@ -224,7 +232,8 @@ class Shop:
             flags += ("--rank-by", "rows" if column is None else f"sum({column})")
         # Nor do sums of listed labels. Of others it says for how many a person counts in the search.
         listed = kind.method == "top_sums" and not isinstance(kind.asked["domain"], dict)
-        if kind.max_rows and "per_person" not in kind.asked and not listed:
+        of_all = {"per_person", "weight_cap"} & {*kind.asked}
+        if kind.max_rows and not of_all and not listed:
             whom += ("--max-rows", kind.max_rows)
         return (*COMMANDS.get(kind.method, (kind.method,)), *flags, *whom)
 
@@ -271,15 +280,15 @@ def expected(kind):
     """What every form must tell of whom the figures are."""
     asked = kind.asked
     said = {"max_rows": kind.max_rows, "unit": "column who" if kind.max_rows else "each row"}
-    names = ("where", "by", "column", "item", "per_person")
+    names = ("where", "by", "column", "item", "per_person", "weight_cap")
     said |= {name: asked[name] for name in names if name in asked}
     if kind.method == "top_sums":
         said |= {"per_person": "sum" if "column" in asked else "count", "clipped_together": True}
         if isinstance(asked["domain"], dict):
             said["groups_per_unit"] = kind.max_rows
-    if "per_person" in said:
+    if "per_person" in said or "weight_cap" in said:
         said["max_rows"] = None
-    if asked.get("per_person") == "sum" and "by" in asked:
+    if ("weight_cap" in asked or asked.get("per_person") == "sum") and "by" in asked:
         said["clipped_together"] = True
     if "by" in asked:
         said |= {"item": asked["by"], "groups_per_unit": asked.get("groups_per_unit")}
@@ -310,7 +319,16 @@ def test_every_document_tells_the_same(shop, capfd, name):
     lines = list(csv.DictReader(io.StringIO(shop.again(kind, capfd, told["id"], "csv"))))
     assert len(lines) == len(told["rows"])
     for line in lines:
-        for fact in ("unit", "max_rows", "where", "per_person", "by", "groups_per_unit", "column"):
+        for fact in (
+            "unit",
+            "max_rows",
+            "where",
+            "per_person",
+            "weight_cap",
+            "by",
+            "groups_per_unit",
+            "column",
+        ):
             said = expected(kind).get(fact)
             assert line.get(fact, "") == ("" if said is None else str(said)), fact
         assert "quote out of place" in line["left_out"]
@@ -373,9 +391,13 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
         assert seen.count(ranked if kind.method == "top_sums" else named) >= 2
         assert set(release.to_pandas()["per_person"]) == {made}
         assert "Rows that count and held" not in table
-    together = "clipped_together" in expected(kind)
+    weight = kind.asked.get("weight_cap")
+    together = "clipped_together" in expected(kind) and weight is None
     for form in (table, shown, folded, seen):
         assert together == bool(re.search(r"counts? for (at most|more than)", form))
+        assert weight is None or re.search(rf"counts as (more than )?{weight}\b", form)
+    if weight is not None:
+        assert set(release.to_pandas()["weight_cap"]) == {weight}
     # On the first screen, and where the figure is shown.
     first = seen[: seen.index("Results1.")]
     assert (where, some) == (WHERE in first, "at most 2" in first)

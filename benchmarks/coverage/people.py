@@ -1,4 +1,4 @@
-"""Coverage of figures of one number of each unit, and of sums of groups within one clip."""
+"""Coverage of figures of one number of each unit, of sums of groups within one clip, and of means of weighed rows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ ASKED = {
     "quantile --per-person sum": ("quantile", "sum"),
 }
 TOGETHER = "sum --by"
+WEIGHED = {"mean": None, "mean --by": "place"}
 
 
 def cells():
     """All that is measured: the request, the shape and the unit."""
-    names = (*ASKED, TOGETHER)
+    names = (*ASKED, TOGETHER, *WEIGHED)
     return [(name, shape, unit) for shape in NUMBER_SHAPES for unit in UNITS for name in names]
 
 
@@ -40,6 +41,8 @@ def measure(name, shape, unit, runs=RUNS):
     column = {"epsilon": 1, "lower": LOWER[shape], "cap": CAP[shape]}
     if name == TOGETHER:
         return measure_together(session, frame, column, runs)
+    if name in WEIGHED:
+        return measure_weighed(session, frame, column, runs, WEIGHED[name])
     method, made = ASKED[name]
     numbers = frame.drop_nulls("x") if made != "count" else frame
     values = numbers.group_by("unit").agg(MADE[made].alias("v"))["v"].to_numpy().astype(float)
@@ -94,4 +97,30 @@ def measure_together(session, frame, column, runs):
             release = row.release
             tallies[CLIPPED].add(row.item, holds(release.low, release.high, share), CONFIDENCE)
             add_true(tallies, release, truth, row.item)
+    return tallies
+
+
+def measure_weighed(session, frame, column, runs, by):
+    """Of means of rows with the weights that were found: of clipped numbers, and of all as they are."""
+    known = frame.drop_nulls("x").with_columns(many=pl.len().over("unit"))
+    if by is not None:
+        known = known.filter(pl.col("place").is_in(GROUPS))
+    asked = {} if by is None else {"by": by, "domain": list(GROUPS)}
+    places = known["place"].to_numpy()
+    values, many = known["x"].to_numpy().astype(float), known["many"].to_numpy()
+    tallies = {CLIPPED: Tally(), TRUE: Tally()}
+    for _ in range(runs):
+        found = session.mean("x", **asked, **column)
+        listed = [(None, found)] if by is None else [(row.item, row.release) for row in found]
+        for item, release in listed:
+            here = np.full(values.size, True) if item is None else places == item
+            if not here.any():
+                continue
+            weight = (1 << release.weights.bits) // np.maximum(many, release.weights.cap)
+            clipped, true = (
+                float((numbers * weight)[here].sum() / weight[here].sum())
+                for numbers in (np.clip(values, *release.clip), values)
+            )
+            tallies[CLIPPED].add(item or "", holds(release.low, release.high, clipped), CONFIDENCE)
+            add_true(tallies, release, true, item or "")
     return tallies

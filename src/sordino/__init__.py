@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from sordino.estimators import (
         ClippedMean as ClippedMean,
+        ClippedMeans as ClippedMeans,
         ClippedSum as ClippedSum,
         ClippedSums as ClippedSums,
         ClippedValue as ClippedValue,
@@ -153,6 +154,7 @@ _HOMES = {
     "estimators": (
         "ClippedMean",
         "ClippedSum",
+        "ClippedMeans",
         "ClippedSums",
         "ClippedValue",
         "ClippedVariance",

@@ -58,6 +58,11 @@ class Population:
         Whether nobody listed the labels.
     share_refused : bool
         Whether nothing was to be spent on how many rows have a number.
+    weighed : bool
+        Whether all rows of a unit count, with weights.
+    weight_cap, units_beyond : int or None
+        Then, of a release: as how many rows, or groups, a unit counts at most, in all groups
+        together; and how many units' worth of them are meant to lie beyond the clip.
 
     Examples
     --------
@@ -89,6 +94,9 @@ class Population:
     most_groups: int | None = None
     unlisted: bool = False
     share_refused: bool = False
+    weighed: bool = False
+    weight_cap: int | None = None
+    units_beyond: int | None = None
 
     @property
     def counted(self) -> Literal["rows", "units", "items"] | None:
@@ -103,9 +111,11 @@ class Population:
 
     @property
     def clips_together(self) -> bool:
-        """Whether one clip is of what a unit adds up to in all groups."""
+        """Whether one clip is of what a unit has in all groups."""
         if self.figure == "top_sums":
             return True
+        if self.weighed:
+            return self.by is not None
         grouped = self.figure == "sum" and self.by is not None and self.bounds is None
         anywhere = self.groups_per_unit is None or self.unlisted
         return grouped and anywhere and self.per_person in {"sum", "count"}
@@ -121,6 +131,8 @@ class Population:
             "domain": self.domain,
             "threshold": self.threshold,
             "bounds": None if self.bounds is None else list(self.bounds),
+            "weight_cap": self.weight_cap,
+            "units_beyond": self.units_beyond,
         }
         return {
             **{name: value for name, value in said.items() if value is not None},
@@ -152,6 +164,8 @@ class Population:
         found: dict[str, Any] = {} if self.where is None else {"where": self.where}
         if self.per_person is not None:
             found["per_person"] = self.per_person
+        if self.weight_cap is not None:
+            found["weight_cap"] = self.weight_cap
         if self.is_bounded:
             found["max_rows"] = self.max_rows
             if self.by is not None and self.groups_per_unit is not None:
@@ -174,11 +188,12 @@ class Population:
         parts += [] if self.where is None else [f"only rows where {self.where}"]
         said = ", ".join(parts)
         told = [f"{said[0].upper()}{said[1:]}."] if said else []
-        if self.clips_together:
+        told += self._say_weights()
+        if self.clips_together and not self.weighed:
             told.append("In all groups together a unit counts for at most one clip.")
-            if self.unlisted:
-                most = self.groups_per_unit
-                told.append(f"Groups were looked for with a unit in at most {most} of them.")
+        if self.clips_together and self.unlisted:
+            most = self.groups_per_unit
+            told.append(f"Groups were looked for with a unit in at most {most} of them.")
         return [escape_controls(one) for one in told]
 
     def say_share(self, share: Any) -> list[str]:
@@ -199,7 +214,7 @@ class Population:
                 # An upper end is rounded up: nothing less is promised.
                 f"{format_share(min(1.0, share.high + 1e-4))}; {spent})"
             )
-        of_rows = self.per_person is None
+        of_rows = self.per_person is None and not self.weighed
         counted = "Rows that count and" if of_rows else "Units that count and of which a row"
         notes = [f"{counted} held a number: {told}."]
         if share.is_low:
@@ -208,6 +223,23 @@ class Population:
                 "numbers are written in another way, declare it (--type, --decimal, --thousands)."
             )
         return notes
+
+    def _say_weights(self) -> list[str]:
+        """Return the sentences that say how rows of a unit were weighed; none where they were not.
+
+        Nor where nothing was released.
+        """
+        if self.weight_cap is None:
+            return []
+        # Of one number in each group these are counted, and not rows.
+        what = "rows" if self.per_person is None else "groups"
+        whole = ", in all groups together," if self.per_person is None and self.by else ""
+        return [
+            f"A unit with more than {self.weight_cap:,} {what}{whole} counts as {self.weight_cap:,}"
+            f" of them: each of its {what} weighs less.",
+            f"About {self.units_beyond:,} units' worth of {what} lie beyond the clip"
+            f"{', one for all groups' if self.by is not None else ''}.",
+        ]
 
     def say_left_out(self) -> list[str]:
         """Return the sentence that says which rows do not count; none where all do."""

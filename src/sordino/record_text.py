@@ -40,6 +40,8 @@ MARKS = (
     "unit",
     "max_rows",
     "per_person",
+    "weight_cap",
+    "units_beyond",
     "groups_per_unit",
     "domain",
     "noise",

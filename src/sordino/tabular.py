@@ -44,6 +44,11 @@ MOVED_TOGETHER = MOVED.replace(
     "together",
 )
 """The same where one clip is of what a unit adds up to in all groups."""
+MOVED_WEIGHED = MOVED.replace(
+    "all numbers give once each is moved between the two ends in the table",
+    "all rows give with their weights once each is moved between the two ends in the table",
+)
+"""The same of a mean whose rows have weights."""
 SHOWN_ROWS = 50
 """A notebook shows so many rows of a release, and says how many there are."""
 
@@ -242,6 +247,8 @@ def _list_clipped(columns: Iterable[str], release: Any) -> list[str]:
 def say_moved(release: Any) -> str:
     """Return what the intervals of clipped numbers are about."""
     some = getattr(release, "population", None)
+    if some is not None and some.weighed:
+        return MOVED_WEIGHED
     if some is not None and some.clips_together:
         return MOVED_TOGETHER
     return MOVED_OF_SOME if some is not None and some.is_bounded else MOVED

@@ -62,7 +62,7 @@ SIGNATURES = {
     + ", size_hint=, interval_share=, integer=, progress= "
     "-> QuantileValue | QuantileValues | Groups",
     "sum": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
-    "mean": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
+    "mean": f"{COLUMN}, bounds=, noise=, weight_cap=, progress= -> ClippedValue | BoundedValue | Groups",
     "variance": f"{COLUMN}, progress= -> VarianceValue | Groups",
     "randomize": "column, *, lower, upper, epsilon, activation=, tuned_for=, write=, progress= "
     "-> Values | Reported",

@@ -28,7 +28,7 @@ from sordino.questions import PrivacyUnit
 from sordino.sources.sql.bucket_query import bucket_queries
 from sordino.sources.sql.dialect import EMBEDDED
 from sordino.sources.sql.number_kind import number_kind
-from sordino.sources.sql.step_query import ladder_steps, step_query
+from sordino.sources.sql.step_query import Addends, ladder_steps, step_query
 from support.number_states import GRIDS, STEPS, agrees, asked, floats, ladder_of, wholes
 from support.tables import KINDS, columns, made
 
@@ -354,8 +354,8 @@ def test_no_query_adds_up_or_averages_floats(declared):
                 empty = duckdb.sql(f"SELECT CAST(NULL AS {kind.name}) AS x")
                 said = f"DESCRIBE SELECT {ladder_steps(kind, ladder)} FROM empty"
                 assert empty.query("empty", said).fetchall()[0][1] == "BIGINT"
-        sums = [step_query(kind, [clip] * 2, question.rows(0), grouped) for clip in STEPS]
-        for text in [*sums, step_query(kind, STEPS, question.rows(0), grouped)]:
+        sums = [step_query(kind, Addends([clip] * 2, question.rows(0), grouped)) for clip in STEPS]
+        for text in [*sums, step_query(kind, Addends(STEPS, question.rows(0), grouped))]:
             assert set(AGGREGATES.findall(text)) == {"sum"}
             assert list(arguments(text, "sum")) == ["steps"]
             (added,) = re.findall(r"FROM \(SELECT (?:grp, )?(CASE .*) AS steps FROM", text)

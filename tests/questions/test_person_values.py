@@ -283,18 +283,25 @@ TABLE = pl.DataFrame({"who": ["a", "a", "b", "c"], "n": [1, 2, 3, 4], "g": ["p",
         (PrivacyUnit("n"), {"column": "n"}, InvalidParameter, "another one than that of the unit"),
         (PrivacyUnit("who"), {"column": "g"}, InvalidParameter, "whole numbers, decimals"),
         (PrivacyUnit("who"), {"column": None}, InvalidParameter, "unless the rows of each unit"),
-        (
-            PrivacyUnit("who"),
-            {"column": "n", "by": "g", "domain": ["p"]},
-            UnboundedContribution,
-            "groups_per_unit",
-        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_the_charge(unit, asked, error, message):
     session = sd.Session(TABLE, unit=unit, ledger=None)
     with pytest.raises(error, match=message):
         session.mean(**asked, per_person="mean", epsilon=1, lower=0, cap=10)
+
+
+def test_one_number_in_each_group_needs_a_bound_where_nothing_is_weighed():
+    session = sd.Session(TABLE, unit=PrivacyUnit("who"), ledger=None)
+    asked = {"by": "g", "domain": ["p"], "per_person": "mean", "epsilon": 1, "lower": 0, "cap": 10}
+    with pytest.raises(UnboundedContribution, match="groups_per_unit"):
+        session.variance("n", **asked)
+
+
+def test_the_column_of_the_unit_is_no_number_of_weighed_rows():
+    session = sd.Session(TABLE, unit=PrivacyUnit("n"), ledger=None)
+    with pytest.raises(InvalidParameter, match="another one than that of the unit"):
+        session.mean("n", epsilon=1, lower=0, cap=10)
 
 
 def test_what_is_no_aggregate_is_refused():

@@ -185,7 +185,8 @@ def test_a_cap_that_no_whole_number_reaches_leaves_sums_whole(server, engine, ca
     ends = (Fraction(-cap), Fraction(cap))
     asked = question(source, ends=ends, row_cap=cap)
     with asked.source.backend.scan(asked.indices) as scan:
-        parts = asked.people._write_parts(asked.all_rows(0))
+        writer = asked.rows.__self__
+        parts = writer.people._write_parts(writer._write_all(0))
         answer = scan.ask(
             f"SELECT CAST(part AS {'VARCHAR' if engine == 'embedded' else 'text'}) AS part FROM {parts} AS p",
             GROUPS,

@@ -295,6 +295,11 @@ def test_a_dictionary_of_what_is_no_label_is_none(made, kind):
         frame = pd.DataFrame(
             {"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))}
         )
+    # One value of another type makes objects of a column of pandas, among which these are missing.
+    if made == "pandas":
+        units = prepare_counts(open_source(frame), PrivacyUnit("x"), kind="units")
+        assert units.run().values.tolist() == [0]
+        return
     with pytest.raises(InvalidParameter, match="Convert the column"):
         prepare_counts(open_source(frame), PrivacyUnit("x"), kind="units")
 

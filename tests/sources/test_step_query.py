@@ -12,7 +12,7 @@ import pytest
 from sordino.columns.step_range import StepRange
 from sordino.sources.sql import step_query as module
 from sordino.sources.sql.number_kind import number_kind
-from sordino.sources.sql.step_query import step_query
+from sordino.sources.sql.step_query import Addends, step_query
 
 KINDS = [
     *("TINYINT", "UTINYINT", "INTEGER", "BIGINT", "UBIGINT", "HUGEINT"),
@@ -54,7 +54,9 @@ def add_up(kind, whole):
 
     def find(ends):
         try:
-            found = engine.execute(step_query(kind, [ends], "listed", grouped=True)).fetchall()
+            found = engine.execute(
+                step_query(kind, Addends([ends], "listed", grouped=True))
+            ).fetchall()
         except duckdb.Error:
             return None
         return {place: int(total) for place, total, _, _ in found}
@@ -90,6 +92,6 @@ def test_the_twin_that_computes_all_of_them_in_64_bits_is_convicted(name, monkey
 def test_what_fits_into_64_bits_is_computed_in_them(name):
     kind = number_kind(name, text=False)
     ends = StepRange(low=0, high=1_000_000 << 30, step=Fraction(1, 1 << 30))
-    query = step_query(kind, [ends], "listed", grouped=False)
+    query = step_query(kind, Addends([ends], "listed", grouped=False))
     assert "HUGEINT" not in query
     assert "VARCHAR)" not in query.replace("AS VARCHAR) AS total", "")

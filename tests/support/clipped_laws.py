@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from sordino import BucketCounts, ClippedSums, ClippedVariance
+from sordino import BucketCounts, ClippedMeans, ClippedSums, ClippedVariance
 
 VALUES = (None, -9.0, -2.0, 0.5, 2.0, 7.99, 1e308)
 GRID = {"cap": 8, "growth": 2, "unit": 1}
@@ -67,11 +67,12 @@ def stages(estimator, values):
     """Each clip with its probability and the totals that get noise."""
     search = estimator.search
     scan = search.scan
-    counts = (
-        estimator.count_wholes(list(values))
-        if isinstance(estimator, ClippedSums)
-        else BucketCounts.of(list(values), grid=estimator.grid)
-    )
+    if isinstance(estimator, ClippedMeans):
+        counts = estimator.count_weights(list(values), estimator.weight_cap)
+    elif isinstance(estimator, ClippedSums):
+        counts = estimator.count_wholes(list(values))
+    else:
+        counts = BucketCounts.of(list(values), grid=estimator.grid)
     laws = []
     for answers, lengths in search.runs(counts):
         tests = tuple(np.repeat(answers, lengths).tolist())

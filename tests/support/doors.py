@@ -86,6 +86,10 @@ def _clipped_sums() -> Any:
     return sd.ClippedSums(groups=2, lower=0, **COLUMN)
 
 
+def _clipped_means(weight_cap: int | None = None) -> Any:
+    return sd.ClippedMeans(groups=2, lower=0, weight_cap=weight_cap, **COLUMN)
+
+
 def _clipped_mean() -> Any:
     return sd.ClippedMean(lower=0, **COLUMN)
 
@@ -175,7 +179,19 @@ DOORS: dict[str, Door] = {
         int(plant), _clip(_clipped_sum(), sd.SYSTEM), entropy=entropy
     ),
     "ClippedSum.release": _release(_clipped_sum),
-    "ClippedSums.clip_from": lambda plant, entropy: _clipped_sums().clip_from(
+    "ClippedMeans.add_noise": lambda plant, entropy: _add_noise(
+        _clipped_means(2), int(plant), entropy
+    ),
+    "ClippedMeans.find_weight": lambda plant, entropy: _clipped_means().find_weight(
+        _clipped_means().count_rows([([plant] * 3, 1.0)]), entropy=entropy
+    ),
+    "ClippedMeans.finish_each": lambda plant, entropy: _clipped_means().finish_each(
+        [(int(plant), 3), (1, 1)], _clip(_clipped_means(), sd.SYSTEM), 2, entropy=entropy
+    ),
+    "ClippedMeans.release": lambda plant, entropy: _clipped_means().release(
+        [([plant, 2.0], 1.0)], entropy=entropy
+    ),
+    "SharedClip.clip_from": lambda plant, entropy: _clipped_sums().clip_from(
         _clipped_sums().count_wholes([(plant, 1.0)]), entropy=entropy
     ),
     "ClippedSums.finish_each": lambda plant, entropy: _clipped_sums().finish_each(

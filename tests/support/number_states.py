@@ -12,6 +12,7 @@ from sordino.columns.clipped_steps import clipped_moments, clipped_steps
 from sordino.columns.sum_steps import SumSteps
 from sordino.questions import PrivacyUnit, prepare_numbers
 from sordino.sources import open_source
+from sordino.sources.sql.step_query import Addends
 
 SALT = b"0123456789abcdef"
 GEOMETRIC = BucketGrid.geometric
@@ -113,7 +114,9 @@ def agrees(source, values, grid):
         for clip in STEPS:
             narrow = clip.high - clip.low < 1 << 32
             answer = scan.ask(
-                question.dialect.steps(question.kind, [clip], question.rows(0), False, narrow)
+                question.dialect.steps(
+                    question.kind, Addends([clip], question.rows(0), grouped=False, squares=narrow)
+                )
             )
             total, known = int(answer["total"][0]), int(answer["known"][0])
             assert known == sum(value is not None and value == value for value in values)

@@ -28,6 +28,7 @@ HEADINGS = {
         "--label",
         "--by",
         "--per-person",
+        "--weight-cap",
         "--bins",
         "--count",
         "--most-groups",

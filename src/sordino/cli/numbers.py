@@ -18,6 +18,7 @@ from sordino.cli.options import (
     Shares,
     Values,
     list_given,
+    read_whole_or_auto,
     stack,
     take,
     take_all,
@@ -120,14 +121,18 @@ def variance(table: TableOptions, **asked: object) -> None:
 
 
 @click.command(cls=GroupedCommand)
-@_take_column(MeanRequest)
+@_take_column(
+    MeanRequest,
+    weight_cap=take(MeanRequest, "weight_cap", type=read_whole_or_auto, metavar="N"),
+)
 def mean(table: TableOptions, **asked: object) -> None:
     """Release the mean of a column of numbers.
 
     Where to clip is found privately; with --bounded it is --lower and --cap, and how many rows have
     a number must be public: --row-is-unit, --adjacency replace-one, no --where, no --by, and a
-    column that a table of PostgreSQL or DuckDB declares NOT NULL. With --user and --by as for
-    quantile.
+    column that a table of PostgreSQL or DuckDB declares NOT NULL. With --user all rows of a unit
+    count, with weights (--weight-cap), and with --by one clip is for all groups, unless --max-rows
+    or --groups-per-unit bounds them.
     """
     _release_figure("mean", table, asked)
 

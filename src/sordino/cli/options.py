@@ -75,6 +75,16 @@ class DecimalsOr(click.ParamType[Any]):
         return value if value in self._words else NUMBER.convert(value, param, ctx)
 
 
+def read_whole_or_auto(text: str) -> int | str:
+    """Return a whole number, or the word auto as it is."""
+    if text == "auto":
+        return text
+    # Of another text Python would name a line of its own.
+    if not re.fullmatch("[0-9]{1,9}", text, re.ASCII):
+        raise click.BadParameter(f"must be a whole number, or auto; got {text!r}.")
+    return int(text)
+
+
 # Longer numbers and larger exponents could fill the memory as exact fractions.
 _DECIMAL_PATTERN = re.compile(
     r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII

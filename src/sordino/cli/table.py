@@ -67,6 +67,12 @@ class TableOptions:
 table_options = gather("table", TableOptions, SOURCE, unit_options, csv_options, run_options)
 
 
+_OF_ALL_ROWS = {
+    "per_person": "makes one number of all rows of a unit",
+    "weight_cap": "lets all rows of a unit count",
+}
+
+
 def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
     """Write a release of a table, or its plan.
 
@@ -81,11 +87,12 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
         from.
     """
     # One command asks one thing: a bound on rows that does not count is not dropped in silence.
-    if asked.get("per_person") is not None and table.unit.max_rows is not None:
-        raise InvalidParameter(
-            "--max-rows must not be given with --per-person, which makes one number of all rows "
-            f"of a unit; got {table.unit.max_rows}. Leave out one of them."
-        )
+    for option, what in _OF_ALL_ROWS.items():
+        if asked.get(option) is not None and table.unit.max_rows is not None:
+            raise InvalidParameter(
+                f"--max-rows must not be given with --{option.replace('_', '-')}, which {what}; "
+                f"got {table.unit.max_rows}. Leave out one of them."
+            )
     run, labels = table.run, asked.pop("labels", None)
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = None if labels is None else make_domain(labels)

@@ -8,6 +8,7 @@ from sordino._lazy import lazy
 
 if TYPE_CHECKING:
     from sordino.estimators.clipped.clipped_mean import ClippedMean as ClippedMean
+    from sordino.estimators.clipped.clipped_means import ClippedMeans as ClippedMeans
     from sordino.estimators.clipped.clipped_sum import ClippedSum as ClippedSum
     from sordino.estimators.clipped.clipped_sums import ClippedSums as ClippedSums
     from sordino.estimators.clipped.clipped_value import ClippedValue as ClippedValue
@@ -54,6 +55,7 @@ _HOMES = {
     "column_release": ("NumbersShare",),
     "clipped.clipped_mean": ("ClippedMean",),
     "clipped.clipped_sum": ("ClippedSum",),
+    "clipped.clipped_means": ("ClippedMeans",),
     "clipped.clipped_sums": ("ClippedSums",),
     "clipped.clipped_value": ("ClippedValue",),
     "clipped.clipped_variance": ("ClippedVariance", "VarianceValue"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 from sordino.columns import BucketCounts, BucketGrid
 from sordino.columns.bucket_sums import BucketSums
@@ -29,7 +29,7 @@ from sordino.questions.rank_law import Draw, list_marking, pick_ranks
 from sordino.questions.unit import PrivacyUnit
 from sordino.sources.engine import Answer, Kept, Marking, Progress, Scan, after_charge
 from sordino.sources.source import Source
-from sordino.sources.sql.bucket_query import BucketQuery
+from sordino.sources.sql.bucket_query import WEIGHT, BucketQuery
 from sordino.sources.sql.dialect import Dialect
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import (
@@ -37,8 +37,10 @@ from sordino.sources.sql.person_query import (
     Aggregate,
     People,
     find_row_step,
+    write_row_counts,
+    write_weights,
 )
-from sordino.sources.sql.step_query import DIGITS
+from sordino.sources.sql.step_query import DIGITS, Addends
 
 BYTES_OF_CELL = 80
 """As much as a row of an answer takes on its way: up to six numbers, and a total as a text of 40
@@ -54,6 +56,36 @@ class ColumnCounts(NamedTuple):
     buckets: tuple[BucketCounts, ...]
     known: int
     missing: int
+
+
+class Weight(NamedTuple):
+    """What a row of a unit counts: 2^bits over the rows of its unit, or over `cap` if it has fewer.
+
+    Rounded down. Both are public.
+    """
+
+    cap: int
+    bits: int
+
+
+@final
+@dataclass(frozen=True)
+class Weighed:
+    """Rows that count with a weight each.
+
+    Parameters
+    ----------
+    grid : BucketGrid
+        In whose buckets weights are added up.
+    kind : NumberKind
+        Of the numbers.
+    rows : callable
+        From where the labels begin among the texts sent, and a weight, to the rows.
+    """
+
+    grid: BucketGrid
+    kind: NumberKind = field(repr=False)
+    rows: Callable[[int, Weight], str] = field(repr=False)
 
 
 @final
@@ -79,12 +111,13 @@ class NumberQuestion:
         Where nobody listed the groups, at most so many may be found; else None.
     ladder : SumSteps or None
         In which steps each bucket is added up, if `sums` will be asked.
-    people : People or None
-        What makes one number of the rows of a unit.
-    all_rows : callable or None
-        Where one clip is of what a unit adds up to in all of its groups: the rows with their
-        groups. Then that is what is counted in buckets, of all groups together, and `totals` are of
-        what each unit counts as in a group.
+    shares : callable or None
+        Where one clip is of what a unit adds up to in all of its groups: from where the labels
+        begin and the clip to what each unit counts as in a group. Then what it adds up to is what
+        is counted in buckets, of all groups together, and `totals` are of these shares.
+    weighed : Weighed or None
+        Where rows count with weights: then how many rows units have is what is counted in buckets,
+        and `weigh` and `weighed_totals` may be asked.
     """
 
     source: Source
@@ -101,13 +134,18 @@ class NumberQuestion:
     rows: Callable[[int], str] = field(repr=False)
     marking: Marking | None = field(repr=False)
     choice: SortedChoice | None = field(repr=False)
-    people: People | None = field(repr=False)
-    all_rows: Callable[[int], str] | None = field(repr=False)
+    shares: Callable[[int, StepRange], str] | None = field(repr=False)
+    weighed: Weighed | None
+
+    @property
+    def in_all(self) -> bool:
+        """Whether what a unit has in all of its groups is counted in buckets."""
+        return self.shares is not None or self.weighed is not None
 
     @property
     def in_groups(self) -> bool:
         """Whether what is counted in buckets is in a group, or of all groups of a unit together."""
-        return self.domain is not None and self.all_rows is None
+        return self.domain is not None and not self.in_all
 
     @property
     def groups(self) -> Sequence[str]:
@@ -219,6 +257,27 @@ class NumberQuestion:
         found = self._totals(ranges, squares=False, progress=progress)
         return tuple(Total(one.steps, one.known, one.missing) for one in found)
 
+    def weigh(self, weight: Weight, *, progress: Progress | None = None) -> BucketCounts:
+        """Read the rows, once, and add up their weights in the buckets of `weighed`, of all groups.
+
+        Call it after the charge; private.
+        """
+        weighed = self._get_weighed()
+        return after_charge(lambda announce: self._weigh(weighed, weight, announce), progress)
+
+    def weighed_totals(
+        self, clip: StepRange, weight: Weight, *, progress: Progress | None = None
+    ) -> tuple[Total, ...]:
+        """Read the rows, once, and add up their steps times their weights, in each group.
+
+        Call it after the charge; private. `known` are the weights of rows with a number.
+        """
+        ranges = [clip] * max(1, len(self.groups))
+        found = after_charge(
+            lambda announce: self._add_up(ranges, False, announce, weight), progress
+        )
+        return tuple(Total(one.steps, one.known, one.missing) for one in found)
+
     def square_totals(
         self, ranges: Sequence[StepRange], *, progress: Progress | None = None
     ) -> tuple[SquareTotal, ...]:
@@ -236,7 +295,7 @@ class NumberQuestion:
             raise InvalidParameter(
                 f"totals.ranges must be {wanted}, one for each group; got {len(ranges)}."
             )
-        if self.all_rows is not None and len({*ranges}) > 1:
+        if self.in_all and len({*ranges}) > 1:
             raise InvalidParameter(
                 "totals.ranges must be one and the same for all groups, where one clip is of what "
                 "a unit adds up to in all of them; got several."
@@ -246,7 +305,7 @@ class NumberQuestion:
     def _keep(self, first: int) -> Kept | None:
         """Return the part of a query that chooses numbers; other queries may choose the same."""
         # Of all rows of a unit nothing is chosen.
-        if self.all_rows is not None:
+        if self.in_all:
             return None
         grouped = self.domain is not None
         sent = self._sent if grouped else None
@@ -260,6 +319,25 @@ class NumberQuestion:
                 buckets = tuple(BucketCounts(grid=self.grid, counts=one) for one in found.counts)
                 return ColumnCounts(buckets, found.known, found.missing)
         raise DataSourceError.after_charge()
+
+    def _weigh(
+        self, weighed: Weighed, weight: Weight, announce: Callable[[Scan], None]
+    ) -> BucketCounts:
+        with self.source.backend.scan(self.indices) as scan:
+            announce(scan)
+            for query in self.dialect.buckets(weighed.kind, weighed.grid, WEIGHT):
+                sql = query.over(weighed.rows(len(query.cuts), weight), grouped=False)
+                found = query.weighed(scan.ask(sql, [*query.cuts, *self._sent]), weighed.grid)
+                if found is not None:
+                    return found
+        raise DataSourceError.after_charge()
+
+    def _get_weighed(self) -> Weighed:
+        if self.weighed is None:
+            raise InvalidParameter(
+                "NumberQuestion.weigh must be asked of a question about weighed rows; got another."
+            )
+        return self.weighed
 
     def _sum(self, announce: Callable[[Scan], None]) -> BucketSums:
         if self.ladder is None:
@@ -291,17 +369,28 @@ class NumberQuestion:
                 yield query, scan.ask(sql, [*query.cuts, *self._sent], kept=kept)
 
     def _add_up(
-        self, ranges: Sequence[StepRange], squares: bool, announce: Callable[[Scan], None]
+        self,
+        ranges: Sequence[StepRange],
+        squares: bool,
+        announce: Callable[[Scan], None],
+        weight: Weight | None = None,
     ) -> tuple[SquareTotal, ...]:
         grouped = self.domain is not None
+        weighed = None if weight is None else self._get_weighed()
+        kind = self.kind if weighed is None else weighed.kind
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
             # Many groups have few ranges. Which one each has is sent before the labels, if there
             # are several.
             places = {one: place for place, one in enumerate(dict.fromkeys(ranges))}
             own = [str(places[one]) for one in ranges] if len(places) > 1 else []
-            rows = self.write_rows(len(own), ranges[0])
-            sql = self.dialect.steps(self.kind, list(places), rows, grouped, squares)
+            rows = (
+                self.write_rows(len(own), ranges[0])
+                if weighed is None or weight is None
+                else weighed.rows(len(own), weight)
+            )
+            wanted = Addends(list(places), rows, grouped, squares, weighed is not None)
+            sql = self.dialect.steps(kind, wanted)
             sent = [*own, *self._sent] if grouped else None
             answer = scan.ask(sql, sent, kept=self._keep(len(own)))
         # Groups without rows are not in the answer: their total is 0, and they are released like
@@ -315,10 +404,8 @@ class NumberQuestion:
 
     def write_rows(self, first: int, clip: StepRange) -> str:
         """Return what is added up, whose labels begin at `first` among the texts sent."""
-        if self.all_rows is None or self.people is None:
-            return self.rows(first)
         # There is one clip for all groups.
-        return self.people.write_shares(self.all_rows(first), clip.high * clip.step, clip.step)
+        return self.rows(first) if self.shares is None else self.shares(first, clip)
 
 
 def prepare_numbers(
@@ -338,6 +425,7 @@ def prepare_numbers(
     per_person: Aggregate | None = None,
     row_cap: Number = 1,
     shared_ends: tuple[Fraction, Fraction] | None = None,
+    weigh_grid: BucketGrid | None = None,
 ) -> NumberQuestion:
     """Check a question about a column of numbers against what is public about a source.
 
@@ -382,6 +470,10 @@ def prepare_numbers(
         With `by` and a sum or number of each unit: one clip is of what it adds up to in all of its
         groups, of which there may be any number. Public: between these ends lies what it adds up to
         in one.
+    weigh_grid : BucketGrid, optional
+        Rows of units count with weights, or what each unit has in each group, and there may be any
+        number of them: in these buckets weights are added up. Then `grid` is one of numbers of rows
+        of a unit.
 
     Returns
     -------
@@ -418,10 +510,10 @@ def prepare_numbers(
     # All checks see declared types and parameters: no row has been read.
     indices, number, kind = _find_number(source, column, per_person)
     columns = {}
+    shared, weighs = shared_ends is not None, weigh_grid is not None
     # What adds up to no more than a clip in all groups together needs no bound on their number.
-    shared = shared_ends is not None and per_person in {"sum", "count"}
-    bounded_groups = groups_per_unit is not None or shared
-    _check_people(unit, column, per_person, by=by, bounded=bounded_groups)
+    adds_up = shared and per_person in {"sum", "count"}
+    _check_people(unit, column, per_person, by=by, groups=groups_per_unit, in_all=adds_up or weighs)
     if unit.column is not None:
         _check_salt(salt)
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
@@ -429,7 +521,7 @@ def prepare_numbers(
         source,
         unit,
         # With one clip units are counted in buckets of all groups together.
-        grid if shared_ends is None else BucketGrid(edges=grid.edges[:1]),
+        BucketGrid(edges=grid.edges[:1]) if shared or weighs else grid,
         by=by,
         domain=domain,
         groups_per_unit=groups_per_unit,
@@ -438,11 +530,6 @@ def prepare_numbers(
     if by is not None:
         # Labels of groups are compared as text, as items and units are (docs/proofs/counts.md).
         columns["item"] = source.label_index(by, "by")
-    # Where a release finds groups, it counts a unit in so many of them. Among what was found one
-    # clip of all needs no bound.
-    groups = most if shared_ends is None else None
-    # At most so many groups, also where a release finds them: that is public, as the domain is.
-    listed = most_groups if known is None or known.hidden else known.size
     predicate = None if where is None else source.predicate(where)
     indices |= {*columns.values()} | (predicate.indices if predicate is not None else frozenset())
     dialect = source.backend.dialect
@@ -451,73 +538,128 @@ def prepare_numbers(
     draw = Draw.of(salt, dialect.words, kinds[columns["unit"]] if "unit" in columns else None)
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
     whose = " FROM rows" + (f" WHERE {predicate.total}" if predicate is not None else "")
-    kept = f"(SELECT {', '.join([f'{number} AS x', *named])}{whose})"
+    # A unit has one number, in each of its groups; or each of its rows has a weight.
+    one = per_person is not None or weighs
+    bounds = Bounds(
+        rows=1 if one else unit.max_rows if unit.column is not None else None,
+        # Where a release finds groups, it counts a unit in so many of them. Among what was found
+        # one clip of all needs no bound.
+        groups=None if shared or weighs else most,
+        grouped=by is not None,
+        # At most so many groups, also where a release finds them: that is public, as the domain is.
+        listed=most_groups if known is None or known.hidden else known.size,
+    )
+    writer = _RowWriter(
+        kept=f"(SELECT {', '.join([f'{number} AS x', *named])}{whose})",
+        bounds=bounds,
+        draw=draw,
+        people=_make_people(per_person, kind, row_cap, dialect, shared_ends),
+        float_type=dialect.float_type,
+    )
+    number_kind = kind if per_person is None else FLOAT_VALUES
+    question = NumberQuestion(
+        source=source,
+        unit=unit,
+        grid=grid,
+        domain=known,
+        rows_per_unit=1 if one else unit.max_rows or 1,
+        groups_per_unit=bounds.groups,
+        most_groups=most_groups,
+        ladder=ladder,
+        kind=FLOAT_VALUES if weighs else number_kind,
+        indices=tuple(sorted(indices)),
+        dialect=dialect,
+        rows=writer.count_rows if weighs else writer.write_wholes if shared else writer.write_rows,
+        # Where a unit has one number there is nothing to choose among its rows.
+        marking=None if one else _mark_rows(unit, number, f"{', '.join(named)}{whose}", by, draw),
+        choice=(None if one else prepare_choice(writer.take_in(0), bounds, draw, number=kind.name)),
+        shares=writer.write_shares if shared else None,
+        weighed=(
+            None if weigh_grid is None else Weighed(weigh_grid, number_kind, writer.write_weights)
+        ),
+    )
+    _rehearse_numbers(question, squares=squares)
+    return question
 
-    def take_in(first: int) -> str:
-        """Return rows with their groups, whose labels begin at `first` among the texts sent."""
-        if by is None:
-            return kept
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class _RowWriter:
+    """Writes the rows of a question, whose labels begin at `first` among the texts sent.
+
+    Parameters
+    ----------
+    kept : str
+        A SELECT in parentheses of what the predicate keeps.
+    bounds : Bounds
+        How much of a unit counts.
+    draw : Draw
+        What decides.
+    people : People or None
+        What makes one number of the rows of a unit.
+    float_type : str
+        What the engine calls floats of 64 bits.
+    """
+
+    kept: str
+    bounds: Bounds
+    draw: Draw
+    people: People | None
+    float_type: str
+
+    def take_in(self, first: int) -> str:
+        """Return rows with their groups."""
+        if not self.bounds.grouped:
+            return self.kept
         # The join drops rows with other labels first, so that they use up no group of their unit.
         labels = (
             f"(SELECT position - {first} AS grp, label AS item FROM labels"
             f" WHERE position >= {first})"
         )
         return (
-            f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed"
+            f"(SELECT kept.*, grp FROM {self.kept} AS kept JOIN {labels} AS listed"
             " ON kept.item = listed.item)"
         )
 
-    people = _make_people(per_person, kind, row_cap, dialect, shared_ends)
-    bounds = Bounds(
-        # A unit has one number, in each of its groups.
-        rows=1 if people is not None else unit.max_rows if unit.column is not None else None,
-        groups=groups,
-        grouped=by is not None,
-        listed=listed,
-    )
+    def write_rows(self, first: int) -> str:
+        """Return the rows that count, or one number of each unit in their place."""
+        if self.people is None:
+            return bounded(self.take_in(first), self.bounds, self.draw)
+        return self.people.write_one(self._write_all(first), grouped=self.bounds.grouped)
 
-    def rows(first: int) -> str:
-        """Return the rows that count."""
-        if people is None:
-            return bounded(take_in(first), bounds, draw)
-        if shared_ends is not None:
-            return people.write_wholes(all_rows(first))
-        return people.write_one(all_rows(first), grouped=by is not None)
-
-    def all_rows(first: int) -> str:
+    def _write_all(self, first: int) -> str:
         """Return all rows of units in groups that count."""
-        return choose_groups_of(take_in(first), bounds, draw)
+        return choose_groups_of(self.take_in(first), self.bounds, self.draw)
 
-    question = NumberQuestion(
-        source=source,
-        unit=unit,
-        grid=grid,
-        domain=known,
-        rows_per_unit=1 if people is not None else unit.max_rows or 1,
-        groups_per_unit=groups,
-        most_groups=most_groups,
-        ladder=ladder,
-        kind=kind if people is None else FLOAT_VALUES,
-        indices=tuple(sorted(indices)),
-        dialect=dialect,
-        rows=rows,
-        marking=(
-            _mark_together(number, f"{', '.join(named)}{whose}", unit.max_rows, draw)
-            if people is None
-            and by is None
-            and unit.column is not None
-            and unit.max_rows is not None
-            else None
-        ),
-        # Where a unit has one number there is nothing to choose among its rows.
-        choice=(
-            prepare_choice(take_in(0), bounds, draw, number=kind.name) if people is None else None
-        ),
-        people=people,
-        all_rows=None if shared_ends is None else all_rows,
-    )
-    _rehearse_numbers(question, squares=squares)
-    return question
+    def write_wholes(self, first: int) -> str:
+        """Return what units add up to in all of their groups."""
+        return cast("People", self.people).write_wholes(self._write_all(first))
+
+    def write_shares(self, first: int, clip: StepRange) -> str:
+        """Return what units count as in each of their groups, with one clip."""
+        people = cast("People", self.people)
+        return people.write_shares(self._write_all(first), clip.high * clip.step, clip.step)
+
+    def count_rows(self, first: int) -> str:
+        """Return how many numbers units have in all of their groups."""
+        return write_row_counts(self._write_numbers(first), self.float_type)
+
+    def write_weights(self, first: int, weight: Weight) -> str:
+        """Return all numbers of units, each with its weight."""
+        return write_weights(
+            self._write_numbers(first),
+            weight.cap,
+            1 << weight.bits,
+            self.float_type,
+            grouped=self.bounds.grouped,
+        )
+
+    def _write_numbers(self, first: int) -> str:
+        """Return all numbers of units with their unit: of rows, or one in each group."""
+        rows = self._write_all(first)
+        if self.people is None:
+            return rows
+        return self.people.write_one(rows, grouped=self.bounds.grouped, owned=True)
 
 
 def _check_salt(salt: Any) -> None:
@@ -583,11 +725,17 @@ def _check_people(
     per_person: Aggregate | None,
     *,
     by: str | None,
-    bounded: bool,
+    groups: int | None,
+    in_all: bool,
 ) -> None:
-    """Refuse rows of a unit that nothing bounds, and one number of it where that makes no sense."""
+    """Refuse rows of a unit that nothing bounds, and one number of it where that makes no sense.
+
+    `in_all` what a unit has in all groups together is bounded.
+    """
+    if in_all and column is not None and column == unit.column:
+        raise _refuse_own(column)
     if per_person is None:
-        if unit.column is not None and unit.max_rows is None:
+        if unit.column is not None and unit.max_rows is None and not in_all:
             raise UnboundedContribution(
                 "A question about numbers must have a bound on the rows of one unit, or make one "
                 "number of them; got a unit column with neither. Give per_person (--per-person "
@@ -600,10 +748,8 @@ def _check_people(
             "got 'each row', which has one already. Leave it out."
         )
     if column == unit.column:
-        raise InvalidParameter(
-            f"column must be another one than that of the unit; got {column!r} for both."
-        )
-    if by is not None and not bounded:
+        raise _refuse_own(column)
+    if by is not None and groups is None and not in_all:
         raise UnboundedContribution(
             "One number for each person in each group must have a bound on how many groups a "
             "person counts in; got none. Give groups_per_unit (--groups-per-unit)."
@@ -626,26 +772,69 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
         (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *sent])
         for query in queries
     ]
+    cells = [query.buckets.size for query in queries]
+    if question.weighed is not None:
+        asked += _list_weighed(question, question.weighed, sent, squares=squares)
+        cells.append(question.weighed.grid.size + 2)
     # Whoever asks for sums of buckets needs no second reading.
-    if question.ladder is None:
+    elif question.ladder is None:
         labels = None if question.domain is None else ["group"]
         rows = question.write_rows(0, ends)
-        steps = question.dialect.steps(question.kind, [ends], rows, labels is not None, squares)
+        wanted = Addends([ends], rows, labels is not None, squares)
+        steps = question.dialect.steps(question.kind, wanted)
         asked.append((steps, labels))
         if grouped:
             others = replace(ends, high=2)
-            several = question.dialect.steps(
-                question.kind, [ends, others], question.rows(1), grouped, squares
-            )
+            wanted = Addends([ends, others], question.rows(1), grouped, squares)
+            several = question.dialect.steps(question.kind, wanted)
             asked.append((several, ["0", "group"]))
     if question.choice is not None:
         labels = ["group"] if grouped else None
         asked += [(query, labels) for query in question.choice.list_queries()]
-    # A row for each group and cell that have rows.
-    most_groups = question.most_groups or len(question.groups) or 1
-    cells = max(2, *(query.buckets.size for query in queries))
-    largest = most_groups * cells * BYTES_OF_CELL
-    question.source.rehearse(question.indices, asked, question.marking, largest=largest)
+    # A row for each group and cell that have rows; with one clip a row for each cell, or group.
+    groups = question.most_groups or len(question.groups) or 1
+    most = max(2 * groups, max(cells) * (1 if question.in_all else groups))
+    question.source.rehearse(
+        question.indices, asked, question.marking, largest=most * BYTES_OF_CELL
+    )
+
+
+def _list_weighed(
+    question: NumberQuestion, weighed: Weighed, sent: Sequence[str], *, squares: bool
+) -> list[tuple[str, Sequence[str] | None]]:
+    """Return the queries about weighed rows, each with the texts that it is sent."""
+    weight = Weight(1, 24)
+    grouped = question.domain is not None
+    asked: list[tuple[str, Sequence[str] | None]] = [
+        (
+            query.over(weighed.rows(len(query.cuts), weight), grouped=False),
+            [*query.cuts, *sent],
+        )
+        for query in question.dialect.buckets(weighed.kind, weighed.grid, WEIGHT)
+    ]
+    ends = StepRange(low=-1, high=1, step=Fraction(1))
+    rows = weighed.rows(0, weight)
+    wanted = Addends([ends], rows, grouped, squares, weighed=True)
+    steps = question.dialect.steps(weighed.kind, wanted)
+    return [*asked, (steps, ["group"] if grouped else None)]
+
+
+def _refuse_own(column: str | None) -> InvalidParameter:
+    return InvalidParameter(
+        f"column must be another one than that of the unit; got {column!r} for both."
+    )
+
+
+def _mark_rows(
+    unit: PrivacyUnit, number: str, whose: str, by: str | None, draw: Draw
+) -> Marking | None:
+    """Return how rows of a unit are chosen beside those of other columns; None where they are not.
+
+    Rows in groups are chosen for each question.
+    """
+    if by is not None or unit.column is None or unit.max_rows is None:
+        return None
+    return _mark_together(number, whose, unit.max_rows, draw)
 
 
 def _mark_together(number: str, whose: str, most: int, draw: Draw) -> Marking | None:

@@ -53,6 +53,8 @@ _ASKED = (
     "by",
     "groups_per_unit",
     "clipped_together",
+    "weight_cap",
+    "units_beyond",
     "lower",
     "bounds",
 )

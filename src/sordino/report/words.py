@@ -11,7 +11,7 @@ from sordino.population import name_value
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.results.totals import TOTALS
-from sordino.tabular import MOVED, MOVED_OF_SOME, MOVED_TOGETHER
+from sordino.tabular import MOVED, MOVED_OF_SOME, MOVED_TOGETHER, MOVED_WEIGHED
 
 _MINUS = "\N{MINUS SIGN}"
 """No hyphen: no line ends behind it."""
@@ -285,7 +285,8 @@ def say_numbers_share(told: ReportedRelease) -> str | None:
     """Return how many of the rows, or people, held a number; None where nothing was asked."""
     if "numbers_share" not in told.facts:
         return None
-    who = "rows" if told.text("per_person") is None else "people"
+    of_rows = told.text("per_person") is None and told.number("weight_cap") is None
+    who = "rows" if of_rows else "people"
     share, low, high = (
         told.number(name) for name in ("numbers_share", "numbers_share_low", "numbers_share_high")
     )
@@ -334,7 +335,12 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         [(low, high), *others] = ends
         known = not others and low is not None and high is not None
         which = f"{say_number(low)} and {say_number(high)}" if known else "two ends"
-        if is_clipped_together(told):
+        cap = told.number("weight_cap")
+        if cap is not None:
+            many = "groups" if told.text("per_person") is not None else "rows"
+            yield f", of numbers that were moved between {which} first"
+            yield f", where nobody counts as more than {say_number(cap)} {many}"
+        elif is_clipped_together(told):
             most = say_number(high) if known else "a clip"
             yield f", where nobody counts for more than {most} in all groups together"
         else:
@@ -452,6 +458,8 @@ def is_on_average(told: ReportedRelease) -> bool:
 def _say_clipped(told: ReportedRelease, each: float | None) -> str:
     which = "The interval contains" if len(told.rows) == 1 else "Each interval contains"
     sure = "" if each is None else f" with a probability of {say_share(each)}"
+    if told.number("weight_cap") is not None:
+        return f"{which}{sure} {MOVED_WEIGHED}"
     if is_clipped_together(told):
         return f"{which}{sure} {MOVED_TOGETHER}"
     return f"{which}{sure} {MOVED if is_about_all(told) else MOVED_OF_SOME}"
@@ -459,7 +467,9 @@ def _say_clipped(told: ReportedRelease, each: float | None) -> str:
 
 def is_clipped_together(told: ReportedRelease) -> bool:
     """Tell whether one clip is of what a unit adds up to in all groups."""
-    return told.facts.get("clipped_together") is True
+    # Of weighed rows each number is clipped by itself.
+    weighed = told.number("weight_cap") is not None
+    return told.facts.get("clipped_together") is True and not weighed
 
 
 def is_clipped(told: ReportedRelease) -> bool:

@@ -56,6 +56,7 @@ from sordino.results.sentences import (
     UNKNOWN_NUMBERS,
     VALUES,
     VALUES_OF_SOME,
+    WEIGHED,
 )
 from sordino.results.totals import TOTALS
 
@@ -569,7 +570,7 @@ def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
         said.insert(0, VALUES_OF_SOME if some.is_bounded else VALUES)
     if "too_few" in columns:
         said.append(TOO_FEW_OF_SUM if some.figure == "sum" else TOO_FEW)
-    return said
+    return [*WEIGHED] if some.weighed else said
 
 
 def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
@@ -612,7 +613,7 @@ def _say_size(release: Any, some: Population) -> Notes:
     )
     if some.adjacency != "replace-one" or public:
         return []
-    counted = "rows" if some.per_person is None else "units"
+    counted = "units" if some.weighed or some.per_person is not None else "rows"
     return [f"How many {counted} have a number is private, and the noise hides it."]
 
 

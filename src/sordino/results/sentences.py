@@ -71,6 +71,20 @@ CLIPPED_TOGETHER = (
     "low and high: 95% interval of what units give that count for at most clip_high in all groups "
     "together; who has more counts as that, with the same share of it in each group."
 )
+CLIPPED_WEIGHED = (
+    "low and high: 95 % interval of the mean with these weights of numbers clipped to clip_low and "
+    "clip_high; what lies beyond is not known."
+)
+TRUE_WEIGHED = (
+    "true_low and true_high: 95 % interval of the mean with these weights of all numbers as they "
+    "are, if none lies below --lower; empty: no end is known."
+)
+TOO_FEW_WEIGHED = (
+    "too_few: yes where the interval leaves nothing out, or where rows weigh too little to be told "
+    "from none."
+)
+WEIGHED = (CLIPPED_WEIGHED, TRUE_WEIGHED, TOO_FEW_WEIGHED)
+"""What is said of intervals of a mean whose rows have weights."""
 MOVED = (
     "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved "
     "there, if it lies in the declared range."

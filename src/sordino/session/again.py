@@ -18,7 +18,14 @@ from sordino.columns import BucketGrid
 from sordino.constraints import Number, shown
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedSum, ClippedSums, ClippedValue, ClippedVariance, VarianceValue
+from sordino.estimators import (
+    ClippedMeans,
+    ClippedSum,
+    ClippedSums,
+    ClippedValue,
+    ClippedVariance,
+    VarianceValue,
+)
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.questions import Domain
@@ -61,8 +68,8 @@ class Clips:
 
     Attributes
     ----------
-    figure : ClippedSum, ClippedMean or ClippedVariance
-        What has found them.
+    figure : ClippedSum, ClippedSums, ClippedMean, ClippedMeans or ClippedVariance
+        What has found them; of weighed rows with the weight that was found.
     labels : tuple of str or None
         Of the groups; None: all rows are one group.
     found : tuple of Clip
@@ -145,7 +152,7 @@ class Known:
         figure = None if self.base.clips is None else self.base.clips.figure
         if figure is None or isinstance(figure, ClippedSum | ClippedSums):
             return 1, False
-        sized = bool(figure.size_is_public)
+        sized = bool(getattr(figure, "size_is_public", False))
         return (3 if isinstance(figure, ClippedVariance) else 2) - sized, sized
 
 
@@ -209,9 +216,13 @@ def _find_base(asked: Request[Any], first: Any) -> Base:
     if isinstance(asked, SumRequest | MeanRequest | VarianceRequest) and bounds is None:
         clips = _find_clips(first)
         keeps = asked.by is None or is_named(asked.domain)
+        # Of weighed rows the weight that was found is declared now.
+        weights = getattr(clips.figure, "weight_cap", None)
+        declared = {} if weights is None else {"weight_cap": weights}
         return Base(
             request=replace(
                 asked,
+                **declared,
                 # Labels that were found, or assumed, are public now.
                 domain=asked.domain if keeps else list(clips.labels or ()),
                 most_groups=None,
@@ -254,9 +265,12 @@ def _find_clips(first: Any) -> Clips:
         labels, releases = None, [first]
     if not all(isinstance(one, ClippedValue | VarianceValue) for one in releases):
         raise InvalidParameter(UNKNOWN)
-    return Clips(
-        figure=releases[0].mechanism, labels=labels, found=tuple(one.found for one in releases)
-    )
+    figure, found = releases[0].mechanism, tuple(one.found for one in releases)
+    if isinstance(figure, ClippedMeans):
+        # The weight that was found is public now, as the clip is.
+        figure = replace(figure, weight_cap=releases[0].weights.cap)
+        found = tuple(figure.search.clip(one.tests, simulated=one.simulated) for one in found)
+    return Clips(figure=figure, labels=labels, found=found)
 
 
 def measure_totals(
@@ -269,7 +283,8 @@ def measure_totals(
     if noise == "gaussian" and isinstance(clips.figure, ClippedVariance):
         raise InvalidParameter("remeasure.noise must be laplace for a variance; got 'gaussian'.")
     # Nothing is counted in buckets here; a question needs a grid all the same.
-    question = request.ask(table, BucketGrid(edges=np.zeros(1)))
+    grid = BucketGrid(edges=np.zeros(1))
+    question = request.ask(table, grid, weigh_grid=grid if request.weighs else None)
     labels = None if question.domain is None else tuple(question.groups)
     epsilon, _ = request.share_of_group(table)
     _check_figure(request, clips.figure, table)
@@ -307,7 +322,7 @@ def _check_figure(request: Column, figure: Clipped, table: Table) -> None:
         "adjacency": adjacency,
         "rows_per_unit": request.count_rows_of_part(table),
     }
-    if not isinstance(request, SumRequest):
+    if not isinstance(request, SumRequest) and not request.weighs:
         needed["size_is_public"] = request.has_public_size(table)
     for name, value in needed.items():
         given = getattr(figure, name)

@@ -18,6 +18,7 @@ from sordino.columns.sum_steps import SumSteps
 from sordino.entropy import Entropy
 from sordino.estimators import (
     ClippedMean,
+    ClippedMeans,
     ClippedSum,
     ClippedSums,
     ClippedVariance,
@@ -29,6 +30,7 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.questions import Domain, NumberQuestion
+from sordino.questions.totals import Weight
 from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from sordino.session.request import Progress
 
@@ -135,16 +137,21 @@ class _SumFigures:
         return list(self.estimator.release_each(answers, entropy=entropy))
 
 
-@dataclass(frozen=True)
-class _SharedFigures:
-    """One clip is of what a unit adds up to in all groups, and then the rows are read once more."""
+class _OfUnits:
+    """What units have in all groups is counted in buckets, before rows are read once more."""
 
-    estimator: ClippedSums
     ladder = clip = None
 
     def read(self, question: NumberQuestion, progress: Progress | None) -> PrivateNumbers:
         found = question.count(progress=progress)
         return PrivateNumbers((question, found.buckets[0]), found.known, found.missing)
+
+
+@dataclass(frozen=True)
+class _SharedFigures(_OfUnits):
+    """One clip is of what a unit adds up to in all groups, and then the rows are read once more."""
+
+    estimator: ClippedSums
 
     def release(
         self, answers: tuple[NumberQuestion, BucketCounts], entropy: Entropy
@@ -154,6 +161,28 @@ class _SharedFigures:
         clip = self.estimator.clip_from(counts, entropy=entropy)
         totals = question.totals(list_ranges([clip] * len(question.groups)))
         return self.estimator.finish_each([one.steps for one in totals], clip, entropy=entropy)
+
+
+@dataclass(frozen=True)
+class _WeighedFigures(_OfUnits):
+    """Rows are counted for each unit, then weighed in buckets, then added up with their weights."""
+
+    estimator: ClippedMeans
+
+    def release(
+        self, answers: tuple[NumberQuestion, BucketCounts], entropy: Entropy
+    ) -> Sequence[object]:
+        question, rows = answers
+        estimator = self.estimator
+        # The weight and the clip are private releases of their own, so what is read next may depend
+        # on them.
+        cap = estimator.find_weight(rows, entropy=entropy)
+        weight = Weight(cap, estimator.bits)
+        clip = estimator.clip_from(question.weigh(weight), entropy=entropy)
+        totals = question.weighed_totals(list_ranges([clip])[0], weight)
+        return estimator.finish_each(
+            [(one.steps, one.known) for one in totals], clip, cap, entropy=entropy
+        )
 
 
 @dataclass(frozen=True)
@@ -215,6 +244,11 @@ class _AgainFigures:
 
     def read(self, question: NumberQuestion, progress: Progress | None) -> PrivateNumbers:
         ranges = list_ranges(self.estimator.clips)
+        figure = self.estimator.figure
+        if isinstance(figure, ClippedMeans):
+            weight = Weight(figure.weight_cap or 1, figure.bits)
+            weighed = question.weighed_totals(ranges[0], weight, progress=progress)
+            return PrivateNumbers(weighed, *_count_rows(weighed))
         found: Sequence[Total | SquareTotal] = (
             question.square_totals(ranges, progress=progress)
             if isinstance(self.estimator.figure, ClippedVariance)
@@ -246,6 +280,7 @@ _ADAPTERS: dict[type, Callable[..., ColumnFigures]] = {
     ClippedSum: _SumFigures,
     ClippedSums: _SharedFigures,
     ClippedMean: _SumFigures,
+    ClippedMeans: _WeighedFigures,
     ClippedVariance: _VarianceFigures,
     BoundedTotal: _BoundedFigures,
     ClippedAgain: _AgainFigures,

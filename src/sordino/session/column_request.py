@@ -191,8 +191,12 @@ class ColumnRequest(Request[R]):
         if self.by is not None and self.domain is not None:
             request = replace(self, domain=resolve_groups(self.domain, table.source))
         estimator = request.fill_epsilon(table)
-        question = request.ask(table, estimator.grid, adapt(estimator).ladder)
+        question = request.ask_for(table, estimator)
         return (yield from request.release_figures(table, question, estimator, request.detail()))
+
+    def ask_for(self, table: Table, estimator: Searching) -> NumberQuestion:
+        """Return what an estimator asks about the column."""
+        return self.ask(table, estimator.grid, adapt(estimator).ladder)
 
     def release_figures(
         self, table: Table, question: NumberQuestion, estimator: Estimator, detail: dict[str, Any]
@@ -242,7 +246,7 @@ class ColumnRequest(Request[R]):
 
     @property
     def clips_together(self) -> bool:
-        """Whether one clip is of what a person adds up to in all groups."""
+        """Whether one clip is of what a person has in all groups."""
         return False
 
     def counts_together(self, table: Table) -> bool:
@@ -269,8 +273,8 @@ class ColumnRequest(Request[R]):
 
     def count_rows_of_part(self, table: Table) -> int:
         """Return how many rows one unit has at most in such a part."""
-        # A person has one number.
-        if self.per_person is not None or self.counts_together(table):
+        # A person has one number, or rows with weights.
+        if self.per_person is not None or self.weighs or self.counts_together(table):
             return 1
         return table.unit.max_rows or 1
 
@@ -336,7 +340,13 @@ class ColumnRequest(Request[R]):
         }
         return [reason for reason, holds in reasons.items() if holds]
 
-    def ask(self, table: Table, grid: BucketGrid, ladder: SumSteps | None = None) -> NumberQuestion:
+    def ask(
+        self,
+        table: Table,
+        grid: BucketGrid,
+        ladder: SumSteps | None = None,
+        weigh_grid: BucketGrid | None = None,
+    ) -> NumberQuestion:
         """Return the question about the column."""
         self._check_search()
         if self.strict_types and self.column is not None and _reads_texts(table, self.column):
@@ -364,11 +374,12 @@ class ColumnRequest(Request[R]):
             # As far as numbers go in either direction.
             row_cap=max(abs(to_fraction(end)) for end in (self.cap, self.lower or 0)),
             shared_ends=self._find_shared_ends(),
+            weigh_grid=weigh_grid,
         )
 
     def _find_shared_ends(self) -> tuple[Fraction, Fraction] | None:
         """Return between which ends lies what a person adds up to in a group, with one clip."""
-        if not self.clips_together:
+        if not self.clips_together or self.weighs:
             return None
         cap = to_fraction(self.cap)
         return -cap if self.lower is None else to_fraction(self.lower), cap

@@ -19,7 +19,13 @@ from typing import Any, NoReturn
 from sordino.constraints import exact
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.errors import InvalidParameter, LedgerError, SordinoError
-from sordino.estimators import ClippedMean, ClippedSum, ClippedSums, ClippedVariance
+from sordino.estimators import (
+    ClippedMean,
+    ClippedMeans,
+    ClippedSum,
+    ClippedSums,
+    ClippedVariance,
+)
 from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.questions import PrivacyUnit
@@ -35,13 +41,15 @@ FORM = 1
 """The number of the form of what is said here; one of a higher number is refused, not guessed
 at."""
 _FIGURES: dict[str, Any] = {
-    one.__name__: one for one in (ClippedSum, ClippedSums, ClippedMean, ClippedVariance)
+    one.__name__: one
+    for one in (ClippedSum, ClippedSums, ClippedMean, ClippedMeans, ClippedVariance)
 }
 _LAWS: dict[str, Any] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
 _FRACTION = re.compile(r"-?[0-9]{1,700}(/[0-9]{1,700})?", re.ASCII)
 # Noise of other laws is released by nothing here; beyond these numbers floats have no digits for
 # it.
 _LEAST_RATE, _LEAST_STEP = Fraction(1, 1 << 90), Fraction(1, 1 << 900)
+_LATER = frozenset({"weight_cap"})
 _OF_FIGURE = ("cap", "lower", "growth", "unit")
 NOT_KEPT = (
     "remeasure.release must be the id of a release that was kept with what measures it again: a "
@@ -256,6 +264,8 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
     """Return what asks again, and the labels of the rows."""
     asked, labels = dict(said["request"]), said["labels"]
     kind: Any = RELEASES[asked.pop("name")].request
+    # What requests have said since the first version is None where it was not said.
+    asked = dict.fromkeys(_LATER.intersection(kind.kept)) | asked
     if not kind.kept or set(asked) != set(kind.kept):
         _refuse_kept()
     listed = labels is None or (

@@ -16,12 +16,14 @@ import numpy as np
 
 from sordino.columns import BucketGrid
 from sordino.constraints import (
+    COUNT,
     POSITIVE,
     SHARE,
     Number,
     OrNone,
     exact,
     one_of,
+    shown,
     to_fraction,
 )
 from sordino.cost import Pure
@@ -29,6 +31,7 @@ from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators import (
     ClippedMean,
+    ClippedMeans,
     ClippedSum,
     ClippedSums,
     ClippedValue,
@@ -42,9 +45,10 @@ from sordino.estimators import (
 )
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.estimators.quantiles.sized_quantile import SIZE_SHARE
-from sordino.questions import PrivacyUnit
+from sordino.questions import NumberQuestion, PrivacyUnit
 from sordino.questions.totals import BYTES_OF_CELL
 from sordino.session.bounded_total import BoundedTotal, BoundedValue
+from sordino.session.column_figures import Searching
 from sordino.session.column_request import GROWTH_MEANS, ColumnRequest
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import (
@@ -268,7 +272,7 @@ class BoundedFigureRequest(ColumnRequest[R]):
 
     def build_estimator(
         self, table: Table, more: Fraction = Fraction(1)
-    ) -> ClippedSum | ClippedSums | ClippedMean:
+    ) -> ClippedSum | ClippedSums | ClippedMean | ClippedMeans:
         """Return the estimator of the figure, with the noise that the account gets more from."""
         options = self.options(table, more)
         pure = self.build_totals(table, options)
@@ -283,14 +287,15 @@ class BoundedFigureRequest(ColumnRequest[R]):
             # What finds groups has no other noise, and is part of what the release costs. Where
             # they are listed it costs nothing.
             Pure(epsilon=self.epsilon_to_find),
-            lambda **noise: self.build_totals(table, {**options, **noise}),
+            # Of weighed rows the clip has geometric noise on every account.
+            None if self.weighs else lambda **noise: self.build_totals(table, {**options, **noise}),
         )
         return self.build_totals(table, {**options, **found}) if found else pure
 
     @abstractmethod
     def build_totals(
         self, table: Table, options: dict[str, Any]
-    ) -> ClippedSum | ClippedSums | ClippedMean:
+    ) -> ClippedSum | ClippedSums | ClippedMean | ClippedMeans:
         """Return the estimator of the figure with these options."""
 
 
@@ -397,10 +402,77 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
     """
 
     name: ClassVar[str] = "mean"
+    kept: ClassVar[tuple[str, ...]] = (*ColumnRequest.kept, "weight_cap")
 
-    def build_totals(self, table: Table, options: dict[str, Any]) -> ClippedMean:
-        """Return the estimator of a mean."""
+    weight_cap: int | Literal["auto"] | None = parameter(
+        checked_later,
+        "Let all rows of a person count, who counts as at most so many in all groups together: a "
+        "number, or auto, which finds about the .9 quantile on a twentieth of epsilon.",
+        more="A person with more rows has a smaller weight for each. It is auto where nothing else "
+        "bounds the rows of a person (`max_rows`), or with `per_person` its groups. Then one clip "
+        "is found for all groups. The mean is one with these weights: no interval is private of "
+        "the plain mean over rows, of which a single person with enough rows makes anything.",
+        default=None,
+    )
+
+    def settle(self, unit: PrivacyUnit) -> MeanRequest:
+        """Weigh the rows of each person, where nothing bounds them."""
+        if self.weight_cap is not None:
+            self._check_weight_cap(unit)
+            return self
+        if unit.column is None or self.bounds is not None:
+            return self
+        found = self.groups_per_unit is None or is_unlisted(self.domain)
+        free = unit.max_rows is None if self.per_person is None else self.by is not None
+        return replace(self, weight_cap="auto") if free and found else self
+
+    def _check_weight_cap(self, unit: PrivacyUnit) -> None:
+        """Refuse weights where there is nothing to weigh."""
+        if self.weight_cap != "auto":
+            COUNT("mean.weight_cap", self.weight_cap)
+        reason = {
+            "units are rows, of which each counts once": unit.column is None,
+            "with bounds rows are moved between public ends": self.bounds is not None,
+            "one number of each person, without groups, counts once": self.by is None
+            and self.per_person is not None,
+            "groups_per_unit bounds what a person has": self.groups_per_unit is not None
+            and not is_unlisted(self.domain),
+        }
+        for why, holds in reason.items():
+            if holds:
+                raise InvalidParameter(
+                    f"mean.weight_cap (--weight-cap) must be left out here, because {why}; got "
+                    f"{shown(self.weight_cap)}."
+                )
+
+    @property
+    def weighs(self) -> bool:
+        """Whether rows of a person count with weights, however many there are."""
+        return self.weight_cap is not None
+
+    @property
+    def clips_together(self) -> bool:
+        """Whether one clip is of what a person has in all groups."""
+        return self.weighs
+
+    def build_totals(self, table: Table, options: dict[str, Any]) -> ClippedMean | ClippedMeans:
+        """Return the estimator of a mean, or of the means of all groups."""
+        if self.weighs:
+            cap = None if self.weight_cap == "auto" else self.weight_cap
+            return ClippedMeans(groups=self.count_groups(), weight_cap=cap, **options)
         return ClippedMean(size_is_public=self.has_public_size(table), **options)
+
+    def ask_for(self, table: Table, estimator: Searching) -> NumberQuestion:
+        """Return what an estimator asks about the column."""
+        if not self.weighs:
+            return super().ask_for(table, estimator)
+        # First it is counted how many rows each person has.
+        rows = cast("ClippedMeans", estimator).row_grid
+        return self.ask(table, rows, weigh_grid=estimator.grid)
+
+    def detail(self) -> dict[str, Any]:
+        """Return what the ledger keeps."""
+        return {**super().detail(), "weight_cap": self.weight_cap}
 
 
 @final

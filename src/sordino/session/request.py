@@ -309,6 +309,11 @@ class Request(Declared, Generic[R]):
         """
         return self if self.progress is None else replace(self, progress=None)
 
+    @property
+    def weighs(self) -> bool:
+        """Whether all rows of a unit count, with weights."""
+        return False
+
     def settle(self, unit: PrivacyUnit) -> Self:  # noqa: ARG002
         """Return the request with what it chooses for the user, by whom the guarantee protects."""
         return self

@@ -117,9 +117,11 @@ class Groups(ColumnRelease):
 
     def take_population(self, population: Population) -> None:
         """Take what says of whom the release is, which all groups share."""
-        super().take_population(population)
         for row in self.rows:
             row.release.take_population(population)
+            # What was found of all groups is part of whom each of them is about.
+            population = row.release.population
+        super().take_population(population)
 
 
 @final

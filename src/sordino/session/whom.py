@@ -43,7 +43,7 @@ def find_population(
         unit=name_unit(unit),
         adjacency=unit.adjacency,
         # One number for each person is of all of its rows.
-        max_rows=unit.max_rows if per_person is None else None,
+        max_rows=unit.max_rows if per_person is None and not request.weighs else None,
         per_person=per_person,
         **asked | {"where": asked["where"] or None},
         groups_per_unit=_find_group_bound(request, unit, domain),
@@ -56,6 +56,7 @@ def find_population(
         most_groups=getattr(request, "most_groups", None),
         unlisted=domain is not None and domain.hidden,
         share_refused=getattr(request, "numbers_share", None) == 0,
+        weighed=request.weighs,
     )
 
 

@@ -344,9 +344,9 @@ def _read_names_and_types(frame: Any, value: Any) -> tuple[list[str], list[str]]
     """
     if _is_pandas(value):
         # What a name is, if it is no text, its text says: 0 is '0'.
-        types = [_read_pandas_type(kind) for kind in value.dtypes]
+        kinds = [_read_pandas_type(kind) for kind in value.dtypes]
         # One value of another type makes objects of them all, among which they are missing.
-        kept = ["VARCHAR" if one.startswith(unusable("")) else one for one in types]
+        kept = ["VARCHAR" if one.startswith(unusable("")) else one for one in kinds]
         return [str(name) for name in value.columns], kept
     if frame is None:
         return list(value.schema.names), [_read_arrow_type(kind) for kind in value.schema.types]

@@ -30,7 +30,7 @@ from sordino.sources.sql.fine_query import Steps
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import ROW_LIMIT
 from sordino.sources.sql.sql_templates import SERVER
-from sordino.sources.sql.step_query import added_up, write_ladder_steps
+from sordino.sources.sql.step_query import Addends, added_up, write_ladder_steps
 
 if TYPE_CHECKING:
     from sordino.address import Connection
@@ -330,7 +330,7 @@ def _write_server_literal(number: float | Fraction, kind: NumberKind) -> str:
 
 
 def _write_server_buckets(
-    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
+    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | str | None
 ) -> tuple[BucketQuery]:
     """Return the query in which the server finds the bucket by comparisons with sorted edges."""
     if grid.cuts > 1 and ladder is None:
@@ -346,10 +346,14 @@ def _write_server_buckets(
     wanted, steps = "", ""
     if ladder is not None:
         wanted = ", CAST(coalesce(sum(steps), 0) AS text) AS total"
-        of_rung = write_ladder_steps(
-            partial(_write_server_steps, kind), partial(_cast_edge, kind), ladder
+        of_row = (
+            ladder
+            if isinstance(ladder, str)
+            else write_ladder_steps(
+                partial(_write_server_steps, kind), partial(_cast_edge, kind), ladder
+            )
         )
-        steps = f"{of_rung} AS steps, "
+        steps = f"{of_row} AS steps, "
     sql = (
         f"SELECT {{group}}cell, count(*) AS n, count(x) AS known{wanted} FROM "
         f"(SELECT {{group}}x, {steps}{cell} AS cell FROM {{rows}} AS counted) AS placed"
@@ -438,11 +442,8 @@ def _write_server_numeric_steps(step: Fraction) -> str:
     )
 
 
-def _write_server_totals(
-    kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
-) -> str:
-    steps_of = partial(_write_server_steps, kind)
-    return added_up(steps_of, ranges, rows, grouped, squares=squares, text="text", wide="numeric")
+def _write_server_totals(kind: NumberKind, addends: Addends) -> str:
+    return added_up(partial(_write_server_steps, kind), addends, text="text", wide="numeric")
 
 
 def _write_server_row_steps(kind: NumberKind, step: Fraction) -> str:

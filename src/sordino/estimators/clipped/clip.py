@@ -43,7 +43,8 @@ from sordino.sensitivity import Adjacency
 RATIO = 2
 """The rate of the threshold over that of the counts.
 
-A search passes the largest record by j edges with a probability of about 2/j^2.
+A search passes the largest record by j edges with a probability of about 2/j^2; where it is 4, of
+about 2/j^4.
 """
 
 Sides = Literal["above", "magnitude", "both"]
@@ -165,6 +166,10 @@ class ClipSearch:
     gumbel : Fraction, optional
         The budget of each search with Gumbel noise, which takes the place of `epsilon` then: how
         far a unit moves its counts, in nats. None: geometric noise.
+    ratio : int
+        The rate of the threshold over that of the counts; of Gumbel noise both have one rate.
+    further : int
+        By how many edges the clip lies beyond the edge that is found: that is post-processing.
     """
 
     epsilon: Fraction
@@ -176,6 +181,8 @@ class ClipSearch:
     rows_per_unit: int
     adjacency: Adjacency
     gumbel: Fraction | None = None
+    ratio: int = RATIO
+    further: int = 0
 
     def __post_init__(self) -> None:
         # What is wrong with the budget is refused when the search is made, before any data are
@@ -199,11 +206,11 @@ class ClipSearch:
         if self.gumbel is not None:
             rate = fit_rate(self.gumbel / self.rows_per_unit, "ClipSearch", stepped=False)
             return GumbelScan(-self.tail, Gumbel(rate))
-        # The rates share the budget: RATIO parts for the threshold, one for the counts, two where a
-        # unit may change sides.
-        parts = RATIO + (2 if self._exchanged else 1)
+        # The rates share the budget: `ratio` parts for the threshold, one for the counts, two where
+        # a unit may change sides.
+        parts = self.ratio + (2 if self._exchanged else 1)
         rate = fit_rate(self.epsilon / (parts * self.rows_per_unit), "ClipSearch", stepped=False)
-        return ThresholdScan(-self.tail, Geometric(RATIO * rate), Geometric(rate))
+        return ThresholdScan(-self.tail, Geometric(self.ratio * rate), Geometric(rate))
 
     @cached_property
     def ladder(self) -> SumSteps:
@@ -211,15 +218,23 @@ class ClipSearch:
         return SumSteps.within(self.grid, self.lower, self.cap, signed=self.sides != "above")
 
     def inside(self, tests: tuple[int | None, ...]) -> tuple[int, int]:
-        """Return the first and the last bucket between the edges that were found.
+        """Return the first and the last bucket between the ends of the clip.
 
         Each search found its edge after so many tests.
         """
         if self.sides == "above":
-            return 0, (self.grid.size if tests[0] is None else tests[0]) - 1
+            return 0, self._count_edges(tests[0], self.grid.size) - 1
         half = self.grid.size // 2
-        down, up = (half if count is None else count for count in (tests[0], tests[-1]))
+        down, up = (self._count_edges(count, half) for count in (tests[0], tests[-1]))
         return half - down + 1, half + up
+
+    def _count_edges(self, tests: int | None, edges: int) -> int:
+        """Return which of so many edges the clip ends at, from 1: after so many tests of them."""
+        if tests is None:
+            return edges
+        if tests > edges:
+            raise IndexError(f"a search of {edges} edges has no test {tests}")
+        return min(edges, tests + self.further)
 
     @cached_property
     def cost(self) -> Cost:
@@ -410,7 +425,8 @@ class ClipSearch:
         edges = (
             self.grid.edges if self.sides == "above" else self.grid.edges[self.grid.size // 2 + 1 :]
         )
-        reached = [Fraction(float(edges[-1 if count is None else count - 1])) for count in tests]
+        places = [self._count_edges(count, edges.size) for count in tests]
+        reached = [Fraction(float(edges[place - 1])) for place in places]
         # The grid may reach farther than the clip may: the clip ends at `lower` and the cap in any
         # case.
         upper = min(reached[-1], self.cap)

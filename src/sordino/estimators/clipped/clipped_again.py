@@ -20,6 +20,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import LEAST_STEPS
 from sordino.estimators.clipped.clipped_mean import ClippedMean
+from sordino.estimators.clipped.clipped_means import ClippedMeans
 from sordino.estimators.clipped.clipped_sum import ClippedSum
 from sordino.estimators.clipped.clipped_sums import ClippedSums
 from sordino.estimators.clipped.clipped_variance import ClippedVariance
@@ -27,7 +28,7 @@ from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.releases import short_repr
 from sordino.scrubbing import scrubbed
 
-Clipped = ClippedSum | ClippedSums | ClippedMean | ClippedVariance
+Clipped = ClippedSum | ClippedSums | ClippedMean | ClippedMeans | ClippedVariance
 
 
 @final
@@ -37,7 +38,7 @@ class ClippedAgain:
 
     Parameters
     ----------
-    figure : ClippedSum, ClippedSums, ClippedMean or ClippedVariance
+    figure : ClippedSum, ClippedSums, ClippedMean, ClippedMeans or ClippedVariance
         What was released first. It says which totals there are, and what neighbors are.
     clips : tuple of Clip
         What its search has found, of each group; public.
@@ -68,7 +69,7 @@ class ClippedAgain:
 
     def __post_init__(self) -> None:
         # One clip of all groups is what their noise is for, all of them together.
-        if isinstance(self.figure, ClippedSums) and (
+        if isinstance(self.figure, ClippedSums | ClippedMeans) and (
             len({clip.tests for clip in self.clips}) > 1 or len(self.clips) > self.figure.groups
         ):
             raise InvalidParameter(

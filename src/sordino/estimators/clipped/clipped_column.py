@@ -155,7 +155,7 @@ class ClippedColumn(Mechanism):
             # search over distances is enough. Otherwise it follows the width, and each side is
             # searched.
             sides = "magnitude" if self.one_distance else "both"
-        search = ClipSearch(
+        search = self.make_search(
             epsilon=share,
             grid=grid,
             sides=sides,
@@ -170,6 +170,10 @@ class ClippedColumn(Mechanism):
         # clip.
         total_cost = _find_total_cost(search, self.total_budget)
         self._set(search=search, total_cost=total_cost, cost=compose(search.cost, total_cost))
+
+    def make_search(self, **options: Any) -> ClipSearch:
+        """Return the search for the clip."""
+        return ClipSearch(**options)
 
     @property
     def one_distance(self) -> bool:

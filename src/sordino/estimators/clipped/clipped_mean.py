@@ -160,7 +160,7 @@ class ClippedMean(SummedColumn, SizedColumn):
         if self.size_is_public:
             return self._finished((whole,), clip, noise, known=n, entropy=entropy)
         return self._finished(
-            self._take_distances(whole, n, clip), clip, noise, known=None, entropy=entropy
+            take_distances(whole, n, clip), clip, noise, known=None, entropy=entropy
         )
 
     @scrubbed
@@ -174,14 +174,9 @@ class ClippedMean(SummedColumn, SizedColumn):
                 for whole, missing, clip in zip(wholes, sums.missing.tolist(), clips, strict=True)
             ]
         return [
-            self._take_distances(whole, known, clip)
+            take_distances(whole, known, clip)
             for whole, known, clip in zip(wholes, sums.known().tolist(), clips, strict=True)
         ]
-
-    @staticmethod
-    def _take_distances(whole: int, records: int, clip: Clip) -> tuple[int, int]:
-        """Return how far records are from either end, in all, from their sum and their number."""
-        return whole - records * clip.bottom, records * clip.top - whole
 
     def _finished(
         self,
@@ -213,7 +208,6 @@ class ClippedMean(SummedColumn, SizedColumn):
 
         For two totals the deviation is of first order, at the released numbers.
         """
-        width = clip.top - clip.bottom
         if records is not None:
             # The mean of no records is whatever is released for it: nothing may fail where there
             # are none.
@@ -223,18 +217,34 @@ class ClippedMean(SummedColumn, SizedColumn):
             # closer.
             mean = max(clip.bottom * clip.step, min(clip.top * clip.step, mean))
             return float(mean), noise.deviation * float(noise.step) / known
-        # Distances are not negative, but noise may make their totals so. If nothing is left, the
-        # middle of the clip is released.
-        below, above = max(0, noisy[0]), max(0, noisy[1])
-        parts = max(1, below + above)
-        if not below + above:
-            below = above = 1
-        # In whole numbers up to one quotient, which Python rounds as it does a fraction.
-        (top, bottom), whole = clip.step.as_integer_ratio(), below + above
-        value = (clip.bottom * whole + width * below) * top / (whole * bottom)
-        # The mean depends on both totals through their ratio: these are its two derivatives.
-        slope = math.hypot(below / whole, above / whole) / parts
-        return float(value), noise.deviation * slope * (width * top / bottom)
+        return estimate_mean(clip, noise, noisy)
+
+
+def estimate_mean(
+    clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction]
+) -> tuple[float, float]:
+    """Return the mean that two noisy totals tell, and its standard error to first order.
+
+    They are the distances from the lower and from the upper end of the clip, in all.
+    """
+    width = clip.top - clip.bottom
+    # Distances are not negative, but noise may make their totals so. If nothing is left, the
+    # middle of the clip is released.
+    below, above = max(0, noisy[0]), max(0, noisy[1])
+    parts = max(1, below + above)
+    if not below + above:
+        below = above = 1
+    # In whole numbers up to one quotient, which Python rounds as it does a fraction.
+    (top, bottom), whole = clip.step.as_integer_ratio(), below + above
+    value = (clip.bottom * whole + width * below) * top / (whole * bottom)
+    # The mean depends on both totals through their ratio: these are its two derivatives.
+    slope = math.hypot(below / whole, above / whole) / parts
+    return float(value), noise.deviation * slope * (width * top / bottom)
+
+
+def take_distances(whole: int, records: int, clip: Clip) -> tuple[int, int]:
+    """Return how far records are from either end, in all, from their sum and their number."""
+    return whole - records * clip.bottom, records * clip.top - whole
 
 
 _MEAN_WITNESS = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole

@@ -12,38 +12,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, cast, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
 from sordino.columns.bucket_counts import BucketCounts
-from sordino.constraints import COUNT, FINITE, SHARE, Number, OrNone, shown, to_fraction
-from sordino.cost import ZCDP, Cost, Pure, compose
-from sordino.declared import derived, parameter
+from sordino.constraints import FINITE, Number, OrNone, shown, to_fraction
+from sordino.cost import ZCDP, Pure
+from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_column import NoisyTotals
 from sordino.estimators.clipped.clipped_value import ClippedValue
+from sordino.estimators.clipped.shared_clip import SharedClip, read_float
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.grid import number_of
-from sordino.mechanisms import LaplaceMechanism
-from sordino.releases import Value
 from sordino.scrubbing import scrubbed
-from sordino.sensitivity import Sensitivity
-
-_LEAST_SHARE, _SHARE_OF_ONE = Fraction(1, 20), 350
-_COUNT_SHARE = Fraction(3, 100)
-_MANY_BEYOND = 100
-"""Where more units than that are meant to lie beyond the clip, it is seen that they are a tenth."""
 
 
 @final
-class ClippedSums(NoisyTotals):
+class ClippedSums(SharedClip):
     """Add up private numbers of people in each of several groups, whose range nobody knows.
 
     A share of the budget finds how much few units add up to in all groups together. Who adds up to
@@ -75,7 +65,6 @@ class ClippedSums(NoisyTotals):
     (True, True)
     """
 
-    groups: int = parameter(COUNT, "How many sums; or, where a release finds them, at most.")
     cap: Number = parameter(
         FINITE,
         "Public, above 0: the largest clip, and so the most that a unit counts for in all groups "
@@ -89,16 +78,8 @@ class ClippedSums(NoisyTotals):
             "clipped."
         ),
     )
-    # Of one sum it is a number: what follows from the groups stands in for it here.
-    clip_share: Number | None = parameter(  # type: ignore[assignment]
-        OrNone(SHARE),
-        "Which share of epsilon finds the clip; None: .35 over the root of groups, at least .05.",
-        default=None,
-    )
-    counter: LaplaceMechanism | None = derived(
-        "What counts units with a number, where many may lie beyond the clip; else None."
-    )
-    in_all: ClassVar[bool] = True
+
+    why_one: ClassVar[str] = "a unit has one number in each group"
 
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""
@@ -108,73 +89,17 @@ class ClippedSums(NoisyTotals):
                 "ClippedSums.lower must be at least minus the cap, because sizes are clipped, with "
                 f"or without a sign; got {shown(self.lower)} with a cap of {shown(self.cap)}."
             )
-        if self.share_of_clip + _COUNT_SHARE >= 1:
-            raise InvalidParameter(
-                f"ClippedSums.clip_share must be below {float(1 - _COUNT_SHARE)}, which leaves "
-                f"something for a count of units and for the sums; got {shown(self.clip_share)}."
-            )
         super().derive()
         if self.search.lower > 0:
             raise InvalidParameter(
                 "ClippedSums.lower must be at most 0, or None, because a sum gains nothing from a "
                 f"larger one; got {shown(self.lower)}."
             )
-        if self.rows_per_unit != 1:
-            raise InvalidParameter(
-                "ClippedSums.rows_per_unit must be 1: a unit has one number in each group; got "
-                f"{shown(self.rows_per_unit)}."
-            )
-        counter = None
-        if self._counts_units:
-            counter = LaplaceMechanism(
-                epsilon=to_fraction(self.epsilon) * _COUNT_SHARE,
-                sensitivity=Sensitivity(
-                    bound=1,
-                    monotone=self.adjacency == "add-remove",
-                    adjacency=self.adjacency,
-                    step=1,
-                ),
-            )
-        self._set(counter=counter)
-        self._set(cost=compose(self.cost_to_find, self.total_cost))
-        self.check_noise()
 
     @property
     def one_distance(self) -> bool:
         """True: what a unit adds up to in size has no sign."""
         return True
-
-    @property
-    def share_of_clip(self) -> Fraction:
-        """The share of epsilon that finds the clip."""
-        if self.clip_share is not None:
-            return to_fraction(self.clip_share)
-        return max(_LEAST_SHARE, Fraction(_SHARE_OF_ONE, math.isqrt(self.groups * 10**6)))
-
-    @property
-    def cost_to_find(self) -> Cost:
-        """What is spent before the sums: on the clip, and on counting units."""
-        counted = () if self.counter is None else (self.counter.cost,)
-        return compose(self.search.cost, *counted)
-
-    def find_tail(self) -> int:
-        """Return how many units are meant to lie beyond the clip."""
-        # When the clip rises by one, the noise of all groups together grows by about so much.
-        times = 1 if self.adjacency == "add-remove" else 2
-        left = to_fraction(self.epsilon) * (1 - self.share_of_clip)
-        return math.ceil(times * self.groups / left)
-
-    @property
-    def _counts_units(self) -> bool:
-        return self.find_tail() > _MANY_BEYOND
-
-    @property
-    def total_budget(self) -> Pure | ZCDP:
-        """What the noise of the sums may spend: what is left of epsilon, or a rho."""
-        budget = super().total_budget
-        if isinstance(budget, ZCDP) or not self._counts_units:
-            return budget
-        return Pure(epsilon=budget.epsilon_ - to_fraction(self.epsilon) * _COUNT_SHARE)
 
     def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
         """Return the noise of the sums for this clip; of another look with a `budget` of its own.
@@ -182,15 +107,9 @@ class ClippedSums(NoisyTotals):
         Its bound is how far the sums of neighbors may be apart, all of them together.
         """
         budget = budget or self.total_budget
-        apart = clip.high
-        # Where one unit leaves and another one comes, both of them count. Vectors without numbers
-        # below 0 are at a right angle at most, so the L2 norm is the smaller one.
-        if self.adjacency == "replace-one":
-            square = isinstance(budget, ZCDP) and self.totals_grow
-            apart = math.isqrt(2 * apart**2 - 1) + 1 if square else 2 * apart
         return TotalNoise(
             budget=budget,
-            bound=apart,
+            bound=self.widen(clip.high, budget, right=self.totals_grow),
             totals=self.groups,
             record_step=clip.step,
             adjacency=self.adjacency,
@@ -271,24 +190,6 @@ class ClippedSums(NoisyTotals):
         return wholes, np.logical_not(np.isnan(numbers).all(axis=1))
 
     @scrubbed
-    def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
-        """Find the clip, with fresh noise, from counts over `grid` of what units add up to."""
-        fresh_entropy(entropy, "ClippedSums.clip_from")
-        search = self.search
-        if self.counter is not None:
-            units = cast("Value", self.counter.release(counts.records, entropy=entropy)).value
-            search = replace(search, tail=max(1, min(search.tail, int(units) // 10)))
-        return search.release(counts, entropy=entropy)
-
-    def check_clip(self, clip: Any, method: str) -> None:
-        """Raise `InvalidParameter` unless `clip_from` of the same parameters released the clip."""
-        # The tail may be one that follows from how many units there are.
-        found = getattr(clip, "mechanism", None)
-        if found is not None and getattr(found, "tail", 0) <= self.search.tail:
-            clip = replace(clip, mechanism=replace(found, tail=self.search.tail))
-        super().check_clip(clip, method)
-
-    @scrubbed
     def finish_each(
         self, totals: Sequence[int], clip: Clip, *, entropy: Entropy = SYSTEM
     ) -> list[ClippedValue]:
@@ -330,17 +231,7 @@ def _read_row(row: Any, groups: int) -> list[float]:
     # The type is asked, and not the object itself, whose own methods may raise.
     if not issubclass(type(row), list | tuple) or len(row) != groups:
         return [math.nan] * groups
-    return [_read_float(one) for one in row]
-
-
-def _read_float(value: object) -> float:
-    number = number_of(value)
-    if number is None:
-        return math.nan
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
+    return [read_float(one) for one in row]
 
 
 # Just below an edge: there a unit loses most. The search finds it beyond all edges before, and the

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
@@ -20,12 +20,35 @@ from sordino.estimators.clipped.share_test import ShareTest
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.column_release import ColumnRelease
 from sordino.figures import Derivable, Origin, Term
+from sordino.population import Population
 from sordino.releases import HasInterval
 
 Ends = tuple[Fraction, Fraction]
 
 MISS_PROBABILITY = Fraction(1, 20)
 """How often an interval may miss."""
+_LIGHT = 5
+"""Of so many deviations of the noise of a total what all rows weigh must be told from nothing."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """How rows of people were weighed, and how many people count beyond the clip; public.
+
+    Attributes
+    ----------
+    cap : int
+        A unit with more rows, in all groups together, counts as so many.
+    bits : int
+        A row has the weight floor(2^bits / max(rows of its unit, cap)).
+    beyond : int
+        About as many units' worth of rows are meant to lie beyond the clip.
+    """
+
+    cap: int
+    bits: int
+    beyond: int
 
 
 class ClippedRelease(Derivable, HasInterval, ColumnRelease):
@@ -115,7 +138,10 @@ class ClippedValue(ClippedRelease):
         `true_interval` does not.
     too_few : bool
         Whether the interval leaves nothing out: then there are too few records to tell the figure.
-        Of a sum: whether it cannot be told from 0, that of no records.
+        Of a sum: whether it cannot be told from 0, that of no records. Of weighed rows also where
+        all of them weigh less than five deviations of the noise.
+    weights : Weights or None
+        Of means over people with any number of rows: how these were weighed.
 
     Examples
     --------
@@ -137,6 +163,15 @@ class ClippedValue(ClippedRelease):
     noise: TotalNoise = field(repr=False)
     noisy: tuple[int, ...] = field(repr=False)
     records: int | None = field(repr=False)
+    weights: Weights | None = field(default=None, repr=False)
+
+    def take_population(self, population: Population) -> None:
+        """Take what says of whom it is, and add how rows were weighed."""
+        if self.weights is not None:
+            population = replace(
+                population, weight_cap=self.weights.cap, units_beyond=self.weights.beyond
+            )
+        super().take_population(population)
 
     def _find_ends(self, wrong: Fraction) -> tuple[float, float]:
         return _round_ends(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong))
@@ -156,7 +191,9 @@ class ClippedValue(ClippedRelease):
         # Whatever records hold, their mean lies within the clip. Of a sum 0 is what no records
         # give.
         least, most = (0.0, 0.0) if self._is_sum else self.clip
-        return self.low <= least and self.high >= most
+        # Of groups where rows weigh hardly anything an interval says nothing worth to be drawn.
+        light = self.weights is not None and sum(self.noisy) < _LIGHT * self.noise.deviation
+        return light or (self.low <= least and self.high >= most)
 
     def list_terms(self, origin: Origin) -> dict[Any, Term]:
         """Return the sum as one released number, for figures that are made of it; of a mean none.
@@ -227,6 +264,9 @@ class ClippedValue(ClippedRelease):
         """
         low, high = clipped_ends(self.found, self.noise, self.noisy, self.records, wrong)
         down, up = _bound_sums_beyond_clip(self.found, wrong)
+        if self.weights is not None:
+            # Counted in steps of a unit's weight, and all groups together.
+            down, up = down / (1 << self.weights.bits), up / (1 << self.weights.bits)
         if self.records is None and len(self.noisy) == 1:
             return low - down, high + up
         search = self.found.mechanism

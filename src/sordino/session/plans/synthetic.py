@@ -23,7 +23,7 @@ from sordino.columns.sum_steps import SumSteps
 from sordino.errors import InvalidParameter
 from sordino.questions import CountQuestion, Counts, NumberQuestion
 from sordino.questions.records import RecordQuestion
-from sordino.questions.totals import ColumnCounts
+from sordino.questions.totals import ColumnCounts, Weighed, Weight
 from sordino.questions.value_bins import BinQuestion
 from sordino.session.column_figures import ColumnReading, PrivateNumbers
 from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
@@ -147,6 +147,11 @@ class SyntheticData:
         return iter([np.full(_REPORTED, np.nan)])
 
 
+def _find_weight(weight: Weight) -> int:
+    """Return what all rows of a unit weigh, on average."""
+    return (1 << weight.bits) * 2 // 5
+
+
 def _find_ends_of_grid(grid: BucketGrid) -> Ends:
     recipe = dict(grid.recipe)
     lower, unit = recipe.get("lower"), recipe.get("unit") or 1
@@ -201,6 +206,8 @@ class _SyntheticColumn:
     All groups are alike.
 
     They lie between the ends of the buckets if these were counted, else between those of each clip.
+    Of weighed rows each unit has one number, which weighs two fifths of what it may: so much units
+    weigh on average whose numbers of rows fall geometrically, where one in ten has more than count.
     """
 
     shape: SyntheticData
@@ -214,11 +221,40 @@ class _SyntheticColumn:
 
     # It is as a question has it.
     def count(self, *, progress: None = None) -> ColumnCounts:  # noqa: ARG002
-        """Return how many numbers each bucket has."""
+        """Return how many numbers each bucket has; of weighed rows how many rows units have."""
+        if self.question.weighed is not None:
+            units = self._draw_weighed().size * max(1, len(self.groups))
+            counts = BucketCounts.of(np.ones(units), grid=self.question.grid)
+            return ColumnCounts((counts,), units, 0)
         self._counted = numbers = self.shape.draw(self.question)
         counts = BucketCounts.of(numbers, grid=self.question.grid)
         groups = max(1, len(self.groups))
         return ColumnCounts((counts,) * groups, numbers.size * groups, 0)
+
+    def _draw_weighed(self) -> Floats:
+        """Return the numbers of a group, one for each unit, between the ends of its search."""
+        grid = cast("Weighed", self.question.weighed).grid
+        self._counted = self.shape.draw(self.question, _find_ends_of_grid(grid))
+        return self._counted
+
+    def weigh(self, weight: Weight, *, progress: None = None) -> BucketCounts:  # noqa: ARG002
+        """Return what the rows of all units weigh in each bucket, of all groups together."""
+        grid = cast("Weighed", self.question.weighed).grid
+        counts = BucketCounts.of(self._draw_weighed(), grid=grid).counts
+        each = _find_weight(weight) * max(1, len(self.groups))
+        return BucketCounts(grid=grid, counts=counts * each)
+
+    def weighed_totals(
+        self,
+        clip: StepRange,
+        weight: Weight,
+        *,
+        progress: None = None,  # noqa: ARG002
+    ) -> tuple[Total, ...]:
+        """Return what they add up to with their weights, and these."""
+        each, [total] = _find_weight(weight), self.totals([clip])
+        found = Total(total.steps * each, total.known * each, 0)
+        return (found,) * max(1, len(self.groups))
 
     def sums(self, *, progress: None = None) -> BucketSums:  # noqa: ARG002
         """Return the same with the sum of each bucket."""

@@ -92,7 +92,7 @@ def _write_digits(x: str, kind: NumberKind) -> str:
 
 
 def _write_buckets(
-    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
+    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | str | None
 ) -> tuple[BucketQuery]:
     """Return the query in which a logarithm proposes how many cuts a number reaches.
 
@@ -120,8 +120,11 @@ def _write_buckets(
         if cuts
         else "0"
     )
-    wanted, steps, plain = "", "", None
-    if ladder is not None:
+    wanted, steps, beside, plain = "", "", "", None
+    if isinstance(ladder, str):
+        wanted, steps = f", CAST({write_sum('steps')} AS STRING) AS total", "steps, "
+        beside = f"{ladder} AS steps, "
+    elif ladder is not None:
         plain = _find_sums_that_fit(kind, ladder)
         of_row, total = (
             _write_ladder_sum(kind, ladder) if plain is None else _write_plain_sum(plain)
@@ -129,8 +132,8 @@ def _write_buckets(
         wanted, steps = f", CAST({total} AS STRING) AS total", f"{of_row} AS steps, "
     sql = (
         f"SELECT {{group}}cell, count(*) AS n, count(x) AS known{wanted} FROM "
-        f"(SELECT {{group}}x, {steps}{cell} AS cell FROM (SELECT {{group}}x, {array} AS cuts,"
-        f" CAST({proposed} AS INT) AS near FROM {{rows}} AS counted) AS beside) AS placed"
+        f"(SELECT {{group}}x, {steps}{cell} AS cell FROM (SELECT {{group}}x, {beside}{array}"
+        f" AS cuts, CAST({proposed} AS INT) AS near FROM {{rows}} AS counted) AS beside) AS placed"
         " GROUP BY {group}cell"
     )
     return (BucketQuery((), np.arange(len(cuts) + 1), sql, plain),)

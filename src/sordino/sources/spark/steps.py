@@ -7,7 +7,6 @@ anything is computed of them, and wide sums are decimals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 
@@ -15,7 +14,7 @@ from sordino.columns.step_range import StepRange
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import ROW_LIMIT
 from sordino.sources.sql.sql_templates import WHOLE_NUMBERS
-from sordino.sources.sql.step_query import added_up
+from sordino.sources.sql.step_query import Addends, added_up
 
 WIDE = "DECIMAL(38,0)"
 """The type of sums: its 127 bits hold squares of 2^32 steps in 2^62 rows."""
@@ -261,13 +260,11 @@ def write_sum(steps: str) -> str:
     return total
 
 
-def write_totals(
-    kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
-) -> str:
+def write_totals(kind: NumberKind, addends: Addends) -> str:
     """Return the query that adds up the steps of rows; `step_query` says what it answers."""
     # A sum of whole numbers of 64 bits could end the query.
     write = partial(_write_wide_steps, kind)
-    return added_up(write, ranges, rows, grouped, squares=squares, text="STRING", wide=WIDE)
+    return added_up(write, addends, text="STRING", wide=WIDE)
 
 
 def _write_wide_steps(kind: NumberKind, ends: StepRange) -> str:

@@ -30,11 +30,15 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.columns import BucketGrid
+from sordino.columns import BucketCounts, BucketGrid
 from sordino.columns.bucket_sums import BucketSums
 from sordino.columns.sum_steps import SumSteps
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.plain_sums import PlainSums
+
+WEIGHT = "weight"
+"""What may be added up in place of steps: this column of a row, NULL where it has no number."""
+_MOST_WEIGHT = 1 << 60
 
 
 class CountedRows(NamedTuple):
@@ -98,6 +102,19 @@ class BucketQuery:
         np.add.at(counts, (group, self.buckets[cells]), known)
         with_number = int(known.sum())
         return CountedRows(counts, with_number, int(rows.sum()) - with_number)
+
+    def weighed(self, answer: dict[str, NDArray[Any]], grid: BucketGrid) -> BucketCounts | None:
+        """Return what the weights of rows add up to in each bucket, whatever their group.
+
+        None if some number is not in the bucket that was proposed for it.
+        """
+        if not _is_sound(answer):
+            return None
+        totals = [int(total) for total in np.asarray(answer["total"], dtype=object).tolist()]
+        counts = np.zeros(grid.size + 1, dtype=np.int64)
+        buckets = self.buckets[np.asarray(answer["cell"], dtype=np.int64)]
+        np.add.at(counts, buckets, np.array([min(one, _MOST_WEIGHT) for one in totals], np.int64))
+        return BucketCounts(grid=grid, counts=counts)
 
     def summed(
         self, answer: dict[str, NDArray[Any]], ladder: SumSteps, groups: int

@@ -5,13 +5,12 @@ Texts, hashes, and how it reads, counts and adds up numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
 from sordino.columns import BucketGrid
-from sordino.columns.step_range import StepRange
 from sordino.columns.sum_steps import SumSteps
 from sordino.sources.csv.column_types import Marks
 from sordino.sources.csv.typed_fields import write_number
@@ -22,7 +21,7 @@ from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import write_row_steps
 from sordino.sources.sql.plain_sums import find_plain_sums
 from sordino.sources.sql.sql_templates import EMBEDDED as EMBEDDED_WORDS, SqlTemplates
-from sordino.sources.sql.step_query import ladder_steps, step_query
+from sordino.sources.sql.step_query import Addends, ladder_steps, step_query
 
 
 @final
@@ -38,11 +37,10 @@ class Dialect:
         From the index and kind of a column to its number; NULL if a value is none.
     buckets : callable
         From a kind, a grid and perhaps a ladder of steps to the queries that count rows in buckets,
-        and with a ladder add up each. The first one that succeeds counts, and the last one always
-        succeeds.
+        and with a ladder add up each; or with `WEIGHT` what the weights of its rows are. The first
+        one that succeeds counts, and the last one always succeeds.
     steps : callable
-        From a kind, ranges, rows, whether they are grouped, and whether squares are wanted, to the
-        query that adds up steps.
+        From a kind and rows to the query that adds up their steps.
     row_steps : callable
         From a kind and a step to the whole number of steps of a row, within `ROW_LIMIT`; NULL if it
         is missing.
@@ -62,8 +60,8 @@ class Dialect:
 
     words: SqlTemplates
     number: Callable[[int, NumberKind], str]
-    buckets: Callable[[NumberKind, BucketGrid, SumSteps | None], tuple[BucketQuery, ...]]
-    steps: Callable[[NumberKind, Sequence[StepRange], str, bool, bool], str]
+    buckets: Callable[[NumberKind, BucketGrid, SumSteps | str | None], tuple[BucketQuery, ...]]
+    steps: Callable[[NumberKind, Addends], str]
     row_steps: Callable[[NumberKind, Fraction], str]
     add_steps: Callable[[str], str]
     float_type: str
@@ -109,10 +107,12 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
 
 
 def _write_embedded_buckets(
-    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | None
+    kind: NumberKind, grid: BucketGrid, ladder: SumSteps | str | None
 ) -> tuple[BucketQuery, ...]:
     if ladder is None:
         return fine_queries(grid) if grid.cuts > 1 else bucket_queries(kind, grid)
+    if isinstance(ladder, str):
+        return bucket_queries(kind, grid, ladder)
     plain = find_plain_sums(kind, ladder)
     steps = ladder_steps(kind, ladder) if plain is None else "x"
     return tuple(replace(query, plain=plain) for query in bucket_queries(kind, grid, steps))

@@ -77,6 +77,33 @@ def write_row_steps(kind: NumberKind, step: Fraction) -> str:
     return f"CASE WHEN x IS NULL THEN NULL ELSE CAST({steps} AS BIGINT) END"
 
 
+def write_row_counts(numbers: str, float_type: str) -> str:
+    """Return how many numbers each unit has, as x; NULL where it has none.
+
+    `numbers` is a SELECT in parentheses with the columns x and unit (never NULL).
+    """
+    known = f"SELECT nullif(count(x), 0) AS known FROM {numbers} AS owned GROUP BY unit"
+    return f"(SELECT CAST(known AS {float_type}) AS x FROM ({known}) AS units)"
+
+
+def write_weights(numbers: str, most: int, whole: int, float_type: str, *, grouped: bool) -> str:
+    """Return numbers with their group and their weight, NULL where there is no number.
+
+    The weight is floor(whole / n), with n numbers of the unit in all of its groups, or with `most`
+    where it has fewer: those of a unit add up to `whole` at most.
+    """
+    group = "grp, " if grouped else ""
+    many = f"(SELECT {group}x, count(x) OVER (PARTITION BY unit) AS many FROM {numbers} AS owned)"
+    rows = f"CASE WHEN many < {most} THEN {most} ELSE many END"
+    # A quotient of whole numbers up to 2^24 and of any size is nearer to itself, as a float, than
+    # to the next whole number.
+    share = f"floor(CAST({whole} AS {float_type}) / CAST({rows} AS {float_type}))"
+    return (
+        f"(SELECT {group}x, CASE WHEN x IS NOT NULL THEN CAST({share} AS BIGINT) END AS weight"
+        f" FROM {many} AS counted)"
+    )
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class People:
@@ -109,10 +136,11 @@ class People:
     float_of_sum: str
     ends: tuple[Fraction, Fraction] | None = None
 
-    def write_one(self, rows: str, *, grouped: bool) -> str:
+    def write_one(self, rows: str, *, grouped: bool, owned: bool = False) -> str:
         """Return one number of each unit, in each of its groups, as a SELECT in parentheses.
 
         `rows` is a SELECT in parentheses with the columns x, unit (never NULL) and, in groups, grp.
+        Numbers that are `owned` come with their unit.
         """
         real, scale = self._cast, self._write_scale()
         total = self.float_of_sum.format("part")
@@ -135,8 +163,9 @@ class People:
             ),
         }[self.aggregate]
         group = "grp, " if grouped else ""
+        owner = "unit, " if owned else ""
         return (
-            f"(SELECT {group}{value} AS x FROM (SELECT {group}unit, {parts}"
+            f"(SELECT {group}{owner}{value} AS x FROM (SELECT {group}unit, {parts}"
             f" FROM {self._write_steps(rows, group)} GROUP BY {group}unit) AS people)"
         )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from typing import NamedTuple
 
 from sordino.columns.step_range import StepRange
 from sordino.columns.sum_steps import Rung, SumSteps
@@ -27,45 +28,70 @@ _BEYOND_HUGEINT = 1 << 127
 _BEYOND_BIGINT = 1 << 63
 
 
-def step_query(
-    kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
-) -> str:
+class Addends(NamedTuple):
+    """Which rows are added up, and how.
+
+    Attributes
+    ----------
+    ranges : sequence of StepRange
+        Where numbers are moved to. With several the first labels say, for each group, which one is
+        its own, as a number from 0.
+    rows : str
+        Rows with a number `x` and, in groups, their group `grp`, as a SELECT in parentheses.
+    grouped : bool
+        Whether there are groups.
+    squares : bool
+        Whether squared distances from the lower end are added up, too.
+    weighed : bool
+        Whether rows have a `weight` of at most 2^24, NULL without a number: each counts so many
+        times, also where they are counted.
+    """
+
+    ranges: Sequence[StepRange]
+    rows: str
+    grouped: bool
+    squares: bool = False
+    weighed: bool = False
+
+
+def step_query(kind: NumberKind, addends: Addends) -> str:
     """Return the query that adds up steps of each group, and counts rows with a number and without.
 
-    With `squares` it also adds up the squared distances from the lower end. Sums are texts, because
-    they may have 128 bits. `rows` has a number `x` and, in groups, its group `grp`; `added_up` says
-    more.
+    Sums are texts, because they may have 128 bits.
     """
-    return added_up(partial(_write_steps, kind), ranges, rows, grouped, squares=squares)
+    return added_up(partial(_write_steps, kind), addends)
 
 
 def added_up(
     steps_of: Callable[[StepRange], str],
-    ranges: Sequence[StepRange],
-    rows: str,
-    grouped: bool,
+    addends: Addends,
     *,
-    squares: bool,
     text: str = "VARCHAR",
     wide: str = "HUGEINT",
 ) -> str:
     """Return the query that adds up what `steps_of` says of each range, alike for every engine.
 
-    With several ranges the first labels say, for each group, which one is its own, as a number from
-    0. `text` and `wide` are what the engine calls texts, and whole numbers of 128 bits or more.
+    `text` and `wide` are what the engine calls texts, and whole numbers of 128 bits or more.
     """
+    ranges, rows, grouped, squares, weighed = addends
     group = "grp, " if grouped else ""
     steps = f"{_write_by_range(ranges, steps_of)} AS steps"
+    times, known = "", "count(steps)"
+    if weighed:
+        # What all rows of a unit weigh is at most 2^24.
+        times, known = f" * CAST(weight AS {wide})", f"CAST(coalesce(sum(weight), 0) AS {text})"
+        steps += ", weight"
+    each = f"CAST(steps AS {wide}){times}" if weighed else "steps"
     # The sum over no numbers is NULL, and counts as 0.
     total = (
-        f"CAST(coalesce(sum(steps), 0) AS {text}) AS total, count(steps) AS known,"
+        f"CAST(coalesce(sum({each}), 0) AS {text}) AS total, {known} AS known,"
         " count(*) - count(steps) AS missing"
     )
     if squares:
         # Clips are narrower than 2^32 steps, so a square has at most 64 digits, and 2^63 of them
-        # fit.
+        # fit; with weights those of 2^39 units.
         away = f"(CAST(steps AS {wide}) - low)"
-        total += f", CAST(coalesce(sum({away} * {away}), 0) AS {text}) AS squares"
+        total += f", CAST(coalesce(sum({away} * {away}{times}), 0) AS {text}) AS squares"
         low = _write_by_range(ranges, lambda one: f"CAST('{one.low}' AS {wide})")
         steps += f", {low} AS low"
     # Which range a group has stands in a table, by the place of the group: a list of groups for

@@ -23,7 +23,13 @@ import numpy as np
 from sordino.columns import BucketCounts
 from sordino.cost import ZCDP
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedMean, ClippedSum, ClippedSums, ClippedVariance
+from sordino.estimators import (
+    ClippedMean,
+    ClippedMeans,
+    ClippedSum,
+    ClippedSums,
+    ClippedVariance,
+)
 from sordino.estimators.clipped.clip import Clip
 from sordino.mechanisms import CompositeMechanism, CompositeTable, FoldedMechanism
 from sordino.mechanisms.bounded.random_rounding import number
@@ -113,7 +119,7 @@ _PI = (
     Decimal("3.14159265358979323846264338327950288419716939937510582097494460"),
 )
 
-Clipped = ClippedSum | ClippedSums | ClippedMean | ClippedVariance
+Clipped = ClippedSum | ClippedSums | ClippedMean | ClippedMeans | ClippedVariance
 
 
 # Neighbors may have different numbers of records, so that `n` says nothing.
@@ -136,10 +142,15 @@ def _clipped_law(mechanism: Clipped, values: Any) -> Stated:
             f"audit.exact needs at most {_MOST_CLIPPED_RECORDS} records for a clipped sum or mean; "
             f"got {len(values)}."
         )
-    if isinstance(mechanism, ClippedSums) and mechanism.counter is not None:
+    if isinstance(mechanism, ClippedMeans) and mechanism.weight_cap is None:
         raise InvalidParameter(
-            "audit.exact needs ClippedSums that count no units: what lies beyond the clip would "
-            "hang on a noisy number. Raise epsilon, or lower groups."
+            "audit.exact needs ClippedMeans with a declared weight_cap: what is found is a "
+            "`Quantile`, which is audited by itself. Declare it."
+        )
+    if isinstance(mechanism, ClippedSums | ClippedMeans) and mechanism.counter is not None:
+        raise InvalidParameter(
+            f"audit.exact needs {type(mechanism).__name__} that count no units: what lies beyond "
+            "the clip would hang on a noisy number. Raise epsilon, or lower groups."
         )
     for tests, chance in clips(mechanism, values):
         clip = mechanism.search.clip(tests, simulated=True)
@@ -169,11 +180,12 @@ def clips(mechanism: Clipped, values: Any) -> list[tuple[tuple[int | None, ...],
     That is how many edges each of them tests, None for all in vain.
     """
     search = mechanism.search
-    counts = (
-        mechanism.count_wholes(values)
-        if isinstance(mechanism, ClippedSums)
-        else BucketCounts.of(values, grid=mechanism.grid)
-    )
+    if isinstance(mechanism, ClippedMeans):
+        counts = mechanism.count_weights(values, mechanism.weight_cap or 1)
+    elif isinstance(mechanism, ClippedSums):
+        counts = mechanism.count_wholes(values)
+    else:
+        counts = BucketCounts.of(values, grid=mechanism.grid)
     runs = search.runs(counts)
     laws = [positions(search.scan, answers.tolist(), lengths.tolist()) for answers, lengths in runs]
     # Each search has fresh noise: the law of all of them is a product.
@@ -205,6 +217,10 @@ def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
         return [(-2 * end, 2 * end), (0, 3 * end)] if mechanism.size_is_public else [(0, end)] * 3
     if isinstance(mechanism, ClippedMean) and not mechanism.size_is_public:
         return [(0, (most * (clip.top - clip.bottom) >> shift) + 1)] * 2
+    if isinstance(mechanism, ClippedMeans):
+        # A unit adds no more to any total than all that its rows weigh, times the width.
+        width = (clip.top - clip.bottom) << mechanism.bits
+        return [(0, (most * width >> shift) + 1)] * (2 * mechanism.groups)
     if isinstance(mechanism, ClippedSums):
         end = (most * clip.high >> shift) + 1
         return [(0 if mechanism.totals_grow else -end, end)] * mechanism.groups

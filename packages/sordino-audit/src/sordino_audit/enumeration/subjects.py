@@ -20,6 +20,7 @@ from sordino.constraints import shown, to_fraction
 from sordino.errors import InvalidParameter
 from sordino.estimators import (
     ClippedMean,
+    ClippedMeans,
     ClippedSum,
     ClippedSums,
     ClippedVariance,
@@ -142,6 +143,7 @@ Audited = Subject | Continuous
 STATED: dict[type, Callable[[Any, int], Audited | None]] = {
     AboveThreshold: above_threshold,
     ClippedMean: clipped,
+    ClippedMeans: clipped,
     ClippedVariance: clipped,
     ClippedSum: clipped,
     ClippedSums: clipped,

@@ -1,0 +1,496 @@
+"""The means of several groups, with one clip for all of them, of people with any number of rows.
+
+Claim: epsilon-differentially private under either adjacency, for any number of groups, and units
+with any number of rows in any of them; with `total_rho` what is found for shares of epsilon, and
+the totals for that rho. Proof: docs/proofs/weighted-means.md. Noise: one-sided geometric for the
+clip, that of `Quantile` for the largest weight, discrete Laplace or Gaussian for the totals, on
+whole numbers. Floats: none after records are whole numbers of steps; the released floats are exact
+fractions, rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.columns.bucket_counts import BucketCounts
+from sordino.columns.bucket_grid import BucketGrid
+from sordino.columns.clipped_steps import clip_block
+from sordino.constraints import COUNT, OrNone, shown, to_fraction
+from sordino.cost import ZCDP, Cost, Pure, compose
+from sordino.declared import derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
+from sordino.errors import InvalidParameter
+from sordino.estimators.clipped.clip import Clip, ClipSearch
+from sordino.estimators.clipped.clipped_mean import estimate_mean, take_distances
+from sordino.estimators.clipped.clipped_value import ClippedValue, Weights
+from sordino.estimators.clipped.shared_clip import SharedClip, read_float
+from sordino.estimators.clipped.total_noise import TotalNoise
+from sordino.estimators.quantiles.quantile import Quantile
+from sordino.scrubbing import scrubbed
+
+_WEIGHT_SHARE = Fraction(1, 20)
+_WEIGHT_QUANTILE = Fraction(9, 10)
+_MOST_ROWS = 1 << 20
+"""No unit is taken to have more rows when the weight is looked for."""
+_RATIO = 4
+_WIDER = 2
+"""How much farther out than the edge that is found the clip lies, where edges grow by a factor."""
+# A step of the search is a share 2^-k of a unit. Rates have denominators of 2^40, so that the
+# smallest one that is followed to a thousandth is about 2^-30.
+_MOST_BITS, _RATE_BITS = 24, 29
+
+
+class WeighedRows(NamedTuple):
+    """The numbers of units in groups, one place for each; private.
+
+    Attributes
+    ----------
+    numbers : array of float64, shape (m,)
+    unit, group : array of int64, shape (m,)
+    """
+
+    numbers: NDArray[np.float64]
+    unit: NDArray[np.int64]
+    group: NDArray[np.int64]
+
+
+@final
+class ClippedMeans(SharedClip):
+    """Average private numbers of people in each of several groups, whose range nobody knows.
+
+    People have any number of rows. Who has at most `weight_cap` of them, in all groups together,
+    counts with each; who has more counts as so many rows, spread evenly over all that it has. So
+    what is released of a group is a mean with these weights. One share of the budget finds the
+    weight, one a clip for all groups. The rest goes to two totals of each group at once: how far
+    its rows are from the lower end of the clip, and from the upper end. One unit moves all of them
+    together by the width of the clip times `weight_cap`, in however many groups it is.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Notes
+    -----
+    No private interval is about the plain mean over rows: one more person with enough rows makes
+    any number of it. So the weight is part of what is released. It is found as about the .9
+    quantile of the rows of a person, on a twentieth of epsilon.
+
+    The search aims at groups / epsilon of the totals units' worth of rows beyond the clip, where
+    cutting off more costs as much as it saves in noise of all groups. Where these are many (above
+    100), 3% of epsilon count the units, and no more than about a tenth of them are meant to lie
+    beyond. Then the clip is taken twice as far out, in edges, which leaves nearly no bias; and the
+    rate of its threshold is four times that of its counts, so that it is more than a thousand times
+    too far with a probability of less than 1e-7.
+
+    All shares are choices, tuned on made-up shops, and no claim.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> prices = [[[20, 35, 30], [50]], [[], [65, 70]], [[25], [60]]] * 2000
+    >>> mechanism = sd.ClippedMeans(groups=2, epsilon=1, adjacency="add-remove", lower=0, cap=1e6)
+    >>> food, books = mechanism.release(prices, entropy=sd.Seeded(7))
+    >>> round(food.value), round(books.value), food.clip == books.clip
+    (27, 62, True)
+    """
+
+    weight_cap: int | None = parameter(
+        OrNone(COUNT),
+        "Public: as how many rows a unit counts at most, in all groups together; None: it is found "
+        "for a twentieth of epsilon.",
+        default=None,
+    )
+    weight_bits: int | None = parameter(
+        OrNone(COUNT),
+        "Rows weigh whole multiples of 2^-weight_bits of what a unit may, at most 24 bits; None: "
+        "as fine as the budget of the clip allows.",
+        default=None,
+    )
+    weigher: Quantile | None = derived(
+        "What finds the weight, from how many rows each unit has; None where it is declared."
+    )
+    why_one: ClassVar[str] = "what a unit has is weighed, whatever the number of its rows"
+
+    def derive(self) -> None:
+        """Set what finds the weight and the clip, and divide the budget."""
+        if self.weight_bits is not None and self.weight_bits > _MOST_BITS:
+            raise InvalidParameter(
+                f"ClippedMeans.weight_bits must be at most {_MOST_BITS}; got "
+                f"{shown(self.weight_bits)}."
+            )
+        weigher = None
+        # Beyond it a row would weigh nothing.
+        most = min(_MOST_ROWS, self.records_of_unit)
+        if self.weight_cap is not None and self.weight_cap > most:
+            raise InvalidParameter(
+                f"ClippedMeans.weight_cap must be at most {most} for this epsilon, so that a row "
+                f"weighs something; got {shown(self.weight_cap)}."
+            )
+        if self.weight_cap is None:
+            weigher = Quantile(
+                q=_WEIGHT_QUANTILE,
+                epsilon=to_fraction(self.epsilon) * _WEIGHT_SHARE,
+                adjacency=self.adjacency,
+                lower=0,
+                cap=most,
+                integer=True,
+            )
+        self._set(weigher=weigher)
+        if self.clip_gumbel is not None:
+            raise InvalidParameter(
+                "ClippedMeans.clip_gumbel must be None: with Gumbel noise one search in a hundred "
+                "goes ten times too far, and the clip is one for all groups; got "
+                f"{shown(self.clip_gumbel)}."
+            )
+        super().derive()
+
+    @property
+    def share_to_find(self) -> Fraction:
+        """The share of epsilon that finds the weight and the clip."""
+        return self.share_of_clip + (0 if self.weigher is None else _WEIGHT_SHARE)
+
+    @property
+    def cost_to_find(self) -> Cost:
+        """What is spent before the totals."""
+        found = super().cost_to_find
+        return found if self.weigher is None else compose(self.weigher.cost, found)
+
+    @property
+    def bits(self) -> int:
+        """A unit counts as 2^bits steps of the search at most; as fine as the budget allows."""
+        if self.weight_bits is not None:
+            return self.weight_bits
+        # At most so many parts: a unit may leave one side of 0 and join the other.
+        rate = to_fraction(self.epsilon) * self.share_of_clip / (_RATIO + 2)
+        finest = math.floor(rate * (1 << _RATE_BITS)).bit_length() - 1
+        return max(1, min(_MOST_BITS, finest))
+
+    @property
+    def records_of_unit(self) -> int:
+        """As how many steps of the search one unit counts at most."""
+        return 1 << self.bits
+
+    def make_search(self, **options: Any) -> ClipSearch:
+        """Return the search for the clip, over rows with their weights."""
+        growth = float(to_fraction(self.growth))
+        return ClipSearch(
+            **options | {"rows_per_unit": self.records_of_unit},
+            ratio=_RATIO,
+            further=math.floor(math.log(_WIDER) / math.log(growth)),
+        )
+
+    @property
+    def row_grid(self) -> BucketGrid:
+        """In whose buckets it is counted how many rows units have."""
+        if self.weigher is not None:
+            return self.weigher.grid
+        # How many units there are is still asked for.
+        return BucketGrid(edges=np.ones(1))
+
+    @property
+    def totals_grow(self) -> bool:
+        """True: a unit can only raise the totals of distances."""
+        return True
+
+    def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
+        """Return the noise of the totals for this clip; of another look with a `budget` of its own.
+
+        Its bound is how far the totals of neighbors may be apart, all of them together.
+        """
+        budget = budget or self.total_budget
+        moved = (clip.top - clip.bottom) << self.bits
+        return TotalNoise(
+            budget=budget,
+            # Distances are not negative.
+            bound=self.widen(moved, budget, right=True),
+            totals=2 * self.groups,
+            # A row of the weight 1 has 2^bits of these steps for each of its own.
+            record_step=clip.step / self.records_of_unit,
+            adjacency=self.adjacency,
+        )
+
+    @scrubbed
+    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> list[ClippedValue]:
+        """Average private values in each group, with fresh noise.
+
+        Parameters
+        ----------
+        values : list of lists, shape (n, groups)
+            Private: what each unit has in each group, a number or a list of numbers of any length.
+            What is no number, such as None or NaN, is missing, and so is all of a unit that has
+            another number of groups.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is no list.
+        """
+        fresh_entropy(entropy, "ClippedMeans.release")
+        weight = self.find_weight(self.count_rows(values), entropy=entropy)
+        clip = self.clip_from(self.count_weights(values, weight), entropy=entropy)
+        return self.finish_each(
+            self.weigh_totals(values, clip, weight), clip, weight, entropy=entropy
+        )
+
+    def take_rows(self, values: Any) -> WeighedRows:
+        """Return the numbers that units have in groups; nothing that they hold raises."""
+        if not isinstance(values, list | tuple):
+            raise InvalidParameter(
+                "ClippedMeans.release: values must be a list of units, each a list with the "
+                f"numbers of {self.groups} groups; got {type(values).__name__}."
+            )
+        found: list[tuple[float, int, int]] = []
+        for unit, groups in enumerate(values):
+            # The type is asked, and not the object itself, whose own methods may raise.
+            if not issubclass(type(groups), list | tuple) or len(groups) != self.groups:
+                continue
+            for group, one in enumerate(groups):
+                listed = one if issubclass(type(one), list | tuple) else (one,)
+                numbers = (read_float(number) for number in listed)
+                found += [(number, unit, group) for number in numbers if not math.isnan(number)]
+        return WeighedRows(
+            np.array([number for number, _, _ in found], dtype=np.float64),
+            np.array([unit for _, unit, _ in found], dtype=np.int64),
+            np.array([group for _, _, group in found], dtype=np.int64),
+        )
+
+    @scrubbed
+    def count_rows(self, values: Any) -> BucketCounts:
+        """Return in which buckets of the grid of `weigher` the numbers of rows of units lie."""
+        counts = np.bincount(self.take_rows(values).unit)
+        return BucketCounts.of(counts[counts > 0].astype(np.float64), grid=self.row_grid)
+
+    @scrubbed
+    def find_weight(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> int:
+        """Find as how many rows a unit counts at most, with fresh noise.
+
+        Where it is declared it is that, and nothing is drawn.
+        """
+        if self.weigher is None:
+            return cast("int", self.weight_cap)
+        found = self.weigher.release(counts, entropy=entropy)
+        return max(1, int(found.value))
+
+    def weigh_rows(self, rows: WeighedRows, weight: int) -> NDArray[np.int64]:
+        """Return the weight of each row: 2^bits over the rows of its unit, or over `weight`."""
+        many = np.bincount(rows.unit, minlength=1)[rows.unit]
+        return np.floor_divide(self.records_of_unit, np.maximum(many, weight))
+
+    @scrubbed
+    def count_weights(self, values: Any, weight: int) -> BucketCounts:
+        """Return the weights of rows in each bucket of `grid`, added up; private."""
+        rows = self.take_rows(values)
+        counts = np.zeros(self.grid.size + 1, dtype=np.int64)
+        place = np.searchsorted(self.grid.edges, rows.numbers, side="right")
+        np.add.at(counts, place, self.weigh_rows(rows, weight))
+        return BucketCounts(grid=self.grid, counts=counts)
+
+    @scrubbed
+    def weigh_totals(self, values: Any, clip: Clip, weight: int) -> list[tuple[int, int]]:
+        """Return for each group what its rows add up to, and their weights; private.
+
+        Of a row, its steps within the clip times its weight.
+        """
+        rows = self.take_rows(values)
+        (top, bottom) = clip.step.as_integer_ratio()
+        steps, _ = clip_block(
+            rows.numbers, clip.low, clip.high, top.bit_length() - bottom.bit_length()
+        )
+        found = [(0, 0)] * self.groups
+        for place, step, row in zip(
+            rows.group.tolist(), steps.tolist(), self.weigh_rows(rows, weight).tolist(), strict=True
+        ):
+            total, known = found[place]
+            found[place] = total + step * row, known + row
+        return found
+
+    @scrubbed
+    def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
+        """Return the totals that get noise, in record steps, with the declared weight. Private."""
+        if self.weight_cap is None:
+            raise InvalidParameter("ClippedMeans.totals needs a declared weight_cap; got None.")
+        found = self.weigh_totals(values, clip, self.weight_cap)
+        return tuple(one for total in found for one in take_distances(*total, clip))
+
+    @scrubbed
+    def finish_each(
+        self,
+        totals: Sequence[tuple[int, int]],
+        clip: Clip,
+        weight: int,
+        *,
+        entropy: Entropy = SYSTEM,
+    ) -> list[ClippedValue]:
+        """Add noise to the totals of each group.
+
+        Parameters
+        ----------
+        totals : sequence of pairs of int, length groups
+            Private: what the rows of each group add up to, in whole steps of `clip` times their
+            weights, and these weights.
+        clip : Clip
+            What `clip_from` of these means released.
+        weight : int
+            As how many rows a unit counted at most when rows were weighed.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If the clip is that of another search, or there are more totals than groups.
+        """
+        fresh_entropy(entropy, "ClippedMeans.finish_each")
+        self.check_clip(clip, "finish_each")
+        # Each total is rounded down, and the noise is for so many of them.
+        if len(totals) > self.groups:
+            raise InvalidParameter(
+                f"ClippedMeans.finish_each needs totals of at most {self.groups} groups; got "
+                f"{len(totals)}."
+            )
+        noise = self.noise_for(clip)
+        distances = [take_distances(int(total), int(known), clip) for total, known in totals]
+        renew(entropy)  # the rows were read since the clip was found
+        drawn = iter(noise.mechanism.noise.sample(2 * len(totals), entropy).tolist())
+        return [
+            self._weighed(
+                clip,
+                noise,
+                tuple((total >> noise.shift) + next(drawn) for total in pair),
+                weight,
+                simulated=entropy.simulated,
+            )
+            for pair in distances
+        ]
+
+    @scrubbed
+    def add_noise(
+        self, total: Any, records: int, clip: Clip, noise: TotalNoise, *, entropy: Entropy
+    ) -> ClippedValue:
+        """Return the mean of one group with this noise; the caller pays for it.
+
+        Private: what its rows add up to times their weights, and these weights. The weight is the
+        declared one.
+        """
+        fresh_entropy(entropy, "ClippedMeans.add_noise")
+        distances = take_distances(0 if total is None else int(total), int(records), clip)
+        drawn = noise.mechanism.noise.sample(2, entropy).tolist()
+        noisy = tuple(
+            (one >> noise.shift) + more for one, more in zip(distances, drawn, strict=True)
+        )
+        return self._weighed(
+            clip, noise, noisy, cast("int", self.weight_cap), simulated=entropy.simulated
+        )
+
+    def _weighed(
+        self,
+        clip: Clip,
+        noise: TotalNoise,
+        noisy: tuple[int, ...],
+        weight: int,
+        *,
+        simulated: bool,
+    ) -> ClippedValue:
+        """Return what is released of a group."""
+        found = self.result(clip, noise, noisy, None, simulated=simulated)
+        # How many units the search has left beyond the clip is public.
+        beyond = clip.mechanism.tail // self.records_of_unit
+        return replace(found, weights=Weights(cap=weight, bits=self.bits, beyond=beyond))
+
+    def estimate(
+        self,
+        clip: Clip,
+        noise: TotalNoise,
+        noisy: Sequence[int | Fraction],
+        records: int | None,  # noqa: ARG002 - their number is private
+    ) -> tuple[float, float]:
+        """Return the mean of a group, and its standard error to first order."""
+        return estimate_mean(clip, noise, noisy)
+
+
+# Just below an edge, in as many rows as the weight: there a unit loses most. The search finds it
+# beyond all edges before, and the totals add it nearly whole.
+_NEAR = 8 - 2**-40
+_WITNESS = ((_NEAR, _NEAR), ())
+_SMALL: dict[str, Any] = {"groups": 2, "cap": 8, "growth": 2, "weight_cap": 2, "weight_bits": 2}
+_MEANS_RHO = Fraction(1, 2)
+CLAIMS = (
+    Claim(
+        name="ClippedMeans",
+        statement=(
+            "Clip and means of all groups together are epsilon-differentially private under "
+            "add-remove, whatever rows a unit has in them."
+        ),
+        references=("durfee2023, Sec. 6.3",),
+        proof="weighted-means.md",
+        neighbours=(
+            (
+                ClippedMeans(epsilon=2, adjacency="add-remove", lower=None, **_SMALL),
+                (_WITNESS, ((1,), (-2, 2, 3))),
+                (((1,), (-2, 2, 3)),),
+            ),
+            (ClippedMeans(epsilon=2, adjacency="add-remove", lower=0, **_SMALL), (_WITNESS,), ()),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="ClippedMeans",
+        statement=(
+            "Clip and means of all groups together are epsilon-differentially private under "
+            "replace-one, whatever rows a unit has in them."
+        ),
+        references=("durfee2023, Sec. 6.3",),
+        proof="weighted-means.md",
+        neighbours=(
+            (
+                ClippedMeans(epsilon=2, adjacency="replace-one", lower=0, **_SMALL),
+                (_WITNESS,),
+                (_WITNESS[::-1],),
+            ),
+            # From one side of 0 to the other.
+            (
+                ClippedMeans(epsilon=2, adjacency="replace-one", lower=None, **_SMALL),
+                (_WITNESS,),
+                (((-_NEAR, -_NEAR), ()),),
+            ),
+        ),
+        # The totals are farthest apart where both units weigh as much, and then the search loses
+        # less than it may.
+        tight=False,
+    ),
+    Claim(
+        name="ClippedMeans",
+        statement=(
+            "With total_rho the clip costs its share of epsilon, and the means of all groups "
+            "total_rho in zero-concentrated privacy."
+        ),
+        references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
+        proof="weighted-means.md",
+        neighbours=(
+            (
+                ClippedMeans(
+                    epsilon=1,
+                    adjacency="replace-one",
+                    lower=0,
+                    total_rho=_MEANS_RHO,
+                    **_SMALL | {"groups": 1},
+                ),
+                (((_NEAR, _NEAR),),),
+                (((0, 0),),),
+            ),
+        ),
+        # The Rényi divergence of the search is below that of the interval in which its loss lies.
+        tight=False,
+    ),
+)
