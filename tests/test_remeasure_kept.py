@@ -17,6 +17,7 @@ import pytest
 import sordino as sd
 from sordino.ledger.history import chained
 from sordino.record import Record
+from sordino.report import make_report
 from sordino.session import kept_again
 from sordino.session.looks import Joined, KeptLook, read_look
 
@@ -84,6 +85,58 @@ def keep(ledger, table, kind, unit=UNIT):
     release = LOOKS[kind](session, 1)
     session.keep(release)
     return release
+
+
+def test_a_kept_mean_of_weighed_rows_is_measured_with_its_weight_and_its_search(table, ledger):
+    """Twin: the other process said no weight, and a page told of sums where rows were weighed."""
+    session = sd.Session(table, unit=UNIT, ledger=ledger)
+    asked = {"by": "g", "domain": ["b", "a"], "weight_cap": "auto", **ENDS}
+    first = session.mean("x", epsilon=1, **asked)
+    session.keep(first)
+    other = opened(ledger, table)
+    again = other.remeasure(first.receipt.id, epsilon=1)
+    one, two = (first.rows[0].release, again.looks[-1].rows[0].release)
+    assert two.weights == one.weights
+    assert two.found.ends == one.found.ends
+    assert again.population.weight_cap == one.weights.cap
+    assert again.population.units_beyond == one.weights.beyond
+    said = f"counts as {one.weights.cap}"
+    assert any(said in note for note in again.population.list_notes())
+    page = make_report([again])
+    assert f"counts as more than {one.weights.cap}" in page
+    assert "none counts for more than" not in page
+
+
+def test_a_weight_of_somebody_else_is_refused_before_the_charge(table, ledger, monkeypatch):
+    """Whoever writes the record: another weight, none, or the figure of sums."""
+    session = sd.Session(table, unit=UNIT, ledger=ledger)
+    asked = {"by": "g", "domain": ["b", "a"], "weight_cap": 1, **ENDS}
+    real = kept_again.add_again
+
+    def forge(change):
+        def add(*given):
+            record = real(*given)
+            change(record.again)
+            return record
+
+        monkeypatch.setattr(kept_again, "add_again", add)
+        release = session.mean("x", epsilon=1, **asked)
+        session.keep(release)
+        return release.receipt.id
+
+    for change in (
+        lambda again: again["request"].update(weight_cap=2),
+        lambda again: again["request"].update(weight_cap="<b>"),
+        lambda again: again["request"].update(weight_cap={"a": 1}),
+        lambda again: again["clips"]["parameters"].update(weight_cap=None),
+        lambda again: again["clips"].update(tail=10**18),
+        lambda again: again["clips"].update(tail="7"),
+    ):
+        kept = forge(change)
+        spent = ledger.remaining
+        with pytest.raises((sd.InvalidParameter, sd.LedgerError)):
+            opened(ledger, table).remeasure(kept, epsilon=1)
+        assert ledger.remaining == spent
 
 
 @every

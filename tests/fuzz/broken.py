@@ -306,6 +306,16 @@ def share() -> None:
     _put(totals_module.People, "write_shares", in_each)
 
 
+def weights() -> None:
+    """A row weighs as much, however many rows its unit has."""
+    written = totals_module.write_weights
+
+    def without_a_limit(numbers: str, most: int, *given: Any, **named: Any) -> str:
+        return written(numbers, most, *given, **named).replace("ELSE many END", f"ELSE {most} END")
+
+    _put(totals_module, "write_weights", without_a_limit)
+
+
 TWINS: dict[str, Callable[[], None]] = {
     "where": where,
     "case": case,
@@ -327,6 +337,7 @@ TWINS: dict[str, Callable[[], None]] = {
     "twice": twice,
     "people": people,
     "share": share,
+    "weights": weights,
 }
 
 
@@ -356,6 +367,8 @@ def resembles(case: Case, law: str) -> str | None:
         return "beside"
     if source.get("odd"):
         return "header"
+    if question.weighed is not None:
+        return "weights"
     if question.per_person is not None:
         return "share" if question.shared else "people"
     if source["kind"] == "csv" and _holds_value(case, SEVERAL_LINES):

@@ -296,6 +296,9 @@ class _Run:
         if question.shared:
             yield from self._shares_moved(how, moved, times)
             return
+        if question.weighed is not None:
+            yield from self._weights_moved(how, moved, times << question.weighed[1])
+            return
         most, groups = question.most_rows, {key[1] for key in moved}
         allowed = 1 if question.unit is None else question.groups_per_unit or most
         everywhere = sum(abs(n) for key, n in moved.items() if key[0] == "bucket")
@@ -335,6 +338,24 @@ class _Run:
         if steps > times * most or others > times or wholes > times:
             claimed = f"at most {times * most} steps of one number a unit"
             yield Finding("sensitivity within one clip", f"{how}: {_shown(moved)}, {claimed}")
+
+    def _weights_moved(self, how: str, moved: Answers, most: int) -> Iterator[Finding]:
+        """Weights in buckets, and distances from both ends, move by what a unit weighs at most."""
+        ends = step_ranges(self.case.question)[0]
+        units = sum(abs(n) for key, n in moved.items() if key[0] == "bucket")
+        weights = sum(abs(n) for key, n in moved.items() if key[0] == "weight")
+        distances = 0
+        for group in {key[1] for key in moved if key[0] in {"steps", "known"}}:
+            steps, known = moved.get(("steps", group), 0), moved.get(("known", group), 0)
+            away = (steps - known * ends.low, known * ends.high - steps)
+            distances += sum(map(abs, away))
+            if how == "added" and min(away) < 0:
+                yield Finding("not monotone", f"{how}: {_shown(moved)}")
+        times = most >> (self.case.question.weighed or [0, 0])[1]
+        width = ends.high - ends.low
+        if units > times or weights > most or distances > most * width:
+            claimed = f"at most {most} steps of weight"
+            yield Finding("sensitivity of weights", f"{how}: {_shown(moved)}, {claimed}")
 
     def _sums_moved(self, how: str, moved: Answers) -> Iterator[Finding]:
         """Sums within a clip move by whole numbers between those of the rows of a unit."""

@@ -432,6 +432,8 @@ class _Maker:
             if owned and "by" in more and rng.random() < 0.3:
                 more |= self._share(len(more["ranges"])) | {"max_rows": None}
             elif owned and rng.random() < 0.3:
+                more |= self._weigh(len(more["ranges"]), "by" in more)
+            elif owned and rng.random() < 0.3:
                 more |= {"per_person": rng.choice(AGGREGATES), "max_rows": None}
                 if "by" in more:
                     more["groups_per_unit"] = more["groups_per_unit"] or 3
@@ -514,6 +516,15 @@ class _Maker:
         clip = [rng.choice((0, -high)), high, rng.choice(exponents)]
         shared = {"shared": True, "ranges": [clip] * groups, "groups_per_unit": None}
         return shared | {"per_person": rng.choice(("sum", "sum", "count"))}
+
+    def _weigh(self, groups: int, grouped: bool) -> dict[str, Any]:
+        """Weights of rows, or of one number of each unit in each group, and one clip for all."""
+        rng = self.rng
+        clip = self._range(1 << 40, "")
+        weight = [rng.choice((1, 1, 2, 3, 40)), rng.choice((24, 24, 7, 3))]
+        value = rng.choice((None, None, *AGGREGATES)) if grouped else None
+        made = {"weighed": weight, "ranges": [clip] * groups, "max_rows": None}
+        return made | {"per_person": value, "groups_per_unit": None}
 
     def _range(self, most: int, kind: str) -> list[int]:
         rng = self.rng

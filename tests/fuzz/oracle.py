@@ -15,6 +15,7 @@ from typing import Any
 
 from fuzz.predicates import COMPARISONS, Tree
 from fuzz.questions import (
+    ROWS,
     Answers,
     Question,
     has_squares,
@@ -181,6 +182,9 @@ def _add_numbers(
             or question.unit is None
             or len(groups) <= question.groups_per_unit
         )
+    if question.weighed is not None:
+        _add_weights(found, question, groups)
+        return
     edges, ladder = _read_grid(json.dumps(question.grid or {}))
     # Over a grid whose steps are cut, numbers are compared as floats.
     exact = (question.grid or {}).get("cuts", 1) == 1
@@ -239,6 +243,32 @@ def _add_numbers(
         question
     ):  # which groups count is decided by a hash: only their ends are known
         found.unsummed.add("bucket")
+
+
+def _add_weights(found: Expected, question: Question, groups: dict[Any, list[Any]]) -> None:
+    """Add what the rows of a unit weigh: 2^bits over how many numbers it has, or over the cap."""
+    cap, bits = question.weighed or (1, 0)
+    numbers = [
+        (group, number)
+        for group, all_of_it in groups.items()
+        for number in all_of_it
+        if number is not None
+    ]
+    if not numbers:
+        return
+    weight = (1 << bits) // max(cap, len(numbers))
+    edges, _ = _read_grid(json.dumps(question.grid or {}))
+    ends = step_ranges(question)[0]
+    if question.kind == "buckets":
+        rows = [Fraction(edge) for edge in ROWS.edges.tolist()]
+        found.add(("bucket", None, bisect_right(rows, len(numbers))), 1, 1)
+    for group, number in numbers:
+        if question.kind == "buckets":
+            found.add(("weight", None, _bucket(number, edges)), weight, weight)
+        else:
+            steps = weight * _steps(number, ends)
+            found.add(("steps", group), steps, steps)
+            found.add(("known", group), weight, weight)
 
 
 def _value_of_unit(numbers: list[Any], aggregate: str, kind: str) -> Fraction | None:

@@ -22,12 +22,15 @@ from sordino.questions import (
     prepare_numbers,
     prepare_records,
 )
-from sordino.questions.totals import _rehearse_numbers
+from sordino.questions.totals import Weight, _rehearse_numbers
 from sordino.sources import open_source
 from sordino.sources.open import share_readings
 
 ROW_CAP = 10**9
 """From which on rows of a unit that are added up may count as less."""
+
+ROWS = BucketGrid(edges=[1.0, 2.0, 3.0, 5.0, 9.0])
+"""In which numbers of rows are counted, where rows are weighed."""
 
 Answers = dict[tuple[Any, ...], int]
 
@@ -48,6 +51,8 @@ class Question:
         {"edges": numbers} or the parameters of a geometric grid, as texts.
     ranges : list of [low, high, exponent]
         For totals: one, or one for each group.
+    weighed : [cap, bits] or None
+        Rows of a unit count with weights: at most as `cap` rows, of 2^bits steps in all.
     """
 
     kind: str
@@ -64,6 +69,7 @@ class Question:
     groups_per_unit: int | None = None
     per_person: str | None = None
     shared: bool = False
+    weighed: list[int] | None = None
     salt: str = "00" * 16
 
     @property
@@ -75,6 +81,11 @@ class Question:
     def numeric(self) -> bool:
         """Whether it is about a column of numbers."""
         return self.kind in {"buckets", "totals"}
+
+    @property
+    def in_all(self) -> bool:
+        """Whether it is of what units have in all groups together."""
+        return self.shared or self.weighed is not None
 
     def columns(self) -> set[str]:
         """Return the columns that it names, those of its predicate left out."""
@@ -270,20 +281,22 @@ def prepare(source: Any, question: Question) -> Any:
         source,
         unit,
         column=question.column,
-        grid=make_grid(question.grid or {}),
+        grid=ROWS if question.weighed else make_grid(question.grid or {}),
         where=where,
         salt=salt,
         by=question.by,
         domain=domain if found is None else Domain.unlisted(delta=0.001),
         # What has found groups has counted a unit in some of them.
-        groups_per_unit=3 if question.shared and found is not None else question.groups_per_unit,
+        groups_per_unit=3 if question.in_all and found is not None else question.groups_per_unit,
         most_groups=None if found is None else len(found),
         squares=has_squares(question),
         per_person=question.per_person,
         row_cap=ROW_CAP,
         shared_ends=_find_ends(question),
+        weigh_grid=make_grid(question.grid or {}) if question.weighed else None,
     )
-    search = make_search(asked.grid) if question.kind == "buckets" else None
+    searches = question.kind == "buckets" and not question.weighed
+    search = make_search(asked.grid) if searches else None
     # The same question is asked for counts and for sums, one after the other.
     asked = replace(asked, ladder=None if search is None else search.ladder)
     if search is not None:
@@ -303,7 +316,7 @@ def has_squares(question: Question) -> bool:
     """Tell whether squares are asked for, too: where every clip is as narrow as those of a variance are."""
     return (
         question.kind == "totals"
-        and not question.shared
+        and not question.in_all
         and all(high - low < 1 << 32 for low, high, _ in question.ranges or [])
     )
 
@@ -357,9 +370,13 @@ def _sums(asked: Any, groups: list[Any]) -> Answers:
 def _answers(asked: Any, question: Question) -> Answers:
     found: Answers = {}
     groups = list(asked.groups) or [None] if question.numeric else []
-    if question.kind == "buckets" and question.shared:
+    weight = None if question.weighed is None else Weight(*question.weighed)
+    if question.kind == "buckets" and question.in_all:
         [counts] = asked.run()
         found |= {("bucket", None, place): int(n) for place, n in enumerate(counts.counts.tolist())}
+        if weight is not None:
+            weights = asked.weigh(weight).counts.tolist()
+            found |= {("weight", None, place): int(n) for place, n in enumerate(weights)}
     elif question.kind == "buckets":
         for label, counts in zip(groups, asked.run(), strict=True):
             found |= {
@@ -373,8 +390,12 @@ def _answers(asked: Any, question: Question) -> Answers:
             key = ("record", repr(number))
             found[key] = found.get(key, 0) + 1
     elif question.kind == "totals":
-        squares = has_squares(question)
-        totals = (asked.square_totals if squares else asked.totals)(step_ranges(question))
+        squares, ranges = has_squares(question), step_ranges(question)
+        totals = (
+            (asked.square_totals if squares else asked.totals)(ranges)
+            if weight is None
+            else asked.weighed_totals(ranges[0], weight)
+        )
         for label, total in zip(groups, totals, strict=True):
             found |= {("steps", label): int(total.steps), ("known", label): int(total.known)}
             found |= {("squares", label): int(total.squares)} if squares else {}

@@ -343,3 +343,25 @@ def test_a_goal_beyond_what_is_simulated_is_refused_and_no_other_one(session):
     assert found == sorted(set(found))
     with pytest.raises(sd.InvalidParameter, match="that some epsilon reaches"):
         session.plan.top_k("item", goal="right with 99.99999 %", **ask)
+
+
+@pytest.mark.parametrize("weight", [None, 3])
+@pytest.mark.parametrize("by", [False, True])
+@pytest.mark.parametrize(
+    ("ends", "like"),
+    [((None, 1e6), "normal:-50,10"), ((0, 1e9), "normal:5000000,10000")],
+    ids=["below 0", "large"],
+)
+@pytest.mark.sample(2)
+def test_a_plan_of_weighed_rows_is_off_its_own_numbers_and_no_others(weight, by, ends, like):
+    """Twin: its truth lay on the grid of how many rows people have, and nothing was near it."""
+    rows = pl.DataFrame({"u": ["a", "b"], "g": ["p", "q"], "x": [1.0, 2.0]})
+    session = sd.Session(rows, unit=sd.PrivacyUnit("u"), entropy=sd.Seeded(7))
+    asked = {"by": "g", "domain": ["p", "q"]} if by else {}
+    lower, cap = ends
+    plan = session.plan.mean(
+        "x", epsilon=1, rows=2000, like=like, lower=lower, cap=cap, weight_cap=weight, **asked
+    )
+    [row] = plan.to_dict()["rows"]
+    assert row["off"] < 3 * row["typical"]
+    assert row["held"] > 0.8

@@ -170,6 +170,16 @@ def test_values_of_pandas_that_have_no_text_are_missing_alone_as_among_others(ki
     assert numbers.count().known == 0
 
 
+def test_one_complex_number_of_somebody_else_changes_no_other_number():
+    """Twin: it makes complex numbers of the whole column, and all of them were missing."""
+    for rows, known in (([7.0, 2.5], 2), ([7.0, 2.5, 1 + 2j], 2), ([7.0, 2.5, 3 + 0j], 3)):
+        source = open_source(pd.DataFrame({"x": rows}))
+        asked = prepare_numbers(source, ROW, column="x", grid=BucketGrid(edges=[0.0, 5.0]))
+        assert asked.count().known == known
+        counted = prepare_counts(source, ROW, kind="items", item="x", domain=["7", "2.5"])
+        assert counted.run().values.tolist() == [1, 1]
+
+
 def test_the_other_scheme_of_postgresql_is_named():
     with pytest.raises(InvalidParameter, match="Write postgresql:// in its place") as caught:
         open_source("postgres://me:secret@host/db#t")

@@ -269,7 +269,6 @@ def _find_clips(first: Any) -> Clips:
     if isinstance(figure, ClippedMeans):
         # The weight that was found is public now, as the clip is.
         figure = replace(figure, weight_cap=releases[0].weights.cap)
-        found = tuple(figure.search.clip(one.tests, simulated=one.simulated) for one in found)
     return Clips(figure=figure, labels=labels, found=found)
 
 
@@ -315,7 +314,11 @@ def _check_figure(request: Column, figure: Clipped, table: Table) -> None:
     How far totals move follows from these parameters: what somebody else says of them is not
     believed.
     """
-    if figure.in_all != request.clips_together:
+    # What rows are read with is the weight of the figure, and what is said is that of the request.
+    read, said = (getattr(one, "weight_cap", None) for one in (figure, request))
+    weighed = isinstance(figure, ClippedMeans)
+    same = read == said and weighed == (read is not None) == request.weighs
+    if figure.in_all != request.clips_together or not same:
         raise InvalidParameter(UNFIT)
     _, adjacency = request.share_of_group(table)
     needed: dict[str, Any] = {

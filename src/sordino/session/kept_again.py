@@ -123,10 +123,21 @@ def _write_clips(clips: Clips | None, names: list[Any]) -> dict[str, Any] | None
     )
     return {
         "figure": type(clips.figure).__name__,
+        # Where it followed from a noisy number of units.
+        **({"tail": _find_tail(clips)} if _find_tail(clips) else {}),
         "parameters": said,
         # In the order of the labels.
         "tests": [list(found[name].tests) for name in names],
     }
+
+
+def _find_tail(clips: Clips) -> int | None:
+    """Return how many records of a search were meant to lie beyond, where it says another number.
+
+    None where it is that of the search.
+    """
+    tail: int = clips.found[0].mechanism.tail
+    return None if tail == clips.figure.search.tail else tail
 
 
 def _write_look(rows: Rows) -> dict[str, Any]:
@@ -304,12 +315,16 @@ def _read_clips(said: Any, labels: list[str] | None) -> tuple[Clips | None, dict
     figure = kind(**given)
     searches = {"both": 2}.get(figure.search.sides, 1)
     edges = figure.grid.size if figure.search.sides == "above" else figure.grid.size // 2
-    found = []
+    found, search = [], figure.search
+    if "tail" in said:
+        tail = said["tail"]
+        fits = type(tail) is int and 1 <= tail <= search.tail and figure.in_all
+        search = replace(search, tail=tail) if fits else _refuse_kept()
     for tests in said["tests"]:
         fits = all(one is None or (type(one) is int and 1 <= one <= edges) for one in tests)
         if len(tests) != searches or not fits:
             _refuse_kept()
-        found.append(figure.search.clip(tuple(tests), simulated=False))
+        found.append(search.clip(tuple(tests), simulated=False))
     if len(found) != (1 if labels is None else len(labels)):
         _refuse_kept()
     clips = Clips(

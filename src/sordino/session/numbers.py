@@ -28,7 +28,7 @@ from sordino.constraints import (
 )
 from sordino.cost import Pure
 from sordino.declared import parameter
-from sordino.errors import InvalidParameter
+from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.estimators import (
     ClippedMean,
     ClippedMeans,
@@ -408,10 +408,11 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
         checked_later,
         "Let all rows of a person count, who counts as at most so many in all groups together: a "
         "number, or auto, which finds about the .9 quantile on a twentieth of epsilon.",
-        more="A person with more rows has a smaller weight for each. It is auto where nothing else "
-        "bounds the rows of a person (`max_rows`), or with `per_person` its groups. Then one clip "
-        "is found for all groups. The mean is one with these weights: no interval is private of "
-        "the plain mean over rows, of which a single person with enough rows makes anything.",
+        more="A person with more rows has a smaller weight for each; `max_rows` does not count "
+        "then. It is auto where nothing else bounds the rows of a person (`max_rows`), or with "
+        "`per_person` its groups. Then one clip is found for all groups. The mean is one with "
+        "these weights: no interval is private of the plain mean over rows, of which a single "
+        "person with enough rows makes anything.",
         default=None,
     )
 
@@ -422,6 +423,13 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
             return self
         if unit.column is None or self.bounds is not None:
             return self
+        free = unit.max_rows is None and self.per_person is None
+        if free and self.groups_per_unit is not None and not is_unlisted(self.domain):
+            raise UnboundedContribution(
+                "mean.groups_per_unit (--groups-per-unit) must go with a bound on the rows of a "
+                "person in each group (--max-rows), or one number of them (--per-person); got "
+                "neither. Leave it out: then all rows of a person count, with weights."
+            )
         found = self.groups_per_unit is None or is_unlisted(self.domain)
         free = unit.max_rows is None if self.per_person is None else self.by is not None
         return replace(self, weight_cap="auto") if free and found else self

@@ -121,8 +121,10 @@ class Remeasured(Release):
 
     def take_population(self, population: Population) -> None:
         """Take what says of whom the release is, which the new look has as well."""
-        super().take_population(population)
-        self.looks[-1].take_population(population)
+        last = self.looks[-1]
+        last.take_population(population)
+        # With how that look has weighed rows.
+        super().take_population(last.population or population)
 
 
 @final
@@ -323,8 +325,9 @@ def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Reme
 
 def _leaves_nothing_out(kind: str, said: Any, low: float, high: float) -> bool:
     """Tell whether an interval holds whatever a figure may be, or of a sum that of no rows."""
-    # Of a variance there is the interval of the last look alone.
-    if kind == "variance":
+    # Of a variance there is the interval of the last look alone, and of weighed rows what they
+    # weigh in it.
+    if kind == "variance" or (kind == "mean" and said.weights is not None and said.too_few):
         return bool(said.too_few)
     least, most = said.clip if kind == "mean" else (0.0, 0.0)
     return bool(low <= least and high >= most)

@@ -613,4 +613,10 @@ def _text_of_number(value: object, *, foreign: bool) -> str | None:
         return float_text(float.__float__(value))
     if isinstance(value, Decimal):
         return float_text(Decimal.__float__(value))
-    return float_text(float(value)) if foreign and isinstance(value, numbers.Real) else None
+    if foreign and isinstance(value, numbers.Real):
+        return float_text(float(value))
+    # One complex number in pandas makes complex numbers of all others.
+    if isinstance(value, complex) or (foreign and isinstance(value, numbers.Complex)):
+        pair = complex(value)
+        return float_text(pair.real) if pair.imag == 0 else None
+    return None

@@ -50,6 +50,10 @@ class Weights:
     bits: int
     beyond: int
 
+    def tell(self, population: Population) -> Population:
+        """Return what says of whom a release is, with these."""
+        return replace(population, weight_cap=self.cap, units_beyond=self.beyond)
+
 
 class ClippedRelease(Derivable, HasInterval, ColumnRelease):
     """A figure of clipped records, and what is known of that of all records as they are."""
@@ -168,9 +172,7 @@ class ClippedValue(ClippedRelease):
     def take_population(self, population: Population) -> None:
         """Take what says of whom it is, and add how rows were weighed."""
         if self.weights is not None:
-            population = replace(
-                population, weight_cap=self.weights.cap, units_beyond=self.weights.beyond
-            )
+            population = self.weights.tell(population)
         super().take_population(population)
 
     def _find_ends(self, wrong: Fraction) -> tuple[float, float]:

@@ -94,6 +94,11 @@ class SharedClip(NoisyTotals):
         return self.share_of_clip
 
     @property
+    def share_of_totals(self) -> Fraction:
+        """About which share of epsilon is left for the totals."""
+        return 1 - self.share_to_find
+
+    @property
     def cost_to_find(self) -> Cost:
         """What is spent before the totals: on the clip, and on counting units."""
         counted = () if self.counter is None else (self.counter.cost,)
@@ -109,7 +114,7 @@ class SharedClip(NoisyTotals):
         """How many units are meant to lie beyond the clip, if there are enough of them."""
         # When the clip rises by one, the noise of all groups together grows by about so much.
         times = 1 if self.adjacency == "add-remove" else 2
-        left = to_fraction(self.epsilon) * (1 - self.share_to_find)
+        left = to_fraction(self.epsilon) * self.share_of_totals
         return math.ceil(times * self.groups / left)
 
     def widen(self, moved: int, budget: Pure | ZCDP, *, right: bool) -> int:

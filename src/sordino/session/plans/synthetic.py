@@ -133,7 +133,9 @@ class SyntheticData:
     def draw(self, question: NumberQuestion, ends: Ends | None = None) -> Floats:
         """Return the numbers of a group, between the question's ends if no others are given."""
         groups = max(1, len(question.groups))
-        return self._list_numbers(ends or _find_ends_of_grid(question.grid), groups)
+        # Of weighed rows the other grid is one of numbers of rows.
+        grid = question.grid if question.weighed is None else question.weighed.grid
+        return self._list_numbers(ends or _find_ends_of_grid(grid), groups)
 
     def _list_numbers(self, ends: Ends, groups: int) -> Floats:
         rows = max(1, self.rows // groups)
@@ -233,8 +235,7 @@ class _SyntheticColumn:
 
     def _draw_weighed(self) -> Floats:
         """Return the numbers of a group, one for each unit, between the ends of its search."""
-        grid = cast("Weighed", self.question.weighed).grid
-        self._counted = self.shape.draw(self.question, _find_ends_of_grid(grid))
+        self._counted = self.shape.draw(self.question)
         return self._counted
 
     def weigh(self, weight: Weight, *, progress: None = None) -> BucketCounts:  # noqa: ARG002

@@ -108,7 +108,7 @@ class BucketQuery:
 
         None if some number is not in the bucket that was proposed for it.
         """
-        if not _is_sound(answer):
+        if not _is_sound(answer) or not _is_within(answer, grid):
             return None
         totals = [int(total) for total in np.asarray(answer["total"], dtype=object).tolist()]
         counts = np.zeros(grid.size + 1, dtype=np.int64)
