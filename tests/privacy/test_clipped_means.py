@@ -284,6 +284,7 @@ def test_the_clip_of_another_search_and_more_groups_are_refused():
         ({"clip_gumbel": 1}, "clip_gumbel must be None"),
     ],
 )
+@pytest.mark.sample(4)
 def test_what_makes_no_sense_is_refused(changed, message):
     with pytest.raises(InvalidParameter, match=message):
         made("add-remove", 0, **changed)

@@ -53,7 +53,7 @@ def served(connection, frame, kind):
 @pytest.mark.parametrize("engine", ["embedded", "server"])
 @pytest.mark.parametrize("grid", BUCKETS)
 @pytest.mark.parametrize("weight", WEIGHTS, ids=str)
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_every_row_weighs_what_the_rule_says(server, engine, grid, weight):
     rows = odd_rows()
     frame = frame_of(rows)
@@ -89,6 +89,7 @@ def test_whole_numbers_and_decimals_weigh_as_exactly(server, engine, values, kin
 
 @pytest.mark.parametrize("engine", ["embedded", "server"])
 @pytest.mark.parametrize("aggregate", ["sum", "mean", "count"])
+@pytest.mark.sample(2)
 def test_one_number_in_each_group_is_weighed_by_the_number_of_groups(server, engine, aggregate):
     rows = [
         (f"u{n}", group, float(x)) for n in range(40) for x, group in enumerate("pqrpq"[: n % 6])

@@ -257,7 +257,7 @@ def _write_words() -> Markup:
                 "epsilon",
                 "How much a reader may learn about one of those who are protected: the smaller, "
                 "the less. It bounds by how much any suspicion can grow, whatever else the reader "
-                "knows.",
+                "knows; where there is a delta, but for that chance.",
             ),
             (
                 "delta",
