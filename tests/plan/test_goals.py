@@ -352,7 +352,7 @@ def test_a_goal_beyond_what_is_simulated_is_refused_and_no_other_one(session):
     [((None, 1e6), "normal:-50,10"), ((0, 1e9), "normal:5000000,10000")],
     ids=["below 0", "large"],
 )
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_a_plan_of_weighed_rows_is_off_its_own_numbers_and_no_others(weight, by, ends, like):
     """Twin: its truth lay on the grid of how many rows people have, and nothing was near it."""
     rows = pl.DataFrame({"u": ["a", "b"], "g": ["p", "q"], "x": [1.0, 2.0]})

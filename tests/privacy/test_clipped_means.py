@@ -317,7 +317,7 @@ def test_nothing_that_a_list_holds_raises(values):
 
 
 @pytest.mark.parametrize("values", [np.zeros((4, 2)), "text", None])
-@pytest.mark.sample(1)
+@pytest.mark.sample(4)
 def test_what_is_no_list_is_refused(values):
     with pytest.raises(InvalidParameter, match="must be a list of units"):
         made("add-remove", 0).release(values)

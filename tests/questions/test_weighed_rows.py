@@ -53,7 +53,7 @@ def served(connection, frame, kind):
 @pytest.mark.parametrize("engine", ["embedded", "server"])
 @pytest.mark.parametrize("grid", BUCKETS)
 @pytest.mark.parametrize("weight", WEIGHTS, ids=str)
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_every_row_weighs_what_the_rule_says(server, engine, grid, weight):
     rows = odd_rows()
     frame = frame_of(rows)

@@ -153,7 +153,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("kind", STRANGE)
 @pytest.mark.parametrize("beside", [[], ["a"]], ids=["alone", "beside a text"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(5)
 def test_values_of_pandas_that_have_no_text_are_missing_alone_as_among_others(kind, beside):
     """Twin: a column of these alone was refused, and one row more decided it, for nothing."""
     column = STRANGE[kind]

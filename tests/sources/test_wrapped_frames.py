@@ -106,7 +106,7 @@ def test_a_column_of_nothing_is_asked_like_any_other(made, n):
 
 @pytest.mark.parametrize("kind", ["Parquet", "relation", "DuckDB"])
 @pytest.mark.parametrize("n", [0, 1, 3])
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_a_file_of_nothing_is_asked_like_any_other(kind, n, tmp_path):
     """Twin: its type was NULL, which no question takes; one row more, and it was answered."""
     path = tmp_path / "nothing.parquet"
