@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-from sordino.record import escape_controls
-from sordino.record_text import format_cell, format_share
+from sordino.record import escape_controls, format_cell, format_share
 
 _COUNTED: dict[str, Literal["rows", "units"]] = {
     "count": "rows",

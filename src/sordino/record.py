@@ -301,3 +301,22 @@ def steers(character: str) -> bool:
 _STEERING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 """Categories of Unicode: controls, formats, halves of characters, separators of lines and
 paragraphs."""
+
+
+def format_cell(value: Any, digits: int | None = None) -> str:
+    """Return a cell: nothing for None, and numbers with that many digits after the point.
+
+    With `digits=None` they have as many as they need.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:.12g}" if digits is None else f"{value:.{digits}f}"
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def format_share(share: float) -> str:
+    """Return a share in percent with at most two digits, rounded down: nothing more is promised."""
+    return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"

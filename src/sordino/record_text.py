@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sordino.record import Record, escape_controls, steers
+from sordino.record import Record, escape_controls, format_cell, steers
 
 # Every character that JSON has left as it is and that is no plain one of ASCII.
 _OTHER_CHARACTERS = re.compile(r"[^\x20-\x7e\n]")
@@ -123,22 +122,3 @@ def _disarm(value: Any) -> str:
     return (
         f"'{shown}" if shown.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(shown) else shown
     )
-
-
-def format_cell(value: Any, digits: int | None = None) -> str:
-    """Return a cell: nothing for None, and numbers with that many digits after the point.
-
-    With `digits=None` they have as many as they need.
-    """
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return "; ".join(map(str, value))
-    if isinstance(value, float):
-        return f"{value:.12g}" if digits is None else f"{value:.{digits}f}"
-    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
-
-
-def format_share(share: float) -> str:
-    """Return a share in percent with at most two digits, rounded down: nothing more is promised."""
-    return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"

@@ -43,8 +43,8 @@ from sordino.cli.work import (
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
 from sordino.receipt import Receipt
-from sordino.record import SIMULATED, describe_receipt, escape_controls
-from sordino.record_text import encode_json, format_cell, format_csv_line
+from sordino.record import SIMULATED, describe_receipt, escape_controls, format_cell
+from sordino.record_text import encode_json, format_csv_line
 from sordino.releases import Verdict
 from sordino.sensitivity import Adjacency
 from sordino.session.above import AboveRequest

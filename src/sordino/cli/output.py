@@ -17,8 +17,8 @@ import click
 from sordino.cli.options import choose_format
 from sordino.cli.output_file import LOST, OutputFile
 from sordino.errors import DataSourceError
-from sordino.record import Record, escape_controls
-from sordino.record_text import format_cell, write_csv, write_json
+from sordino.record import Record, escape_controls, format_cell
+from sordino.record_text import write_csv, write_json
 
 
 def write_rows(

@@ -14,6 +14,8 @@ from sordino.record import (
     Record,
     describe_receipt,
     describe_spent,
+    format_cell,
+    format_share,
     list_facts,
     list_mechanisms,
     list_noises,
@@ -21,7 +23,6 @@ from sordino.record import (
     list_total,
     list_warnings,
 )
-from sordino.record_text import format_cell, format_share
 from sordino.releases import plain
 from sordino.results.sentences import (
     A_SET,
