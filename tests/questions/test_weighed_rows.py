@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import psycopg
 import pytest
@@ -133,10 +134,9 @@ def test_texts_and_frames_whose_types_follow_from_values_weigh_by_each_row_alone
     lines = "".join(f"{who},{group},{x}\n" for who, group, x in rows)
     csv.write_text(f"who,g,x\n{lines}d,p,no number\n")
     units = numbers_of(rows)
-    pandas = pytest.importorskip("pandas")
     plain = frame_of(rows).to_pandas()
-    more = pandas.concat(
-        [plain.astype({"x": object}), pandas.DataFrame({"who": ["d"], "g": ["p"], "x": ["no"]})]
+    more = pd.concat(
+        [plain.astype({"x": object}), pd.DataFrame({"who": ["d"], "g": ["p"], "x": ["no"]})]
     )
     for source in (csv, plain, more):
         agree(question(source), units, Weight(1, 24))

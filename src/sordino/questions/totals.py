@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple, cast, final
 
 from sordino.columns import BucketCounts, BucketGrid
@@ -272,10 +273,13 @@ class NumberQuestion:
 
         Call it after the charge; private. `known` are the weights of rows with a number.
         """
-        ranges = [clip] * max(1, len(self.groups))
-        found = after_charge(
-            lambda announce: self._add_up(ranges, False, announce, weight), progress
-        )
+        weighed, ranges = self._get_weighed(), [clip] * max(1, len(self.groups))
+
+        def write_rows(first: int, _clip: StepRange) -> str:
+            return weighed.rows(first, weight)
+
+        read = partial(self._add_up, weighed.kind, write_rows, ranges, squares=False, weighed=True)
+        found = after_charge(read, progress)
         return tuple(Total(one.steps, one.known, one.missing) for one in found)
 
     def square_totals(
@@ -300,7 +304,10 @@ class NumberQuestion:
                 "totals.ranges must be one and the same for all groups, where one clip is of what "
                 "a unit adds up to in all of them; got several."
             )
-        return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
+        read = partial(
+            self._add_up, self.kind, self.write_rows, ranges, squares=squares, weighed=False
+        )
+        return after_charge(read, progress)
 
     def _keep(self, first: int) -> Kept | None:
         """Return the part of a query that chooses numbers; other queries may choose the same."""
@@ -370,26 +377,24 @@ class NumberQuestion:
 
     def _add_up(
         self,
+        kind: NumberKind,
+        write_rows: Callable[[int, StepRange], str],
         ranges: Sequence[StepRange],
-        squares: bool,
         announce: Callable[[Scan], None],
-        weight: Weight | None = None,
+        *,
+        squares: bool,
+        weighed: bool,
     ) -> tuple[SquareTotal, ...]:
+        """Add up the steps of rows; where they are weighed, each times its weight."""
         grouped = self.domain is not None
-        weighed = None if weight is None else self._get_weighed()
-        kind = self.kind if weighed is None else weighed.kind
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
             # Many groups have few ranges. Which one each has is sent before the labels, if there
             # are several.
             places = {one: place for place, one in enumerate(dict.fromkeys(ranges))}
             own = [str(places[one]) for one in ranges] if len(places) > 1 else []
-            rows = (
-                self.write_rows(len(own), ranges[0])
-                if weighed is None or weight is None
-                else weighed.rows(len(own), weight)
-            )
-            wanted = Addends(list(places), rows, grouped, squares, weighed is not None)
+            rows = write_rows(len(own), ranges[0])
+            wanted = Addends(list(places), rows, grouped, squares, weighed)
             sql = self.dialect.steps(kind, wanted)
             sent = [*own, *self._sent] if grouped else None
             answer = scan.ask(sql, sent, kept=self._keep(len(own)))

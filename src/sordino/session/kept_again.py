@@ -121,23 +121,16 @@ def _write_clips(clips: Clips | None, names: list[Any]) -> dict[str, Any] | None
         if clips.labels is None
         else dict(zip(clips.labels, clips.found, strict=True))
     )
+    # How many records were meant to lie beyond, where that followed from a noisy number of units.
+    tail = clips.found[0].mechanism.tail
+    more = {} if tail == clips.figure.search.tail else {"tail": tail}
     return {
         "figure": type(clips.figure).__name__,
-        # Where it followed from a noisy number of units.
-        **({"tail": _find_tail(clips)} if _find_tail(clips) else {}),
+        **more,
         "parameters": said,
         # In the order of the labels.
         "tests": [list(found[name].tests) for name in names],
     }
-
-
-def _find_tail(clips: Clips) -> int | None:
-    """Return how many records of a search were meant to lie beyond, where it says another number.
-
-    None where it is that of the search.
-    """
-    tail: int = clips.found[0].mechanism.tail
-    return None if tail == clips.figure.search.tail else tail
 
 
 def _write_look(rows: Rows) -> dict[str, Any]:

@@ -423,16 +423,18 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
             return self
         if unit.column is None or self.bounds is not None:
             return self
-        free = unit.max_rows is None and self.per_person is None
-        if free and self.groups_per_unit is not None and not is_unlisted(self.domain):
+        any_rows = unit.max_rows is None and self.per_person is None
+        in_some_groups = self.groups_per_unit is not None and not is_unlisted(self.domain)
+        if any_rows and in_some_groups:
             raise UnboundedContribution(
                 "mean.groups_per_unit (--groups-per-unit) must go with a bound on the rows of a "
                 "person in each group (--max-rows), or one number of them (--per-person); got "
                 "neither. Leave it out: then all rows of a person count, with weights."
             )
-        found = self.groups_per_unit is None or is_unlisted(self.domain)
-        free = unit.max_rows is None if self.per_person is None else self.by is not None
-        return replace(self, weight_cap="auto") if free and found else self
+        # One number of a person in each group it is in.
+        any_groups = self.per_person is not None and self.by is not None
+        weighs = (any_rows or any_groups) and not in_some_groups
+        return replace(self, weight_cap="auto") if weighs else self
 
     def _check_weight_cap(self, unit: PrivacyUnit) -> None:
         """Refuse weights where there is nothing to weigh."""

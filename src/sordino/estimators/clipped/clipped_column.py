@@ -314,7 +314,7 @@ class NoisyTotals(ClippedColumn):
         The caller pays for it.
         """
         fresh_entropy(entropy, f"{type(self).__name__}.add_noise")
-        noisy = noise.noisy_one(0 if total is None else int(total), entropy)
+        noisy = noise.noisy_some([0 if total is None else int(total)], entropy)
         return self.result(clip, noise, noisy, None, simulated=entropy.simulated)
 
     def result(

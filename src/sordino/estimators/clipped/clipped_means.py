@@ -368,18 +368,14 @@ class ClippedMeans(SharedClip):
                 f"{len(totals)}."
             )
         noise = self.noise_for(clip)
-        distances = [take_distances(int(total), int(known), clip) for total, known in totals]
+        distances = [
+            one for pair in totals for one in take_distances(int(pair[0]), int(pair[1]), clip)
+        ]
         renew(entropy)  # the rows were read since the clip was found
-        drawn = iter(noise.mechanism.noise.sample(2 * len(totals), entropy).tolist())
+        noisy = noise.noisy_some(distances, entropy)
         return [
-            self._weighed(
-                clip,
-                noise,
-                tuple((total >> noise.shift) + next(drawn) for total in pair),
-                weight,
-                simulated=entropy.simulated,
-            )
-            for pair in distances
+            self._weighed(clip, noise, pair, weight, simulated=entropy.simulated)
+            for pair in zip(noisy[::2], noisy[1::2], strict=True)
         ]
 
     @scrubbed
@@ -393,10 +389,7 @@ class ClippedMeans(SharedClip):
         """
         fresh_entropy(entropy, "ClippedMeans.add_noise")
         distances = take_distances(0 if total is None else int(total), int(records), clip)
-        drawn = noise.mechanism.noise.sample(2, entropy).tolist()
-        noisy = tuple(
-            (one >> noise.shift) + more for one, more in zip(distances, drawn, strict=True)
-        )
+        noisy = noise.noisy_some(distances, entropy)
         return self._weighed(
             clip, noise, noisy, cast("int", self.weight_cap), simulated=entropy.simulated
         )

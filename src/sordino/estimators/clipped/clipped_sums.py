@@ -217,12 +217,9 @@ class ClippedSums(SharedClip):
                 f"ClippedSums.finish_each needs at most {self.groups} totals; got {len(totals)}."
             )
         noise = self.noise_for(clip)
-        drawn = noise.mechanism.noise.sample(len(totals), entropy).tolist()
         return [
-            self.result(
-                clip, noise, ((total >> noise.shift) + one,), None, simulated=entropy.simulated
-            )
-            for total, one in zip(totals, drawn, strict=True)
+            self.result(clip, noise, (one,), None, simulated=entropy.simulated)
+            for one in noise.noisy_some(totals, entropy)
         ]
 
 

@@ -151,10 +151,10 @@ class TotalNoise:
         drawn = iter(self.mechanism.noise.sample(self.totals * len(groups), entropy).tolist())
         return [tuple((total >> self.shift) + next(drawn) for total in totals) for totals in groups]
 
-    def noisy_one(self, total: int, entropy: Entropy) -> tuple[int]:
-        """Return one of the totals with fresh noise, in noise steps."""
-        [drawn] = self.mechanism.noise.sample(1, entropy).tolist()
-        return ((total >> self.shift) + drawn,)
+    def noisy_some(self, totals: Sequence[int], entropy: Entropy) -> tuple[int, ...]:
+        """Return some of the totals with fresh noise, in noise steps."""
+        drawn = self.mechanism.noise.sample(len(totals), entropy).tolist()
+        return tuple((total >> self.shift) + one for total, one in zip(totals, drawn, strict=True))
 
     def reach(self, wrong: Fraction) -> int:
         """Return the reach of the noise on one total, in noise steps.
