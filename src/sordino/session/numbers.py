@@ -439,7 +439,7 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
     def _check_weight_cap(self, unit: PrivacyUnit) -> None:
         """Refuse weights where there is nothing to weigh."""
         if self.weight_cap != "auto":
-            COUNT("mean.weight_cap", self.weight_cap)
+            COUNT("mean.weight_cap, unless 'auto',", self.weight_cap)
         reason = {
             "units are rows, of which each counts once": unit.column is None,
             "with bounds rows are moved between public ends": self.bounds is not None,
