@@ -125,6 +125,18 @@ KINDS = {
         bounded=False,
         doubts=frozenset({"too_few", "capped"}),
     ),
+    "weighed median": Kind(
+        "quantile",
+        FIGURE | {"q": 0.5, "weight_cap": 2, "where": WHERE},
+        bounded=False,
+        doubts=frozenset({"too_few", "capped"}),
+    ),
+    "weighed quantiles by": Kind(
+        "quantile",
+        groups(q=(0.2, 0.5), weight_cap=3),
+        bounded=False,
+        doubts=frozenset({"too_few", "capped"}),
+    ),
     "sum of people by": Kind("sum", groups(per_person="sum"), bounded=False, doubts=OF_CLIPS),
     "largest sums": Kind(
         "top_sums",
@@ -288,7 +300,8 @@ def expected(kind):
             said["groups_per_unit"] = kind.max_rows
     if "per_person" in said or "weight_cap" in said:
         said["max_rows"] = None
-    if ("weight_cap" in asked or asked.get("per_person") == "sum") and "by" in asked:
+    clipped = kind.method != "quantile" and "by" in asked
+    if ("weight_cap" in asked or asked.get("per_person") == "sum") and clipped:
         said["clipped_together"] = True
     if "by" in asked:
         said |= {"item": asked["by"], "groups_per_unit": asked.get("groups_per_unit")}
@@ -397,6 +410,9 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
         assert together == bool(re.search(r"counts? for (at most|more than)", form))
         assert weight is None or re.search(rf"counts as (more than )?{weight}\b", form)
     if weight is not None:
+        assert "true figure" not in seen
+        assert "with these weights" in table
+        assert "weigh" in seen[seen.index("Results1.") :]
         assert set(release.to_pandas()["weight_cap"]) == {weight}
     # On the first screen, and where the figure is shown.
     first = seen[: seen.index("Results1.")]

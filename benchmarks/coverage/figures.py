@@ -20,7 +20,8 @@ from benchmarks.coverage.tables import (
 )
 from benchmarks.coverage.trials import Tally, holds
 from sordino.releases import plain
-from sordino.session.numbers import MeanRequest, QuantileRequest, SumRequest, VarianceRequest
+from sordino.session.numbers import MeanRequest, SumRequest, VarianceRequest
+from sordino.session.quantile_request import QuantileRequest
 from sordino.session.whom import find_population
 
 RUNS, SALTS = 300, 2

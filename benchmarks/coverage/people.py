@@ -6,7 +6,15 @@ import numpy as np
 import polars as pl
 
 import sordino as sd
-from benchmarks.coverage.figures import CLIPPED, CONFIDENCE, RANKS, TRUE, VALUES, figure
+from benchmarks.coverage.figures import (
+    CLIPPED,
+    CONFIDENCE,
+    RANKS,
+    SEVERAL,
+    TRUE,
+    VALUES,
+    figure,
+)
 from benchmarks.coverage.tables import CAP, GROUPS, LOWER, NUMBER_SHAPES, Truth, number_frame
 from benchmarks.coverage.trials import Tally, holds
 from sordino.releases import plain
@@ -25,7 +33,13 @@ ASKED = {
     "quantile --per-person sum": ("quantile", "sum"),
 }
 TOGETHER = "sum --by"
-WEIGHED = {"mean": None, "mean --by": "place"}
+WEIGHED = {
+    "mean": None,
+    "mean --by": "place",
+    "quantile": None,
+    "quantile --by": "place",
+    "quantiles": None,
+}
 
 
 def cells():
@@ -42,7 +56,7 @@ def measure(name, shape, unit, runs=RUNS):
     if name == TOGETHER:
         return measure_together(session, frame, column, runs)
     if name in WEIGHED:
-        return measure_weighed(session, frame, column, runs, WEIGHED[name])
+        return measure_weighed(session, frame, column, runs, name)
     method, made = ASKED[name]
     numbers = frame.drop_nulls("x") if made != "count" else frame
     values = numbers.group_by("unit").agg(MADE[made].alias("v"))["v"].to_numpy().astype(float)
@@ -100,14 +114,18 @@ def measure_together(session, frame, column, runs):
     return tallies
 
 
-def measure_weighed(session, frame, column, runs, by):
-    """Of means of rows with the weights that were found: of clipped numbers, and of all as they are."""
+def measure_weighed(session, frame, column, runs, name):
+    """Of figures of rows with the weights that were found: of clipped numbers, and of all as they are."""
+    by = WEIGHED[name]
     known = frame.drop_nulls("x").with_columns(many=pl.len().over("unit"))
     if by is not None:
         known = known.filter(pl.col("place").is_in(GROUPS))
     asked = {} if by is None else {"by": by, "domain": list(GROUPS)}
     places = known["place"].to_numpy()
     values, many = known["x"].to_numpy().astype(float), known["many"].to_numpy()
+    if name.startswith("quantile"):
+        asked["q"] = SEVERAL if name == "quantiles" else 0.5
+        return measure_ranks(session, values, many, places, column | asked, runs)
     tallies = {CLIPPED: Tally(), TRUE: Tally()}
     for _ in range(runs):
         found = session.mean("x", **asked, **column)
@@ -124,3 +142,41 @@ def measure_weighed(session, frame, column, runs, by):
             tallies[CLIPPED].add(item or "", holds(release.low, release.high, clipped), CONFIDENCE)
             add_true(tallies, release, true, item or "")
     return tallies
+
+
+def measure_ranks(session, values, many, places, asked, runs):
+    """Of quantiles of rows with the weights that were found."""
+    tallies = {VALUES: Tally(), RANKS: Tally()}
+    order = np.argsort(values)
+    values, many, places = values[order], many[order], places[order]
+    for _ in range(runs):
+        found = session.quantile("x", **asked)
+        listed = [(row.item, row.release) for row in found] if "by" in asked else [("", found)]
+        for item, release in listed:
+            here = places == item if item else np.full(values.size, True)
+            several = isinstance(asked["q"], tuple)
+            shares = asked["q"] if several else [asked["q"]]
+            for q, one in zip(shares, release if several else [release], strict=True):
+                add_ranks(tallies, values[here], many[here], one, q, item)
+    return tallies
+
+
+def add_ranks(tallies, values, many, one, q, row):
+    """Count what is said of a quantile of these numbers, sorted, of units with so many rows each."""
+    weights = (1 << one.weights.bits) // np.maximum(many, one.weights.cap)
+    sums = np.concatenate([[0], np.cumsum(weights)])
+    target, total = q * sums[-1], sums[-1]
+    if values.size:
+        truth = float(values[np.searchsorted(sums[1:], target)])
+        tallies[VALUES].add((row, q), holds(one.low, one.high, truth), CONFIDENCE)
+    edges, scale = one.searched_grid.edges, one.weights.rows_of_step
+    below = edges[np.searchsorted(edges, one.value) - 1] if (edges < one.value).any() else -np.inf
+    above = (edges > one.value).any()
+    above = edges[np.searchsorted(edges, one.value, "right")] if above else np.inf
+    low, high = (sums[np.searchsorted(values, end)] for end in (below, above))
+    if above == np.inf:
+        high = total
+    # Rows in a bucket with the value count as at it.
+    held = high * scale >= target * scale + one.rank_error_low - 1e-9
+    held &= low * scale <= target * scale + one.rank_error_high + 1e-9
+    tallies[RANKS].add((row, q), held, CONFIDENCE)

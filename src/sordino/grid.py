@@ -350,6 +350,17 @@ def number_of(value: object) -> int | float | Fraction | Decimal | None:
         return None
 
 
+def read_float(value: object) -> float:
+    """Return a number as a float, NaN if it is none; never raise."""
+    number = number_of(value)
+    if number is None:
+        return math.nan
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def _read_python_number(value: Any) -> int | float | Fraction | Decimal | None:
     # The methods of Python's own types are asked: those of a subclass may do anything.
     if isinstance(value, int):

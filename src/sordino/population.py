@@ -61,7 +61,8 @@ class Population:
         Whether all rows of a unit count, with weights.
     weight_cap, units_beyond : int or None
         Then, of a release: as how many rows, or groups, a unit counts at most, in all groups
-        together; and how many units' worth of them are meant to lie beyond the clip.
+        together; and how many units' worth of them are meant to lie beyond the clip, if there is
+        one.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class Population:
         if self.figure == "top_sums":
             return True
         if self.weighed:
-            return self.by is not None
+            return self.by is not None and self.figure != "quantile"
         grouped = self.figure == "sum" and self.by is not None and self.bounds is None
         anywhere = self.groups_per_unit is None or self.unlisted
         return grouped and anywhere and self.per_person in {"sum", "count"}
@@ -233,12 +234,17 @@ class Population:
         # Of one number in each group these are counted, and not rows.
         what = "rows" if self.per_person is None else "groups"
         whole = ", in all groups together," if self.per_person is None and self.by else ""
-        return [
+        told = [
             f"A unit with more than {self.weight_cap:,} {what}{whole} counts as {self.weight_cap:,}"
-            f" of them: each of its {what} weighs less.",
-            f"About {self.units_beyond:,} units' worth of {what} lie beyond the clip"
-            f"{', one for all groups' if self.by is not None else ''}.",
+            f" of them: each of its {what} weighs less."
         ]
+        # A quantile has no clip.
+        if self.units_beyond is not None:
+            told.append(
+                f"About {self.units_beyond:,} units' worth of {what} lie beyond the clip"
+                f"{', one for all groups' if self.by is not None else ''}."
+            )
+        return told
 
     def say_left_out(self) -> list[str]:
         """Return the sentence that says which rows do not count; none where all do."""

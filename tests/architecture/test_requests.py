@@ -15,8 +15,8 @@ import pytest
 
 import sordino as sd
 from architecture.source import SOURCE
-from sordino.session.numbers import QuantileRequest
 from sordino.session.plans.releases import Plans
+from sordino.session.quantile_request import QuantileRequest
 from sordino.session.releases import RELEASES
 from sordino.session.top_k import TopKRequest
 
@@ -59,10 +59,10 @@ SIGNATURES = {
     "count": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
     "count_distinct_units": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
     "quantile": COLUMN.replace("lower,", "lower, q,")
-    + ", size_hint=, interval_share=, integer=, progress= "
+    + ", weight_cap=, size_hint=, interval_share=, integer=, progress= "
     "-> QuantileValue | QuantileValues | Groups",
     "sum": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
-    "mean": f"{COLUMN}, bounds=, noise=, weight_cap=, progress= -> ClippedValue | BoundedValue | Groups",
+    "mean": f"{COLUMN}, weight_cap=, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
     "variance": f"{COLUMN}, progress= -> VarianceValue | Groups",
     "randomize": "column, *, lower, upper, epsilon, activation=, tuned_for=, write=, progress= "
     "-> Values | Reported",

@@ -258,13 +258,16 @@ def _add_weights(found: Expected, question: Question, groups: dict[Any, list[Any
         return
     weight = (1 << bits) // max(cap, len(numbers))
     edges, _ = _read_grid(json.dumps(question.grid or {}))
+    exact = (question.grid or {}).get("cuts", 1) == 1
     ends = step_ranges(question)[0]
     if question.kind == "buckets":
         rows = [Fraction(edge) for edge in ROWS.edges.tolist()]
         found.add(("bucket", None, bisect_right(rows, len(numbers))), 1, 1)
     for group, number in numbers:
         if question.kind == "buckets":
-            found.add(("weight", None, _bucket(number, edges)), weight, weight)
+            first, last = _bucket_ends(number, edges, exact=exact)
+            for bucket in range(first, last + 1):
+                found.add(("weight", group, bucket), weight if first == last else 0, weight)
         else:
             steps = weight * _steps(number, ends)
             found.add(("steps", group), steps, steps)

@@ -294,6 +294,7 @@ def prepare(source: Any, question: Question) -> Any:
         row_cap=ROW_CAP,
         shared_ends=_find_ends(question),
         weigh_grid=make_grid(question.grid or {}) if question.weighed else None,
+        weigh_each=True,
     )
     searches = question.kind == "buckets" and not question.weighed
     search = make_search(asked.grid) if searches else None
@@ -375,8 +376,9 @@ def _answers(asked: Any, question: Question) -> Answers:
         [counts] = asked.run()
         found |= {("bucket", None, place): int(n) for place, n in enumerate(counts.counts.tolist())}
         if weight is not None:
-            weights = asked.weigh(weight).counts.tolist()
-            found |= {("weight", None, place): int(n) for place, n in enumerate(weights)}
+            for label, one in zip(groups, asked.weigh(weight), strict=True):
+                weights = enumerate(one.counts.tolist())
+                found |= {("weight", label, place): int(n) for place, n in weights}
     elif question.kind == "buckets":
         for label, counts in zip(groups, asked.run(), strict=True):
             found |= {

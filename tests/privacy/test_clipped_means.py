@@ -12,7 +12,7 @@ import pytest
 import sordino_audit as audit
 from sordino import ClippedMeans, Seeded
 from sordino.errors import InvalidParameter
-from sordino.estimators.clipped import clipped_means
+from sordino.estimators.clipped import weighed_clip
 from support.clipped_laws import totals, worst_loss
 
 ROUNDING = 1e-9
@@ -238,7 +238,7 @@ def test_a_clip_does_not_run_away():
             math.lgamma(edges + 1) + math.lgamma(1 + ratio) - math.lgamma(edges + 1 + ratio)
         )
 
-    assert odds(clipped_means._RATIO) < 1e-7 < odds(2)
+    assert odds(weighed_clip._RATIO) < 1e-7 < odds(2)
 
 
 def test_the_search_is_the_same_where_a_found_weight_is_declared():

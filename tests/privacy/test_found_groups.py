@@ -17,7 +17,7 @@ import pytest
 
 import sordino as sd
 from sordino.questions import Domain
-from sordino.session.numbers import QuantileRequest
+from sordino.session.quantile_request import QuantileRequest
 from support.quantiles import law_of
 from support.unlisted import cdf, pmf
 

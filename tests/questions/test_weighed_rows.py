@@ -59,7 +59,8 @@ def test_every_row_weighs_what_the_rule_says(server, engine, grid, weight):
     rows = odd_rows()
     frame = frame_of(rows)
     source = frame if engine == "embedded" else served(server, frame, "double precision")
-    agree(question(source, grid), numbers_of(rows), weight, grid)
+    for each in (True, False):
+        agree(question(source, grid, weigh_each=each), numbers_of(rows), weight, grid)
 
 
 @pytest.mark.parametrize("engine", ["embedded", "server"])
@@ -158,7 +159,7 @@ def test_one_unit_moves_search_and_totals_by_no_more_than_its_weight(server, eng
         asked = question(source)
         weight = Weight(3, 22)
         found = asked.weighed_totals(CLIP, weight)
-        return asked.weigh(weight).counts, found
+        return np.array([one.counts for one in asked.weigh(weight)]), found
 
     counts, totals = ask(base)
     most = 0

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 import sordino as sd
-from sordino.columns import Total
+from sordino.columns import BucketCounts, Total
 from sordino.columns.bucket_sums import BucketSums
 from sordino.columns.clipped_steps import Moments
 from sordino.estimators.clipped.clipped_again import ClippedAgain
 from sordino.estimators.numbers_share import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
+from sordino.estimators.quantiles.weighed_quantiles import WeighedQuantiles
+from sordino.estimators.quantiles.weigher import build_weigher, find_weight
 from sordino.sensitivity import Sensitivity
 from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from sordino.session.column_figures import PrivateNumbers
@@ -88,6 +90,21 @@ def _clipped_sums() -> Any:
 
 def _clipped_means(weight_cap: int | None = None) -> Any:
     return sd.ClippedMeans(groups=2, lower=0, weight_cap=weight_cap, **COLUMN)
+
+
+def _weighed() -> Any:
+    return WeighedQuantiles(
+        searches=sd.Quantile(q=0.5, lower=0, rows_per_unit=4, **COLUMN),
+        bits=2,
+        adjacency="add-remove",
+        grouped=False,
+        weigher=build_weigher(1, "add-remove", 4),
+        weight_cap=None,
+    )
+
+
+def _count_rows(plant: float) -> Any:
+    return BucketCounts.of([float(plant)], grid=_weighed().row_grid)
 
 
 def _clipped_mean() -> Any:
@@ -182,8 +199,17 @@ DOORS: dict[str, Door] = {
     "ClippedMeans.add_noise": lambda plant, entropy: _add_noise(
         _clipped_means(2), int(plant), entropy
     ),
-    "ClippedMeans.find_weight": lambda plant, entropy: _clipped_means().find_weight(
+    "WeighedClip.find_weight": lambda plant, entropy: _clipped_means().find_weight(
         _clipped_means().count_rows([([plant] * 3, 1.0)]), entropy=entropy
+    ),
+    "find_weight": lambda plant, entropy: find_weight(
+        _weighed().weigher, None, _count_rows(plant), entropy=entropy
+    ),
+    "WeighedQuantiles.find_weight": lambda plant, entropy: _weighed().find_weight(
+        _count_rows(plant), entropy=entropy
+    ),
+    "WeighedQuantiles.release_each": lambda plant, entropy: _weighed().release_each(
+        [BucketCounts.of([plant], grid=_weighed().grid)], 2, entropy=entropy
     ),
     "ClippedMeans.finish_each": lambda plant, entropy: _clipped_means().finish_each(
         [(int(plant), 3), (1, 1)], _clip(_clipped_means(), sd.SYSTEM), 2, entropy=entropy

@@ -25,12 +25,15 @@ ROW_GRID = BucketGrid(edges=np.array([1.0, 2.0, 3.0, 5.0, 9.0]))
 BUCKETS = {
     "even": BucketGrid.geometric(lower=None, cap=1000, growth=1.05),
     "from 0": BucketGrid.geometric(lower=0, cap=1e6, growth=2),
+    "cut": BucketGrid.geometric(lower=0, cap=1e6, growth=1.5, cuts=16),
+    "cut from below": BucketGrid.geometric(lower=None, cap=1000, growth=2, cuts=64),
     "no scale": BucketGrid(edges=np.array([-1.0, 0.1, 0.3, 7.0, 7.5])),
 }
 WEIGHTS = [Weight(1, 24), Weight(3, 24), Weight(2, 5), Weight(1 << 20, 17)]
 
 
 def question(source, grid="even", **options):
+    options = {"weigh_each": True} | options
     return prepare_numbers(
         open_source(source),
         PrivacyUnit("who"),
@@ -66,6 +69,8 @@ def weigh(units, weight):
 
 def bucket_of(x, grid):
     edges = [Fraction(edge) for edge in grid.edges.tolist()]
+    if grid.cuts > 1:
+        x = float(x)  # with so many edges all numbers are compared as floats
     if isinstance(x, float) and math.isinf(x):
         return len(edges) if x > 0 else 0
     return bisect_right(edges, Fraction(x))
@@ -78,18 +83,22 @@ def steps_of(x, clip):
 
 
 def agree(asked, units, weight, grid="even", clip=CLIP, groups=GROUPS):
-    """Whether all three readings are what the reference says."""
+    """Whether all readings are what the reference says."""
     [counted] = asked.run()
     sizes = Counter(bucket_of(len(numbers), ROW_GRID) for numbers in units.values())
     assert counted.counts.tolist() == [sizes[place] for place in range(ROW_GRID.size + 1)]
     weighed = weigh(units, weight)
     buckets, totals, known = Counter(), Counter(), Counter()
     for group, x, one in weighed:
-        buckets[bucket_of(x, BUCKETS[grid])] += one
+        buckets[group, bucket_of(x, BUCKETS[grid])] += one
         totals[group] += one * steps_of(x, clip)
         known[group] += one
-    counts = asked.weigh(weight).counts.tolist()
-    assert counts == [buckets[place] for place in range(BUCKETS[grid].size + 1)]
+    wanted = [
+        [buckets[group, place] for place in range(BUCKETS[grid].size + 1)] for group in groups
+    ]
+    if not asked.weighed.each:
+        wanted = [[sum(each) for each in zip(*wanted, strict=True)]]
+    assert [one.counts.tolist() for one in asked.weigh(weight)] == wanted
     found = asked.weighed_totals(clip, weight)
     assert [one.steps for one in found] == [totals[group] for group in groups]
     assert [one.known for one in found] == [known[group] for group in groups]

@@ -29,10 +29,10 @@ from sordino.errors import InvalidParameter
 from sordino.session.column_request import ColumnRequest
 from sordino.session.numbers import (
     MeanRequest,
-    QuantileRequest,
     SumRequest,
     VarianceRequest,
 )
+from sordino.session.quantile_request import QuantileRequest
 
 
 def _join_shares(
@@ -81,6 +81,7 @@ def _take_column(request: type[ColumnRequest[Any]], **own: Any) -> Callable[[Any
         callback=_join_shares,
     ),
     size_hint=take(QuantileRequest, "size_hint", metavar="N"),
+    weight_cap=take(QuantileRequest, "weight_cap", type=read_whole_or_auto, metavar="N"),
     interval_share=take(
         QuantileRequest, "interval_share", type=DecimalsOr("none"), metavar="SHARE"
     ),
@@ -88,10 +89,11 @@ def _take_column(request: type[ColumnRequest[Any]], **own: Any) -> Callable[[Any
 def quantile(table: TableOptions, *, q: tuple[Fraction, ...], **asked: object) -> None:
     """Release quantiles of a column of numbers.
 
-    With --user each unit counts for at most --max-rows M rows, with --by COL in all groups
-    together, and no group has more noise than one in which all of these are. With --groups-per-unit
-    G a unit counts in at most G groups with at most M rows in each, and every group gets an equal
-    part of --epsilon.
+    With --user all rows of a unit count, with weights (--weight-cap), and with --by one weight is
+    for all groups. With --max-rows M a unit counts for at most M rows instead, with --by COL in all
+    groups together, and no group has more noise than one in which all of these are. With
+    --groups-per-unit G a unit counts in at most G groups with at most M rows in each, and every
+    group gets an equal part of --epsilon.
     """
     if asked["interval_share"] == "none":
         asked["interval_share"] = None

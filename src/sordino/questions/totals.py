@@ -82,11 +82,14 @@ class Weighed:
         Of the numbers.
     rows : callable
         From where the labels begin among the texts sent, and a weight, to the rows.
+    each : bool
+        Whether weights of each group are added up by themselves.
     """
 
     grid: BucketGrid
     kind: NumberKind = field(repr=False)
     rows: Callable[[int, Weight], str] = field(repr=False)
+    each: bool = False
 
 
 @final
@@ -258,13 +261,12 @@ class NumberQuestion:
         found = self._totals(ranges, squares=False, progress=progress)
         return tuple(Total(one.steps, one.known, one.missing) for one in found)
 
-    def weigh(self, weight: Weight, *, progress: Progress | None = None) -> BucketCounts:
-        """Read the rows, once, and add up their weights in the buckets of `weighed`, of all groups.
+    def weigh(self, weight: Weight) -> tuple[BucketCounts, ...]:
+        """Read the rows, once, and add up their weights in the buckets of `weighed`.
 
-        Call it after the charge; private.
+        Of each group, or of all rows together. Call it after the charge; private.
         """
-        weighed = self._get_weighed()
-        return after_charge(lambda announce: self._weigh(weighed, weight, announce), progress)
+        return after_charge(partial(self._weigh, self._get_weighed(), weight), None)
 
     def weighed_totals(
         self, clip: StepRange, weight: Weight, *, progress: Progress | None = None
@@ -329,12 +331,14 @@ class NumberQuestion:
 
     def _weigh(
         self, weighed: Weighed, weight: Weight, announce: Callable[[Scan], None]
-    ) -> BucketCounts:
+    ) -> tuple[BucketCounts, ...]:
+        groups = max(1, len(self.groups)) if weighed.each else 1
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
             for query in self.dialect.buckets(weighed.kind, weighed.grid, WEIGHT):
-                sql = query.over(weighed.rows(len(query.cuts), weight), grouped=False)
-                found = query.weighed(scan.ask(sql, [*query.cuts, *self._sent]), weighed.grid)
+                sql = query.over(weighed.rows(len(query.cuts), weight), grouped=weighed.each)
+                answer = scan.ask(sql, [*query.cuts, *self._sent])
+                found = query.weighed(answer, weighed.grid, groups)
                 if found is not None:
                     return found
         raise DataSourceError.after_charge()
@@ -431,6 +435,7 @@ def prepare_numbers(
     row_cap: Number = 1,
     shared_ends: tuple[Fraction, Fraction] | None = None,
     weigh_grid: BucketGrid | None = None,
+    weigh_each: bool = False,
 ) -> NumberQuestion:
     """Check a question about a column of numbers against what is public about a source.
 
@@ -580,7 +585,11 @@ def prepare_numbers(
         choice=(None if one else prepare_choice(writer.take_in(0), bounds, draw, number=kind.name)),
         shares=writer.write_shares if shared else None,
         weighed=(
-            None if weigh_grid is None else Weighed(weigh_grid, number_kind, writer.write_weights)
+            None
+            if weigh_grid is None
+            else Weighed(
+                weigh_grid, number_kind, writer.write_weights, weigh_each and by is not None
+            )
         ),
     )
     _rehearse_numbers(question, squares=squares)
@@ -772,6 +781,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     # Labels that nobody listed come from the engine itself, which takes them back.
     sent = ["group"] if question.domain is not None and question.domain.hidden else question.groups
     ends = StepRange(low=-1, high=1, step=Fraction(1))
+    groups = question.most_groups or len(question.groups) or 1
     queries = question.dialect.buckets(question.kind, question.grid, question.ladder)
     asked: list[tuple[str, Sequence[str] | None]] = [
         (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *sent])
@@ -780,7 +790,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     cells = [query.buckets.size for query in queries]
     if question.weighed is not None:
         asked += _list_weighed(question, question.weighed, sent, squares=squares)
-        cells.append(question.weighed.grid.size + 2)
+        cells.append((question.weighed.grid.size + 2) * (groups if question.weighed.each else 1))
     # Whoever asks for sums of buckets needs no second reading.
     elif question.ladder is None:
         labels = None if question.domain is None else ["group"]
@@ -797,7 +807,6 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
         labels = ["group"] if grouped else None
         asked += [(query, labels) for query in question.choice.list_queries()]
     # A row for each group and cell that have rows; with one clip a row for each cell, or group.
-    groups = question.most_groups or len(question.groups) or 1
     most = max(2 * groups, max(cells) * (1 if question.in_all else groups))
     question.source.rehearse(
         question.indices, asked, question.marking, largest=most * BYTES_OF_CELL
@@ -812,7 +821,7 @@ def _list_weighed(
     grouped = question.domain is not None
     asked: list[tuple[str, Sequence[str] | None]] = [
         (
-            query.over(weighed.rows(len(query.cuts), weight), grouped=False),
+            query.over(weighed.rows(len(query.cuts), weight), grouped=weighed.each),
             [*query.cuts, *sent],
         )
         for query in question.dialect.buckets(weighed.kind, weighed.grid, WEIGHT)

@@ -328,6 +328,7 @@ def say_headline(told: ReportedRelease) -> Markup:
 
 def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
     """Yield what a reader of the first screen must know beside the figures."""
+    cap = told.number("weight_cap")
     if is_clipped(told):
         ends = {
             (as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows
@@ -335,16 +336,14 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         [(low, high), *others] = ends
         known = not others and low is not None and high is not None
         which = f"{say_number(low)} and {say_number(high)}" if known else "two ends"
-        cap = told.number("weight_cap")
-        if cap is not None:
-            many = "groups" if told.text("per_person") is not None else "rows"
-            yield f", of numbers that were moved between {which} first"
-            yield f", where nobody counts as more than {say_number(cap)} {many}"
-        elif is_clipped_together(told):
+        if is_clipped_together(told):
             most = say_number(high) if known else "a clip"
             yield f", where nobody counts for more than {most} in all groups together"
         else:
             yield f", of numbers that were moved between {which} first"
+    if cap is not None:
+        many = "groups" if told.text("per_person") is not None else "rows"
+        yield f", where nobody counts as more than {say_number(cap)} {many}"
     if told.facts.get("limited_by_grid") or any(row.get("limited_by_grid") for row in told.rows):
         yield ", as exact as a grid of values allows, and less so than the noise would"
     where, bound = _say_where(told), _say_bound(told)
@@ -414,6 +413,8 @@ def say_certainty(told: ReportedRelease) -> str:
         )
         return f"{said} of {say_share(each)}." if ranked else ""
     figure = "true figure" if is_about_all(told) else "figure of the rows that count"
+    if told.number("weight_cap") is not None:
+        figure = "figure of rows with these weights"
     if isinstance(told.facts.get("bounds"), list | tuple):
         figure += ", moved into the range,"
     other = "" if is_about_all(told) else f" {_say_others(told)}"

@@ -6,6 +6,7 @@ filter, or take an interval for one of something else. All that it says was rele
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,7 @@ from sordino.results.sentences import (
     MOVED,
     ONLY_MEASURED,
     RANK,
+    RANK_WEIGHED,
     TOO_FEW,
     TOO_FEW_OF_SUM,
     TRUE,
@@ -57,6 +59,7 @@ from sordino.results.sentences import (
     UNKNOWN_NUMBERS,
     VALUES,
     VALUES_OF_SOME,
+    VALUES_WEIGHED,
     WEIGHED,
 )
 from sordino.results.totals import TOTALS
@@ -549,12 +552,17 @@ def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
         return {}, []
     notes, records = [], values[0].records
     what = "rows" if some.per_person is None else "units"
+    what += " with these weights" if some.weighed else ""
     # With a size hint nothing was spent on their number.
     if records is not None:
         told = f"About {records:,} {what}" if some.by is None else f"records: {what} of each group"
-        first = _find_first(values[0].mechanism)
-        how = f"+-{first.reach_of_size:,} with 95 %, for epsilon {first.size_epsilon_spent:.3f}"
-        notes = [f"{told} that count have a number ({how} of it). The grid suits so many."]
+        first, weights = _find_first(values[0].mechanism), values[0].weights
+        times = 1.0 if weights is None else weights.rows_of_step
+        how = f"+-{math.ceil(first.reach_of_size * times):,} with 95 %"
+        # Of weighed rows in groups its epsilon is that of a step of a weight.
+        if weights is None or some.by is None:
+            how += f", for epsilon {first.size_epsilon_spent:.3f} of it"
+        notes = [f"{told} that count have a number ({how}). The grid suits so many."]
     limited = sum(value.limited_by_grid for value in values)
     if limited:
         of_all = f"{limited} of {len(values)} are limited by the grid and not by the noise"
@@ -565,13 +573,17 @@ def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
 
 def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
     """Return what the ends of intervals are about."""
+    if some.weighed and some.figure != "quantile":
+        return [*WEIGHED]
     clipped = CLIPPED_TOGETHER if some.clips_together else CLIPPED
-    said = [RANK, CAPPED] if some.figure == "quantile" else [clipped, TRUE]
+    ranked = RANK_WEIGHED if some.weighed else RANK
+    said = [ranked, CAPPED] if some.figure == "quantile" else [clipped, TRUE]
     if some.figure == "quantile" and _has_intervals(release):
-        said.insert(0, VALUES_OF_SOME if some.is_bounded else VALUES)
+        of_all = VALUES_WEIGHED if some.weighed else VALUES
+        said.insert(0, VALUES_OF_SOME if some.is_bounded else of_all)
     if "too_few" in columns:
         said.append(TOO_FEW_OF_SUM if some.figure == "sum" else TOO_FEW)
-    return [*WEIGHED] if some.weighed else said
+    return said
 
 
 def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
@@ -587,7 +599,9 @@ def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
         each = list_spent(release.rows[0].release.cost)
         one_row = ", for one row of a unit" if some.groups_per_unit is None else ""
         what, more = (
-            ("All groups together were", "") if some.clips_together else ("Each group was", one_row)
+            ("All groups together were", "")
+            if some.clips_together or some.weighed
+            else ("Each group was", one_row)
         )
         notes.append(f"{what} released with {describe_spent(each)}{more}.")
     return facts, notes

@@ -36,6 +36,14 @@ VALUES = (
     "low and high: 95 % interval of each quantile, from a share of epsilon of its own; "
     "empty: no end is known."
 )
+RANK_WEIGHED = (
+    "rank_error: with 95% the rank of the value is that far from the target at most, in rows with "
+    "these weights; those in a bucket with it count as at it."
+)
+VALUES_WEIGHED = (
+    "low and high: 95% interval of each quantile of rows with these weights, from a share of "
+    "epsilon of its own; empty: no end is known."
+)
 VALUES_OF_SOME = (
     "low and high: 95% interval of each quantile of the rows that count, from a share of epsilon "
     "of its own; true_low and true_high: of all rows. Empty: no end is known."

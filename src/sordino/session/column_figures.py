@@ -29,12 +29,17 @@ from sordino.estimators import (
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
+from sordino.estimators.quantiles.weighed_quantiles import WeighedQuantiles
 from sordino.questions import Domain, NumberQuestion
 from sordino.questions.totals import Weight
 from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from sordino.session.request import Progress
 
-Searching = Quantile | SizedQuantile | Quantiles | QuantilesWithIntervals | Clipped
+Weighing = ClippedMeans | WeighedQuantiles
+"""What weighs all rows of people."""
+Searching = (
+    Quantile | SizedQuantile | Quantiles | QuantilesWithIntervals | WeighedQuantiles | Clipped
+)
 """What counts in buckets first."""
 Estimator = Searching | ClippedAgain | BoundedTotal
 
@@ -178,11 +183,28 @@ class _WeighedFigures(_OfUnits):
         # on them.
         cap = estimator.find_weight(rows, entropy=entropy)
         weight = Weight(cap, estimator.bits)
-        clip = estimator.clip_from(question.weigh(weight), entropy=entropy)
+        [counts] = question.weigh(weight)
+        clip = estimator.clip_from(counts, entropy=entropy)
         totals = question.weighed_totals(list_ranges([clip])[0], weight)
         return estimator.finish_each(
             [(one.steps, one.known) for one in totals], clip, cap, entropy=entropy
         )
+
+
+@dataclass(frozen=True)
+class _WeighedQuantileFigures(_OfUnits):
+    """Rows are counted for each unit, then weighed in the buckets of each group."""
+
+    estimator: WeighedQuantiles
+
+    def release(
+        self, answers: tuple[NumberQuestion, BucketCounts], entropy: Entropy
+    ) -> Sequence[object]:
+        question, rows = answers
+        # The weight is a private release of its own, so what is read next may depend on it.
+        cap = self.estimator.find_weight(rows, entropy=entropy)
+        counts = question.weigh(Weight(cap, self.estimator.bits))
+        return self.estimator.release_each(counts, cap, entropy=entropy)
 
 
 @dataclass(frozen=True)
@@ -277,6 +299,7 @@ _ADAPTERS: dict[type, Callable[..., ColumnFigures]] = {
     SizedQuantile: _QuantileFigures,
     Quantiles: _QuantileFigures,
     QuantilesWithIntervals: _QuantileFigures,
+    WeighedQuantiles: _WeighedQuantileFigures,
     ClippedSum: _SumFigures,
     ClippedSums: _SharedFigures,
     ClippedMean: _SumFigures,

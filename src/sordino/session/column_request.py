@@ -174,8 +174,7 @@ class ColumnRequest(Request[R]):
         """
         estimator = self.build_estimator(table)
         pure = table.price is None or table.price.is_pure
-        parted = self.by is not None and not self.clips_together
-        if not parted or table.unit.adjacency == "add-remove" or not pure:
+        if not self.moves_between_groups or table.unit.adjacency == "add-remove" or not pure:
             return estimator
         whole = self.epsilon_of_figures * (1 - self.share_for_numbers(table))
         spent = Fraction(self.wrap(table, estimator, ()).cost_of_figures().pure())
@@ -248,6 +247,11 @@ class ColumnRequest(Request[R]):
     def clips_together(self) -> bool:
         """Whether one clip is of what a person has in all groups."""
         return False
+
+    @property
+    def moves_between_groups(self) -> bool:
+        """Whether a unit may pay for a group that it leaves, and for one that it joins."""
+        return self.by is not None and not self.clips_together
 
     def counts_together(self, table: Table) -> bool:
         """Tell whether the bound on rows of a unit is about all groups together, not about each."""
@@ -346,6 +350,8 @@ class ColumnRequest(Request[R]):
         grid: BucketGrid,
         ladder: SumSteps | None = None,
         weigh_grid: BucketGrid | None = None,
+        *,
+        weigh_each: bool = False,
     ) -> NumberQuestion:
         """Return the question about the column."""
         self._check_search()
@@ -375,6 +381,7 @@ class ColumnRequest(Request[R]):
             row_cap=max(abs(to_fraction(end)) for end in (self.cap, self.lower or 0)),
             shared_ends=self._find_shared_ends(),
             weigh_grid=weigh_grid,
+            weigh_each=weigh_each,
         )
 
     def _find_shared_ends(self) -> tuple[Fraction, Fraction] | None:

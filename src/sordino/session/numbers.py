@@ -1,4 +1,4 @@
-"""Quantiles, sums, means and variances of a column: of all rows, or of each group.
+"""Sums, means and variances of a column: of all rows, or of each group.
 
 Sums and means within a declared range have steps of their own, which refuse what could not be
 unbiased.
@@ -7,7 +7,6 @@ unbiased.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, cast, final
@@ -16,19 +15,15 @@ import numpy as np
 
 from sordino.columns import BucketGrid
 from sordino.constraints import (
-    COUNT,
     POSITIVE,
-    SHARE,
     Number,
     OrNone,
     exact,
     one_of,
-    shown,
-    to_fraction,
 )
 from sordino.cost import Pure
 from sordino.declared import parameter
-from sordino.errors import InvalidParameter, UnboundedContribution
+from sordino.errors import InvalidParameter
 from sordino.estimators import (
     ClippedMean,
     ClippedMeans,
@@ -36,207 +31,25 @@ from sordino.estimators import (
     ClippedSums,
     ClippedValue,
     ClippedVariance,
-    Quantile,
-    Quantiles,
-    QuantileValue,
-    QuantileValues,
-    SizedQuantile,
     VarianceValue,
 )
-from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
-from sordino.estimators.quantiles.sized_quantile import SIZE_SHARE
-from sordino.questions import NumberQuestion, PrivacyUnit
-from sordino.questions.totals import BYTES_OF_CELL
+from sordino.questions import PrivacyUnit
 from sordino.session.bounded_total import BoundedTotal, BoundedValue
-from sordino.session.column_figures import Searching
-from sordino.session.column_request import GROWTH_MEANS, ColumnRequest
+from sordino.session.column_request import ColumnRequest
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import (
     R,
     Steps,
     Table,
     checked_bounds,
-    checked_later,
     is_unlisted,
 )
 from sordino.session.table_numbers import (
     Groups,
-    SingleQuantile,
-    choose_search_noise,
     choose_totals_noise,
     refuse_gaussian_together,
 )
-
-_COARSEST = Fraction(101, 100)
-"""The factor between edges of a grid that is cut no finer."""
-_NEAREST = 2.0**-900
-"""A grid with edges nearer to 0 than that, or farther than one over it, is not cut."""
-
-
-def _list_several(_name: str, q: Any) -> Any:
-    """Keep several quantiles as a tuple, which can be read twice, and a single one as it is."""
-    # A text can be iterated over as well; it is refused later, as no number.
-    return tuple(q) if isinstance(q, Iterable) and not isinstance(q, str) else q
-
-
-@final
-class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
-    """Release a quantile of a column of numbers, or several, without a range to guess.
-
-    With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count
-    (see `groups_per_unit`), chosen by their ranks and a secret salt.
-
-    Rows without a number (NULL and NaN alike) do not count, and how many do is private. With
-    `max_rows` they are chosen like any other: one without a number takes a place of its unit.
-
-    Returns
-    -------
-    QuantileValue, QuantileValues or Groups
-        For one q, for several, or with `by`: rows with item and release.
-
-    Raises
-    ------
-    UnboundedContribution
-        Before the charge, if nothing bounds the rows of one unit, or its groups.
-    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict,
-    DataSourceError
-        As for `top_k`.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import sordino as sd
-    >>> incomes = pl.DataFrame({"income": [21_000, 34_000, 28_500, 90_000, 45_000] * 400})
-    >>> session = sd.Session(incomes, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
-    >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
-    True
-    """
-
-    name: ClassVar[str] = "quantile"
-    # It is not measured again: what it releases is no noisy number.
-    kept: ClassVar[tuple[str, ...]] = ()
-
-    # `Quantile` checks these, as it does for everybody.
-    q: Number | Sequence[Number] = parameter(
-        _list_several,
-        "Which quantiles, rising, such as 0.5,0.99.",
-        more="A number in [0, 1], or a list of them, which are released together (`Quantiles`).",
-    )
-    growth: Number | None = parameter(
-        checked_later,
-        f"{GROWTH_MEANS} Unless said, as fine as a noisy number of rows allows, on which a "
-        "twentieth of epsilon is spent.",
-        more="Up to 700,000 edges in all, on a server 131,072; `records` of the release is that "
-        "number. Several quantiles have it in any case.",
-        default=None,
-    )
-    size_hint: int | None = parameter(
-        checked_later,
-        "About how many rows count, as far as that is public; a single quantile then spends "
-        "nothing on that.",
-        default=None,
-    )
-    interval_share: Number | None = parameter(
-        OrNone(SHARE),
-        "Share of epsilon for an interval of each quantile, in the unit of the column.",
-        more="In (0, 1): `low` and `high` contain it with 95%. None: all of epsilon goes to the "
-        "value, and only its rank error is known.",
-        default=0.5,
-    )
-    integer: bool = parameter(
-        checked_later, "The values are whole numbers, and so is what is released.", default=False
-    )
-
-    @property
-    def listed(self) -> tuple[Number, ...] | None:
-        """The quantiles of a list; None where a single one is asked for."""
-        return self.q if isinstance(self.q, tuple) else None
-
-    def build_estimator(
-        self, table: Table, more: Fraction = Fraction(1)
-    ) -> Quantile | SizedQuantile | Quantiles | QuantilesWithIntervals:
-        """Return the estimator of a quantile or several, with intervals if a share is for them."""
-        pure = self._build_searches(table, more, flips=self._may_flip(table))
-        # Several quantiles have no other noise, nor have rows of a unit that are in any group.
-        if self.listed is not None or self.counts_together(table):
-            return pure
-        other = choose_search_noise(
-            self.name,
-            table,
-            self.wrap(table, pure, None if self.by is None else ()),
-            Pure(epsilon=self.epsilon_to_find),
-            lambda times: cast(
-                "SingleQuantile", self._build_searches(table, times, search_noise="gumbel")
-            ),
-        )
-        return other or pure
-
-    def _may_flip(self, table: Table) -> bool:
-        """Tell whether permute-and-flip costs no more than a search does.
-
-        Other accounts than those of pure epsilons count what a search loses on either side, and so
-        do groups of which a unit leaves one and joins another one.
-        """
-        pure = table.price is None or table.price.is_pure
-        return pure and (self.by is None or table.unit.adjacency == "add-remove")
-
-    def _build_searches(
-        self, table: Table, more: Fraction, *, flips: bool = False, **noise: str
-    ) -> Quantile | SizedQuantile | Quantiles | QuantilesWithIntervals:
-        """Return the estimator with so many times its share of epsilon, and noise of this kind."""
-        own = {"size_hint": self.size_hint, "integer": self.integer, **noise}
-        shared = own | self.options(table, more)
-        epsilon = shared.pop("epsilon")
-        share = Fraction(0) if self.interval_share is None else to_fraction(self.interval_share)
-        wanted = (cast("Number", self.q),) if self.listed is None else self.listed
-        sized = self.growth is None
-        if sized:
-            shared["growth"] = _COARSEST
-            shared["cuts"] = self._find_cuts(table, Quantile(q=0, epsilon=1, **shared).grid)
-        values: Quantile | SizedQuantile | Quantiles
-        # Several quantiles have a share of their own for the number of rows.
-        counts_rows = sized and self.listed is None and self.size_hint is None
-        size = epsilon * SIZE_SHARE if counts_rows else 0
-        rest = epsilon - size
-        if self.listed is not None:
-            values = Quantiles(q=wanted, epsilon=rest * (1 - share), adapts=sized, **shared)
-        elif not sized:
-            values = Quantile(q=wanted[0], epsilon=rest * (1 - share), **shared)
-        else:
-            values = SizedQuantile(
-                q=wanted[0],
-                epsilon=size + rest * (1 - share),
-                size_epsilon=size or None,
-                flips=flips,
-                **shared,
-            )
-        if not share:
-            return values
-        each = rest * share / len(wanted)
-        return QuantilesWithIntervals(
-            values, tuple(QuantileInterval(q=one, epsilon=each, **shared) for one in wanted)
-        )
-
-    def _find_cuts(self, table: Table, grid: BucketGrid) -> int:
-        """Return into how many parts each step of the grid may be cut: what an answer has room for.
-
-        The number of groups is public, and so is the source.
-        """
-        edges = grid.edges
-        # Engines fail on products that no float is near enough to, and on differences beyond all.
-        far = max(-float(edges[0]), float(edges[-1])) > 1 / _NEAREST
-        if far or np.abs(edges[edges != 0]).min(initial=1) < _NEAREST:
-            return 1
-        room = table.source.count_cells(self.count_groups(), BYTES_OF_CELL)
-        most = max(1, min(1 << 16, room // edges.size))
-        # With few odd factors, so that it has many divisors.
-        spare = max(0, most.bit_length() - 3)
-        return most >> spare << spare
-
-    def detail(self) -> dict[str, Any]:
-        """Return what the ledger keeps."""
-        q = self.q if self.listed is None else [float(one) for one in self.listed]
-        return {"column": self.column, "q": q, **super().detail()}
+from sordino.session.weighed_request import WeighedRequest
 
 
 class BoundedFigureRequest(ColumnRequest[R]):
@@ -367,7 +180,10 @@ class SumRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
 
 
 @final
-class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
+class MeanRequest(
+    BoundedFigureRequest[ClippedValue | BoundedValue | Groups],
+    WeighedRequest[ClippedValue | BoundedValue | Groups],
+):
     """Release the mean of a column of numbers without a bound to guess.
 
     It is found as for `sum`, together with the number of rows with a number where that is private.
@@ -402,87 +218,19 @@ class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
     """
 
     name: ClassVar[str] = "mean"
-    kept: ClassVar[tuple[str, ...]] = (*ColumnRequest.kept, "weight_cap")
-
-    weight_cap: int | Literal["auto"] | None = parameter(
-        checked_later,
-        "Let all rows of a person count, who counts as at most so many in all groups together: a "
-        "number, or auto, which finds about the .9 quantile on a twentieth of epsilon.",
-        more="A person with more rows has a smaller weight for each; `max_rows` does not count "
-        "then. It is auto where nothing else bounds the rows of a person (`max_rows`), or with "
-        "`per_person` its groups. Then one clip is found for all groups. The mean is one with "
-        "these weights: no interval is private of the plain mean over rows, of which a single "
-        "person with enough rows makes anything.",
-        default=None,
-    )
-
-    def settle(self, unit: PrivacyUnit) -> MeanRequest:
-        """Weigh the rows of each person, where nothing bounds them."""
-        if self.weight_cap is not None:
-            self._check_weight_cap(unit)
-            return self
-        if unit.column is None or self.bounds is not None:
-            return self
-        any_rows = unit.max_rows is None and self.per_person is None
-        in_some_groups = self.groups_per_unit is not None and not is_unlisted(self.domain)
-        if any_rows and in_some_groups:
-            raise UnboundedContribution(
-                "mean.groups_per_unit (--groups-per-unit) must go with a bound on the rows of a "
-                "person in each group (--max-rows), or one number of them (--per-person); got "
-                "neither. Leave it out: then all rows of a person count, with weights."
-            )
-        # One number of a person in each group it is in.
-        any_groups = self.per_person is not None and self.by is not None
-        weighs = (any_rows or any_groups) and not in_some_groups
-        return replace(self, weight_cap="auto") if weighs else self
-
-    def _check_weight_cap(self, unit: PrivacyUnit) -> None:
-        """Refuse weights where there is nothing to weigh."""
-        if self.weight_cap != "auto":
-            COUNT("mean.weight_cap, unless 'auto',", self.weight_cap)
-        reason = {
-            "units are rows, of which each counts once": unit.column is None,
-            "with bounds rows are moved between public ends": self.bounds is not None,
-            "one number of each person, without groups, counts once": self.by is None
-            and self.per_person is not None,
-            "groups_per_unit bounds what a person has": self.groups_per_unit is not None
-            and not is_unlisted(self.domain),
-        }
-        for why, holds in reason.items():
-            if holds:
-                raise InvalidParameter(
-                    f"mean.weight_cap (--weight-cap) must be left out here, because {why}; got "
-                    f"{shown(self.weight_cap)}."
-                )
 
     @property
-    def weighs(self) -> bool:
-        """Whether rows of a person count with weights, however many there are."""
-        return self.weight_cap is not None
-
-    @property
-    def clips_together(self) -> bool:
-        """Whether one clip is of what a person has in all groups."""
-        return self.weighs
+    def has_public_ends(self) -> bool:
+        """Whether rows are moved between public ends, and a declared range is asked for."""
+        return self.bounds is not None
 
     def build_totals(self, table: Table, options: dict[str, Any]) -> ClippedMean | ClippedMeans:
         """Return the estimator of a mean, or of the means of all groups."""
         if self.weighs:
-            cap = None if self.weight_cap == "auto" else self.weight_cap
-            return ClippedMeans(groups=self.count_groups(), weight_cap=cap, **options)
+            return ClippedMeans(
+                groups=self.count_groups(), weight_cap=self.declared_weight, **options
+            )
         return ClippedMean(size_is_public=self.has_public_size(table), **options)
-
-    def ask_for(self, table: Table, estimator: Searching) -> NumberQuestion:
-        """Return what an estimator asks about the column."""
-        if not self.weighs:
-            return super().ask_for(table, estimator)
-        # First it is counted how many rows each person has.
-        rows = cast("ClippedMeans", estimator).row_grid
-        return self.ask(table, rows, weigh_grid=estimator.grid)
-
-    def detail(self) -> dict[str, Any]:
-        """Return what the ledger keeps."""
-        return {**super().detail(), "weight_cap": self.weight_cap}
 
 
 @final

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from sordino.session.local import RandomizeRequest as RandomizeRequest
     from sordino.session.numbers import (
         MeanRequest as MeanRequest,
-        QuantileRequest as QuantileRequest,
         SumRequest as SumRequest,
         VarianceRequest as VarianceRequest,
     )
+    from sordino.session.quantile_request import QuantileRequest as QuantileRequest
     from sordino.session.remeasure import RemeasureRequest as RemeasureRequest
     from sordino.session.top_k import TopKRequest as TopKRequest
     from sordino.session.top_set import TopSetRequest as TopSetRequest
@@ -33,7 +33,8 @@ _HOMES = {
     "above": ("AboveRequest",),
     "counts": ("CountRequest", "CountUnitsRequest", "HistogramRequest"),
     "local": ("RandomizeRequest",),
-    "numbers": ("MeanRequest", "QuantileRequest", "SumRequest", "VarianceRequest"),
+    "numbers": ("MeanRequest", "SumRequest", "VarianceRequest"),
+    "quantile_request": ("QuantileRequest",),
     "remeasure": ("RemeasureRequest",),
     "top_k": ("TopKRequest",),
     "top_set": ("TopSetRequest",),

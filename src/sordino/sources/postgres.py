@@ -329,12 +329,15 @@ def _write_server_literal(number: float | Fraction, kind: NumberKind) -> str:
     )
 
 
+_TOTAL = ", CAST(coalesce(sum(steps), 0) AS text) AS total"
+
+
 def _write_server_buckets(
     kind: NumberKind, grid: BucketGrid, ladder: SumSteps | str | None
 ) -> tuple[BucketQuery]:
     """Return the query in which the server finds the bucket by comparisons with sorted edges."""
-    if grid.cuts > 1 and ladder is None:
-        return (_write_fine_server_buckets(kind, grid),)
+    if grid.cuts > 1 and not isinstance(ladder, SumSteps):
+        return (_write_fine_server_buckets(kind, grid, ladder),)
     cuts = tuple(_write_server_literal(edge, kind) for edge in grid.edges.tolist())
     edges = (
         f"ARRAY(SELECT CAST(label AS {_server_number_type(kind)}) FROM labels"
@@ -345,7 +348,7 @@ def _write_server_buckets(
     cell = f"CASE WHEN x IS NULL THEN 0 ELSE width_bucket(x, {edges}) END"
     wanted, steps = "", ""
     if ladder is not None:
-        wanted = ", CAST(coalesce(sum(steps), 0) AS text) AS total"
+        wanted = _TOTAL
         of_row = (
             ladder
             if isinstance(ladder, str)
@@ -362,10 +365,12 @@ def _write_server_buckets(
     return (BucketQuery(cuts, np.arange(grid.size + 1), sql),)
 
 
-def _write_fine_server_buckets(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
+def _write_fine_server_buckets(
+    kind: NumberKind, grid: BucketGrid, weight: str | None
+) -> BucketQuery:
     """Return the query over a grid that is cut into parts, whose edges the server makes.
 
-    Numbers are compared with them as floats.
+    Numbers are compared with them as floats. What is added up, if anything, is a weight.
     """
     steps = Steps.of(grid)
     texts = steps.write_texts()
@@ -390,9 +395,10 @@ def _write_fine_server_buckets(kind: NumberKind, grid: BucketGrid) -> BucketQuer
         f"CASE WHEN x IS NULL OR x < {first} THEN 0 WHEN x >= {last} THEN {grid.size}"
         f" ELSE width_bucket({real}, {edges}) END"
     )
+    wanted, more = ("", "") if weight is None else (_TOTAL, f"{weight} AS steps, ")
     sql = (
-        "SELECT {group}cell, count(*) AS n, count(x) AS known FROM "
-        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}} AS counted) AS placed"
+        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known{wanted} FROM "
+        f"(SELECT {{group}}x, {more}{cell} AS cell FROM {{rows}} AS counted) AS placed"
         " GROUP BY {group}cell"
     )
     return BucketQuery(texts, np.arange(grid.size + 1), sql)

@@ -10,60 +10,27 @@ fractions, rounded once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, cast, final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, cast, final
 
 from sordino.claims import Claim
-from sordino.columns.bucket_counts import BucketCounts
-from sordino.columns.bucket_grid import BucketGrid
 from sordino.columns.clipped_steps import clip_block
-from sordino.constraints import COUNT, OrNone, shown, to_fraction
-from sordino.cost import ZCDP, Cost, Pure, compose
-from sordino.declared import derived, parameter
+from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
-from sordino.estimators.clipped.clip import Clip, ClipSearch
+from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_mean import estimate_mean, take_distances
-from sordino.estimators.clipped.clipped_value import ClippedValue, Weights
-from sordino.estimators.clipped.shared_clip import SharedClip, read_float
+from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.estimators.quantiles.quantile import Quantile
+from sordino.estimators.clipped.weighed_clip import WeighedClip
+from sordino.estimators.weights import Weights
 from sordino.scrubbing import scrubbed
-
-_WEIGHT_SHARE = Fraction(1, 20)
-_WEIGHT_QUANTILE = Fraction(9, 10)
-_MOST_ROWS = 1 << 20
-"""No unit is taken to have more rows when the weight is looked for."""
-_RATIO = 4
-_WIDER = 2
-"""How much farther out than the edge that is found the clip lies, where edges grow by a factor."""
-# A step of the search is a share 2^-k of a unit. Rates have denominators of 2^40, so that the
-# smallest one that is followed to a thousandth is about 2^-30.
-_MOST_BITS, _RATE_BITS = 24, 29
-
-
-class WeighedRows(NamedTuple):
-    """The numbers of units in groups, one place for each; private.
-
-    Attributes
-    ----------
-    numbers : array of float64, shape (m,)
-    unit, group : array of int64, shape (m,)
-    """
-
-    numbers: NDArray[np.float64]
-    unit: NDArray[np.int64]
-    group: NDArray[np.int64]
 
 
 @final
-class ClippedMeans(SharedClip):
+class ClippedMeans(WeighedClip):
     """Average private numbers of people in each of several groups, whose range nobody knows.
 
     People have any number of rows. Who has at most `weight_cap` of them, in all groups together,
@@ -102,107 +69,6 @@ class ClippedMeans(SharedClip):
     >>> round(food.value), round(books.value), food.clip == books.clip
     (27, 62, True)
     """
-
-    weight_cap: int | None = parameter(
-        OrNone(COUNT),
-        "Public: as how many rows a unit counts at most, in all groups together; None: it is found "
-        "for a twentieth of epsilon.",
-        default=None,
-    )
-    weight_bits: int | None = parameter(
-        OrNone(COUNT),
-        "Rows weigh whole multiples of 2^-weight_bits of what a unit may, at most 24 bits; None: "
-        "as fine as the budget of the clip allows.",
-        default=None,
-    )
-    weigher: Quantile | None = derived(
-        "What finds the weight, from how many rows each unit has; None where it is declared."
-    )
-    why_one: ClassVar[str] = "what a unit has is weighed, whatever the number of its rows"
-
-    def derive(self) -> None:
-        """Set what finds the weight and the clip, and divide the budget."""
-        if self.weight_bits is not None and self.weight_bits > _MOST_BITS:
-            raise InvalidParameter(
-                f"ClippedMeans.weight_bits must be at most {_MOST_BITS}; got "
-                f"{shown(self.weight_bits)}."
-            )
-        weigher = None
-        # Beyond it a row would weigh nothing.
-        most = min(_MOST_ROWS, self.records_of_unit)
-        if self.weight_cap is not None and self.weight_cap > most:
-            raise InvalidParameter(
-                f"ClippedMeans.weight_cap must be at most {most} for this epsilon, so that a row "
-                f"weighs something; got {shown(self.weight_cap)}."
-            )
-        if self.weight_cap is None:
-            weigher = Quantile(
-                q=_WEIGHT_QUANTILE,
-                epsilon=to_fraction(self.epsilon) * _WEIGHT_SHARE,
-                adjacency=self.adjacency,
-                lower=0,
-                cap=most,
-                integer=True,
-            )
-        self._set(weigher=weigher)
-        if self.clip_gumbel is not None:
-            raise InvalidParameter(
-                "ClippedMeans.clip_gumbel must be None: with Gumbel noise one search in a hundred "
-                "goes ten times too far, and the clip is one for all groups; got "
-                f"{shown(self.clip_gumbel)}."
-            )
-        super().derive()
-
-    @property
-    def share_to_find(self) -> Fraction:
-        """The share of epsilon that finds the weight and the clip."""
-        return self.share_of_clip + (0 if self.weigher is None else _WEIGHT_SHARE)
-
-    @property
-    def share_of_totals(self) -> Fraction:
-        """About which share of epsilon is left for the totals, whether the weight is found or not.
-
-        So the search is the same where a weight that was found is declared, for another look.
-        """
-        return 1 - self.share_of_clip - _WEIGHT_SHARE
-
-    @property
-    def cost_to_find(self) -> Cost:
-        """What is spent before the totals."""
-        found = super().cost_to_find
-        return found if self.weigher is None else compose(self.weigher.cost, found)
-
-    @property
-    def bits(self) -> int:
-        """A unit counts as 2^bits steps of the search at most; as fine as the budget allows."""
-        if self.weight_bits is not None:
-            return self.weight_bits
-        # At most so many parts: a unit may leave one side of 0 and join the other.
-        rate = to_fraction(self.epsilon) * self.share_of_clip / (_RATIO + 2)
-        finest = math.floor(rate * (1 << _RATE_BITS)).bit_length() - 1
-        return max(1, min(_MOST_BITS, finest))
-
-    @property
-    def records_of_unit(self) -> int:
-        """As how many steps of the search one unit counts at most."""
-        return 1 << self.bits
-
-    def make_search(self, **options: Any) -> ClipSearch:
-        """Return the search for the clip, over rows with their weights."""
-        growth = float(to_fraction(self.growth))
-        return ClipSearch(
-            **options | {"rows_per_unit": self.records_of_unit},
-            ratio=_RATIO,
-            further=math.floor(math.log(_WIDER) / math.log(growth)),
-        )
-
-    @property
-    def row_grid(self) -> BucketGrid:
-        """In whose buckets it is counted how many rows units have."""
-        if self.weigher is not None:
-            return self.weigher.grid
-        # How many units there are is still asked for.
-        return BucketGrid(edges=np.ones(1))
 
     @property
     def totals_grow(self) -> bool:
@@ -250,59 +116,6 @@ class ClippedMeans(SharedClip):
         return self.finish_each(
             self.weigh_totals(values, clip, weight), clip, weight, entropy=entropy
         )
-
-    def take_rows(self, values: Any) -> WeighedRows:
-        """Return the numbers that units have in groups; nothing that they hold raises."""
-        if not isinstance(values, list | tuple):
-            raise InvalidParameter(
-                "ClippedMeans.release: values must be a list of units, each a list with the "
-                f"numbers of {self.groups} groups; got {type(values).__name__}."
-            )
-        found: list[tuple[float, int, int]] = []
-        for unit, groups in enumerate(values):
-            # The type is asked, and not the object itself, whose own methods may raise.
-            if not issubclass(type(groups), list | tuple) or len(groups) != self.groups:
-                continue
-            for group, one in enumerate(groups):
-                listed = one if issubclass(type(one), list | tuple) else (one,)
-                numbers = (read_float(number) for number in listed)
-                found += [(number, unit, group) for number in numbers if not math.isnan(number)]
-        return WeighedRows(
-            np.array([number for number, _, _ in found], dtype=np.float64),
-            np.array([unit for _, unit, _ in found], dtype=np.int64),
-            np.array([group for _, _, group in found], dtype=np.int64),
-        )
-
-    @scrubbed
-    def count_rows(self, values: Any) -> BucketCounts:
-        """Return in which buckets of the grid of `weigher` the numbers of rows of units lie."""
-        counts = np.bincount(self.take_rows(values).unit)
-        return BucketCounts.of(counts[counts > 0].astype(np.float64), grid=self.row_grid)
-
-    @scrubbed
-    def find_weight(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> int:
-        """Find as how many rows a unit counts at most, with fresh noise.
-
-        Where it is declared it is that, and nothing is drawn.
-        """
-        if self.weigher is None:
-            return cast("int", self.weight_cap)
-        found = self.weigher.release(counts, entropy=entropy)
-        return max(1, int(found.value))
-
-    def weigh_rows(self, rows: WeighedRows, weight: int) -> NDArray[np.int64]:
-        """Return the weight of each row: 2^bits over the rows of its unit, or over `weight`."""
-        many = np.bincount(rows.unit, minlength=1)[rows.unit]
-        return np.floor_divide(self.records_of_unit, np.maximum(many, weight))
-
-    @scrubbed
-    def count_weights(self, values: Any, weight: int) -> BucketCounts:
-        """Return the weights of rows in each bucket of `grid`, added up; private."""
-        rows = self.take_rows(values)
-        counts = np.zeros(self.grid.size + 1, dtype=np.int64)
-        place = np.searchsorted(self.grid.edges, rows.numbers, side="right")
-        np.add.at(counts, place, self.weigh_rows(rows, weight))
-        return BucketCounts(grid=self.grid, counts=counts)
 
     @scrubbed
     def weigh_totals(self, values: Any, clip: Clip, weight: int) -> list[tuple[int, int]]:

@@ -27,8 +27,9 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_value import ClippedValue
-from sordino.estimators.clipped.shared_clip import SharedClip, read_float
+from sordino.estimators.clipped.shared_clip import SharedClip
 from sordino.estimators.clipped.total_noise import TotalNoise
+from sordino.grid import read_float
 from sordino.scrubbing import scrubbed
 
 

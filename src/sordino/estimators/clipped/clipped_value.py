@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
@@ -19,6 +19,7 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.share_test import ShareTest
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.column_release import ColumnRelease
+from sordino.estimators.weights import Weights
 from sordino.figures import Derivable, Origin, Term
 from sordino.population import Population
 from sordino.releases import HasInterval
@@ -29,30 +30,6 @@ MISS_PROBABILITY = Fraction(1, 20)
 """How often an interval may miss."""
 _LIGHT = 5
 """Of so many deviations of the noise of a total what all rows weigh must be told from nothing."""
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """How rows of people were weighed, and how many people count beyond the clip; public.
-
-    Attributes
-    ----------
-    cap : int
-        A unit with more rows, in all groups together, counts as so many.
-    bits : int
-        A row has the weight floor(2^bits / max(rows of its unit, cap)).
-    beyond : int
-        About as many units' worth of rows are meant to lie beyond the clip.
-    """
-
-    cap: int
-    bits: int
-    beyond: int
-
-    def tell(self, population: Population) -> Population:
-        """Return what says of whom a release is, with these."""
-        return replace(population, weight_cap=self.cap, units_beyond=self.beyond)
 
 
 class ClippedRelease(Derivable, HasInterval, ColumnRelease):

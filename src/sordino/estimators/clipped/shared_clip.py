@@ -20,7 +20,6 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import NoisyTotals
-from sordino.grid import number_of
 from sordino.mechanisms import LaplaceMechanism
 from sordino.releases import Value
 from sordino.scrubbing import scrubbed
@@ -169,14 +168,3 @@ class SharedClip(NoisyTotals):
         if found is not None and getattr(found, "tail", 0) <= self.search.tail:
             clip = replace(clip, mechanism=replace(found, tail=self.search.tail))
         super().check_clip(clip, method)
-
-
-def read_float(value: object) -> float:
-    """Return a number as a float, NaN if it is none; never raise."""
-    number = number_of(value)
-    if number is None:
-        return math.nan
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf

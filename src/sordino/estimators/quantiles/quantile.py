@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -45,6 +45,8 @@ from sordino.estimators.quantiles.quantile_plan import (
     flips,
 )
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
+from sordino.estimators.weights import Weights
+from sordino.population import Population
 from sordino.releases import HasEstimate
 
 CONFIDENCE = 0.95
@@ -92,6 +94,10 @@ class QuantileValue(HasEstimate, ColumnRelease):
     limited_by_grid : bool or None
         Whether so many records could be told apart better than the edges are; then the bucket of
         the value holds many of them. None where the grid does not follow from their number.
+    weights : Weights or None
+        Where all rows of people count (`Session.quantile` with a unit column and no `max_rows`):
+        how they were weighed. Then it is a quantile of rows with these weights, and records are
+        such rows.
 
     Examples
     --------
@@ -110,6 +116,15 @@ class QuantileValue(HasEstimate, ColumnRelease):
     high: float | None = None
     records: int | None = None
     limited_by_grid: bool | None = None
+    size: int | None = field(default=None, repr=False)
+    """What the grid follows from, where it is counted in steps of weights; else None."""
+    weights: Weights | None = field(default=None, repr=False)
+
+    def take_population(self, population: Population) -> None:
+        """Take what says of whom it is, and add how rows were weighed."""
+        super().take_population(
+            population if self.weights is None else self.weights.tell(population)
+        )
 
     @property
     def searched_grid(self) -> BucketGrid:
@@ -119,7 +134,7 @@ class QuantileValue(HasEstimate, ColumnRelease):
         """
         first = self.mechanism[0] if isinstance(self.mechanism, tuple) else self.mechanism
         # Where the number was public there is a hint instead.
-        size = first.size_hint if self.records is None else self.records
+        size = first.size_hint if self.records is None else self.size or self.records
         grid: BucketGrid = (first if size is None else first.for_size(size)).grid
         return grid
 

@@ -238,12 +238,14 @@ class _SyntheticColumn:
         self._counted = self.shape.draw(self.question)
         return self._counted
 
-    def weigh(self, weight: Weight, *, progress: None = None) -> BucketCounts:  # noqa: ARG002
-        """Return what the rows of all units weigh in each bucket, of all groups together."""
-        grid = cast("Weighed", self.question.weighed).grid
-        counts = BucketCounts.of(self._draw_weighed(), grid=grid).counts
-        each = _find_weight(weight) * max(1, len(self.groups))
-        return BucketCounts(grid=grid, counts=counts * each)
+    def weigh(self, weight: Weight) -> tuple[BucketCounts, ...]:
+        """Return what the rows of all units weigh in each bucket, of each group or of all."""
+        weighed = cast("Weighed", self.question.weighed)
+        counts = BucketCounts.of(self._draw_weighed(), grid=weighed.grid).counts
+        groups, each = max(1, len(self.groups)), _find_weight(weight)
+        if weighed.each:
+            return (BucketCounts(grid=weighed.grid, counts=counts * each),) * groups
+        return (BucketCounts(grid=weighed.grid, counts=counts * (each * groups)),)
 
     def weighed_totals(
         self,

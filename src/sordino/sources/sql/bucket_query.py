@@ -96,25 +96,26 @@ class BucketQuery:
         cells, rows, known = (
             np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known")
         )
-        group = (
-            np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
-        )
+        group = _list_groups(answer, cells)
         np.add.at(counts, (group, self.buckets[cells]), known)
         with_number = int(known.sum())
         return CountedRows(counts, with_number, int(rows.sum()) - with_number)
 
-    def weighed(self, answer: dict[str, NDArray[Any]], grid: BucketGrid) -> BucketCounts | None:
-        """Return what the weights of rows add up to in each bucket, whatever their group.
+    def weighed(
+        self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int
+    ) -> tuple[BucketCounts, ...] | None:
+        """Return what the weights of rows add up to in each bucket, of each group.
 
         None if some number is not in the bucket that was proposed for it.
         """
         if not _is_sound(answer) or not _is_within(answer, grid):
             return None
         totals = [int(total) for total in np.asarray(answer["total"], dtype=object).tolist()]
-        counts = np.zeros(grid.size + 1, dtype=np.int64)
-        buckets = self.buckets[np.asarray(answer["cell"], dtype=np.int64)]
-        np.add.at(counts, buckets, np.array([min(one, _MOST_WEIGHT) for one in totals], np.int64))
-        return BucketCounts(grid=grid, counts=counts)
+        counts = np.zeros((groups, grid.size + 1), dtype=np.int64)
+        cells = np.asarray(answer["cell"], dtype=np.int64)
+        weights = np.array([min(one, _MOST_WEIGHT) for one in totals], np.int64)
+        np.add.at(counts, (_list_groups(answer, cells), self.buckets[cells]), weights)
+        return tuple(BucketCounts(grid=grid, counts=one) for one in counts)
 
     def summed(
         self, answer: dict[str, NDArray[Any]], ladder: SumSteps, groups: int
@@ -128,9 +129,7 @@ class BucketQuery:
         cells, rows, known = (
             np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "known")
         )
-        group = (
-            np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
-        )
+        group = _list_groups(answer, cells)
         bucket = self.buckets[cells]
         # Engines answer in any order, and the counts of groups are looked up by place.
         order = np.lexsort((bucket, group))
@@ -150,6 +149,11 @@ class BucketQuery:
             total=list(totals),
             missing=missing,
         )
+
+
+def _list_groups(answer: dict[str, NDArray[Any]], cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the group of each row of an answer."""
+    return np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
 
 
 def _is_sound(answer: dict[str, NDArray[Any]]) -> bool:
@@ -205,7 +209,7 @@ _CUTS = (
 )
 
 
-_TOTAL = "CAST(coalesce(sum(steps), 0) AS VARCHAR) AS total"
+TOTAL = "CAST(coalesce(sum(steps), 0) AS VARCHAR) AS total"
 
 
 def _write_even_query(
@@ -238,7 +242,7 @@ def _write_checked_query(
     """
     cuts = ("", *(kind.cut(edge) or "" for edge in grid.edges.tolist()))
     table = _CUTS.format(type=kind.name, size=len(cuts))
-    total, wanted = (", total", f"{_TOTAL}, ") if summed else ("", "")
+    total, wanted = (", total", f"{TOTAL}, ") if summed else ("", "")
     # Without an upper cut it is the last bucket, or no value of the kind reaches the upper edge.
     # Without a lower cut nothing can be in the bucket: then the comparison is NULL and counts as
     # false.
@@ -321,7 +325,7 @@ def _write_search_query(kind: NumberKind, grid: BucketGrid, steps: str | None) -
     """Return the query in which the engine looks for the last cut that a value reaches."""
     cuts = list_cuts(kind, grid)
     table = _CUTS.format(type=kind.name, size=len(cuts))
-    wanted, more = ("", "") if steps is None else (f", {_TOTAL}", f", {steps} AS steps")
+    wanted, more = ("", "") if steps is None else (f", {TOTAL}", f", {steps} AS steps")
     sql = (
         "SELECT {group}coalesce(cell + 1, 0) AS cell, count(*) AS n, count(x) AS known"
         f"{wanted} FROM "

@@ -109,10 +109,8 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
 def _write_embedded_buckets(
     kind: NumberKind, grid: BucketGrid, ladder: SumSteps | str | None
 ) -> tuple[BucketQuery, ...]:
-    if ladder is None:
-        return fine_queries(grid) if grid.cuts > 1 else bucket_queries(kind, grid)
-    if isinstance(ladder, str):
-        return bucket_queries(kind, grid, ladder)
+    if not isinstance(ladder, SumSteps):
+        return fine_queries(grid, ladder) if grid.cuts > 1 else bucket_queries(kind, grid, ladder)
     plain = find_plain_sums(kind, ladder)
     steps = ladder_steps(kind, ladder) if plain is None else "x"
     return tuple(replace(query, plain=plain) for query in bucket_queries(kind, grid, steps))

@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.columns import BucketGrid
-from sordino.sources.sql.bucket_query import X_AS_DOUBLE, BucketQuery, Scale, write_double
+from sordino.sources.sql.bucket_query import (
+    TOTAL,
+    X_AS_DOUBLE,
+    BucketQuery,
+    Scale,
+    write_double,
+)
 
 
 class Steps(NamedTuple):
@@ -105,13 +111,16 @@ def write_place(grid: BucketGrid, scale: Scale, far: str, number: str) -> str:
     return f"{f'sign({number}) * ' if steps.mirrored else ''}{place} - ({first * cuts - 1})"
 
 
-def fine_queries(grid: BucketGrid) -> tuple[BucketQuery, ...]:
-    """Return the queries of the embedded engine; the last one always succeeds."""
-    scale, search = find_scale(grid), _write_edge_search(grid)
-    return (search,) if scale is None else (_write_proposal(grid, scale), search)
+def fine_queries(grid: BucketGrid, weight: str | None = None) -> tuple[BucketQuery, ...]:
+    """Return the queries of the embedded engine; the last one always succeeds.
+
+    With a weight they add up this of the rows in each bucket as well.
+    """
+    scale, search = find_scale(grid), _write_edge_search(grid, weight)
+    return (search,) if scale is None else (_write_proposal(grid, scale, weight), search)
 
 
-def _write_proposal(grid: BucketGrid, scale: Scale) -> BucketQuery:
+def _write_proposal(grid: BucketGrid, scale: Scale, weight: str | None) -> BucketQuery:
     """Return the query in which a logarithm proposes the step, and an exponential the part."""
     low, high = (write_double(float(edge)) for edge in grid.edges[[0, -1]])
     near = f"TRY_CAST(floor({write_place(grid, scale, 'far', 'x')}) AS INTEGER)"
@@ -121,15 +130,22 @@ def _write_proposal(grid: BucketGrid, scale: Scale) -> BucketQuery:
     )
     # A logarithm is taken between the ends alone, where it exists.
     far = f"CASE WHEN x >= {low} AND x < {high} THEN abs({scale.sql}) END AS far"
+    total, of_row, steps = _write_weight(weight)
     sql = (
-        "SELECT {group}cell, count(*) AS n, count(x) AS known, min(x) AS low, max(x) AS high FROM "
-        f"(SELECT {{group}}x, {cell} AS cell FROM (SELECT {{group}}x, {far} FROM "
-        f"(SELECT {{group}}{X_AS_DOUBLE} AS x FROM {{rows}}))) GROUP BY ALL"
+        f"SELECT {{group}}cell, count(*) AS n, count(x) AS known{total}, min(x) AS low,"
+        f" max(x) AS high FROM (SELECT {{group}}x{steps}, {cell} AS cell FROM"
+        f" (SELECT {{group}}x{steps}, {far} FROM"
+        f" (SELECT {{group}}{X_AS_DOUBLE} AS x{of_row} FROM {{rows}}))) GROUP BY ALL"
     )
     return BucketQuery((), np.arange(grid.size + 1), sql)
 
 
-def _write_edge_search(grid: BucketGrid) -> BucketQuery:
+def _write_weight(weight: str | None) -> tuple[str, str, str]:
+    """Return how weights are added up, how a row has one, and its name; nothing without."""
+    return ("", "", "") if weight is None else (f", {TOTAL}", f", {weight} AS steps", ", steps")
+
+
+def _write_edge_search(grid: BucketGrid, weight: str | None) -> BucketQuery:
     """Return the query in which the engine makes the edges, and looks for the last one reached."""
     steps = Steps.of(grid)
     texts, last = steps.write_texts(), write_double(float(steps.edges[-1]))
@@ -142,9 +158,10 @@ def _write_edge_search(grid: BucketGrid) -> BucketQuery:
         f" {write_double(grid.cuts)} AS share FROM range({grid.cuts}) AS parts(part)) AS shares)"
     )
     table = f"(SELECT cut, row_number() OVER (ORDER BY cut) AS bucket FROM {made} AS made)"
+    total, of_row, _ = _write_weight(weight)
     sql = (
-        "SELECT {group}coalesce(bucket, 0) AS cell, count(*) AS n, count(x) AS known FROM "
-        f"(SELECT {{group}}{X_AS_DOUBLE} AS x FROM {{rows}}) ASOF LEFT JOIN {table} ON x >= cut"
-        " GROUP BY ALL"
+        f"SELECT {{group}}coalesce(bucket, 0) AS cell, count(*) AS n, count(x) AS known{total} FROM"
+        f" (SELECT {{group}}{X_AS_DOUBLE} AS x{of_row} FROM {{rows}})"
+        f" ASOF LEFT JOIN {table} ON x >= cut GROUP BY ALL"
     )
     return BucketQuery(texts, np.arange(grid.size + 1), sql)
