@@ -15,6 +15,8 @@ from sordino.record import Record, escape_controls, format_cell, steers
 _OTHER_CHARACTERS = re.compile(r"[^\x20-\x7e\n]")
 # By which a cell begins that a spreadsheet computes: also in the wide letters of East Asia.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# What a control character is written as; where a text holds it itself, backslashes are doubled.
+_ESCAPE = re.compile(r"\\([tnr]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?", re.ASCII)
 # These facts stand on every line of CSV, because lines are taken out of their file.
 MARKS = (
@@ -107,18 +109,22 @@ def format_csv_line(values: Iterable[Any]) -> str:
 
 
 def _disarm(value: Any) -> str:
-    """Return a cell of CSV that does nothing to who looks at it.
+    """Return a cell of CSV that does nothing to who looks at it; no two texts are one cell.
 
     What a text would do is spelled out, or told to be a text.
 
-    Control characters are written as in a table. A text that a spreadsheet would compute gets an
-    apostrophe in front, by which these programs know a text; a number is none that does any harm.
-    JSON has texts as they are.
+    Control characters are written as in a table, and where something else could be taken for that,
+    or stands beside it, each backslash is two. A text that a spreadsheet would compute gets an
+    apostrophe in front, by which these programs know a text, and so does one that looks like that
+    already; a number is none that does any harm. JSON has texts as they are.
     """
     cell = format_cell(value)
     if not isinstance(value, str | list):
         return cell
     shown = escape_controls(cell)
+    if shown != cell or _ESCAPE.search(cell):
+        shown = escape_controls(cell.replace("\\", r"\\"))
+    bare = shown.lstrip("'")
     return (
-        f"'{shown}" if shown.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(shown) else shown
+        f"'{shown}" if bare.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(bare) else shown
     )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 import unicodedata
+from ast import literal_eval
 
 import polars as pl
 import pytest
+from hypothesis import example, given, strategies as st
 
 from sordino.cli.stderr import say
 from sordino.record import escape_controls
@@ -74,6 +78,47 @@ def test_a_formula_is_told_to_be_a_text(label):
 @pytest.mark.parametrize("label", PLAIN)
 def test_other_texts_stay_as_they_are(label):
     assert format_csv_line([label]).strip('"').replace('""', '"') in {label, label.strip('"')}
+
+
+TROUBLE = st.text(st.sampled_from("\\'=-+1xbu0tn\t\x1b\u202e\"a"), max_size=8)
+
+
+def spell(label: str) -> str:
+    """Return what CSV has of a label, an escape or an apostrophe among it."""
+    return format_csv_line([label])
+
+
+@given(label=TROUBLE, other=TROUBLE | st.none())
+@example(label="=1", other="'=1")
+@example(label="'=1", other="''=1")
+@example(label="-1", other="'-1")
+@example(label="\x1b", other="\\x1b")
+@example(label="\\\x1b", other="\\\\x1b")
+@example(label="\t", other="\\t")
+@example(label="\u202e", other="\\u202e")
+@example(label="\U000e0041", other="\\U000e0041")
+def test_two_labels_are_never_one_cell(label, other):
+    others = [spell(label)[1:], label.strip("'"), escape_controls(label)]
+    for one in others if other is None else [*others, other]:
+        assert (spell(one) == spell(label)) == (one == label)
+
+
+@pytest.mark.parametrize("label", ["'tis", "C:\\x", "a\\b", "\\\\server", "'-5", "\\xg0", "'"])
+def test_nothing_is_escaped_that_needs_none(label):
+    assert spell(label) == label
+
+
+@given(label=TROUBLE)
+def test_a_cell_is_read_back_by_two_rules(label):
+    """As the manual says them: the apostrophe, and then the backslashes."""
+    (cell,) = next(csv.reader([spell(label)]))
+    if re.match("'+[=+@-]", cell) and not re.fullmatch(r"'+[+-][0-9]+", cell):
+        cell = cell[1:]
+    if re.search(r"\\([tnr]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})", cell):
+        cell = re.sub(
+            r"\\(\\|[tnr]|x..|u....|U........)", lambda found: literal_eval(f"'{found[0]}'"), cell
+        )
+    assert cell == label
 
 
 def test_numbers_stay_as_they_are():
