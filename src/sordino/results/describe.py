@@ -47,6 +47,7 @@ from sordino.results.sentences import (
     LEAST_OF_SUMS,
     MEASURED_SET,
     MOVED,
+    NO_ERROR,
     ONLY_MEASURED,
     RANK,
     RANK_WEIGHED,
@@ -583,6 +584,8 @@ def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
         said.insert(0, VALUES_OF_SOME if some.is_bounded else of_all)
     if "too_few" in columns:
         said.append(TOO_FEW_OF_SUM if some.figure == "sum" else TOO_FEW)
+    if some.figure in {"mean", "variance"} and "too_few" in columns:
+        said.append(NO_ERROR)
     return said
 
 

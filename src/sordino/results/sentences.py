@@ -49,6 +49,7 @@ VALUES_OF_SOME = (
     "of its own; true_low and true_high: of all rows. Empty: no end is known."
 )
 TOO_FEW = "too_few: yes where the interval leaves nothing out: too few numbers to tell the figure."
+NO_ERROR = "Where too_few is yes there is no standard_error."
 TOO_FEW_OF_SUM = "too_few: yes where the sum cannot be told from 0, that of no numbers."
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (
@@ -91,7 +92,7 @@ TOO_FEW_WEIGHED = (
     "too_few: yes where the interval leaves nothing out, or where rows weigh too little to be told "
     "from none."
 )
-WEIGHED = (CLIPPED_WEIGHED, TRUE_WEIGHED, TOO_FEW_WEIGHED)
+WEIGHED = (CLIPPED_WEIGHED, TRUE_WEIGHED, TOO_FEW_WEIGHED, NO_ERROR)
 """What is said of intervals of a mean whose rows have weights."""
 MOVED = (
     "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved "

@@ -51,7 +51,7 @@ class RemeasuredRow:
         The last look alone.
     standard_error : float
         Standard deviation of the estimate, before it is moved into its interval; of a mean and a
-        variance to first order.
+        variance to first order, and infinite where there are too few rows to tell.
     clip : tuple of float, or None
         Of a column the ends that records were moved into, which the first look has found.
     too_few : bool or None
@@ -295,6 +295,7 @@ def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Reme
                 )
             else:
                 true_low = true_low if math.isinf(true_low) else low
+        too_few = None if figure is None else _leaves_nothing_out(kind, said, low, high)
         rows.append(
             RemeasuredRow(
                 item=None if name == 0 else name,
@@ -304,9 +305,10 @@ def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Reme
                 true_low=true_low,
                 true_high=true_high,
                 measured=said.estimate,
-                standard_error=error,
+                # As in the release of a figure alone.
+                standard_error=math.inf if too_few and kind != "sum" else error,
                 clip=None if figure is None else said.clip,
-                too_few=None if figure is None else _leaves_nothing_out(kind, said, low, high),
+                too_few=too_few,
             )
         )
     return Remeasured(

@@ -332,7 +332,7 @@ class NoisyTotals(ClippedColumn):
             value=value,
             clip=clip.ends,
             capped=clip.capped,
-            standard_error=error,
+            noise_error=error,
             found=clip,
             noise=noise,
             noisy=noisy,

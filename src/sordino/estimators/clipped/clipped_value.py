@@ -36,6 +36,22 @@ class ClippedRelease(Derivable, HasInterval, ColumnRelease):
     """A figure of clipped records, and what is known of that of all records as they are."""
 
     found: Clip
+    noise_error: float
+
+    @property
+    @abstractmethod
+    def too_few(self) -> bool:
+        """Whether there are too few records to tell the figure."""
+
+    @cached_property
+    def standard_error(self) -> float:
+        """Standard deviation of the noise; infinite where there are too few records to tell it."""
+        return math.inf if self.too_few and not self._is_sum else self.noise_error
+
+    @property
+    def _is_sum(self) -> bool:
+        """Whether the error is that of the noise, and no approximation for many records."""
+        return False
 
     @abstractmethod
     def _find_ends(self, wrong: Fraction) -> tuple[float, float]:
@@ -69,7 +85,9 @@ class ClippedRelease(Derivable, HasInterval, ColumnRelease):
         )
 
     def _own(self) -> dict[str, Any]:
-        return super()._own() | {"interval": self.interval}
+        named = {"noise_error": "standard_error"}
+        own = {named.get(name, name): value for name, value in super()._own().items()}
+        return own | {"standard_error": self.standard_error, "interval": self.interval}
 
     @cached_property
     def _true_ends(self) -> tuple[float, float]:
@@ -109,7 +127,8 @@ class ClippedValue(ClippedRelease):
         as the cap then.
     standard_error : float
         Standard deviation of the noise, given the clip; says nothing of what clipping cut off. Of a
-        mean under add-remove an approximation for many records, at the released numbers.
+        mean of a private number of records an approximation for many, at the released numbers;
+        infinite where there are too few to tell a mean.
     interval : tuple of float
         Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from
         the exact law of the noise, also for few records. Its ends are `low` and `high` as well.
@@ -139,7 +158,7 @@ class ClippedValue(ClippedRelease):
     value: float
     clip: tuple[float, float]
     capped: bool
-    standard_error: float
+    noise_error: float
     found: Clip = field(repr=False)
     noise: TotalNoise = field(repr=False)
     noisy: tuple[int, ...] = field(repr=False)

@@ -61,7 +61,7 @@ class VarianceValue(ClippedRelease):
         as the cap then.
     standard_error : float
         Standard deviation of the noise of the variance, given the clip: an approximation for many
-        records, at the released numbers.
+        records, at the released numbers; infinite where there are too few to tell.
     interval : tuple of float
         Covers the variance *of the clipped records* with a probability of at least 95 %, also for
         few records. Its square roots cover their standard deviation. Its ends are `low` and `high`
@@ -89,7 +89,7 @@ class VarianceValue(ClippedRelease):
     standard_deviation: float
     clip: tuple[float, float]
     capped: bool
-    standard_error: float
+    noise_error: float
     found: Clip = field(repr=False)
     totals: NoisyMoments = field(repr=False)
     records: int | None = field(repr=False)
@@ -464,7 +464,7 @@ class ClippedVariance(SizedColumn):
             standard_deviation=math.sqrt(value),
             clip=clip.ends,
             capped=clip.capped,
-            standard_error=error,
+            noise_error=error,
             found=clip,
             totals=totals,
             records=records,

@@ -1,0 +1,99 @@
+"""Of too few numbers nothing is told: where the interval of a mean or a variance leaves nothing out, there is no error either.
+
+The error that totals tell of nothing but noise is thousands of times as large as the clip, in which every mean lies.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+
+import pandas as pd
+import pytest
+
+import sordino as sd
+from sordino.cli.output import write_record
+from sordino.record_text import write_csv, write_json
+from sordino.results import describe
+
+NOTHING = pd.DataFrame(
+    {"who": ["a", "b", "c"], "what": ["tea"] * 3, "v": pd.Series([None] * 3, dtype="float64")}
+)
+MANY = pd.DataFrame(
+    {
+        "who": [f"u{i}" for i in range(900)],
+        "what": ["tea"] * 900,
+        "v": [float(i % 50) for i in range(900)],
+    }
+)
+ROWS, PEOPLE = {"unit": sd.PrivacyUnit("who", max_rows=2)}, {"unit": sd.PrivacyUnit("who")}
+KINDS = {
+    "mean": (ROWS, "mean", {}),
+    "mean of rows": ({"unit": sd.PrivacyUnit.row()}, "mean", {}),
+    "mean, replace-one": ({"unit": sd.PrivacyUnit.row(adjacency="replace-one")}, "mean", {}),
+    "mean of people": (PEOPLE, "mean", {"per_person": "sum"}),
+    "weighed": (PEOPLE, "mean", {"weight_cap": 2}),
+    "weight that is found": (PEOPLE, "mean", {"weight_cap": "auto"}),
+    "groups": (PEOPLE, "mean", {"by": "what", "domain": ["tea"], "weight_cap": 2}),
+    "groups, each with a clip": (
+        ROWS,
+        "mean",
+        {"by": "what", "domain": ["tea"], "groups_per_unit": 1},
+    ),
+    "variance": (ROWS, "variance", {}),
+    "variances": (ROWS, "variance", {"by": "what", "domain": ["tea"], "groups_per_unit": 1}),
+}
+
+
+def ask(name, table):
+    session, method, asked = KINDS[name]
+    opened = sd.Session(table, **session, entropy=sd.Seeded(7))
+    return getattr(opened, method)("v", lower=0, cap=1e6, epsilon=1, **asked)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_there_is_no_error_where_nothing_can_be_told(name, capsys):
+    release = ask(name, NOTHING)
+    one = release.rows[0].release if hasattr(release, "rows") else release
+    assert one.too_few
+    assert one.standard_error == math.inf
+    assert "standard_error=inf" in repr(one)
+    assert one.to_dict()["standard_error"] is None
+    record = describe(release)
+    assert json.loads(write_json(record))["rows"][0]["standard_error"] is None
+    [line] = csv.DictReader(io.StringIO(write_csv(record)))
+    assert line["standard_error"] == ""
+    assert release.to_pandas()["standard_error"].tolist() == [math.inf]
+    write_record(record, "table")
+    assert "there is no standard_error" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_of_many_there_is_one(name):
+    release = ask(name, MANY)
+    one = release.rows[0].release if hasattr(release, "rows") else release
+    assert not one.too_few
+    assert 0 < one.standard_error < one.clip[1] ** 2
+    assert list(describe(release).rows[0]).index("standard_error") < list(
+        describe(release).rows[0]
+    ).index("clip_low")
+
+
+@pytest.mark.parametrize("name", ["mean", "weighed", "variance"])
+def test_of_another_look_as_well(name):
+    whom, method, asked = KINDS[name]
+    session = sd.Session(NOTHING, **whom, entropy=sd.Seeded(7))
+    release = getattr(session, method)("v", lower=0, cap=1e6, epsilon=1, **asked)
+    again = session.remeasure(release, epsilon=1)
+    [row] = again.rows
+    assert row.too_few
+    assert row.standard_error == again.standard_error == math.inf
+    assert describe(again).rows[0]["standard_error"] is None
+
+
+def test_a_sum_that_may_be_none_has_one():
+    found = sd.Session(NOTHING, **ROWS, entropy=sd.Seeded(7)).sum("v", lower=0, cap=1e6, epsilon=1)
+    assert found.too_few
+    assert 0 < found.standard_error < math.inf
