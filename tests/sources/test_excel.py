@@ -20,7 +20,7 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from sordino import CsvFormat, PrivacyUnit
+from sordino import CsvFormat, PrivacyUnit, Seeded, Session
 from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
 from sordino.questions import prepare_counts, prepare_records
 from sordino.sources import open_source
@@ -693,3 +693,66 @@ def test_types_by_the_majority_of_a_column_are_convicted(tmp_path, monkeypatch):
         {("2024-02-29", None, None): 21}
     )
     assert lines_module.LONGEST == sheet_rows.LONGEST
+
+
+# ---- whose a row is -----------------------------------------------------------------------------------------------------
+
+# What a cell of the column of units is, and what stands for it in a CSV file.
+PEOPLE = {
+    "7": (C(None, "7"), "7"),
+    "7.0": (C(None, "7.0"), "7"),
+    "7E0": (C(None, "7E0"), "7"),
+    "text 7": (C(None, "7", "share"), "7"),
+    "text 7.0": (C(None, "7.0", "share"), "7.0"),
+    "text 07": (C(None, "07", "share"), "07"),
+    "text 7 blank": (C(None, "7 ", "share"), "7 "),
+    "truth": (C(None, "1", "b"), "true"),
+    "text true": (C(None, "true", "share"), "true"),
+    "text TRUE": (C(None, "TRUE", "share"), "TRUE"),
+    "1": (C(None, "1"), "1"),
+    "date": (C(None, "45351", None, "1"), "2024-02-29"),
+    "date and midnight": (C(None, "45351", None, "2"), "2024-02-29"),
+    "date and noon": (C(None, "45351.5", None, "2"), "2024-02-29 12:00:00"),
+    "number of that day": (C(None, "45351"), "45351"),
+    "text date": (C(None, "2024-02-29", "share"), "2024-02-29"),
+    "error": (C(None, "#N/A", "e"), ""),
+}
+# Which of them are one person, in the order in which they stand above; who is in none is nobody.
+ONE_PERSON = {
+    None: "aaaabcdeefghhijh ",
+    "text": "aaaabcdeefghhijh ",
+    "integer": "aaaaaaa   b   c  ",
+    "double": "aaaaaaa   b   c  ",
+    "decimal(9,2)": "aaaaaaa   b   c  ",
+    "boolean": "       aaaa      ",
+    "date": "           aa  a ",
+}
+
+
+@pytest.mark.parametrize("declared", ONE_PERSON)
+def test_whose_a_row_is_says_the_declared_type(tmp_path, declared):
+    """A cell is a text by a rule of its own; whose row it is follows as if that stood in a CSV file."""
+    form = CsvFormat() if declared is None else CsvFormat(types={"user": declared})
+    book, lines = Book(), ["user,item"]
+    rows = [book.row([C(None, "user", "share"), C(None, "item", "share")], 1)]
+    for place, (cell, text) in enumerate(PEOPLE.values()):
+        rows.append(book.row([cell, C(None, f"c{place}", "share")], place + 2))
+        lines.append(f"{text},c{place}")
+    write_book(tmp_path / "t.xlsx", "".join(rows), book.shared_xml())
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    person = dict(zip(PEOPLE, ONE_PERSON[declared], strict=True))
+    for source in (f"excel:{tmp_path / 't.xlsx'}#S", tmp_path / "t.csv"):
+        counted = count_units(source, form)
+        assert counted == len(set(person.values()) - {" "}), source
+    for one in set(person.values()):
+        rows_of_one = [
+            row for row, name in zip(rows[1:], PEOPLE, strict=True) if person[name] == one
+        ]
+        write_book(tmp_path / "t.xlsx", "".join([rows[0], *rows_of_one]), book.shared_xml())
+        counted = count_units(f"excel:{tmp_path / 't.xlsx'}#S", form)
+        assert counted == (one != " "), one
+
+
+def count_units(source, form):
+    session = Session(source, unit=PrivacyUnit("user"), csv=form, entropy=Seeded(1))
+    return session.count_distinct_units(epsilon=10**4).estimate
