@@ -180,7 +180,8 @@ def test_one_complex_number_of_somebody_else_changes_no_other_number():
         assert counted.run().values.tolist() == [1, 1]
 
 
-def test_the_other_scheme_of_postgresql_is_named():
+@pytest.mark.parametrize("scheme", ["postgres", "POSTGRES", "PostgreSQL"])
+def test_the_other_scheme_of_postgresql_is_named(scheme):
     with pytest.raises(InvalidParameter, match="Write postgresql:// in its place") as caught:
-        open_source("postgres://me:secret@host/db#t")
+        open_source(f"{scheme}://me:secret@host/db#t")
     assert "secret" not in str(caught.value)

@@ -138,6 +138,8 @@ REFUSED = [
     "price > 1 1",
     "'a''b'c' = item",
     "item = 'open",
+    "item = '\ud800'",
+    '"\udcff" = 1',
     '"open = 1',
     '"" = 1',
     "price > \uff11",

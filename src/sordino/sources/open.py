@@ -225,10 +225,10 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         )
     if path.startswith(("postgresql://", SPARK_SCHEME, SPARK_START)):
         return _open_server_table(path)
-    if path.startswith("postgres://"):
+    if scheme.lower() in {"postgres", "postgresql"} and rest.startswith("//"):
         raise InvalidParameter(
             "A table of PostgreSQL must be written postgresql://USER@HOST/DATABASE#TABLE; got an "
-            "address with postgres://. Write postgresql:// in its place."
+            f"address with {scheme}://. Write postgresql:// in its place."
         )
     if path.startswith("jdbc:postgresql:"):
         raise InvalidParameter(
