@@ -43,6 +43,10 @@ LOOKS = {
         "x", epsilon=e, by="g", domain=["b", "a"], weight_cap=1, **ENDS
     ),
     "variance": lambda s, e: s.variance("x", epsilon=e, **ENDS),
+    "variance of weighed rows": lambda s, e: s.variance("x", epsilon=e, weight_cap="auto", **ENDS),
+    "variances of weighed rows": lambda s, e: s.variance(
+        "x", epsilon=e, by="g", domain=["b", "a"], weight_cap=1, **ENDS
+    ),
 }
 every = pytest.mark.parametrize("kind", LOOKS)
 

@@ -115,6 +115,10 @@ KINDS = {
     "weighed sums by": Kind(
         "mean", groups(per_person="sum", weight_cap=2), bounded=False, doubts=OF_CLIPS
     ),
+    "weighed variance": Kind(
+        "variance", FIGURE | {"weight_cap": 2, "where": WHERE}, bounded=False, doubts=OF_CLIPS
+    ),
+    "weighed variance by": Kind("variance", groups(weight_cap=3), bounded=False, doubts=OF_CLIPS),
     "variance by": Kind("variance", groups(groups_per_unit=2), doubts=OF_CLIPS),
     "mean of sums": Kind(
         "mean", FIGURE | {"per_person": "sum", "where": WHERE}, bounded=False, doubts=OF_CLIPS

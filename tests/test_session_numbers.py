@@ -287,8 +287,10 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
         with pytest.raises(error, match=words):
             call()
     unbounded = sd.Session(frame, unit=sd.PrivacyUnit("u"), ledger=None)
-    with pytest.raises(sd.UnboundedContribution, match="per-person.*max-rows"):
-        ask(unbounded, "variance")
+    groups = {"by": "g", "domain": ["a"], "groups_per_unit": 1}
+    for kind in ("quantile", "variance"):
+        with pytest.raises(sd.UnboundedContribution, match="max-rows.*per-person"):
+            ask(unbounded, kind, **groups)
     assert ledger.remaining == 3
     s.quantile("x", q=[0.1, 0.9], epsilon=1, interval_share=None, **RANGE)
     with s.batch() as batch:

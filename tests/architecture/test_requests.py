@@ -63,7 +63,7 @@ SIGNATURES = {
     "-> QuantileValue | QuantileValues | Groups",
     "sum": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
     "mean": f"{COLUMN}, weight_cap=, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
-    "variance": f"{COLUMN}, progress= -> VarianceValue | Groups",
+    "variance": f"{COLUMN}, weight_cap=, progress= -> VarianceValue | Groups",
     "randomize": "column, *, lower, upper, epsilon, activation=, tuned_for=, write=, progress= "
     "-> Values | Reported",
     "remeasure": "release, *, epsilon, noise=, planned=, part=, progress= -> Remeasured",

@@ -143,7 +143,6 @@ def test_sums_within_a_declared_range(asked):
 REFUSED = {
     "no delta": ("sum", {"delta": None}, (), "--unlisted needs --delta D, the probability"),
     "a list beside it": ("sum", {"domain": "x.csv"}, (), "Give exactly one of --domain"),
-    "no bound on rows": ("variance", {"max_rows": None}, (), "--max-rows"),
     "no bound on groups of a unit": ("mean", {"groups_per_unit": None}, (), "--groups-per-unit"),
     "no bound on groups": (
         "variance",

@@ -59,6 +59,7 @@ def commands(path):
         ),
         "mean of rows": ("mean", path, *shared, "--row-is-unit"),
         "variance": ("variance", path, *shared, *unit),
+        "variance of weighed rows": ("variance", path, *shared, "--user", "user"),
         "variance by": ("variance", path, *shared, *unit, *by, "--format", "csv"),
     }
 
@@ -234,7 +235,10 @@ def test_what_is_refused(sordino, tmp_path):
             ),
             "--lower",
         ),
-        (("variance", path, *base, "--user", "user"), "--per-person mean"),
+        (
+            ("variance", path, *base, "--user", "user", "--max-rows", 2, "--weight-cap", 3),
+            "--max-rows must not be given with --weight-cap",
+        ),
         (
             ("mean", path, *base, "--user", "user", "--max-rows", 2, "--weight-cap", 3),
             "--max-rows must not be given with --weight-cap",

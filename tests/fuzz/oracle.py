@@ -272,6 +272,9 @@ def _add_weights(found: Expected, question: Question, groups: dict[Any, list[Any
             steps = weight * _steps(number, ends)
             found.add(("steps", group), steps, steps)
             found.add(("known", group), weight, weight)
+            if has_squares(question):
+                square = weight * (_steps(number, ends) - ends.low) ** 2
+                found.add(("squares", group), square, square)
 
 
 def _value_of_unit(numbers: list[Any], aggregate: str, kind: str) -> Fraction | None:

@@ -317,7 +317,7 @@ def has_squares(question: Question) -> bool:
     """Tell whether squares are asked for, too: where every clip is as narrow as those of a variance are."""
     return (
         question.kind == "totals"
-        and not question.in_all
+        and not question.shared
         and all(high - low < 1 << 32 for low, high, _ in question.ranges or [])
     )
 
@@ -396,7 +396,7 @@ def _answers(asked: Any, question: Question) -> Answers:
         totals = (
             (asked.square_totals if squares else asked.totals)(ranges)
             if weight is None
-            else asked.weighed_totals(ranges[0], weight)
+            else asked.weighed_totals(ranges[0], weight, squares=squares)
         )
         for label, total in zip(groups, totals, strict=True):
             found |= {("steps", label): int(total.steps), ("known", label): int(total.known)}

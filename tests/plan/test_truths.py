@@ -244,3 +244,23 @@ def test_goals_are_kept_as_often_as_said():
     # Goals differ by luck of their own runs: the share of one is a beta variable of this deviation.
     deviation = 60 * math.sqrt(len(GOALS) * (0.05 * 0.95 / 60 + 0.05 * 0.95 / 21))
     assert kept >= sure - 2 * deviation
+
+
+@pytest.mark.parametrize("kind", ["mean", "variance"])
+@pytest.mark.parametrize("weight", ["auto", 1])
+@pytest.mark.parametrize("by", [False, True])
+@pytest.mark.sample(4)
+def test_public_rows_of_people_are_compared_with_their_weights(kind, weight, by):
+    """Twin: the truth was that of how many rows people have, and no interval held it."""
+    public = pl.DataFrame(
+        {
+            "u": [f"u{place // 3}" for place in range(6000)],
+            "g": ["p", "q"] * 3000,
+            "x": [float(place % 90) for place in range(6000)],
+        }
+    )
+    session = sd.Session(ROWS, unit=sd.PrivacyUnit("u"), ledger=None)
+    groups = {"by": "g", "domain": ["p", "q"]} if by else {}
+    [row] = ask(session, kind, 20, like=public, weight_cap=weight, **groups)
+    assert row.off < (1 if kind == "mean" else 60)
+    assert row.held > 0.4

@@ -292,10 +292,11 @@ def test_what_makes_no_sense_is_refused_before_the_charge(unit, asked, error, me
 
 
 def test_one_number_in_each_group_needs_a_bound_where_nothing_is_weighed():
-    session = sd.Session(TABLE, unit=PrivacyUnit("who"), ledger=None)
-    asked = {"by": "g", "domain": ["p"], "per_person": "mean", "epsilon": 1, "lower": 0, "cap": 10}
+    asked = {"by": "g", "domain": ["p"], "per_person": "mean", "salt": SALT}
     with pytest.raises(UnboundedContribution, match="groups_per_unit"):
-        session.variance("n", **asked)
+        prepare_numbers(
+            open_source(TABLE), PrivacyUnit("who"), column="n", grid=GRIDS["one edge"], **asked
+        )
 
 
 def test_the_column_of_the_unit_is_no_number_of_weighed_rows():

@@ -158,7 +158,7 @@ def test_one_unit_moves_search_and_totals_by_no_more_than_its_weight(server, eng
         source = frame if engine == "embedded" else served(server, frame, "double precision")
         asked = question(source)
         weight = Weight(3, 22)
-        found = asked.weighed_totals(CLIP, weight)
+        found = asked.weighed_totals(CLIP, weight, squares=True)
         return np.array([one.counts for one in asked.weigh(weight)]), found
 
     counts, totals = ask(base)
@@ -171,13 +171,22 @@ def test_one_unit_moves_search_and_totals_by_no_more_than_its_weight(server, eng
         moved = beside - counts
         assert np.all(moved >= 0)
         assert moved.sum() <= 1 << 22
-        distance = 0
+        distance = squared = 0
         for old, new in zip(totals, among, strict=True):
             steps, known = new.steps - old.steps, new.known - old.known
             below, above = steps - known * CLIP.low, known * CLIP.high - steps
             assert min(below, above) >= 0
             distance += below + above
+            first, second = below, new.squares - old.squares
+            three = (
+                known * width**2 - 2 * width * first + second,
+                2 * (width * first - second),
+                second,
+            )
+            assert min(three) >= 0
+            squared += sum(three)
         assert distance <= width << 22
+        assert squared <= width**2 << 22
         most = max(most, distance)
     assert most >= (width << 22) * 0.999
 

@@ -9,7 +9,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from sordino import BucketCounts, ClippedMeans, ClippedSums, ClippedVariance
+from sordino import BucketCounts, ClippedSums, ClippedVariance
+from sordino.estimators.clipped.weighed_clip import WeighedClip
 
 VALUES = (None, -9.0, -2.0, 0.5, 2.0, 7.99, 1e308)
 GRID = {"cap": 8, "growth": 2, "unit": 1}
@@ -67,7 +68,7 @@ def stages(estimator, values):
     """Each clip with its probability and the totals that get noise."""
     search = estimator.search
     scan = search.scan
-    if isinstance(estimator, ClippedMeans):
+    if isinstance(estimator, WeighedClip):
         counts = estimator.count_weights(list(values), estimator.weight_cap)
     elif isinstance(estimator, ClippedSums):
         counts = estimator.count_wholes(list(values))

@@ -107,6 +107,10 @@ def _count_rows(plant: float) -> Any:
     return BucketCounts.of([float(plant)], grid=_weighed().row_grid)
 
 
+def _clipped_variances(weight_cap: int | None = None) -> Any:
+    return sd.ClippedVariances(groups=2, lower=0, weight_cap=weight_cap, **COLUMN)
+
+
 def _clipped_mean() -> Any:
     return sd.ClippedMean(lower=0, **COLUMN)
 
@@ -238,6 +242,18 @@ DOORS: dict[str, Door] = {
         entropy=entropy,
     ),
     "ClippedVariance.release": _release(_clipped_variance),
+    "ClippedVariances.add_noise": lambda plant, entropy: _add_noise(
+        _clipped_variances(2), (3, 0, int(plant), int(plant)), entropy
+    ),
+    "ClippedVariances.finish_each": lambda plant, entropy: _clipped_variances().finish_each(
+        [(3, 0, int(plant), int(plant))] * 2,
+        _clip(_clipped_variances(), sd.SYSTEM),
+        2,
+        entropy=entropy,
+    ),
+    "ClippedVariances.release": lambda plant, entropy: _clipped_variances().release(
+        [([plant, 2.0], 1.0)], entropy=entropy
+    ),
     "CompositeMechanism.release": _one(
         lambda: sd.CompositeMechanism(lower=0, upper=10**12, epsilon=1)
     ),

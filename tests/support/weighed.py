@@ -38,6 +38,7 @@ def question(source, grid="even", **options):
         open_source(source),
         PrivacyUnit("who"),
         **{"column": "x", "salt": SALT, "row_cap": 10**6, "by": "g", "domain": GROUPS} | options,
+        squares=True,
         grid=ROW_GRID,
         weigh_grid=BUCKETS[grid],
     )
@@ -88,18 +89,22 @@ def agree(asked, units, weight, grid="even", clip=CLIP, groups=GROUPS):
     sizes = Counter(bucket_of(len(numbers), ROW_GRID) for numbers in units.values())
     assert counted.counts.tolist() == [sizes[place] for place in range(ROW_GRID.size + 1)]
     weighed = weigh(units, weight)
-    buckets, totals, known = Counter(), Counter(), Counter()
+    buckets, totals, known, squares = Counter(), Counter(), Counter(), Counter()
     for group, x, one in weighed:
         buckets[group, bucket_of(x, BUCKETS[grid])] += one
         totals[group] += one * steps_of(x, clip)
         known[group] += one
+        squares[group] += one * (steps_of(x, clip) - clip.low) ** 2
     wanted = [
         [buckets[group, place] for place in range(BUCKETS[grid].size + 1)] for group in groups
     ]
     if not asked.weighed.each:
         wanted = [[sum(each) for each in zip(*wanted, strict=True)]]
     assert [one.counts.tolist() for one in asked.weigh(weight)] == wanted
-    found = asked.weighed_totals(clip, weight)
+    plain = asked.weighed_totals(clip, weight)
+    found = asked.weighed_totals(clip, weight, squares=True)
+    assert [one._replace(squares=0) for one in found] == list(plain)
+    assert [one.squares for one in found] == [squares[group] for group in groups]
     assert [one.steps for one in found] == [totals[group] for group in groups]
     assert [one.known for one in found] == [known[group] for group in groups]
 

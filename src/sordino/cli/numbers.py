@@ -113,11 +113,14 @@ def total(table: TableOptions, **asked: object) -> None:
 
 
 @click.command(cls=GroupedCommand)
-@_take_column(VarianceRequest)
+@_take_column(
+    VarianceRequest,
+    weight_cap=take(VarianceRequest, "weight_cap", type=read_whole_or_auto, metavar="N"),
+)
 def variance(table: TableOptions, **asked: object) -> None:
     """Release the variance and the standard deviation of a column of numbers.
 
-    Where to clip is found privately. With --user and --by as for quantile.
+    Where to clip is found privately. With --user and --by as for mean.
     """
     _release_figure("variance", table, asked)
 

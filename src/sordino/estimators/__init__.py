@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ClippedVariance as ClippedVariance,
         VarianceValue as VarianceValue,
     )
+    from sordino.estimators.clipped.clipped_variances import ClippedVariances as ClippedVariances
     from sordino.estimators.column_release import NumbersShare as NumbersShare
     from sordino.estimators.derived_rows import (
         RowRanks as RowRanks,
@@ -59,6 +60,7 @@ _HOMES = {
     "clipped.clipped_sums": ("ClippedSums",),
     "clipped.clipped_value": ("ClippedValue",),
     "clipped.clipped_variance": ("ClippedVariance", "VarianceValue"),
+    "clipped.clipped_variances": ("ClippedVariances",),
     "derived_rows": (
         "RowRanks",
         "add_rows",

@@ -269,20 +269,27 @@ class NumberQuestion:
         return after_charge(partial(self._weigh, self._get_weighed(), weight), None)
 
     def weighed_totals(
-        self, clip: StepRange, weight: Weight, *, progress: Progress | None = None
-    ) -> tuple[Total, ...]:
+        self,
+        clip: StepRange,
+        weight: Weight,
+        *,
+        squares: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[SquareTotal, ...]:
         """Read the rows, once, and add up their steps times their weights, in each group.
 
-        Call it after the charge; private. `known` are the weights of rows with a number.
+        Call it after the charge; private. `known` are the weights of rows with a number. `squares`
+        are added up where they are asked for, else 0.
         """
         weighed, ranges = self._get_weighed(), [clip] * max(1, len(self.groups))
 
         def write_rows(first: int, _clip: StepRange) -> str:
             return weighed.rows(first, weight)
 
-        read = partial(self._add_up, weighed.kind, write_rows, ranges, squares=False, weighed=True)
-        found = after_charge(read, progress)
-        return tuple(Total(one.steps, one.known, one.missing) for one in found)
+        read = partial(
+            self._add_up, weighed.kind, write_rows, ranges, squares=squares, weighed=True
+        )
+        return after_charge(read, progress)
 
     def square_totals(
         self, ranges: Sequence[StepRange], *, progress: Progress | None = None

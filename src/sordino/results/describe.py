@@ -62,6 +62,7 @@ from sordino.results.sentences import (
     VALUES_OF_SOME,
     VALUES_WEIGHED,
     WEIGHED,
+    WEIGHED_VARIANCE,
 )
 from sordino.results.totals import TOTALS
 
@@ -575,7 +576,7 @@ def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
 def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
     """Return what the ends of intervals are about."""
     if some.weighed and some.figure != "quantile":
-        return [*WEIGHED]
+        return [*(WEIGHED_VARIANCE if some.figure == "variance" else WEIGHED)]
     clipped = CLIPPED_TOGETHER if some.clips_together else CLIPPED
     ranked = RANK_WEIGHED if some.weighed else RANK
     said = [ranked, CAPPED] if some.figure == "quantile" else [clipped, TRUE]

@@ -94,6 +94,13 @@ TOO_FEW_WEIGHED = (
 )
 WEIGHED = (CLIPPED_WEIGHED, TRUE_WEIGHED, TOO_FEW_WEIGHED, NO_ERROR)
 """What is said of intervals of a mean whose rows have weights."""
+WEIGHED_VARIANCE = (
+    CLIPPED_WEIGHED.replace("the mean", "the variance"),
+    "true_low: lower end of the variance with these weights of all numbers as they are, with 95 %; "
+    "how far it lies above is not known.",
+    TOO_FEW_WEIGHED,
+)
+"""The same of a variance, which clipping only makes smaller."""
 MOVED = (
     "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved "
     "there, if it lies in the declared range."

@@ -19,7 +19,6 @@ from sordino.constraints import Number, shown
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.errors import InvalidParameter
 from sordino.estimators import (
-    ClippedMeans,
     ClippedSum,
     ClippedSums,
     ClippedValue,
@@ -28,6 +27,7 @@ from sordino.estimators import (
 )
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
+from sordino.estimators.clipped.weighed_clip import WeighedClip
 from sordino.questions import Domain
 from sordino.session.column_request import ColumnRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
@@ -68,7 +68,7 @@ class Clips:
 
     Attributes
     ----------
-    figure : ClippedSum, ClippedSums, ClippedMean, ClippedMeans or ClippedVariance
+    figure : ClippedSum, ClippedSums, ClippedMean, ClippedMeans, ClippedVariance, ClippedVariances
         What has found them; of weighed rows with the weight that was found.
     labels : tuple of str or None
         Of the groups; None: all rows are one group.
@@ -153,7 +153,7 @@ class Known:
         if figure is None or isinstance(figure, ClippedSum | ClippedSums):
             return 1, False
         sized = bool(getattr(figure, "size_is_public", False))
-        return (3 if isinstance(figure, ClippedVariance) else 2) - sized, sized
+        return (3 if figure.takes_squares else 2) - sized, sized
 
 
 def find_known(
@@ -266,7 +266,7 @@ def _find_clips(first: Any) -> Clips:
     if not all(isinstance(one, ClippedValue | VarianceValue) for one in releases):
         raise InvalidParameter(UNKNOWN)
     figure, found = releases[0].mechanism, tuple(one.found for one in releases)
-    if isinstance(figure, ClippedMeans):
+    if isinstance(figure, WeighedClip):
         # The weight that was found is public now, as the clip is.
         figure = replace(figure, weight_cap=releases[0].weights.cap)
     return Clips(figure=figure, labels=labels, found=found)
@@ -294,7 +294,7 @@ def measure_totals(
     rho = None
     if request.counts_together(table):
         refuse_gaussian_together("remeasure", noise)
-    elif not isinstance(request, VarianceRequest):
+    elif request.weighs or not isinstance(request, VarianceRequest):
         found = choose_totals_noise("remeasure", noise, table, whole, Pure(epsilon=0), None)
         rho = found.get("total_rho")
     mechanism = (
@@ -316,7 +316,7 @@ def _check_figure(request: Column, figure: Clipped, table: Table) -> None:
     """
     # What rows are read with is the weight of the figure, and what is said is that of the request.
     read, said = (getattr(one, "weight_cap", None) for one in (figure, request))
-    weighed = isinstance(figure, ClippedMeans)
+    weighed = isinstance(figure, WeighedClip)
     same = read == said and weighed == (read is not None) == request.weighs
     if figure.in_all != request.clips_together or not same:
         raise InvalidParameter(UNFIT)

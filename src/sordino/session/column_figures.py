@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, final
+from typing import Any, Protocol, cast, final
 
 from sordino.columns import BucketCounts, StepRange
 from sordino.columns.bucket_sums import BucketSums
@@ -22,12 +22,14 @@ from sordino.estimators import (
     ClippedSum,
     ClippedSums,
     ClippedVariance,
+    ClippedVariances,
     Quantile,
     Quantiles,
     SizedQuantile,
 )
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
+from sordino.estimators.clipped.weighed_clip import WeighedClip
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.estimators.quantiles.weighed_quantiles import WeighedQuantiles
 from sordino.questions import Domain, NumberQuestion
@@ -35,7 +37,7 @@ from sordino.questions.totals import Weight
 from sordino.session.bounded_total import BoundedFigure, BoundedTotal
 from sordino.session.request import Progress
 
-Weighing = ClippedMeans | WeighedQuantiles
+Weighing = ClippedMeans | ClippedVariances | WeighedQuantiles
 """What weighs all rows of people."""
 Searching = (
     Quantile | SizedQuantile | Quantiles | QuantilesWithIntervals | WeighedQuantiles | Clipped
@@ -172,7 +174,7 @@ class _SharedFigures(_OfUnits):
 class _WeighedFigures(_OfUnits):
     """Rows are counted for each unit, then weighed in buckets, then added up with their weights."""
 
-    estimator: ClippedMeans
+    estimator: ClippedMeans | ClippedVariances
 
     def release(
         self, answers: tuple[NumberQuestion, BucketCounts], entropy: Entropy
@@ -185,7 +187,12 @@ class _WeighedFigures(_OfUnits):
         weight = Weight(cap, estimator.bits)
         [counts] = question.weigh(weight)
         clip = estimator.clip_from(counts, entropy=entropy)
-        totals = question.weighed_totals(list_ranges([clip])[0], weight)
+        ends = list_ranges([clip])[0]
+        if isinstance(estimator, ClippedVariances):
+            squares = question.weighed_totals(ends, weight, squares=True)
+            moments = [_find_moments(one.missing, clip, one) for one in squares]
+            return estimator.finish_each(moments, clip, cap, entropy=entropy)
+        totals = question.weighed_totals(ends, weight)
         return estimator.finish_each(
             [(one.steps, one.known) for one in totals], clip, cap, entropy=entropy
         )
@@ -267,13 +274,14 @@ class _AgainFigures:
     def read(self, question: NumberQuestion, progress: Progress | None) -> PrivateNumbers:
         ranges = list_ranges(self.estimator.clips)
         figure = self.estimator.figure
-        if isinstance(figure, ClippedMeans):
+        squares = figure.takes_squares
+        if isinstance(figure, WeighedClip):
             weight = Weight(figure.weight_cap or 1, figure.bits)
-            weighed = question.weighed_totals(ranges[0], weight, progress=progress)
+            weighed = question.weighed_totals(ranges[0], weight, squares=squares, progress=progress)
             return PrivateNumbers(weighed, *_count_rows(weighed))
         found: Sequence[Total | SquareTotal] = (
             question.square_totals(ranges, progress=progress)
-            if isinstance(self.estimator.figure, ClippedVariance)
+            if squares
             else question.totals(ranges, progress=progress)
         )
         return PrivateNumbers(found, *_count_rows(found))
@@ -282,8 +290,8 @@ class _AgainFigures:
         return [
             self.estimator.release_one(
                 # What a figure adds noise to.
-                _find_moments(total.missing, clip, total)
-                if isinstance(total, SquareTotal)
+                _find_moments(total.missing, clip, cast("SquareTotal", total))
+                if self.estimator.figure.takes_squares
                 else total.steps,
                 total.known,
                 total.missing,
@@ -305,6 +313,7 @@ _ADAPTERS: dict[type, Callable[..., ColumnFigures]] = {
     ClippedMean: _SumFigures,
     ClippedMeans: _WeighedFigures,
     ClippedVariance: _VarianceFigures,
+    ClippedVariances: _WeighedFigures,
     BoundedTotal: _BoundedFigures,
     ClippedAgain: _AgainFigures,
 }

@@ -25,6 +25,7 @@ from sordino.estimators import (
     ClippedSum,
     ClippedSums,
     ClippedVariance,
+    ClippedVariances,
 )
 from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
@@ -42,7 +43,14 @@ FORM = 1
 at."""
 _FIGURES: dict[str, Any] = {
     one.__name__: one
-    for one in (ClippedSum, ClippedSums, ClippedMean, ClippedMeans, ClippedVariance)
+    for one in (
+        ClippedSum,
+        ClippedSums,
+        ClippedMean,
+        ClippedMeans,
+        ClippedVariance,
+        ClippedVariances,
+    )
 }
 _LAWS: dict[str, Any] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
 _FRACTION = re.compile(r"-?[0-9]{1,700}(/[0-9]{1,700})?", re.ASCII)

@@ -31,6 +31,7 @@ from sordino.estimators import (
     ClippedSums,
     ClippedValue,
     ClippedVariance,
+    ClippedVariances,
     VarianceValue,
 )
 from sordino.questions import PrivacyUnit
@@ -234,11 +235,11 @@ class MeanRequest(
 
 
 @final
-class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
+class VarianceRequest(WeighedRequest[VarianceValue | Groups]):
     """Release the variance and the standard deviation of a column without a bound to guess.
 
     It is found as for `mean`, from totals of squares under one charge. Rows without a number do not
-    count.
+    count. Where rows of a person have weights it is that with these weights.
 
     Returns
     -------
@@ -267,11 +268,25 @@ class VarianceRequest(ColumnRequest[VarianceValue | Groups]):
     name: ClassVar[str] = "variance"
     squares: ClassVar[bool] = True
 
-    def build_estimator(self, table: Table, more: Fraction = Fraction(1)) -> ClippedVariance:
-        """Return the estimator of a variance."""
-        return ClippedVariance(
-            size_is_public=self.has_public_size(table), **self.options(table, more)
+    def build_estimator(
+        self, table: Table, more: Fraction = Fraction(1)
+    ) -> ClippedVariance | ClippedVariances:
+        """Return the estimator of a variance, or of the variances of all groups."""
+        options = self.options(table, more)
+        if not self.weighs:
+            return ClippedVariance(size_is_public=self.has_public_size(table), **options)
+        options |= {"groups": self.count_groups(), "weight_cap": self.declared_weight}
+        pure = ClippedVariances(**options)
+        found = choose_totals_noise(
+            self.name,
+            None,
+            table,
+            self.wrap(table, pure, None if self.by is None else ()),
+            # What finds groups, and the clip of weighed rows, have no other noise.
+            Pure(epsilon=self.epsilon_to_find),
+            None,
         )
+        return ClippedVariances(**options | found) if found else pure
 
 
 # ---- bounded -------------------------------------------------------------------------------------

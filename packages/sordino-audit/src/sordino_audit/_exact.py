@@ -24,7 +24,7 @@ from sordino.constraints import (
     shown,
 )
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedMeans
+from sordino.estimators.clipped.weighed_clip import WeighedClip
 from sordino_audit.continuous.continuous import Asked, Continuous, points
 from sordino_audit.continuous.integrals import CellBudget
 from sordino_audit.continuous.report import loss as continuous_loss, report as continuous_report
@@ -212,7 +212,7 @@ def _count_answers(mechanism: Any, pairs: list[Pair]) -> int:
             "or search=True with n, how many answers."
         )
     # What a unit has there is rows, whose number its law does not take.
-    if isinstance(mechanism, ClippedMeans):
+    if isinstance(mechanism, WeighedClip):
         return 1
     return max(1, len(list_answers(pairs[0][0])))
 

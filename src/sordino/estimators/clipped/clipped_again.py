@@ -24,11 +24,13 @@ from sordino.estimators.clipped.clipped_means import ClippedMeans
 from sordino.estimators.clipped.clipped_sum import ClippedSum
 from sordino.estimators.clipped.clipped_sums import ClippedSums
 from sordino.estimators.clipped.clipped_variance import ClippedVariance
+from sordino.estimators.clipped.clipped_variances import ClippedVariances
+from sordino.estimators.clipped.shared_clip import SharedClip
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.releases import short_repr
 from sordino.scrubbing import scrubbed
 
-Clipped = ClippedSum | ClippedSums | ClippedMean | ClippedMeans | ClippedVariance
+Clipped = ClippedSum | ClippedSums | ClippedMean | ClippedMeans | ClippedVariance | ClippedVariances
 
 
 @final
@@ -38,7 +40,7 @@ class ClippedAgain:
 
     Parameters
     ----------
-    figure : ClippedSum, ClippedSums, ClippedMean, ClippedMeans or ClippedVariance
+    figure : ClippedSum, ClippedSums, ClippedMean, ClippedMeans, ClippedVariance, ClippedVariances
         What was released first. It says which totals there are, and what neighbors are.
     clips : tuple of Clip
         What its search has found, of each group; public.
@@ -69,7 +71,7 @@ class ClippedAgain:
 
     def __post_init__(self) -> None:
         # One clip of all groups is what their noise is for, all of them together.
-        if isinstance(self.figure, ClippedSums | ClippedMeans) and (
+        if isinstance(self.figure, SharedClip) and (
             len({clip.tests for clip in self.clips}) > 1 or len(self.clips) > self.figure.groups
         ):
             raise InvalidParameter(

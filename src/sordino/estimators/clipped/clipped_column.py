@@ -127,6 +127,8 @@ class ClippedColumn(Mechanism):
     cost: Cost = derived("What a release spends; fixed before any data are seen.")
     in_all: ClassVar[bool] = False
     """Whether one release is of all groups, and its cost that of all of them."""
+    takes_squares: ClassVar[bool] = False
+    """Whether it needs squares of records, too."""
 
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""

@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import Any, cast, final
 
 from sordino.claims import Claim
-from sordino.columns.clipped_steps import clip_block
 from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
@@ -25,7 +24,6 @@ from sordino.estimators.clipped.clipped_mean import estimate_mean, take_distance
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.clipped.weighed_clip import WeighedClip
-from sordino.estimators.weights import Weights
 from sordino.scrubbing import scrubbed
 
 
@@ -123,15 +121,8 @@ class ClippedMeans(WeighedClip):
 
         Of a row, its steps within the clip times its weight.
         """
-        rows = self.take_rows(values)
-        (top, bottom) = clip.step.as_integer_ratio()
-        steps, _ = clip_block(
-            rows.numbers, clip.low, clip.high, top.bit_length() - bottom.bit_length()
-        )
         found = [(0, 0)] * self.groups
-        for place, step, row in zip(
-            rows.group.tolist(), steps.tolist(), self.weigh_rows(rows, weight).tolist(), strict=True
-        ):
+        for place, step, row in self.step_rows(values, clip, weight):
             total, known = found[place]
             found[place] = total + step * row, known + row
         return found
@@ -173,13 +164,7 @@ class ClippedMeans(WeighedClip):
             If the clip is that of another search, or there are more totals than groups.
         """
         fresh_entropy(entropy, "ClippedMeans.finish_each")
-        self.check_clip(clip, "finish_each")
-        # Each total is rounded down, and the noise is for so many of them.
-        if len(totals) > self.groups:
-            raise InvalidParameter(
-                f"ClippedMeans.finish_each needs totals of at most {self.groups} groups; got "
-                f"{len(totals)}."
-            )
+        self.check_groups(clip, len(totals))
         noise = self.noise_for(clip)
         distances = [
             one for pair in totals for one in take_distances(int(pair[0]), int(pair[1]), clip)
@@ -218,9 +203,7 @@ class ClippedMeans(WeighedClip):
     ) -> ClippedValue:
         """Return what is released of a group."""
         found = self.result(clip, noise, noisy, None, simulated=simulated)
-        # How many units the search has left beyond the clip is public.
-        beyond = clip.mechanism.tail // self.records_of_unit
-        return replace(found, weights=Weights(cap=weight, bits=self.bits, beyond=beyond))
+        return replace(found, weights=self.describe_weights(clip, weight))
 
     def estimate(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -37,6 +38,7 @@ class ClippedRelease(Derivable, HasInterval, ColumnRelease):
 
     found: Clip
     noise_error: float
+    weights: Weights | None
 
     @property
     @abstractmethod
@@ -52,6 +54,12 @@ class ClippedRelease(Derivable, HasInterval, ColumnRelease):
     def _is_sum(self) -> bool:
         """Whether the error is that of the noise, and no approximation for many records."""
         return False
+
+    def take_population(self, population: Population) -> None:
+        """Take what says of whom it is, and add how rows were weighed."""
+        if self.weights is not None:
+            population = self.weights.tell(population)
+        super().take_population(population)
 
     @abstractmethod
     def _find_ends(self, wrong: Fraction) -> tuple[float, float]:
@@ -165,12 +173,6 @@ class ClippedValue(ClippedRelease):
     records: int | None = field(repr=False)
     weights: Weights | None = field(default=None, repr=False)
 
-    def take_population(self, population: Population) -> None:
-        """Take what says of whom it is, and add how rows were weighed."""
-        if self.weights is not None:
-            population = self.weights.tell(population)
-        super().take_population(population)
-
     def _find_ends(self, wrong: Fraction) -> tuple[float, float]:
         return _round_ends(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong))
 
@@ -190,7 +192,7 @@ class ClippedValue(ClippedRelease):
         # give.
         least, most = (0.0, 0.0) if self._is_sum else self.clip
         # Of groups where rows weigh hardly anything an interval says nothing worth to be drawn.
-        light = self.weights is not None and sum(self.noisy) < _LIGHT * self.noise.deviation
+        light = self.weights is not None and is_light(self.noisy, self.noise)
         return light or (self.low <= least and self.high >= most)
 
     def list_terms(self, origin: Origin) -> dict[Any, Term]:
@@ -273,6 +275,11 @@ class ClippedValue(ClippedRelease):
         if not least:
             return search.lower, search.cap
         return max(low - down / least, search.lower), min(high + up / least, search.cap)
+
+
+def is_light(noisy: Sequence[int | Fraction], noise: TotalNoise) -> bool:
+    """Tell whether what all rows weigh cannot be told from nothing, by totals that add up to it."""
+    return sum(noisy) < _LIGHT * noise.deviation
 
 
 def clipped_ends(

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from sordino.claims import Claim
 from sordino.columns.bucket_counts import BucketCounts
@@ -30,8 +30,10 @@ from sordino.estimators.clipped.clipped_value import (
     ClippedRelease,
     Ends,
     counts_beyond,
+    is_light,
 )
 from sordino.estimators.clipped.total_noise import TotalNoise
+from sordino.estimators.weights import Weights
 from sordino.scrubbing import scrubbed
 
 Pair = tuple[int | Fraction, int | Fraction]
@@ -72,7 +74,10 @@ class VarianceValue(ClippedRelease):
         `true_interval` does not.
     too_few : bool
         Whether the interval leaves nothing out: then there are too few records to tell the
-        variance.
+        variance. Of weighed rows also where all of them weigh less than five deviations of the
+        noise.
+    weights : Weights or None
+        Of variances over people with any number of rows: how these were weighed.
 
     Examples
     --------
@@ -93,6 +98,7 @@ class VarianceValue(ClippedRelease):
     found: Clip = field(repr=False)
     totals: NoisyMoments = field(repr=False)
     records: int | None = field(repr=False)
+    weights: Weights | None = field(default=None, repr=False)
 
     def _find_ends(self, wrong: Fraction) -> tuple[float, float]:
         return _scale_ends(self.totals.ends(wrong), self.found)
@@ -102,7 +108,8 @@ class VarianceValue(ClippedRelease):
         """Whether the interval leaves nothing out."""
         # In units of the squared width, in which the largest variance is no float.
         low, high = self.totals.ends(MISS_PROBABILITY)
-        return low <= 0 and high >= _LARGEST_VARIANCE
+        light = self.weights is not None and is_light(self.totals.noisy, self.totals.noise)
+        return light or (low <= 0 and high >= _LARGEST_VARIANCE)
 
     def true_interval(
         self, *, confidence: Number = 0.95, within_cap: bool = False
@@ -267,21 +274,14 @@ class ClippedVariance(SizedColumn):
     True
     """
 
+    takes_squares: ClassVar[bool] = True
+
     def noise_for(self, clip: Clip, budget: Pure | ZCDP | None = None) -> TotalNoise:
         """Return the noise of the totals for this clip, which are counted in squares of its steps.
 
         With a `budget` it is that of another look.
         """
-        width = clip.high - clip.low
-        # The narrowest and the widest clip are tried when the parameters are given. So no clip that
-        # is found later is refused here, and no square of one is beyond what floats hold.
-        if not 1 / _WIDEST_CLIP <= width * clip.step <= _WIDEST_CLIP:
-            raise InvalidParameter(
-                "ClippedVariance needs clips from 2^-500 to 2^500 wide, whose squares are floats; "
-                "for this cap and unit they would be narrower or wider. Change the unit of the "
-                "values."
-            )
-        square = width**2
+        square = find_squared_width(clip, "ClippedVariance")
         return TotalNoise(
             budget=budget or self.total_budget,
             # Rounded up: 16/3 of it, where one record takes the place of another.
@@ -424,9 +424,7 @@ class ClippedVariance(SizedColumn):
                 2 * width * (2 * first - n * width),
                 3 * (4 * second - 4 * width * first + n * width**2),
             )
-        between = 2 * (width * first - second)
-        # All three add up to w^2 for every record.
-        return moments.known * width**2 - between - second, between, second
+        return take_squares(moments, width)
 
     def _combine(
         self, noisy: Sequence[int | Fraction], noise: TotalNoise, width: int, records: int | None
@@ -472,6 +470,32 @@ class ClippedVariance(SizedColumn):
             cost=self.cost,
             simulated=clip.simulated or simulated,
         )
+
+
+def find_squared_width(clip: Clip, owner: str) -> int:
+    """Return the squared width of a clip in its steps, unless its square in values is no float.
+
+    Raises
+    ------
+    InvalidParameter
+        If the clip is narrower than 2^-500 or wider than 2^500.
+    """
+    width = clip.high - clip.low
+    # The narrowest and the widest clip are tried when the parameters are given. So no clip that is
+    # found later is refused here, and no square of one is beyond what floats hold.
+    if not 1 / _WIDEST_CLIP <= width * clip.step <= _WIDEST_CLIP:
+        raise InvalidParameter(
+            f"{owner} needs clips from 2^-500 to 2^500 wide, whose squares are floats; for this "
+            "cap and unit they would be narrower or wider. Change the unit of the values."
+        )
+    return width**2
+
+
+def take_squares(moments: Moments, width: int) -> tuple[int, int, int]:
+    """Return the sums of (w - u)^2, 2 u (w - u) and u^2 over records with a number; private."""
+    between = 2 * (width * moments.first - moments.second)
+    # All three add up to w^2 for every record.
+    return moments.known * width**2 - between - moments.second, between, moments.second
 
 
 # ---- the variance of totals, and its extremes ----------------------------------------------------

@@ -9,6 +9,7 @@ steps.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -17,12 +18,13 @@ from numpy.typing import NDArray
 
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.columns.bucket_grid import BucketGrid
+from sordino.columns.clipped_steps import clip_block
 from sordino.constraints import COUNT, OrNone, shown, to_fraction
 from sordino.cost import Cost, compose
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators.clipped.clip import ClipSearch
+from sordino.estimators.clipped.clip import Clip, ClipSearch
 from sordino.estimators.clipped.shared_clip import SharedClip
 from sordino.estimators.quantiles.quantile import Quantile
 from sordino.estimators.quantiles.weigher import (
@@ -38,6 +40,7 @@ from sordino.estimators.quantiles.weigher import (
     take_rows,
     weigh_rows,
 )
+from sordino.estimators.weights import Weights
 from sordino.scrubbing import scrubbed
 
 _RATIO = 4
@@ -156,6 +159,32 @@ class WeighedClip(SharedClip):
     def weigh_rows(self, rows: WeighedRows, weight: int) -> NDArray[np.int64]:
         """Return the weight of each row: 2^bits over the rows of its unit, or over `weight`."""
         return weigh_rows(rows, weight, self.records_of_unit)
+
+    def step_rows(self, values: Any, clip: Clip, weight: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the group of each row, its steps within the clip and its weight; private."""
+        rows = self.take_rows(values)
+        (top, bottom) = clip.step.as_integer_ratio()
+        steps, _ = clip_block(
+            rows.numbers, clip.low, clip.high, top.bit_length() - bottom.bit_length()
+        )
+        weights = self.weigh_rows(rows, weight)
+        return zip(rows.group.tolist(), steps.tolist(), weights.tolist(), strict=True)
+
+    def describe_weights(self, clip: Clip, weight: int) -> Weights:
+        """Return what a release says of how rows were weighed; public."""
+        # How many units the search has left beyond the clip is public.
+        beyond = clip.mechanism.tail // self.records_of_unit
+        return Weights(cap=weight, bits=self.bits, beyond=beyond)
+
+    def check_groups(self, clip: Any, groups: int) -> None:
+        """Raise `InvalidParameter` for the clip of another search, or totals of too many groups."""
+        self.check_clip(clip, "finish_each")
+        # Each total is rounded down, and the noise is for so many of them.
+        if groups > self.groups:
+            raise InvalidParameter(
+                f"{type(self).__name__}.finish_each needs totals of at most {self.groups} groups; "
+                f"got {groups}."
+            )
 
     @scrubbed
     def count_weights(self, values: Any, weight: int) -> BucketCounts:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, final
 
-from sordino.columns import StepRange
+from sordino.columns import StepRange, Total
+from sordino.columns.step_range import SquareTotal
 from sordino.constraints import exact
 from sordino.questions import NumberQuestion
+from sordino.questions.totals import Weight
 from sordino.session.plans.dry_run import Answers
 from sordino.session.plans.shapes import Floats
 from sordino.session.plans.synthetic import SyntheticData
@@ -23,6 +25,7 @@ from sordino.session.plans.synthetic import SyntheticData
 # Between the public ends there are at most so many steps, so that no rounding is seen; fewer where
 # they are squared.
 _STEP_BITS, _SQUARED_BITS = 50, 31
+_WEIGHT_BITS, _ALIKE = 24, 1 << 12
 
 
 @final
@@ -62,6 +65,8 @@ class ExpectedValues:
         self._cap = Fraction(0) if cap is None else cap
         lower = None if request.lower is None else exact(request.lower)
         self._lower = -self._cap if lower is None else lower
+        # Where the weight is found, rows as they are: so many of a person weigh alike.
+        self._weight = Weight(getattr(request, "declared_weight", None) or _ALIKE, _WEIGHT_BITS)
         # Public rows are the same in each run, so that they are added up once for all of them.
         self._of_public: dict[tuple[str, str | None], float | None] = {}
 
@@ -99,14 +104,20 @@ class ExpectedValues:
 
         None of a group without a number.
         """
-        bits = _SQUARED_BITS if self._kind == "variance" else _STEP_BITS
+        squares = self._kind == "variance"
+        bits = _SQUARED_BITS if squares else _STEP_BITS
         span = max(abs(self._lower), abs(self._cap), Fraction(1, 1 << 40))
         step = Fraction(2) ** (math.ceil(math.log2(span)) - bits)
         ends = StepRange(
             low=math.floor(self._lower / step), high=math.ceil(self._cap / step), step=step
         )
-        if self._kind == "variance":
-            squared = question.square_totals([ends] * groups)
+        weighed = question.weighed is not None
+        if squares:
+            squared = (
+                question.weighed_totals(ends, self._weight, squares=True)
+                if weighed
+                else question.square_totals([ends] * groups)
+            )
             return [
                 float(step) ** 2
                 * _find_variance(one.steps - ends.low * one.known, one.squares, one.known)
@@ -114,7 +125,11 @@ class ExpectedValues:
                 else None
                 for one in squared
             ]
-        totals = question.totals([ends] * groups)
+        totals: Sequence[Total | SquareTotal] = (
+            question.weighed_totals(ends, self._weight)
+            if weighed
+            else question.totals([ends] * groups)
+        )
         return [
             float(one.steps * step / (one.known if self._kind == "mean" else 1))
             if one.known

@@ -252,11 +252,14 @@ class _SyntheticColumn:
         clip: StepRange,
         weight: Weight,
         *,
+        squares: bool = False,
         progress: None = None,  # noqa: ARG002
-    ) -> tuple[Total, ...]:
+    ) -> tuple[SquareTotal, ...]:
         """Return what they add up to with their weights, and these."""
-        each, [total] = _find_weight(weight), self.totals([clip])
-        found = Total(total.steps * each, total.known * each, 0)
+        each = _find_weight(weight)
+        [one] = self.square_totals([clip]) if squares else self.totals([clip])
+        squared = one.squares * each if isinstance(one, SquareTotal) else 0
+        found = SquareTotal(one.steps * each, one.known * each, 0, squared)
         return (found,) * max(1, len(self.groups))
 
     def sums(self, *, progress: None = None) -> BucketSums:  # noqa: ARG002

@@ -29,8 +29,11 @@ from sordino.estimators import (
     ClippedSum,
     ClippedSums,
     ClippedVariance,
+    ClippedVariances,
 )
 from sordino.estimators.clipped.clip import Clip
+from sordino.estimators.clipped.shared_clip import SharedClip
+from sordino.estimators.clipped.weighed_clip import WeighedClip
 from sordino.mechanisms import CompositeMechanism, CompositeTable, FoldedMechanism
 from sordino.mechanisms.bounded.random_rounding import number
 from sordino.mechanisms.folded import check_covered
@@ -112,6 +115,7 @@ _MOST_CLIPPED_RECORDS = 16
 _CELLS = {
     1: 160,
     2: 32,
+    3: 10,
 }  # for Gaussian noise on so many totals: how many cells of each are told apart
 # The first digits of pi: a number below it, and above it with the last digit raised.
 _PI = (
@@ -119,7 +123,7 @@ _PI = (
     Decimal("3.14159265358979323846264338327950288419716939937510582097494460"),
 )
 
-Clipped = ClippedSum | ClippedSums | ClippedMean | ClippedMeans | ClippedVariance
+Clipped = ClippedSum | ClippedSums | ClippedMean | ClippedMeans | ClippedVariance | ClippedVariances
 
 
 # Neighbors may have different numbers of records, so that `n` says nothing.
@@ -142,12 +146,12 @@ def _clipped_law(mechanism: Clipped, values: Any) -> Stated:
             f"audit.exact needs at most {_MOST_CLIPPED_RECORDS} records for a clipped sum or mean; "
             f"got {len(values)}."
         )
-    if isinstance(mechanism, ClippedMeans) and mechanism.weight_cap is None:
+    if isinstance(mechanism, WeighedClip) and mechanism.weight_cap is None:
         raise InvalidParameter(
-            "audit.exact needs ClippedMeans with a declared weight_cap: what is found is a "
-            "`Quantile`, which is audited by itself. Declare it."
+            f"audit.exact needs {type(mechanism).__name__} with a declared weight_cap: what is "
+            "found is a `Quantile`, which is audited by itself. Declare it."
         )
-    if isinstance(mechanism, ClippedSums | ClippedMeans) and mechanism.counter is not None:
+    if isinstance(mechanism, SharedClip) and mechanism.counter is not None:
         raise InvalidParameter(
             f"audit.exact needs {type(mechanism).__name__} that count no units: what lies beyond "
             "the clip would hang on a noisy number. Raise epsilon, or lower groups."
@@ -180,7 +184,7 @@ def clips(mechanism: Clipped, values: Any) -> list[tuple[tuple[int | None, ...],
     That is how many edges each of them tests, None for all in vain.
     """
     search = mechanism.search
-    if isinstance(mechanism, ClippedMeans):
+    if isinstance(mechanism, WeighedClip):
         counts = mechanism.count_weights(values, mechanism.weight_cap or 1)
     elif isinstance(mechanism, ClippedSums):
         counts = mechanism.count_wholes(values)
@@ -221,6 +225,9 @@ def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
         # A unit adds no more to any total than all that its rows weigh, times the width.
         width = (clip.top - clip.bottom) << mechanism.bits
         return [(0, (most * width >> shift) + 1)] * (2 * mechanism.groups)
+    if isinstance(mechanism, ClippedVariances):
+        square = (clip.high - clip.low) ** 2 << mechanism.bits
+        return [(0, (most * square >> shift) + 1)] * (3 * mechanism.groups)
     if isinstance(mechanism, ClippedSums):
         end = (most * clip.high >> shift) + 1
         return [(0 if mechanism.totals_grow else -end, end)] * mechanism.groups
