@@ -212,7 +212,7 @@ def test_the_command_ranks_by_a_measure(table, capfd, measure):
         (("--rank-by", "avg(price)"), "--rank-by must be 'sum(COL)'"),
         (("--cap", "5"), "--cap of top needs --rank-by"),
         (("--rank-by", "rows", "--set"), "--set belongs to counts of units"),
-        (("--rank-by", "rows", "--threshold", "5"), "--threshold belongs to counts of units"),
+        (("--rank-by", "rows", "--kth-count", "5"), "--kth-count belongs to counts of units"),
         (("--rank-by", "rows", "--max-rows", "5"), "--max-rows must not be given with --rank-by"),
         (("--rank-by", "sum(price)"), "cap must be given with a column of numbers"),
     ],
@@ -260,3 +260,47 @@ def test_a_plan_says_what_it_would_cost():
     assert float(plan.cost.pure()) == pytest.approx(1)
     with pytest.raises(InvalidParameter, match="goal must be left out"):
         session().plan.top_sums("product", goal="5 %", rows=10_000, **ASKED)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_threshold_leaves_those_above_it_and_changes_nothing_else(adjacency):
+    """What all noisy sums say is the same: a threshold is a rule over what is released anyway."""
+    whole = session(3, adjacency).top_sums("product", "price", epsilon=1, cap=1e6, **ASKED)
+    level = (whole.rows[2].estimate + whole.rows[3].estimate) / 2
+    some = session(3, adjacency).top_sums(
+        "product", "price", epsilon=1, cap=1e6, threshold=level, **ASKED
+    )
+    assert [row.item for row in some] == [row.item for row in whole][:3]
+    assert [row.estimate for row in some] == [row.estimate for row in whole][:3]
+    assert some.cost == whole.cost
+    assert (some.crossed, whole.crossed) == (True, None)
+    assert all(row.high >= row.estimate > level for row in some)
+    # The last one would still be there at the threshold, and no lower.
+    assert some.rows[-1].gap == pytest.approx(some.rows[-1].estimate - level, abs=1)
+    full = session(3, adjacency).top_sums(
+        "product", "price", epsilon=1, cap=1e6, threshold=0, **ASKED
+    )
+    assert full.crossed is False
+    assert [row.item for row in full] == [row.item for row in whole]
+    none = session(3, adjacency).top_sums(
+        "product", "price", epsilon=1, cap=1e6, threshold=1e300, **ASKED
+    )
+    assert none.rows == ()
+    assert none.crossed is True
+
+
+def test_a_threshold_of_the_command_is_told(tmp_path, capfd):
+    ORDERS.write_csv(tmp_path / "orders.csv")
+    (tmp_path / "products.csv").write_text("product\n" + "\n".join(PRODUCTS) + "\n")
+    asked = ["top", "orders.csv", "--item", "product", "--rank-by", "sum(price)", "-k", "5"]
+    more = ["--domain", "products.csv", "--cap", "1e6", "--user", "who", "--epsilon", "2"]
+    words = [str(tmp_path / one) if one.endswith(".csv") else one for one in (*asked, *more)]
+    third, fourth = list(truth("price").values())[2:4]
+    level = str(int((third + fourth) / 2))
+    assert run([*words, "--threshold", level, "--no-ledger", "--format", "json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert told["threshold"] == int(level)
+    assert told["crossed"] is True
+    assert all(row["estimate"] > int(level) for row in told["rows"])
+    assert run([*words, "--threshold", level, "--no-ledger", "--format", "table"]) == 0
+    assert f"Threshold: {level}; the threshold ended the list." in capfd.readouterr().out

@@ -48,8 +48,8 @@ SIGNATURES = {
     "selection_share=, noise=, method=, kth_count=, progress= -> TopItems",
     "top_set": "item, *, k, epsilon, domain, where=, measure_noise=, simultaneous=, selection_share=, "
     "progress= -> TopSetItems",
-    "top_sums": "item, column=, *, k, epsilon, domain, cap=, where=, growth=, unit=, noise=, "
-    "simultaneous=, progress= -> TopItems",
+    "top_sums": "item, column=, *, k, epsilon, domain, cap=, where=, threshold=, growth=, unit=, "
+    "noise=, simultaneous=, progress= -> TopItems",
     "above": "item, *, threshold, positives, epsilon, domain, where=, adaptive=, measure_share=, "
     "simultaneous=, noise=, measure_noise=, split=, correction=, correction_run=, correction_margin=, "
     "method=, progress= -> AboveItems",

@@ -18,7 +18,7 @@ _OF_LISTS = ("threshold", "noise", "method", "kth_count")
 """What a set has not: it is chosen at once, without gaps and without counts of all items."""
 
 
-_OF_COUNTS = (*_OF_LISTS, "selection_share")
+_OF_COUNTS = ("noise", "method", "kth_count", "selection_share")
 """What the largest sums have not."""
 
 

@@ -251,11 +251,8 @@ def _describe_top(release: Any, some: Population, facts: Facts, notes: Notes) ->
     crossed, many = getattr(release, "crossed", None), len(release)
     if some.domain == "assumed public" and 0 < many < (some.k or 0) and not crossed:
         notes.append(f"{some.item} has {many} labels in all: the list has all of them.")
-    if some.threshold is not None:
-        facts |= {"crossed": crossed}
-        full = "it ended nothing" if many < (some.k or 0) else "the list is full"
-        ended = "the threshold ended the list" if crossed else full
-        notes.append(f"Threshold: {some.threshold:.12g}; {ended}.")
+    more, told = _describe_threshold(some, many, crossed=crossed)
+    facts, notes = facts | more, [*notes, *told]
     if some.unlisted:
         more, told = _describe_found(release, some.k)
         facts |= more
@@ -263,6 +260,17 @@ def _describe_top(release: Any, some: Population, facts: Facts, notes: Notes) ->
     # A set has no ranks.
     ranked = hasattr(release, "method")
     return (_describe_list if ranked else _describe_set)(release, some, facts, notes)
+
+
+def _describe_threshold(
+    some: Population, many: int, *, crossed: bool | None
+) -> tuple[Facts, Notes]:
+    """Return whether a threshold ended a list; nothing without one."""
+    if some.threshold is None:
+        return {}, []
+    full = "it ended nothing" if many < (some.k or 0) else "the list is full"
+    ended = "the threshold ended the list" if crossed else full
+    return {"crossed": crossed}, [f"Threshold: {some.threshold:.12g}; {ended}."]
 
 
 def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
@@ -294,6 +302,8 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
 
 def _describe_sums(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     """Return the largest sums, best first: each a noisy one, of what units count as in the clip."""
+    more, told = _describe_threshold(some, len(release), crossed=release.crossed)
+    facts, notes = facts | more, [*told, *notes]
     if some.unlisted:
         more, told = _describe_found(release, some.k)
         facts, notes = facts | more, [*told, *notes]

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from sordino.constraints import COUNT, POSITIVE, TRUTH, Number, OrNone, one_of
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    POSITIVE,
+    TRUTH,
+    Number,
+    OrNone,
+    one_of,
+    to_fraction,
+)
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.estimators import ClippedSums, ClippedValue
 from sordino.estimators.histogram_rows import estimate_histogram_rows
 from sordino.mechanisms import HistogramTopK
-from sordino.mechanisms.histogram_top_k import decide
+from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.mechanisms.histogram_top_k import NOBODY, decide
 from sordino.questions import PrivacyUnit
 from sordino.questions.groups import resolve_groups
 from sordino.releases import HistogramTop
@@ -43,12 +55,13 @@ _FOUND = 10
 class TopSumsRequest(Request[TopItems]):
     """Release the `k` labels of a public domain with the largest sums, or with the most rows.
 
-    Which products earn most, which pages are read most: where customers or readers are protected.
-    What a person adds up to in all labels together is clipped at an end that is found privately, in
-    proportion (`ClippedSums`), all sums get noise of that size, and the largest are released. So
-    the noise does not grow with k, nor with how many labels there are or a person has, and
-    `max_rows` does not count but where labels are looked for. What a person adds up to in a label
-    counts as at least 0: where refunds may exceed that, `true_low` is no end of the sum as it is.
+    With a threshold only those above it. Which products earn most, which pages are read most: where
+    customers or readers are protected. What a person adds up to in all labels together is clipped
+    at an end that is found privately, in proportion (`ClippedSums`), all sums get noise of that
+    size, and the largest are released. So the noise does not grow with k, nor with how many labels
+    there are or a person has, and `max_rows` does not count but where labels are looked for. What a
+    person adds up to in a label counts as at least 0: where refunds may exceed that, `true_low` is
+    no end of the sum as it is.
 
     Returns
     -------
@@ -100,6 +113,9 @@ class TopSumsRequest(Request[TopItems]):
         default=None,
     )
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
+    threshold: Number | None = parameter(
+        OrNone(FINITE), "Only items above this public threshold: K at most.", default=None
+    )
     growth: Number = parameter(checked_later, "Factor between edges of the grid.", default=1.05)
     unit: Number = parameter(checked_later, "Below it edges are evenly spaced.", default=1.0)
     noise: MeasureNoise | None = parameter(
@@ -181,11 +197,20 @@ class TopSumsRequest(Request[TopItems]):
             cost=groups.cost,
             simulated=groups.simulated,
             label_threshold=groups.label_threshold,
+            crossed=None if self.threshold is None else counted is None or counted.top.crossed,
             confidence=CONFIDENCE if counted is None else counted.said.confidence,
             together=CONFIDENCE if counted is None else counted.said.together,
             clip=None if counted is None else sums[0].clip,
             capped=None if counted is None else sums[0].capped,
         )
+
+    def _cut(self, step: Fraction) -> Cut | None:
+        """Return the threshold in steps of the noise, rounded up; beyond all sums it is there."""
+        if self.threshold is None:
+            return None
+        threshold = to_fraction(self.threshold)
+        steps = max(-_FAR, min(_FAR, math.ceil(threshold / step)))
+        return Cut(steps, steps * step - threshold)
 
     def _pick(self, labels: list[str], sums: list[ClippedValue], *, found: bool) -> NoisyCounts:
         """Return the largest, with intervals that allow for the selection."""
@@ -200,13 +225,16 @@ class TopSumsRequest(Request[TopItems]):
         )
         # Farther out nothing is told apart: they are whole numbers of any size.
         noisy = np.array([max(-_FAR, min(_FAR, one.noisy[0])) for one in sums], dtype=np.int64)
-        items, values, entries = decide(noisy, many, None)
+        items, values, entries = decide(noisy, many, self._cut(noise.step))
+        here = items != NOBODY
+        items, values, entries = items[here], values[here], entries[here]
+        # Without a loser and a threshold every value would have been selected.
+        alone = many == len(labels) and self.threshold is None
         top = HistogramTop(
             indices=items,
             values=values * step,
-            # Without a loser every value would have been selected.
-            entries=np.full(many, -np.inf) if many == len(labels) else entries * step,
-            crossed=None,
+            entries=np.full(many, -np.inf) if alone else entries * step,
+            crossed=None if self.threshold is None else items.size < self.k,
             mechanism=histogram,
             cost=sums[0].cost,
             simulated=sums[0].simulated,
