@@ -6,8 +6,7 @@ filter, or take an interval for one of something else. All that it says was rele
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sordino.population import Population
@@ -15,16 +14,28 @@ from sordino.record import (
     Record,
     describe_receipt,
     describe_spent,
-    format_cell,
     format_share,
     list_facts,
     list_mechanisms,
     list_noises,
-    list_spent,
     list_total,
     list_warnings,
 )
 from sordino.releases import plain
+from sordino.results.figures import (
+    describe_figure,
+    name_clip,
+    say_lower,
+)
+from sordino.results.parts import (
+    COUNT_COLUMNS,
+    TRUE_COLUMNS,
+    Facts,
+    Notes,
+    describe_found,
+    describe_range,
+    pick,
+)
 from sordino.results.sentences import (
     A_SET,
     ABOVE_ESTIMATE,
@@ -34,10 +45,7 @@ from sordino.results.sentences import (
     ALL,
     ALONE,
     BEFORE_SELECTION,
-    CAPPED,
-    CLIPPED,
     CLIPPED_AGAIN,
-    CLIPPED_TOGETHER,
     FROM_GAPS,
     FROM_HISTOGRAM,
     INTERVAL,
@@ -46,23 +54,11 @@ from sordino.results.sentences import (
     LARGEST_SUMS,
     LEAST_OF_SUMS,
     MEASURED_SET,
-    MOVED,
-    NO_ERROR,
     ONLY_MEASURED,
-    RANK,
-    RANK_WEIGHED,
-    TOO_FEW,
-    TOO_FEW_OF_SUM,
-    TRUE,
     TRUE_SUMS,
     UNCLEAR,
     UNCLEAR_SUMS,
     UNKNOWN_NUMBERS,
-    VALUES,
-    VALUES_OF_SOME,
-    VALUES_WEIGHED,
-    WEIGHED,
-    WEIGHED_VARIANCE,
 )
 from sordino.results.totals import TOTALS
 
@@ -74,16 +70,6 @@ _KINDS = {
     "value_histogram": "histogram",
 }
 """What a figure is called, where the method of a session has another name."""
-_COUNT = ("estimate", "low", "high")
-_TRUE = ("true_low", "true_high")
-_QUANTILE = ("q", "estimate", "rank_error_low", "rank_error_high", "capped")
-_TOTAL = ("figure", *_COUNT, "standard_error", "clip_low", "clip_high", "capped", *_TRUE)
-# Within a declared range no clip is searched for, so nothing can be capped; and its ends say
-# nothing of rows beyond them.
-_OF_CLIPS = ("capped", *_TRUE, "too_few")
-
-Facts = dict[str, Any]
-Notes = list[str]
 
 
 def describe(release: Any) -> Record:
@@ -169,10 +155,6 @@ def _say_noise(facts: Mapping[str, Any]) -> Notes:
     ]
 
 
-def _pick(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[dict[str, Any]]:
-    return [{name: row[name] for name in columns} for row in map(plain, rows)]
-
-
 def describe_alone(
     release: Any,
     *,
@@ -213,9 +195,9 @@ def describe_alone(
 
 
 def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
-    ranged, told = _describe_range(release, some)
+    ranged, told = describe_range(release, some)
     true_columns, capped = _describe_cap(some, moved=some.bounds is not None)
-    [row] = _pick(release.list_rows(), (*_COUNT, *true_columns))
+    [row] = pick(release.list_rows(), (*COUNT_COLUMNS, *true_columns))
     row = {"count": some.counted} | row
     return Record(
         columns=tuple(row),
@@ -234,13 +216,13 @@ def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) 
 
 
 def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
-    ranged, told = _describe_found(release) if some.unlisted else _describe_range(release, some)
+    ranged, told = describe_found(release) if some.unlisted else describe_range(release, some)
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some, moved=some.bounds is not None)
-    columns = ("item", *_COUNT, *true_columns)
+    columns = ("item", *COUNT_COLUMNS, *true_columns)
     return Record(
         columns=columns,
-        rows=_pick(release.list_rows(), columns),
+        rows=pick(release.list_rows(), columns),
         facts=facts | sure | {"standard_error": release.standard_error} | ranged,
         notes=[INTERVAL_OF_SELECTED if some.unlisted else INTERVAL, *worth, *capped, *told, *notes],
     )
@@ -254,7 +236,7 @@ def _describe_top(release: Any, some: Population, facts: Facts, notes: Notes) ->
     more, told = _describe_threshold(some, many, crossed=crossed)
     facts, notes = facts | more, [*notes, *told]
     if some.unlisted:
-        more, told = _describe_found(release, some.k)
+        more, told = describe_found(release, some.k)
         facts |= more
         notes = [*told, *notes]
     # A set has no ranks.
@@ -278,10 +260,10 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
     true_columns, capped = _describe_cap(some, ordered=True)
     # In JSON and CSV there is what the estimate was made of, too.
     made_of = ("measured", "combined")
-    columns = ("rank", "item", *_COUNT, "gap", *true_columns, "order_unclear", *made_of)
+    columns = ("rank", "item", *COUNT_COLUMNS, "gap", *true_columns, "order_unclear", *made_of)
     measured = any(row.measured is not None for row in release)
     sure, worth = _describe_intervals(release, on_average=release.on_average)
-    rows = _pick(release.list_rows(), columns)
+    rows = pick(release.list_rows(), columns)
     # People are not shown columns that say nothing where nothing was measured; programs get all of
     # them.
     empty = [name for name in columns if not measured and all(row[name] is None for row in rows)]
@@ -305,16 +287,25 @@ def _describe_sums(release: Any, some: Population, facts: Facts, notes: Notes) -
     more, told = _describe_threshold(some, len(release), crossed=release.crossed)
     facts, notes = facts | more, [*told, *notes]
     if some.unlisted:
-        more, told = _describe_found(release, some.k)
+        more, told = describe_found(release, some.k)
         facts, notes = facts | more, [*told, *notes]
     sure, worth = _describe_intervals(release, on_average=release.on_average)
     of_clip = ("clip_low", "clip_high", "capped")
-    columns = ("rank", "item", *_COUNT, "gap", *of_clip, *_TRUE, "order_unclear", "measured")
+    columns = (
+        "rank",
+        "item",
+        *COUNT_COLUMNS,
+        "gap",
+        *of_clip,
+        *TRUE_COLUMNS,
+        "order_unclear",
+        "measured",
+    )
     said = [LARGEST_SUMS, INTERVAL_OF_SUMS, *worth, TRUE_SUMS, UNCLEAR_SUMS]
     least = [] if some.column is None else [UNKNOWN_NUMBERS, LEAST_OF_SUMS]
     return Record(
         columns=columns,
-        rows=_pick([_name_clip(row) for row in release.list_rows()], columns),
+        rows=pick([name_clip(row) for row in release.list_rows()], columns),
         facts=facts | {"method": release.method} | sure,
         notes=[*(said if release.rows else []), *notes, *least],
         hidden=("measured", "clip_low"),
@@ -335,16 +326,16 @@ def _describe_set(release: Any, some: Population, facts: Facts, notes: Notes) ->
     """Return a set, in the order of the domain: names alone where nothing was measured."""
     facts = facts | {"set": True}
     if release.confidence is None:
-        rows = _pick(release.list_rows(), ("item",))
+        rows = pick(release.list_rows(), ("item",))
         return Record(
             columns=("item",), rows=rows, facts=facts, notes=[A_SET, *some.say_bound(), *notes]
         )
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some)
-    columns = ("item", *_COUNT, *true_columns, "measured")
+    columns = ("item", *COUNT_COLUMNS, *true_columns, "measured")
     return Record(
         columns=columns,
-        rows=_pick(release.list_rows(), columns),
+        rows=pick(release.list_rows(), columns),
         facts=facts | sure,
         notes=[A_SET, MEASURED_SET, INTERVAL, *worth, *capped, *notes],
         hidden=("measured",),
@@ -355,7 +346,7 @@ def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) 
     facts |= {"asked": release.asked, "complete": release.complete, "method": release.method}
     at = f"Threshold: {some.threshold:.12g}."
     if some.unlisted:
-        more, found = _describe_found(release)
+        more, found = describe_found(release)
         facts |= more
         notes = [*found, at, *notes]
     else:
@@ -372,10 +363,10 @@ def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) 
     true_columns, capped = _describe_cap(some)
     # With one test every branch is 0.
     adaptive = any("Adaptive" in name for name in list_mechanisms(release.mechanism))
-    columns = ("item", *_COUNT, "gap", *true_columns, *(["branch"] if adaptive else []))
+    columns = ("item", *COUNT_COLUMNS, "gap", *true_columns, *(["branch"] if adaptive else []))
     return Record(
         columns=columns,
-        rows=_pick(release.list_rows(), columns),
+        rows=pick(release.list_rows(), columns),
         facts=facts | sure,
         notes=[
             ONLY_MEASURED if facts.get("noise") == "gumbel" else ABOVE_ESTIMATE,
@@ -385,23 +376,6 @@ def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) 
             *notes,
         ],
     )
-
-
-def _describe_found(release: Any, most: int | None = None) -> tuple[Facts, Notes]:
-    """Return what a release of labels that nobody listed says of those that it found."""
-    found, threshold = len(release), release.label_threshold
-    among = "" if most is None else f" of at most {most}"
-    # Without a bound on the labels of a unit the threshold hangs on a private count.
-    needed = f"about {threshold} units" if threshold else "many units"
-    facts = {} if threshold is None else {"label_threshold": threshold}
-    notes = [
-        f"Found {found}{among}: nobody listed the labels, and one needs {needed}. Of a label that "
-        "is missing nothing follows: it may have fewer, or not exist."
-    ]
-    # Only a top has several ways to find labels.
-    if why := getattr(release, "why", None):
-        return facts | {"why": why}, [*notes, f"Method: {release.method}. {why}"]
-    return facts, notes
 
 
 def _describe_intervals(release: Any, *, on_average: bool = False) -> tuple[Facts, Notes]:
@@ -444,217 +418,17 @@ def _describe_cap(
     if not some.is_bounded and not moved:
         return (), []
     if not some.is_bounded:
-        return _TRUE, [
+        return TRUE_COLUMNS, [
             "low and high are about counts moved into the range. true_low and true_high: about the "
             "true count; empty: no end is known."
         ]
     # An item of units that touch few others may lead here, and lie behind in true counts.
     about = "low, high and order_unclear" if ordered else "low and high"
     [bound] = some.say_bound()
-    return _TRUE, [
+    return TRUE_COLUMNS, [
         f"{bound} {about} are about what is counted so. true_low: lower bound of the true count, "
         "as sure as the interval; it has no upper one."
     ]
-
-
-def _describe_range(release: Any, some: Population) -> tuple[Facts, Notes]:
-    """Return what a release within declared bounds says about its range; nothing without bounds."""
-    if some.bounds is None:
-        return {}, []
-    (low, high), (least, most) = some.bounds, release.output_range
-    told = (
-        f"Published within [{format_cell(least, 2)}, {format_cell(most, 2)}]: unbiased from "
-        f"{format_cell(low)} to {format_cell(high)}; what lies beyond counts as the nearer end."
-    )
-    return {"range_low": least, "range_high": most}, [told]
-
-
-# ---- figures of a column -------------------------------------------------------------------------
-
-
-def _describe_figure(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
-    shared, warned = _describe_numbers(release, some)
-    notes = [*warned, *_say_size(release, some), *notes, *_say_lower(some), *some.say_bound()]
-    facts |= shared | {"confidence": release.confidence}
-    grouped = some.by is not None
-    # Nobody may have listed the groups, and none may have been found.
-    first = next((row.release for row in release), None) if grouped else release
-    columns = _list_columns(first, some)
-    said = [] if first is None else _say_ends(first, some, columns)
-    counted, told = _describe_records(release, some)
-    facts, notes = facts | counted, [*told, *notes]
-    # Each group has a number of its own, if one was asked for.
-    if grouped and some.figure == "quantile" and first is not None and first.records is not None:
-        columns = (*columns, "records")
-    if first is not None and some.bounds is not None:
-        # All groups have the same range, so the first one speaks for all.
-        ranged, told = _describe_range(first, some)
-        said, facts = [MOVED, *told], facts | ranged
-    if grouped:
-        more, told = _describe_groups(release, some)
-        facts, notes, columns = facts | more, [*notes, *told], ("item", *columns)
-    pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
-    rows = [{"item": item} | row for item, one in pairs for row in _list_figures(one, some)]
-    return Record(
-        columns=columns,
-        rows=_pick(rows, columns),
-        facts=facts,
-        notes=[*said, *notes],
-        # Figures have any size, so their digits are counted from the first one that is not 0.
-        counts=False,
-    )
-
-
-def _list_figures(release: Any, some: Population) -> list[dict[str, Any]]:
-    """Return one row for each figure that was released together.
-
-    Of several quantiles each is one.
-    """
-    # Several quantiles say themselves which they are; a single one does not.
-    alone = some.figure == "quantile" and not _is_list(release)
-    q = float(_find_first(release.mechanism).q) if alone else None
-    return [{"figure": some.figure, "q": q} | _name_clip(row) for row in release.list_rows()]
-
-
-def _is_list(release: Any) -> bool:
-    """Tell whether a release of quantiles is one of several."""
-    return hasattr(release, "__getitem__")
-
-
-def _find_first(mechanism: Any) -> Any:
-    # Where there are intervals, what releases the quantiles is the first of several mechanisms.
-    return mechanism[0] if isinstance(mechanism, tuple) else mechanism
-
-
-def _name_clip(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with the two ends of its clip under names of their own."""
-    clip = row.get("clip")
-    ends = {} if clip is None else {"clip_low": clip[0], "clip_high": clip[1]}
-    return {name: value for name, value in row.items() if name != "clip"} | ends
-
-
-def _list_columns(release: Any, some: Population) -> tuple[str, ...]:
-    """Return what is said of each figure, in the order in which it stands there."""
-    if some.figure == "quantile":
-        if not _has_intervals(release):
-            return _QUANTILE
-        # Of rows that are left out nothing is known, and the row says so.
-        true = _TRUE if some.is_bounded else ()
-        return (*_QUANTILE[:2], "low", "high", *_QUANTILE[2:], *true, "too_few")
-    columns = [*_TOTAL, "too_few"]
-    if some.figure == "variance":
-        columns.insert(columns.index("clip_low"), "standard_deviation")
-    return tuple(name for name in columns if some.bounds is None or name not in _OF_CLIPS)
-
-
-def _has_intervals(release: Any) -> bool:
-    """Tell whether the values of quantiles have intervals of their own."""
-    one = release[0] if _is_list(release) else release
-    return one is not None and one.low is not None
-
-
-def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
-    """Return how many records with a number there are, and whether the grid limits a quantile.
-
-    Nothing where the grid does not follow from that.
-    """
-    each = [release] if some.by is None else [row.release for row in release]
-    values = [one for found in each for one in (found if _is_list(found) else [found])]
-    if some.figure != "quantile" or not values or values[0].limited_by_grid is None:
-        return {}, []
-    notes, records = [], values[0].records
-    what = "rows" if some.per_person is None else "units"
-    what += " with these weights" if some.weighed else ""
-    # With a size hint nothing was spent on their number.
-    if records is not None:
-        told = f"About {records:,} {what}" if some.by is None else f"records: {what} of each group"
-        first, weights = _find_first(values[0].mechanism), values[0].weights
-        times = 1.0 if weights is None else weights.rows_of_step
-        how = f"+-{math.ceil(first.reach_of_size * times):,} with 95 %"
-        # Of weighed rows in groups its epsilon is that of a step of a weight.
-        if weights is None or some.by is None:
-            how += f", for epsilon {first.size_epsilon_spent:.3f} of it"
-        notes = [f"{told} that count have a number ({how}). The grid suits so many."]
-    limited = sum(value.limited_by_grid for value in values)
-    if limited:
-        of_all = f"{limited} of {len(values)} are limited by the grid and not by the noise"
-        notes.append(f"{of_all}: many {what} lie between two of its edges.")
-    alone = {} if records is None or some.by is not None else {"records": records}
-    return {**alone, "limited_by_grid": limited}, notes
-
-
-def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
-    """Return what the ends of intervals are about."""
-    if some.weighed and some.figure != "quantile":
-        return [*(WEIGHED_VARIANCE if some.figure == "variance" else WEIGHED)]
-    clipped = CLIPPED_TOGETHER if some.clips_together else CLIPPED
-    ranked = RANK_WEIGHED if some.weighed else RANK
-    said = [ranked, CAPPED] if some.figure == "quantile" else [clipped, TRUE]
-    if some.figure == "quantile" and _has_intervals(release):
-        of_all = VALUES_WEIGHED if some.weighed else VALUES
-        said.insert(0, VALUES_OF_SOME if some.is_bounded else of_all)
-    if "too_few" in columns:
-        said.append(TOO_FEW_OF_SUM if some.figure == "sum" else TOO_FEW)
-    if some.figure in {"mean", "variance"} and "too_few" in columns:
-        said.append(NO_ERROR)
-    return said
-
-
-def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
-    """Return what a release in groups says of them: what found them, and what each had."""
-    facts: Facts = {}
-    notes: Notes = []
-    if release.label_threshold is not None:
-        facts, notes = _describe_found(release, some.most_groups)
-        notes.append(
-            f"They were looked for with {describe_spent(list_spent(release.mechanism[0].cost))}."
-        )
-    if release.rows:
-        each = list_spent(release.rows[0].release.cost)
-        one_row = ", for one row of a unit" if some.groups_per_unit is None else ""
-        what, more = (
-            ("All groups together were", "")
-            if some.clips_together or some.weighed
-            else ("Each group was", one_row)
-        )
-        notes.append(f"{what} released with {describe_spent(each)}{more}.")
-    return facts, notes
-
-
-def _say_lower(some: Population) -> Notes:
-    """Return what becomes of numbers below the public end of a column.
-
-    Nothing where there is none.
-    """
-    if some.lower is None:
-        return []
-    what = "numbers" if some.per_person is None else "values of units"
-    return [
-        f"By --lower, {what} below {format_cell(some.lower)} count as {format_cell(some.lower)}."
-    ]
-
-
-def _say_size(release: Any, some: Population) -> Notes:
-    """Return what is said if the row count may be public, but not that of rows with a number."""
-    # A mean within bounds is released only where no row can be without a number.
-    public = getattr(release.mechanism, "size_is_public", False) or (
-        some.figure == "mean" and some.bounds is not None
-    )
-    if some.adjacency != "replace-one" or public:
-        return []
-    counted = "units" if some.weighed or some.per_person is not None else "rows"
-    return [f"How many {counted} have a number is private, and the noise hides it."]
-
-
-def _describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
-    """Return how many rows held a number, where that was released."""
-    share, notes = release.numbers_share, some.say_share(release.numbers_share)
-    if share is None:
-        return {}, notes
-    facts = share.list_facts()
-    if share.is_low:
-        facts["warning"] = notes[-1].removeprefix("WARNING: ")
-    return facts, notes
 
 
 # ---- another look --------------------------------------------------------------------------------
@@ -669,17 +443,17 @@ def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) 
         "planned": release.planned,
         "remeasures": _find_charge(release),
     }
-    rows = [_name_clip(row) for row in release.list_rows()]
+    rows = [name_clip(row) for row in release.list_rows()]
     labels = ("item",) if rows[0]["item"] is not None else ()
-    columns = (*labels, *_COUNT, *_TRUE, "measured", "standard_error")
+    columns = (*labels, *COUNT_COLUMNS, *TRUE_COLUMNS, "measured", "standard_error")
     columns += ("clip_low", "clip_high", "too_few") if of_column else ()
     return Record(
         columns=columns,
-        rows=_pick(rows, columns),
+        rows=pick(rows, columns),
         facts=facts,
         notes=[
             *(AGAIN, ALL if release.planned else ALONE, *([CLIPPED_AGAIN] if of_column else [])),
-            *(*worth, *notes, *_say_lower(some), *some.say_bound()),
+            *(*worth, *notes, *say_lower(some), *some.say_bound()),
         ],
         counts=not of_column,
     )
@@ -703,7 +477,7 @@ _FIGURES = {
     "top_set": _describe_top,
     "top_sums": _describe_sums,
     "above": _describe_above,
-    "quantile": _describe_figure,
-    **dict.fromkeys(TOTALS, _describe_figure),
+    "quantile": describe_figure,
+    **dict.fromkeys(TOTALS, describe_figure),
 }
 """What describes each figure of a session, by the name of its method."""

@@ -1,0 +1,242 @@
+"""Describes figures of a column: quantiles, sums, means and variances, of all rows or of groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sordino.population import Population
+from sordino.record import (
+    Record,
+    describe_spent,
+    format_cell,
+    list_spent,
+)
+from sordino.results.parts import (
+    COUNT_COLUMNS,
+    TRUE_COLUMNS,
+    Facts,
+    Notes,
+    describe_found,
+    describe_range,
+    pick,
+)
+from sordino.results.sentences import (
+    CAPPED,
+    CLIPPED,
+    CLIPPED_TOGETHER,
+    MOVED,
+    NO_ERROR,
+    RANK,
+    RANK_WEIGHED,
+    TOO_FEW,
+    TOO_FEW_OF_SUM,
+    TRUE,
+    VALUES,
+    VALUES_OF_SOME,
+    VALUES_WEIGHED,
+    WEIGHED,
+    WEIGHED_VARIANCE,
+)
+
+_QUANTILE = ("q", "estimate", "rank_error_low", "rank_error_high", "capped")
+_TOTAL = (
+    "figure",
+    *COUNT_COLUMNS,
+    "standard_error",
+    "clip_low",
+    "clip_high",
+    "capped",
+    *TRUE_COLUMNS,
+)
+# Within a declared range no clip is searched for, so nothing can be capped; and its ends say
+# nothing of rows beyond them.
+_OF_CLIPS = ("capped", *TRUE_COLUMNS, "too_few")
+
+
+def describe_figure(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
+    """Return the record of a figure of a column, of all rows or of each group."""
+    shared, warned = describe_numbers(release, some)
+    notes = [*warned, *_say_size(release, some), *notes, *say_lower(some), *some.say_bound()]
+    facts |= shared | {"confidence": release.confidence}
+    grouped = some.by is not None
+    # Nobody may have listed the groups, and none may have been found.
+    first = next((row.release for row in release), None) if grouped else release
+    columns = _list_columns(first, some)
+    said = [] if first is None else _say_ends(first, some, columns)
+    counted, told = _describe_records(release, some)
+    facts, notes = facts | counted, [*told, *notes]
+    # Each group has a number of its own, if one was asked for.
+    if grouped and some.figure == "quantile" and first is not None and first.records is not None:
+        columns = (*columns, "records")
+    if first is not None and some.bounds is not None:
+        # All groups have the same range, so the first one speaks for all.
+        ranged, told = describe_range(first, some)
+        said, facts = [MOVED, *told], facts | ranged
+    if grouped:
+        more, told = _describe_groups(release, some)
+        facts, notes, columns = facts | more, [*notes, *told], ("item", *columns)
+    pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
+    rows = [{"item": item} | row for item, one in pairs for row in list_figures(one, some)]
+    return Record(
+        columns=columns,
+        rows=pick(rows, columns),
+        facts=facts,
+        notes=[*said, *notes],
+        # Figures have any size, so their digits are counted from the first one that is not 0.
+        counts=False,
+    )
+
+
+def list_figures(release: Any, some: Population) -> list[dict[str, Any]]:
+    """Return one row for each figure that was released together.
+
+    Of several quantiles each is one.
+    """
+    # Several quantiles say themselves which they are; a single one does not.
+    alone = some.figure == "quantile" and not _is_list(release)
+    q = float(find_first(release.mechanism).q) if alone else None
+    return [{"figure": some.figure, "q": q} | name_clip(row) for row in release.list_rows()]
+
+
+def _is_list(release: Any) -> bool:
+    """Tell whether a release of quantiles is one of several."""
+    return hasattr(release, "__getitem__")
+
+
+def find_first(mechanism: Any) -> Any:
+    """Return what releases the figure, where there are several mechanisms."""
+    # Where there are intervals, what releases the quantiles is the first of several mechanisms.
+    return mechanism[0] if isinstance(mechanism, tuple) else mechanism
+
+
+def name_clip(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with the two ends of its clip under names of their own."""
+    clip = row.get("clip")
+    ends = {} if clip is None else {"clip_low": clip[0], "clip_high": clip[1]}
+    return {name: value for name, value in row.items() if name != "clip"} | ends
+
+
+def _list_columns(release: Any, some: Population) -> tuple[str, ...]:
+    """Return what is said of each figure, in the order in which it stands there."""
+    if some.figure == "quantile":
+        if not _has_intervals(release):
+            return _QUANTILE
+        # Of rows that are left out nothing is known, and the row says so.
+        true = TRUE_COLUMNS if some.is_bounded else ()
+        return (*_QUANTILE[:2], "low", "high", *_QUANTILE[2:], *true, "too_few")
+    columns = [*_TOTAL, "too_few"]
+    if some.figure == "variance":
+        columns.insert(columns.index("clip_low"), "standard_deviation")
+    return tuple(name for name in columns if some.bounds is None or name not in _OF_CLIPS)
+
+
+def _has_intervals(release: Any) -> bool:
+    """Tell whether the values of quantiles have intervals of their own."""
+    one = release[0] if _is_list(release) else release
+    return one is not None and one.low is not None
+
+
+def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
+    """Return how many records with a number there are, and whether the grid limits a quantile.
+
+    Nothing where the grid does not follow from that.
+    """
+    each = [release] if some.by is None else [row.release for row in release]
+    values = [one for found in each for one in (found if _is_list(found) else [found])]
+    if some.figure != "quantile" or not values or values[0].limited_by_grid is None:
+        return {}, []
+    notes, records = [], values[0].records
+    what = "rows" if some.per_person is None else "units"
+    what += " with these weights" if some.weighed else ""
+    # With a size hint nothing was spent on their number.
+    if records is not None:
+        told = f"About {records:,} {what}" if some.by is None else f"records: {what} of each group"
+        first, weights = find_first(values[0].mechanism), values[0].weights
+        times = 1.0 if weights is None else weights.rows_of_step
+        how = f"+-{math.ceil(first.reach_of_size * times):,} with 95 %"
+        # Of weighed rows in groups its epsilon is that of a step of a weight.
+        if weights is None or some.by is None:
+            how += f", for epsilon {first.size_epsilon_spent:.3f} of it"
+        notes = [f"{told} that count have a number ({how}). The grid suits so many."]
+    limited = sum(value.limited_by_grid for value in values)
+    if limited:
+        of_all = f"{limited} of {len(values)} are limited by the grid and not by the noise"
+        notes.append(f"{of_all}: many {what} lie between two of its edges.")
+    alone = {} if records is None or some.by is not None else {"records": records}
+    return {**alone, "limited_by_grid": limited}, notes
+
+
+def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
+    """Return what the ends of intervals are about."""
+    if some.weighed and some.figure != "quantile":
+        return [*(WEIGHED_VARIANCE if some.figure == "variance" else WEIGHED)]
+    clipped = CLIPPED_TOGETHER if some.clips_together else CLIPPED
+    ranked = RANK_WEIGHED if some.weighed else RANK
+    said = [ranked, CAPPED] if some.figure == "quantile" else [clipped, TRUE]
+    if some.figure == "quantile" and _has_intervals(release):
+        of_all = VALUES_WEIGHED if some.weighed else VALUES
+        said.insert(0, VALUES_OF_SOME if some.is_bounded else of_all)
+    if "too_few" in columns:
+        said.append(TOO_FEW_OF_SUM if some.figure == "sum" else TOO_FEW)
+    if some.figure in {"mean", "variance"} and "too_few" in columns:
+        said.append(NO_ERROR)
+    return said
+
+
+def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
+    """Return what a release in groups says of them: what found them, and what each had."""
+    facts: Facts = {}
+    notes: Notes = []
+    if release.label_threshold is not None:
+        facts, notes = describe_found(release, some.most_groups)
+        notes.append(
+            f"They were looked for with {describe_spent(list_spent(release.mechanism[0].cost))}."
+        )
+    if release.rows:
+        each = list_spent(release.rows[0].release.cost)
+        one_row = ", for one row of a unit" if some.groups_per_unit is None else ""
+        what, more = (
+            ("All groups together were", "")
+            if some.clips_together or some.weighed
+            else ("Each group was", one_row)
+        )
+        notes.append(f"{what} released with {describe_spent(each)}{more}.")
+    return facts, notes
+
+
+def say_lower(some: Population) -> Notes:
+    """Return what becomes of numbers below the public end of a column.
+
+    Nothing where there is none.
+    """
+    if some.lower is None:
+        return []
+    what = "numbers" if some.per_person is None else "values of units"
+    return [
+        f"By --lower, {what} below {format_cell(some.lower)} count as {format_cell(some.lower)}."
+    ]
+
+
+def _say_size(release: Any, some: Population) -> Notes:
+    """Return what is said if the row count may be public, but not that of rows with a number."""
+    # A mean within bounds is released only where no row can be without a number.
+    public = getattr(release.mechanism, "size_is_public", False) or (
+        some.figure == "mean" and some.bounds is not None
+    )
+    if some.adjacency != "replace-one" or public:
+        return []
+    counted = "units" if some.weighed or some.per_person is not None else "rows"
+    return [f"How many {counted} have a number is private, and the noise hides it."]
+
+
+def describe_numbers(release: Any, some: Population) -> tuple[Facts, Notes]:
+    """Return how many rows held a number, where that was released."""
+    share, notes = release.numbers_share, some.say_share(release.numbers_share)
+    if share is None:
+        return {}, notes
+    facts = share.list_facts()
+    if share.is_low:
+        facts["warning"] = notes[-1].removeprefix("WARNING: ")
+    return facts, notes
