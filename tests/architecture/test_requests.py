@@ -62,7 +62,7 @@ SIGNATURES = {
     + ", weight_cap=, size_hint=, interval_share=, integer=, progress= "
     "-> QuantileValue | QuantileValues | Groups",
     "sum": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
-    "mean": f"{COLUMN}, weight_cap=, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
+    "mean": f"{COLUMN}, weight_cap=, bounds=, noise=, upper=, progress= -> ClippedValue | BoundedValue | Groups",
     "variance": f"{COLUMN}, weight_cap=, progress= -> VarianceValue | Groups",
     "randomize": "column, *, lower, upper, epsilon, activation=, tuned_for=, write=, progress= "
     "-> Values | Reported",

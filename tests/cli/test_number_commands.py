@@ -59,6 +59,7 @@ def commands(path):
         ),
         "mean of rows": ("mean", path, *shared, "--row-is-unit"),
         "variance": ("variance", path, *shared, *unit),
+        "mean with an upper end": ("mean", path, *shared, "--user", "user", "--upper"),
         "variance of weighed rows": ("variance", path, *shared, "--user", "user"),
         "variance by": ("variance", path, *shared, *unit, *by, "--format", "csv"),
     }
@@ -244,6 +245,7 @@ def test_what_is_refused(sordino, tmp_path):
             "--max-rows must not be given with --weight-cap",
         ),
         (("mean", path, *row, "--weight-cap", 3), "units are rows"),
+        (("mean", path, *row, "--upper"), "must go with rows that have weights"),
         (("mean", path, *base, "--user", "user", "--weight-cap", 0), "at least 1"),
         (("mean", path, *base, "--user", "user", "--weight-cap", "x"), "whole number, or auto"),
         (("sum", path, *row, "--per-person", "sum"), "--user"),

@@ -89,11 +89,12 @@ def agree(asked, units, weight, grid="even", clip=CLIP, groups=GROUPS):
     sizes = Counter(bucket_of(len(numbers), ROW_GRID) for numbers in units.values())
     assert counted.counts.tolist() == [sizes[place] for place in range(ROW_GRID.size + 1)]
     weighed = weigh(units, weight)
-    buckets, totals, known, squares = Counter(), Counter(), Counter(), Counter()
+    buckets, totals, known, squares, beyond = (Counter() for _ in range(5))
     for group, x, one in weighed:
         buckets[group, bucket_of(x, BUCKETS[grid])] += one
         totals[group] += one * steps_of(x, clip)
         known[group] += one
+        beyond[group] += one * (steps_of(x, clip) == clip.high)
         squares[group] += one * (steps_of(x, clip) - clip.low) ** 2
     wanted = [
         [buckets[group, place] for place in range(BUCKETS[grid].size + 1)] for group in groups
@@ -104,6 +105,9 @@ def agree(asked, units, weight, grid="even", clip=CLIP, groups=GROUPS):
     plain = asked.weighed_totals(clip, weight)
     found = asked.weighed_totals(clip, weight, squares=True)
     assert [one._replace(squares=0) for one in found] == list(plain)
+    above = asked.weighed_totals(clip, weight, beyond=True)
+    assert [one._replace(beyond=0) for one in above] == list(plain)
+    assert [one.beyond for one in above] == [beyond[group] for group in groups]
     assert [one.squares for one in found] == [squares[group] for group in groups]
     assert [one.steps for one in found] == [totals[group] for group in groups]
     assert [one.known for one in found] == [known[group] for group in groups]

@@ -63,10 +63,11 @@ class Total(NamedTuple):
 class SquareTotal(NamedTuple):
     """The same, with what the squared distances from the lower end of the range add up to.
 
-    Private.
+    Private. Of weighed rows also the weights of those at or beyond the upper end, if asked for.
     """
 
     steps: int
     known: int
     missing: int
     squares: int
+    beyond: int = 0

@@ -51,6 +51,16 @@ class Ratio:
         least, most = _find_public_range(over, under)
         return float(min(max(low, least), most)), float(max(min(high, most), least))
 
+    def test(self, wrong: Fraction) -> tuple[float, float]:
+        """Return the ends that one test gives to terms of one release; else the public ones.
+
+        Either end fails with half of `wrong` at most. The divisor is not negative.
+        """
+        ends = _test_ratios(self.over, self.under, wrong, planned=True)
+        least, most = _find_public_range(self.over, self.under)
+        low, high = (least, most) if ends is None else ends
+        return float(min(max(low, least), most)), float(max(min(high, most), least))
+
     def _turn(self) -> tuple[Combination, Combination]:
         """Return both sums with the sign that makes the released divisor positive."""
         if self.under.value < 0 and not self.under.is_positive:

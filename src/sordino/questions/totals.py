@@ -274,12 +274,13 @@ class NumberQuestion:
         weight: Weight,
         *,
         squares: bool = False,
+        beyond: bool = False,
         progress: Progress | None = None,
     ) -> tuple[SquareTotal, ...]:
         """Read the rows, once, and add up their steps times their weights, in each group.
 
-        Call it after the charge; private. `known` are the weights of rows with a number. `squares`
-        are added up where they are asked for, else 0.
+        Call it after the charge; private. `known` are the weights of rows with a number. `squares`,
+        and the weights `beyond` the upper end, are added up where they are asked for, else 0.
         """
         weighed, ranges = self._get_weighed(), [clip] * max(1, len(self.groups))
 
@@ -287,7 +288,13 @@ class NumberQuestion:
             return weighed.rows(first, weight)
 
         read = partial(
-            self._add_up, weighed.kind, write_rows, ranges, squares=squares, weighed=True
+            self._add_up,
+            weighed.kind,
+            write_rows,
+            ranges,
+            squares=squares,
+            weighed=True,
+            beyond=beyond,
         )
         return after_charge(read, progress)
 
@@ -395,6 +402,7 @@ class NumberQuestion:
         *,
         squares: bool,
         weighed: bool,
+        beyond: bool = False,
     ) -> tuple[SquareTotal, ...]:
         """Add up the steps of rows; where they are weighed, each times its weight."""
         grouped = self.domain is not None
@@ -405,7 +413,7 @@ class NumberQuestion:
             places = {one: place for place, one in enumerate(dict.fromkeys(ranges))}
             own = [str(places[one]) for one in ranges] if len(places) > 1 else []
             rows = write_rows(len(own), ranges[0])
-            wanted = Addends(list(places), rows, grouped, squares, weighed)
+            wanted = Addends(list(places), rows, grouped, squares, weighed, beyond)
             sql = self.dialect.steps(kind, wanted)
             sent = [*own, *self._sent] if grouped else None
             answer = scan.ask(sql, sent, kept=self._keep(len(own)))
@@ -413,9 +421,13 @@ class NumberQuestion:
         # all others.
         found = [SquareTotal(0, 0, 0, 0)] * len(ranges)
         groups = answer["grp"].tolist() if grouped else [0]
-        names = ("total", "known", "missing", *(["squares"] if squares else []))
+        asked = {"squares": squares, "beyond": beyond}
+        more = [name for name, wanted_too in asked.items() if wanted_too]
+        names = ("total", "known", "missing", *more)
         for place, *sums in zip(groups, *(answer[name].tolist() for name in names), strict=True):
-            found[place] = SquareTotal(*map(int, sums), *([] if squares else [0]))
+            total, known, missing, *others = map(int, sums)
+            parts = {"squares": 0} | dict(zip(more, others, strict=True))
+            found[place] = SquareTotal(total, known, missing, **parts)
         return tuple(found)
 
     def write_rows(self, first: int, clip: StepRange) -> str:
@@ -835,7 +847,7 @@ def _list_weighed(
     ]
     ends = StepRange(low=-1, high=1, step=Fraction(1))
     rows = weighed.rows(0, weight)
-    wanted = Addends([ends], rows, grouped, squares, weighed=True)
+    wanted = Addends([ends], rows, grouped, squares, weighed=True, beyond=not squares)
     steps = question.dialect.steps(weighed.kind, wanted)
     return [*asked, (steps, ["group"] if grouped else None)]
 

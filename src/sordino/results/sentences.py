@@ -86,7 +86,7 @@ CLIPPED_WEIGHED = (
 )
 TRUE_WEIGHED = (
     "true_low and true_high: 95 % interval of the mean with these weights of all numbers as they "
-    "are, if none lies below --lower; empty: no end is known."
+    "are, if none lies below --lower, or of true_high above --cap; empty: no end is known."
 )
 TOO_FEW_WEIGHED = (
     "too_few: yes where the interval leaves nothing out, or where rows weigh too little to be told "

@@ -214,6 +214,11 @@ def _find_base(asked: Request[Any], first: Any) -> Base:
             )
         )
     if isinstance(asked, SumRequest | MeanRequest | VarianceRequest) and bounds is None:
+        if getattr(asked, "upper", False):
+            raise InvalidParameter(
+                "remeasure.release must be a mean without its upper end (upper): what lies beyond "
+                "the clip is one of its totals, and is not measured again. Ask for the same again."
+            )
         clips = _find_clips(first)
         keeps = asked.by is None or is_named(asked.domain)
         # Of weighed rows the weight that was found is declared now.

@@ -192,9 +192,9 @@ class _WeighedFigures(_OfUnits):
             squares = question.weighed_totals(ends, weight, squares=True)
             moments = [_find_moments(one.missing, clip, one) for one in squares]
             return estimator.finish_each(moments, clip, cap, entropy=entropy)
-        totals = question.weighed_totals(ends, weight)
+        totals = question.weighed_totals(ends, weight, beyond=estimator.upper)
         return estimator.finish_each(
-            [(one.steps, one.known) for one in totals], clip, cap, entropy=entropy
+            [(one.steps, one.known, one.beyond) for one in totals], clip, cap, entropy=entropy
         )
 
 

@@ -70,6 +70,12 @@ class ClippedAgain:
     budget: Pure | ZCDP
 
     def __post_init__(self) -> None:
+        # What lies beyond the clip was a total of its own, which this look does not read.
+        if getattr(self.figure, "upper", False):
+            raise InvalidParameter(
+                "ClippedAgain.figure must be without `upper`: a mean with an upper end is not "
+                "measured again. Ask for the same again."
+            )
         # One clip of all groups is what their noise is for, all of them together.
         if isinstance(self.figure, SharedClip) and (
             len({clip.tests for clip in self.clips}) > 1 or len(self.clips) > self.figure.groups

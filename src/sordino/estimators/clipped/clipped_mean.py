@@ -225,20 +225,23 @@ def estimate_mean(
 ) -> tuple[float, float]:
     """Return the mean that two noisy totals tell, and its standard error to first order.
 
-    They are the distances from the lower and from the upper end of the clip, in all.
+    They are the distances from the lower and from the upper end of the clip, in all; a third one
+    is of rows beyond the upper end, in place of the first.
     """
     width = clip.top - clip.bottom
+    beyond = [max(0, one) for one in noisy[2:]]
     # Distances are not negative, but noise may make their totals so. If nothing is left, the
     # middle of the clip is released.
-    below, above = max(0, noisy[0]), max(0, noisy[1])
+    below, above = max(0, noisy[0]) + sum(beyond), max(0, noisy[1])
     parts = max(1, below + above)
     if not below + above:
         below = above = 1
     # In whole numbers up to one quotient, which Python rounds as it does a fraction.
     (top, bottom), whole = clip.step.as_integer_ratio(), below + above
     value = (clip.bottom * whole + width * below) * top / (whole * bottom)
-    # The mean depends on both totals through their ratio: these are its two derivatives.
-    slope = math.hypot(below / whole, above / whole) / parts
+    # The mean depends on the totals through their ratio: these are its derivatives.
+    slopes = [below / whole, *([above / whole] * (1 + len(beyond)))]
+    slope = math.hypot(*slopes) / parts
     return float(value), noise.deviation * slope * (width * top / bottom)
 
 

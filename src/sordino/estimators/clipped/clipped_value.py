@@ -21,7 +21,7 @@ from sordino.estimators.clipped.share_test import ShareTest
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.column_release import ColumnRelease
 from sordino.estimators.weights import Weights
-from sordino.figures import Derivable, Origin, Term
+from sordino.figures import Combination, Derivable, Origin, Ratio, Term
 from sordino.population import Population
 from sordino.releases import HasInterval
 
@@ -29,6 +29,8 @@ Ends = tuple[Fraction, Fraction]
 
 MISS_PROBABILITY = Fraction(1, 20)
 """How often an interval may miss."""
+_WITH_BEYOND = 3
+"""Of so many totals the third one is of what lies beyond the clip."""
 _LIGHT = 5
 """Of so many deviations of the noise of a total what all rows weigh must be told from nothing."""
 
@@ -238,11 +240,16 @@ class ClippedValue(ClippedRelease):
 
         Notes
         -----
-        A finite upper end is one for records that are rounded down to whole steps (of about the
-        clip over 2^32), as they were added.
+        Of means with `upper` the upper end is finite in any case: it holds if no record lies above
+        the cap, as what lies beyond the clip is taken to lie there.
+
+        Else a finite upper end is one for records that are rounded down to whole steps (of about
+        the clip over 2^32), as they were added.
         """
         wrong = 1 - SHARE("ClippedValue.true_interval.confidence", confidence)
         TRUTH("ClippedValue.true_interval.within_cap", within_cap)
+        if len(self.noisy) == _WITH_BEYOND:
+            return self._ends_by_beyond(wrong, within_cap=within_cap)
         # With both signs clipping may have raised the figure, too: no end holds without a public
         # statement.
         one_sided = self.found.mechanism.sides == "above"
@@ -256,6 +263,16 @@ class ClippedValue(ClippedRelease):
         # Noise, rank and number may each fail, with a third: docs/proofs/clipped-sum.md,
         # "Intervals".
         return _round_ends(self._unclipped_ends(wrong / 3))
+
+    def _ends_by_beyond(self, wrong: Fraction, *, within_cap: bool) -> tuple[float, float]:
+        """Return the ends for all records from three totals; half of `wrong` is for either end."""
+        low = -math.inf
+        if within_cap:
+            # Three things may fail, each at both ends.
+            low = float(self._unclipped_ends(wrong / 6)[0])
+        elif self.found.mechanism.sides == "above":
+            low = float(clipped_ends(self.found, self.noise, self.noisy, None, wrong)[0])
+        return low, float(find_upper_end(self.found, self.noise, self.noisy, wrong))
 
     def _unclipped_ends(self, wrong: Fraction) -> Ends:
         """Return the ends for all records, if they lie within the cap.
@@ -296,6 +313,12 @@ def clipped_ends(
     One total: the exact quantiles of its noise. Two totals, of the distances from either end: the
     shares that they do not refute. Not `two_sided`: only the lower end holds, at the same level.
     """
+    if len(noisy) == _WITH_BEYOND:
+        level = wrong if two_sided else min(2 * wrong, Fraction(1))
+        ends = _bound_share(noise, noisy, Fraction(1), level)
+        width = clip.top - clip.bottom
+        low, high = ((clip.bottom + Fraction(end) * width) * clip.step for end in ends)
+        return low, high
     if len(noisy) == 2:
         law = noise.mechanism.noise
         low, high = ShareTest(
@@ -314,17 +337,61 @@ def clipped_ends(
     )
 
 
+def find_upper_end(
+    clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], wrong: Fraction
+) -> Fraction:
+    """Return an end that the mean of records as they are exceeds with half of `wrong` at most.
+
+    That is so if none lies above the cap. The totals are three: what lies beyond the clip counts as
+    if it lay at the cap.
+    """
+    # Of a record beyond, one step of its total stands for so much of the distance to the cap.
+    far = max(Fraction(0), clip.mechanism.cap / clip.step - clip.high)
+    each = 1 + far / (clip.high - clip.bottom)
+    _, high = _bound_share(noise, noisy, each, wrong)
+    # All others were rounded down by less than a step.
+    end = (clip.bottom + Fraction(high) * (clip.top - clip.bottom) + 1) * clip.step
+    cap: Fraction = clip.mechanism.cap
+    return min(end, cap)
+
+
+def _bound_share(
+    noise: TotalNoise, noisy: tuple[int, ...], each: Fraction, wrong: Fraction
+) -> tuple[float, float]:
+    """Return ends of (first + `each` times third total) over all three, for `each` of 1 or more.
+
+    Either end fails with half of `wrong` at most. There is such a share where records are.
+    """
+    origin = Origin()
+    terms = [
+        Term(
+            origin=origin,
+            row=place,
+            value=Fraction(total),
+            law=noise.mechanism.noise,
+            step=Fraction(1),
+            rounded=Fraction(noise.rounded),
+            counts=True,
+        )
+        for place, total in enumerate(noisy)
+    ]
+    over = Combination({terms[0]: Fraction(1), terms[2]: each})
+    under = Combination(dict.fromkeys(terms, Fraction(1)))
+    return Ratio(over, under).test(wrong)
+
+
 def _least_number_of_records(
     clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, wrong: Fraction
 ) -> Fraction:
-    """Return how many records there are at least: their known number, or a bound from both totals.
+    """Return how many records there are at least: their known number, or a bound from all totals.
 
-    Each total fails with half of `wrong`.
+    Each total fails with an equal part of `wrong`.
     """
     if records is not None:
         # A mean of no records is taken as if there were one, as where it is released.
         return Fraction(max(1, records))
-    least = sum(max(0, total - noise.reach(wrong / 2)) for total in noisy)
+    reach = noise.reach(wrong / len(noisy))
+    least = sum(max(0, total - reach) for total in noisy)
     return Fraction(least) * noise.step / ((clip.top - clip.bottom) * clip.step)
 
 

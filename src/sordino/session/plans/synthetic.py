@@ -253,13 +253,15 @@ class _SyntheticColumn:
         weight: Weight,
         *,
         squares: bool = False,
+        beyond: bool = False,
         progress: None = None,  # noqa: ARG002
     ) -> tuple[SquareTotal, ...]:
         """Return what they add up to with their weights, and these."""
+        outside = int((self._step(clip) >= clip.high).sum()) if beyond else 0
         each = _find_weight(weight)
         [one] = self.square_totals([clip]) if squares else self.totals([clip])
         squared = one.squares * each if isinstance(one, SquareTotal) else 0
-        found = SquareTotal(one.steps * each, one.known * each, 0, squared)
+        found = SquareTotal(one.steps * each, one.known * each, 0, squared, outside * each)
         return (found,) * max(1, len(self.groups))
 
     def sums(self, *, progress: None = None) -> BucketSums:  # noqa: ARG002

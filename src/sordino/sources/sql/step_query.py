@@ -45,6 +45,8 @@ class Addends(NamedTuple):
     weighed : bool
         Whether rows have a `weight` of at most 2^24, NULL without a number: each counts so many
         times, also where they are counted.
+    beyond : bool
+        Whether the weights of rows at or beyond the upper end are added up, too; of one range.
     """
 
     ranges: Sequence[StepRange]
@@ -52,6 +54,7 @@ class Addends(NamedTuple):
     grouped: bool
     squares: bool = False
     weighed: bool = False
+    beyond: bool = False
 
 
 def step_query(kind: NumberKind, addends: Addends) -> str:
@@ -73,7 +76,7 @@ def added_up(
 
     `text` and `wide` are what the engine calls texts, and whole numbers of 128 bits or more.
     """
-    ranges, rows, grouped, squares, weighed = addends
+    ranges, rows, grouped, squares, weighed, beyond = addends
     group = "grp, " if grouped else ""
     steps = f"{_write_by_range(ranges, steps_of)} AS steps"
     times, known = "", "count(steps)"
@@ -87,6 +90,9 @@ def added_up(
         f"CAST(coalesce(sum({each}), 0) AS {text}) AS total, {known} AS known,"
         " count(*) - count(steps) AS missing"
     )
+    if beyond:
+        here = f"CASE WHEN steps >= {ranges[0].high} THEN weight ELSE 0 END"
+        total += f", CAST(coalesce(sum({here}), 0) AS {text}) AS beyond"
     if squares:
         # Clips are narrower than 2^32 steps, so a square has at most 64 digits, and 2^63 of them
         # fit; with weights those of 2^39 units.

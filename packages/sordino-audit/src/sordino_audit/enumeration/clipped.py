@@ -224,7 +224,7 @@ def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
     if isinstance(mechanism, ClippedMeans):
         # A unit adds no more to any total than all that its rows weigh, times the width.
         width = (clip.top - clip.bottom) << mechanism.bits
-        return [(0, (most * width >> shift) + 1)] * (2 * mechanism.groups)
+        return [(0, (most * width >> shift) + 1)] * (mechanism.totals_of_group * mechanism.groups)
     if isinstance(mechanism, ClippedVariances):
         square = (clip.high - clip.low) ** 2 << mechanism.bits
         return [(0, (most * square >> shift) + 1)] * (3 * mechanism.groups)
