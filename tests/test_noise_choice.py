@@ -312,7 +312,12 @@ KINDS = {
         domain=DOMAIN,
         **({} if noise is None else {"noise": "exponential", "measure_noise": noise}),
     ),
-    "variance": lambda asked, _: asked.variance("number", epsilon=0.25, lower=0, cap=100),
+    "variance": lambda asked, noise: asked.variance(
+        "number", epsilon=0.25, lower=0, cap=100, noise=noise
+    ),
+    "variance of groups": lambda asked, noise: asked.variance(
+        "number", epsilon=0.25, lower=0, cap=100, **GROUPED, noise=noise
+    ),
     "median": lambda asked, _: asked.quantile("number", q=0.5, epsilon=0.25, lower=0, cap=100),
     "sum": lambda asked, noise: asked.sum("number", epsilon=0.25, lower=0, cap=100, noise=noise),
     "mean": lambda asked, noise: asked.mean("number", epsilon=0.25, lower=0, cap=100, noise=noise),
@@ -358,7 +363,7 @@ def test_what_fits_after_gaussian_noise_is_what_the_page_says(tmp_path, visits, 
     """Only what follows the rule in all of its parts fits as often as on a pure account; with pure noise everything does."""
     taken = how_many_fit(account(tmp_path / "l.db", epsilon=1, delta=1e-6), visits, kind)
     assert documented()[kind] == taken
-    outside = {"variance", "mean of groups without a bound on groups", "above"}
+    outside = {"mean of groups without a bound on groups", "above"}
     assert (taken == 4) == (kind not in outside)
     assert (
         how_many_fit(account(tmp_path / "p.db", epsilon=1, delta=1e-6), visits, kind, "laplace")
@@ -490,6 +495,17 @@ def test_what_lies_above_is_measured_by_the_cheaper_noise(tmp_path, visits, budg
 NUMBERS = {
     "sum": lambda s, **more: s.sum("number", epsilon=0.3, cap=1000, lower=0, **more),
     "mean": lambda s, **more: s.mean("number", epsilon=0.3, cap=1000, lower=0, **more),
+    "variance": lambda s, **more: s.variance("number", epsilon=0.3, cap=1000, lower=0, **more),
+    "variance by group": lambda s, **more: s.variance(
+        "number",
+        epsilon=0.3,
+        cap=1000,
+        lower=0,
+        by="item",
+        domain=DOMAIN,
+        groups_per_unit=2,
+        **more,
+    ),
     "sum by group": lambda s, **more: s.sum(
         "number",
         epsilon=0.3,
@@ -507,7 +523,7 @@ NUMBERS = {
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.sample(12)
-def test_sums_and_means_cost_no_more_with_gaussian_totals(
+def test_figures_of_totals_cost_no_more_with_gaussian_noise(
     tmp_path, visits, name, budget, adjacency
 ):
     def release(at, **more):
@@ -537,8 +553,10 @@ def test_sums_and_means_cost_no_more_with_gaussian_totals(
         given.rows[0].release if name.endswith("group") else given for given in (made, pure)
     )
     # For the same clip the interval is shorter; of a mean of few rows it may be the whole clip.
-    assert one.noise.mechanism.noise.name == "gaussian"
-    assert other.noise.mechanism.noise.name == "laplace"
+    added, before = (
+        getattr(given, "totals", given).noise.mechanism.noise.name for given in (one, other)
+    )
+    assert (added, before) == ("gaussian", "laplace")
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])

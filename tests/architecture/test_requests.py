@@ -61,9 +61,9 @@ SIGNATURES = {
     "quantile": COLUMN.replace("lower,", "lower, q,")
     + ", weight_cap=, size_hint=, interval_share=, integer=, progress= "
     "-> QuantileValue | QuantileValues | Groups",
-    "sum": f"{COLUMN}, bounds=, noise=, progress= -> ClippedValue | BoundedValue | Groups",
-    "mean": f"{COLUMN}, weight_cap=, bounds=, noise=, upper=, progress= -> ClippedValue | BoundedValue | Groups",
-    "variance": f"{COLUMN}, weight_cap=, progress= -> VarianceValue | Groups",
+    "sum": f"{COLUMN}, noise=, bounds=, progress= -> ClippedValue | BoundedValue | Groups",
+    "mean": f"{COLUMN}, weight_cap=, noise=, bounds=, upper=, progress= -> ClippedValue | BoundedValue | Groups",
+    "variance": f"{COLUMN}, weight_cap=, noise=, progress= -> VarianceValue | Groups",
     "randomize": "column, *, lower, upper, epsilon, activation=, tuned_for=, write=, progress= "
     "-> Values | Reported",
     "remeasure": "release, *, epsilon, noise=, planned=, part=, progress= -> Remeasured",

@@ -29,7 +29,7 @@ from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.noise import DiscreteGaussian
 from support.fit import LEVEL
 
-BOTH = pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean])
+BOTH = pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean, ClippedVariance])
 RHO = Fraction(1, 10)
 
 
@@ -58,13 +58,8 @@ def test_the_clip_is_the_same_and_only_its_share_of_epsilon_is_charged(estimator
     one, other = (subject.release(values, entropy=Seeded(3)) for subject in (gaussian, laplace))
     assert one.clip == other.clip
     assert one.cost == gaussian.cost
-    assert type(one.noise.mechanism) is GaussianMechanism
-    assert type(other.noise.mechanism) is LaplaceMechanism
-
-
-def test_a_variance_has_no_gaussian_noise():
-    with pytest.raises(TypeError, match="total_rho"):
-        ClippedVariance(epsilon=1, adjacency="add-remove", cap=8, lower=0, total_rho=1)
+    drawn = [type(getattr(made, "totals", made).noise.mechanism) for made in (one, other)]
+    assert drawn == [GaussianMechanism, LaplaceMechanism]
 
 
 @BOTH
@@ -131,6 +126,16 @@ def test_the_noise_is_as_wide_as_it_must_be_on_a_grid_that_is_fine_enough(rho, t
 
 def totals_of(subject, clip, unit):
     """The totals that a unit of records adds, each given by where it lies in the clip, in record steps."""
+    if isinstance(subject, ClippedVariance):
+        width, places = clip.high - clip.low, [s - clip.low for s in unit]
+        if subject.size_is_public:
+            twice = [2 * u - width for u in places]
+            return sum(2 * width * s for s in twice), sum(3 * s**2 for s in twice)
+        return (
+            sum((width - u) ** 2 for u in places),
+            sum(2 * u * (width - u) for u in places),
+            sum(u**2 for u in places),
+        )
     if isinstance(subject, ClippedMean) and not subject.size_is_public:
         return sum(s - clip.bottom for s in unit), sum(clip.top - s for s in unit)
     return (sum(unit),)
@@ -145,12 +150,22 @@ CASES = [
     (ClippedMean, "replace-one", 1, 0, {}),
     (ClippedMean, "replace-one", 1, 0, {"size_is_public": True}),
     (ClippedMean, "replace-one", 3, None, {}),
+    (ClippedVariance, "add-remove", 1, 0, {}),
+    (ClippedVariance, "add-remove", 3, None, {}),
+    (ClippedVariance, "replace-one", 1, 0, {}),
+    (ClippedVariance, "replace-one", 1, 0, {"size_is_public": True}),
+    (ClippedVariance, "replace-one", 3, None, {}),
 ]
 
 
 def apart(subject, clip):
     """The largest square of how far neighbors are apart, over units of records at the ends and between."""
-    places = sorted({clip.bottom, max(0, clip.bottom), (clip.bottom + clip.top) // 2, clip.top})
+    # Of squares what is next to an end moves farther than what is at it, in one of the totals.
+    inner = [clip.low + (clip.high - clip.low) * part // 12 for part in (2, 4, 8, 10)]
+    ends = (
+        (clip.low, clip.high) if isinstance(subject, ClippedVariance) else (clip.bottom, clip.top)
+    )
+    places = sorted({ends[0], max(0, ends[0]), sum(ends) // 2, ends[1], *inner})
     sized = subject.adjacency == "replace-one" and getattr(subject, "size_is_public", False)
     least = subject.rows_per_unit if sized else 0
     units = [
@@ -374,6 +389,9 @@ def test_intervals_cover_the_clipped_figure(estimator, adjacency):
     total = sum(max(clip.low, min(clip.high, math.floor(Fraction(x) / clip.step))) for x in values)
     rest = (total,) if estimator is ClippedSum else (total, len(values))
     wanted = float(total * clip.step / (1 if estimator is ClippedSum else len(values)))
+    if estimator is ClippedVariance:
+        rest = (subject.moments(values, clip),)
+        wanted = float(np.var(np.clip(values, *clip.ends)))
     drawn = [subject.finish(*rest, clip, entropy=stream) for _ in range(150)]
     ends = [one.interval_at(confidence=0.8) for one in drawn]
     hit = np.mean([low <= wanted <= high for low, high in ends])

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import ClippedMean, ClippedSum
+from sordino import ClippedMean, ClippedSum, ClippedVariance
 from sordino.cost import ZCDP
 from sordino.estimators.clipped.total_noise import TotalNoise
 from support.clipped_laws import EPSILONS, GRID, ORDERS, compared, excess, neighbours, noise_of
@@ -28,6 +28,10 @@ CASES = [
     (ClippedSum, "add-remove", 2, None, {}),
     (ClippedMean, "add-remove", 2, None, {}),
     (ClippedMean, "replace-one", 2, None, {}),
+    (ClippedVariance, "add-remove", 1, 0, {}),
+    (ClippedVariance, "add-remove", 2, None, {}),
+    (ClippedVariance, "replace-one", 1, 0, {}),
+    (ClippedVariance, "replace-one", 1, 0, {"size_is_public": True}),
 ]
 
 
@@ -116,6 +120,16 @@ def test_wrong_bounds_are_convicted():
     assert convicted(coming, lambda self, clip: math.isqrt(width(clip) ** 2 // 2)), (
         "a record in the middle moves two totals by w / sqrt(2), one at an end by w"
     )
+    squares = made(ClippedVariance, "add-remove", 1, 0, {})
+    assert convicted(squares, lambda self, clip: math.isqrt(width(clip) ** 4 // 2)), (
+        "a record in the middle moves the totals of squares by less than one at an end, by w^2"
+    )
+    exchanged = made(ClippedVariance, "replace-one", 1, 0, {})
+    assert convicted(exchanged, lambda self, clip: width(clip) ** 2), "one record for two"
+    sized = made(ClippedVariance, "replace-one", 1, 0, {"size_is_public": True})
+    assert convicted(sized, lambda self, clip: 3 * width(clip) ** 2), (
+        "what a record two thirds of the way up moves, and not one that goes from end to end"
+    )
     rows = made(ClippedSum, "add-remove", 2, 0, {})
     assert convicted(rows, lambda self, clip: math.isqrt(2 * clip.high**2), most=2), (
         "the records of a unit may all be alike: they add up, and not their squares"
@@ -123,7 +137,7 @@ def test_wrong_bounds_are_convicted():
 
 
 def test_units_with_more_rows_than_stated_are_convicted():
-    for estimator in (ClippedSum, ClippedMean):
+    for estimator in (ClippedSum, ClippedMean, ClippedVariance):
         subject = made(estimator, "add-remove", 1, 0, {})
         assert excess(subject.cost, compared(subject, neighbours("add-remove", 2, 1))) > 0.5
 

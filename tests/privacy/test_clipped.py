@@ -64,9 +64,10 @@ GAUSSIAN = [
     ClippedMean(
         epsilon=1, adjacency="replace-one", rows_per_unit=2, lower=0, total_rho=0.5, **GRID
     ),
+    ClippedVariance(epsilon=1, adjacency="add-remove", lower=0, total_rho=0.5, **GRID),
 ]
 every_gaussian = pytest.mark.parametrize(
-    "m", GAUSSIAN, ids=["sum", "sum of both signs", "mean", "mean of two rows"]
+    "m", GAUSSIAN, ids=["sum", "sum of both signs", "mean", "mean of two rows", "variance"]
 )
 
 
@@ -138,7 +139,7 @@ def test_gaussian_noise_for_less_than_a_record_is_convicted():
 
 @pytest.mark.slow
 def test_gaussian_noise_for_fewer_rows_than_a_unit_has_is_convicted():
-    for m in (GAUSSIAN[0], GAUSSIAN[2]):
+    for m in (GAUSSIAN[0], GAUSSIAN[2], GAUSSIAN[4]):
         assert audit.exact(m, answers_a=[NEAR] * 2, answers_b=[]).broken
 
 

@@ -71,11 +71,11 @@ def test_units_that_are_replaced_cost_twice_that_wherever_they_were(groups):
 SIGNED = (-9.0, 0.5, 7.99, 9.0)
 TOTALS = [
     kind(epsilon=1, adjacency="add-remove", lower=None, total_rho=0.25, **GRID)
-    for kind in (sd.ClippedSum, sd.ClippedMean)
+    for kind in (sd.ClippedSum, sd.ClippedMean, sd.ClippedVariance)
 ]
 
 
-@pytest.mark.parametrize("estimator", TOTALS, ids=["sum", "mean"])
+@pytest.mark.parametrize("estimator", TOTALS, ids=["sum", "mean", "variance"])
 def test_a_unit_that_is_replaced_within_a_group_costs_more_than_one_step(estimator):
     """Noise is for one step: two in a row move a sum twice as far, and the rho is of the square; of a mean no total is negative."""
     wrapped = TableNumbers(

@@ -22,7 +22,6 @@ from sordino.estimators import (
     ClippedSum,
     ClippedSums,
     ClippedValue,
-    ClippedVariance,
     VarianceValue,
 )
 from sordino.estimators.clipped.clip import Clip
@@ -284,8 +283,6 @@ def measure_totals(
 
     All of the budget is theirs.
     """
-    if noise == "gaussian" and isinstance(clips.figure, ClippedVariance):
-        raise InvalidParameter("remeasure.noise must be laplace for a variance; got 'gaussian'.")
     # Nothing is counted in buckets here; a question needs a grid all the same.
     grid = BucketGrid(edges=np.zeros(1))
     question = request.ask(table, grid, weigh_grid=grid if request.weighs else None)
@@ -299,7 +296,7 @@ def measure_totals(
     rho = None
     if request.counts_together(table):
         refuse_gaussian_together("remeasure", noise)
-    elif request.weighs or not isinstance(request, VarianceRequest):
+    else:
         found = choose_totals_noise("remeasure", noise, table, whole, Pure(epsilon=0), None)
         rho = found.get("total_rho")
     mechanism = (

@@ -35,6 +35,7 @@ from sordino.estimators import (
     ClippedVariances,
     VarianceValue,
 )
+from sordino.estimators.clipped.clipped_again import Clipped
 from sordino.questions import PrivacyUnit
 from sordino.session.bounded_total import BoundedTotal, BoundedValue
 from sordino.session.column_request import ColumnRequest
@@ -54,19 +55,9 @@ from sordino.session.table_numbers import (
 from sordino.session.weighed_request import WeighedRequest
 
 
-class BoundedFigureRequest(ColumnRequest[R]):
-    """A figure that may be asked for within a declared range; then no clip is looked for."""
+class TotalsRequest(ColumnRequest[R]):
+    """A figure of totals, whose noise may be other than pure."""
 
-    bounds: tuple[Number, Number] | None = parameter(
-        checked_bounds,
-        "Public range of the figure: it is published within a slightly wider one, without bias.",
-        more="Two numbers (low, high). No clip is looked for then: each row is moved into `lower` "
-        "and `cap`, which had better be close to the values, and rows are read once. The range of "
-        "the release is `output_range`; a figure beyond the declared one is moved to its nearer "
-        "end by rule. Of a mean the number of rows with a number must be public, and the output "
-        "range tells it.",
-        default=None,
-    )
     noise: MeasureNoise | None = parameter(
         OrNone(one_of("laplace", "gaussian")),
         f"Of the totals. {NOISE_MEANS}",
@@ -74,20 +65,7 @@ class BoundedFigureRequest(ColumnRequest[R]):
         default=None,
     )
 
-    def steps(self, table: Table) -> Steps[Any]:
-        """Release within the declared range, if there is one, else from a clip that is found."""
-        if self.bounds is None:
-            return (yield from super().steps(table))
-        if self.noise == "gaussian":
-            raise InvalidParameter(
-                f"{self.name}.noise must be laplace with bounds, within which noise is folded; "
-                "got 'gaussian'."
-            )
-        return (yield from bounded_steps(self, table))
-
-    def build_estimator(
-        self, table: Table, more: Fraction = Fraction(1)
-    ) -> ClippedSum | ClippedSums | ClippedMean | ClippedMeans:
+    def build_estimator(self, table: Table, more: Fraction = Fraction(1)) -> Clipped:
         """Return the estimator of the figure, with the noise that the account gets more from."""
         options = self.options(table, more)
         pure = self.build_totals(table, options)
@@ -108,10 +86,34 @@ class BoundedFigureRequest(ColumnRequest[R]):
         return self.build_totals(table, {**options, **found}) if found else pure
 
     @abstractmethod
-    def build_totals(
-        self, table: Table, options: dict[str, Any]
-    ) -> ClippedSum | ClippedSums | ClippedMean | ClippedMeans:
+    def build_totals(self, table: Table, options: dict[str, Any]) -> Clipped:
         """Return the estimator of the figure with these options."""
+
+
+class BoundedFigureRequest(TotalsRequest[R]):
+    """A figure that may be asked for within a declared range; then no clip is looked for."""
+
+    bounds: tuple[Number, Number] | None = parameter(
+        checked_bounds,
+        "Public range of the figure: it is published within a slightly wider one, without bias.",
+        more="Two numbers (low, high). No clip is looked for then: each row is moved into `lower` "
+        "and `cap`, which had better be close to the values, and rows are read once. The range of "
+        "the release is `output_range`; a figure beyond the declared one is moved to its nearer "
+        "end by rule. Of a mean the number of rows with a number must be public, and the output "
+        "range tells it.",
+        default=None,
+    )
+
+    def steps(self, table: Table) -> Steps[Any]:
+        """Release within the declared range, if there is one, else from a clip that is found."""
+        if self.bounds is None:
+            return (yield from super().steps(table))
+        if self.noise == "gaussian":
+            raise InvalidParameter(
+                f"{self.name}.noise must be laplace with bounds, within which noise is folded; "
+                "got 'gaussian'."
+            )
+        return (yield from bounded_steps(self, table))
 
 
 @final
@@ -263,7 +265,9 @@ class MeanRequest(
 
 
 @final
-class VarianceRequest(WeighedRequest[VarianceValue | Groups]):
+class VarianceRequest(
+    TotalsRequest[VarianceValue | Groups], WeighedRequest[VarianceValue | Groups]
+):
     """Release the variance and the standard deviation of a column without a bound to guess.
 
     It is found as for `mean`, from totals of squares under one charge. Rows without a number do not
@@ -296,25 +300,15 @@ class VarianceRequest(WeighedRequest[VarianceValue | Groups]):
     name: ClassVar[str] = "variance"
     squares: ClassVar[bool] = True
 
-    def build_estimator(
-        self, table: Table, more: Fraction = Fraction(1)
+    def build_totals(
+        self, table: Table, options: dict[str, Any]
     ) -> ClippedVariance | ClippedVariances:
         """Return the estimator of a variance, or of the variances of all groups."""
-        options = self.options(table, more)
-        if not self.weighs:
-            return ClippedVariance(size_is_public=self.has_public_size(table), **options)
-        options |= {"groups": self.count_groups(), "weight_cap": self.declared_weight}
-        pure = ClippedVariances(**options)
-        found = choose_totals_noise(
-            self.name,
-            None,
-            table,
-            self.wrap(table, pure, None if self.by is None else ()),
-            # What finds groups, and the clip of weighed rows, have no other noise.
-            Pure(epsilon=self.epsilon_to_find),
-            None,
-        )
-        return ClippedVariances(**options | found) if found else pure
+        if self.weighs:
+            return ClippedVariances(
+                groups=self.count_groups(), weight_cap=self.declared_weight, **options
+            )
+        return ClippedVariance(size_is_public=self.has_public_size(table), **options)
 
 
 # ---- bounded -------------------------------------------------------------------------------------

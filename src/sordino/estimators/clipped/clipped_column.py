@@ -119,6 +119,15 @@ class ClippedColumn(Mechanism):
         ),
         default=None,
     )
+    total_rho: Number | None = parameter(
+        OrNone(POSITIVE),
+        (
+            "Budget of the totals in zero-concentrated privacy: they get discrete Gaussian noise, "
+            "and of epsilon only the share for the clip is spent, on the same search. None: "
+            "discrete Laplace noise, for the rest of epsilon."
+        ),
+        default=None,
+    )
     search: ClipSearch = derived("The first stage: `cost` and `release`.")
     total_cost: Pure | RDP | ZCDP = derived(
         "What the noise of the totals spends: what is left of epsilon, with the curve of the "
@@ -205,8 +214,15 @@ class ClippedColumn(Mechanism):
         """Whether a record can only raise the totals that get noise; public."""
 
     @property
+    def total_noise(self) -> Literal["laplace", "gaussian"]:
+        """Which noise the totals get."""
+        return "laplace" if self.total_rho is None else "gaussian"
+
+    @property
     def total_budget(self) -> Pure | ZCDP:
-        """What the noise of the totals may spend: what is left of epsilon."""
+        """What the noise of the totals may spend: what is left of epsilon, or a rho."""
+        if self.total_rho is not None:
+            return ZCDP(rho=to_fraction(self.total_rho))
         return Pure(epsilon=to_fraction(self.epsilon) * (1 - self.share_of_clip))
 
     def check_noise(self) -> None:
@@ -278,17 +294,7 @@ class ClippedColumn(Mechanism):
 
 
 class NoisyTotals(ClippedColumn):
-    """A figure of sums, whose noise may be Gaussian, paid by a rho of its own."""
-
-    total_rho: Number | None = parameter(
-        OrNone(POSITIVE),
-        (
-            "Budget of the totals in zero-concentrated privacy: they get discrete Gaussian noise, "
-            "and of epsilon only the share for the clip is spent, on the same search. None: "
-            "discrete Laplace noise, for the rest of epsilon."
-        ),
-        default=None,
-    )
+    """A figure of sums: a sum, or a mean."""
 
     def estimate(
         self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
@@ -342,20 +348,6 @@ class NoisyTotals(ClippedColumn):
             mechanism=self,
             cost=self.cost,
             simulated=clip.simulated or simulated,
-        )
-
-    @property
-    def total_noise(self) -> Literal["laplace", "gaussian"]:
-        """Which noise the totals get."""
-        return "laplace" if self.total_rho is None else "gaussian"
-
-    @property
-    def total_budget(self) -> Pure | ZCDP:
-        """What the noise of the totals may spend: what is left of epsilon, or a rho."""
-        return (
-            super().total_budget
-            if self.total_rho is None
-            else ZCDP(rho=to_fraction(self.total_rho))
         )
 
 

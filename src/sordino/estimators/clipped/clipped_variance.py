@@ -3,8 +3,9 @@
 All totals are under one charge.
 
 Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit`
-records. Proof: docs/proofs/clipped-variance.md. Noise: one-sided geometric for the clip, discrete
-Laplace for the totals, all on whole numbers. Floats: none before the release; its floats are exact
+records; with `total_rho` the clip for a share of epsilon, and the totals for that rho. Proof:
+docs/proofs/clipped-variance.md. Noise: one-sided geometric for the clip, discrete Laplace or
+Gaussian for the totals, all on whole numbers. Floats: none before the release; its floats are exact
 fractions, rounded once, and square roots of such.
 """
 
@@ -262,7 +263,8 @@ class ClippedVariance(SizedColumn):
     Missing values (NULL, NaN, None) do not count, and how many do is private, under replace-one as
     well: see `ClippedMean`.
 
-    The defaults are those of `ClippedMean`.
+    The defaults are those of `ClippedMean`. With `total_rho` the totals get Gaussian noise: see
+    `ClippedSum`.
 
     Examples
     --------
@@ -282,15 +284,31 @@ class ClippedVariance(SizedColumn):
         With a `budget` it is that of another look.
         """
         square = find_squared_width(clip, "ClippedVariance")
+        paid = budget or self.total_budget
         return TotalNoise(
-            budget=budget or self.total_budget,
-            # Rounded up: 16/3 of it, where one record takes the place of another.
-            bound=-(-16 * square // 3) if self.size_is_public else self.moved_records * square,
+            budget=paid,
+            bound=self._find_bound(square, squared=isinstance(paid, ZCDP)),
             totals=2 if self.size_is_public else 3,
             # The variance depends on ratios of totals alone, so they have no unit.
             record_step=Fraction(1),
             adjacency=self.adjacency,
         )
+
+    def _find_bound(self, square: int, *, squared: bool) -> int:
+        """Return how far totals of neighbors may be apart, for a clip whose squared width it is.
+
+        In the L1 norm, or `squared`, for a rho, in the L2 norm.
+        """
+        if self.size_is_public:
+            # Where one record takes the place of another: from one end to the other, or in the L1
+            # norm from one end to two thirds of the way, which is 16/3 and rounded up.
+            return 4 * square if squared else -(-16 * square // 3)
+        bound = self.moved_records * square
+        if squared and self.adjacency == "replace-one":
+            # What leaves and what joins are squares and products, none negative: two vectors at a
+            # right angle at most, apart by sqrt(2) times what either may be.
+            return math.isqrt(bound**2 // 2 - 1) + 1
+        return bound
 
     @scrubbed
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> VarianceValue:
@@ -569,7 +587,30 @@ def _bound_squares_beyond(clip: Clip, wrong: Fraction) -> Fraction:
     return total
 
 
+_SMALL_VARIANCE: dict[str, Any] = {
+    "epsilon": 1,
+    "lower": 0,
+    "cap": 4,
+    "growth": 2,
+    "total_rho": 0.5,
+}
 CLAIMS = (
+    Claim(
+        name="ClippedVariance",
+        statement=(
+            "With total_rho the clip costs its share of epsilon, or with clip_gumbel a stage for "
+            "each search, and the totals total_rho in zero-concentrated privacy, for units with at "
+            "most rows_per_unit records."
+        ),
+        references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
+        proof="clipped-variance.md",
+        neighbours=(
+            (ClippedVariance(adjacency="add-remove", **_SMALL_VARIANCE), (5,), ()),
+            (ClippedVariance(adjacency="replace-one", **_SMALL_VARIANCE), (5, 3), (0, 3)),
+        ),
+        # The Rényi divergence of the search is below that of the interval in which its loss lies.
+        tight=False,
+    ),
     Claim(
         name="ClippedVariance",
         statement=(
