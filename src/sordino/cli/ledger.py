@@ -79,8 +79,8 @@ _account_options = gather(
         default="0",
         show_default=True,
         help="Its delta. Above 0 many more small releases fit, and as many counts, histograms, "
-        "selections of top from a list, single quantiles, sums, means and variances as without "
-        "it; of other kinds, and of several quantiles at once, it may be fewer.",
+        "selections of top from a list, quantiles, sums, means and variances as without it; of "
+        "other kinds it may be fewer.",
     ),
     click.option(
         "--failures",

@@ -28,6 +28,7 @@ from sordino.estimators import (
     SizedQuantile,
 )
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
+from sordino.estimators.quantiles.quantile_plan import SearchNoise
 from sordino.estimators.quantiles.sized_quantile import SIZE_SHARE
 from sordino.estimators.quantiles.weighed_quantiles import WeighedQuantiles
 from sordino.estimators.quantiles.weigher import (
@@ -44,12 +45,11 @@ from sordino.session.request import (
 )
 from sordino.session.table_numbers import (
     Groups,
-    SingleQuantile,
+    Searches,
     choose_search_noise,
 )
 from sordino.session.weighed_request import WeighedRequest
 
-Searches = Quantile | SizedQuantile | Quantiles | QuantilesWithIntervals
 Quantiling = Searches | WeighedQuantiles
 Options = dict[str, Any]
 """What an estimator takes, by its names."""
@@ -222,8 +222,7 @@ class QuantileRequest(WeighedRequest[QuantileValue | QuantileValues | Groups]):
         It may `choose` unless rows of a unit are in any group; `beside` is what finds weights.
         """
         pure = self._build_with(table, options, flips=self._may_flip(table))
-        # Several quantiles have no other noise.
-        if self.listed is not None or not choose:
+        if not choose:
             return pure
         found = Pure(epsilon=self.epsilon_to_find)
         other = choose_search_noise(
@@ -231,13 +230,8 @@ class QuantileRequest(WeighedRequest[QuantileValue | QuantileValues | Groups]):
             table,
             self.wrap(table, pure, None if self.by is None else ()),
             found if beside is None else compose(found, beside),
-            lambda times: cast(
-                "SingleQuantile",
-                self._build_with(
-                    table,
-                    {**options, "epsilon": options["epsilon"] * times},
-                    search_noise="gumbel",
-                ),
+            lambda times: self._build_with(
+                table, {**options, "epsilon": options["epsilon"] * times}, noise="gumbel"
             ),
         )
         return other or pure
@@ -252,10 +246,15 @@ class QuantileRequest(WeighedRequest[QuantileValue | QuantileValues | Groups]):
         return pure and (self.by is None or table.unit.adjacency == "add-remove")
 
     def _build_with(
-        self, table: Table, options: Options, *, flips: bool = False, **noise: str
+        self,
+        table: Table,
+        options: Options,
+        *,
+        flips: bool = False,
+        noise: SearchNoise = "geometric",
     ) -> Searches:
         """Return the estimator with these options, and noise of this kind."""
-        own: Options = {"size_hint": self.size_hint, "integer": self.integer, **noise}
+        own: Options = {"size_hint": self.size_hint, "integer": self.integer}
         shared = own | options
         epsilon = shared.pop("epsilon")
         share = Fraction(0) if self.interval_share is None else to_fraction(self.interval_share)
@@ -269,22 +268,28 @@ class QuantileRequest(WeighedRequest[QuantileValue | QuantileValues | Groups]):
         size = epsilon * SIZE_SHARE if counts_rows else 0
         rest = epsilon - size
         if self.listed is not None:
+            # Down the tree of several quantiles noise is geometric on every account.
             values = Quantiles(q=wanted, epsilon=rest * (1 - share), adapts=sized, **shared)
         elif not sized:
-            values = Quantile(q=wanted[0], epsilon=rest * (1 - share), **shared)
+            values = Quantile(q=wanted[0], epsilon=rest * (1 - share), search_noise=noise, **shared)
         else:
             values = SizedQuantile(
                 q=wanted[0],
                 epsilon=size + rest * (1 - share),
                 size_epsilon=size or None,
                 flips=flips,
+                search_noise=noise,
                 **shared,
             )
         if not share:
             return values
         each = rest * share / len(wanted)
         return QuantilesWithIntervals(
-            values, tuple(QuantileInterval(q=one, epsilon=each, **shared) for one in wanted)
+            values,
+            tuple(
+                QuantileInterval(q=one, epsilon=each, search_noise=noise, **shared)
+                for one in wanted
+            ),
         )
 
     def _find_grid(self, table: Table, options: Options) -> BucketGrid:

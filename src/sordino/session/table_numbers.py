@@ -17,7 +17,14 @@ from sordino.cost import Cost, compose
 from sordino.cost.grouped import cost_of_groups
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedMean, ClippedSum, Quantile, QuantileValues, SizedQuantile
+from sordino.estimators import (
+    ClippedMean,
+    ClippedSum,
+    Quantile,
+    Quantiles,
+    QuantileValues,
+    SizedQuantile,
+)
 from sordino.estimators.clipped.clip import ClipSearch
 from sordino.estimators.column_release import ColumnRelease
 from sordino.estimators.numbers_share import estimate_share
@@ -255,7 +262,7 @@ def grows(estimator: Estimator) -> bool:
 
 # ---- the noise of searches and totals ------------------------------------------------------------
 
-SingleQuantile = Quantile | SizedQuantile | QuantilesWithIntervals
+Searches = Quantile | SizedQuantile | Quantiles | QuantilesWithIntervals
 _FINE_STEP = Fraction(1, 1 << 20)
 """Intervals are compared in steps of this share of what one unit moves."""
 
@@ -372,14 +379,14 @@ def choose_search_noise(
     table: Table,
     whole: TableNumbers,
     search: Cost,
-    build: Callable[[Fraction], SingleQuantile],
-) -> SingleQuantile | None:
-    """Return the estimator of a quantile with Gumbel noise of its price; None where it stays pure.
+    build: Callable[[Fraction], Searches],
+) -> Searches | None:
+    """Return the estimator of quantiles with Gumbel noise of its price; None where it stays pure.
 
     Parameters as for `choose_totals_noise`; `build` makes the estimator with Gumbel noise, with so
     many times the share of epsilon.
     """
-    pure, paid = cast("SingleQuantile", whole.estimator), compose(whole.cost, search)
+    pure, paid = cast("Searches", whole.estimator), compose(whole.cost, search)
     terms = find_terms(f"{name}.noise", table.price, paid, forced=False)
     # An account that adds up epsilons would add those of Gumbel noise, which are larger.
     if terms is None or terms.open:

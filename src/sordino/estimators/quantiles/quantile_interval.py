@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast, final
+from typing import Any, final
 
 from sordino.claims import Claim
 from sordino.columns.bucket_counts import BucketCounts
@@ -212,8 +212,8 @@ class QuantilesWithIntervals:
 
     @property
     def deviation(self) -> float:
-        """How wide the noise of the value is, in records; of a single quantile."""
-        return cast("Quantile | SizedQuantile", self.quantiles).deviation
+        """How wide the noise of a value is, in records."""
+        return self.quantiles.deviation
 
     @property
     def cost(self) -> Cost:

@@ -299,6 +299,11 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
         return float(self.size_noise.rate * self.rows_per_unit)
 
     @property
+    def deviation(self) -> float:
+        """How wide the noise of a search is, in records."""
+        return math.sqrt(2 * self.noise.variance)
+
+    @property
     def reach_of_size(self) -> int:
         """How far the noisy number lies from the true one at most, with 95 %."""
         return -self.size_noise.quantile((1 - CONFIDENCE) / 2)
