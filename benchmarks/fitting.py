@@ -434,6 +434,66 @@ def groups_at(adjacency, kind, how, epsilon):
     return (f"{kind}s, {how[0]}", adjacency, epsilon, *cells)
 
 
+MIXED = (0.3, 0.4, 0.6, 0.7)
+"""A histogram, a top, and two means by group."""
+BOUNDS = (
+    ("one group a person", {"max_rows": 3}, {"groups_per_unit": 1}),
+    ("three groups a person", {"max_rows": 3}, {"groups_per_unit": 3}),
+    ("one clip of all groups, all rows", {}, {}),
+    ("3 rows in all groups together", {"max_rows": 3}, {}),
+)
+
+
+def afternoon(adjacency, bound, budget):
+    """How many of a histogram, a top and two means by group an account takes."""
+    import polars as pl
+
+    _, rows, more = bound
+    listed = [(f"c{n % 700}", GROUPS[n % 8], float(n % 97)) for n in range(2000)]
+    table = pl.DataFrame(listed, schema=["customer", "country", "price"], orient="row")
+    unit = PrivacyUnit("customer", adjacency=adjacency, **rows)
+    by = {"lower": 0, "cap": 1000, "by": "country", "domain": GROUPS, **more}
+    histogram, top, first, second = MIXED
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger.create(
+            Path(folder) / "budget.db",
+            account="nightly",
+            budget=budget,
+            adjacency=adjacency,
+            unit="customer",
+            source="name:purchases",
+        )
+        asked = Session(table, unit=unit, ledger=ledger, name="purchases")
+        taken = 0
+        for ask in (
+            lambda: asked.histogram("country", epsilon=histogram, domain=GROUPS),
+            lambda: asked.top_k("country", k=3, epsilon=top, domain=GROUPS),
+            lambda: asked.mean("price", epsilon=first, **by),
+            lambda: asked.mean("price", epsilon=second, **by),
+        ):
+            try:
+                ask()
+            except BudgetExceeded:
+                break
+            taken += 1
+    return taken
+
+
+def afternoons():
+    return [
+        (
+            bound[0],
+            adjacency,
+            *(
+                f"{afternoon(adjacency, bound, budget)} of 4"
+                for budget in (Budget(epsilon=2), Budget(epsilon=2, delta=DELTA))
+            ),
+        )
+        for bound in BOUNDS
+        for adjacency in ("add-remove", "replace-one")
+    ]
+
+
 def fitting_cost(budget, price):
     asked = exact_amounts(price, Meter(budget.meter, budget.order)).rounded_up()
     return budget.limits.count_more(NOTHING, asked)
@@ -477,4 +537,8 @@ def report():
         "before all totals shared one grid of steps and after. Under replace-one a figure of groups has noise for half the epsilon a side, so it loses less by divergence than a sum without groups.",
         "",
         *table(("figure", "neighbors", "epsilon", *(f"pure, ({limit}, 1e-6)" for limit in LIMITS)), groups()),
+        "",
+        "A mixed afternoon: a histogram of .3, a top 3 of .4, means of eight groups of .6 and .7, charged by a session. Without a bound on rows one clip is for all groups, with weights.",
+        "",
+        *table(("means by group", "neighbors", "2", "(2, 1e-6)"), afternoons()),
     ]  # fmt: skip

@@ -381,6 +381,40 @@ def test_what_fits_after_gaussian_noise_is_what_the_page_says(tmp_path, visits, 
     assert how_many_fit(account(tmp_path / "q.db", epsilon=1), visits, kind) == 4
 
 
+AFTERNOON = {
+    "one group a person": ({"max_rows": 4}, {"groups_per_unit": 1}),
+    "all groups of a person": ({"max_rows": 4}, {"groups_per_unit": 3}),
+    "one clip of all groups": ({}, {}),
+    "rows in any group": ({"max_rows": 4}, {}),
+}
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("budget", [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}], ids=str)
+@pytest.mark.parametrize("bound", AFTERNOON)
+def test_a_mixed_afternoon_fits_as_into_a_pure_account(tmp_path, visits, adjacency, budget, bound):
+    """A histogram of .3, a top of .4, means by group of .6 and .7: four of four, but three where rows are bounded in all groups together."""
+    ledger = sd.Ledger.create(
+        tmp_path / "l.db",
+        account="a",
+        budget=sd.Budget(**budget),
+        adjacency=adjacency,
+        unit="guest",
+        source="name:visits",
+    )
+    rows, groups = AFTERNOON[bound]
+    unit = sd.PrivacyUnit("guest", adjacency=adjacency, **rows)
+    by = {"lower": 0, "cap": 100, "by": "item", "domain": DOMAIN[:3], **groups}
+    with sd.Session(visits, unit=unit, ledger=ledger, name="visits") as asked:
+        asked.histogram("item", epsilon=0.3, domain=DOMAIN)
+        asked.top_k("item", k=2, epsilon=0.4, domain=DOMAIN)
+        asked.mean("number", epsilon=0.6, **by)
+        taken = "delta" in budget and bound == "rows in any group"
+        with pytest.raises(BudgetExceeded) if taken else contextlib.nullcontext():
+            asked.mean("number", epsilon=0.7, **by)
+    ledger.verify().raise_if_broken()
+
+
 def test_an_account_of_rhos_takes_fewer_large_ones():
     """As the page says: 4 of epsilon .1 in (1, 1e-6)."""
     budget, each = (
