@@ -101,6 +101,9 @@ def test_units_that_are_exchanged_move_what_only_rises_by_less(rate):
     two = cost_of_groups(one, most=rows, anywhere=True, exchanged=True, growing=True)
     alone = cost_of_groups(one, most=rows, anywhere=True, **ADD)
     assert max(divergence(move, rate, 2) for move in anything) > 1.05 * two.rdp(2)
+    # Nor are blocks of one row out and one row in, so many of them: all may be in one group.
+    block = cost_of_groups(one, most=1, anywhere=True, exchanged=True, growing=False)
+    assert max(divergence(move, rate, 2) for move in anything) > 1.05 * repeat(block, rows).rdp(2)
     assert max(divergence(move, rate, 2) for move in rising) > 1.4 * alone.rdp(2)
 
 

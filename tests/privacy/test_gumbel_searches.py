@@ -16,7 +16,7 @@ import pytest
 import sordino as sd
 import sordino_audit as audit
 from sordino.columns import BucketCounts, BucketGrid
-from sordino.cost import Cost, GumbelStage, compose, repeat
+from sordino.cost import Cost, GumbelStage, Range, compose, repeat
 from sordino.cost.grouped import cost_of_groups
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
@@ -137,6 +137,19 @@ def test_releases_fit_the_closed_form():
     counts = np.bincount(np.where(found < 0, lengths.sum(), found), minlength=law.size)
     wrong = (counts - draws * law) ** 2 / (draws * law)
     assert wrong.sum() < 30, "chi squared with 9 degrees of freedom"
+
+
+@pytest.mark.parametrize("q", [Fraction(0), Fraction(1, 10), HALF])
+@pytest.mark.parametrize("width", [0.01, 0.3, 2, 20])
+def test_a_stage_costs_no_more_than_the_interval_of_its_loss(q, width):
+    """The smaller one of both, order by order, is the stage: lists with losses in the interval are all that it is the largest of."""
+    stage = GumbelStage(epsilon=width, start=q)
+    one = Range(low=(1 - q) * Fraction(width), high=(2 - q) * Fraction(width))
+    for order in (1.01, 1.5, 4.42, 22, 200, 2000):
+        assert stage.rdp(order) <= one.rdp(order) * (1 + 1e-12)
+    assert stage.zcdp() <= one.zcdp()
+    for epsilon in (0.0, 0.3 * width, width, 1.5 * width):
+        assert stage.delta(epsilon) <= one.delta(epsilon) + 1e-40
 
 
 # ---- quantiles: what they lose ---------------------------------------------------------------------------
