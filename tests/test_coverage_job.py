@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.coverage import figures, items, trials
-from benchmarks.coverage.tables import Truth, number_frame, number_truths
+from benchmarks.coverage import account, figures, items, trials
+from benchmarks.coverage.asking import Asked
+from benchmarks.coverage.tables import UNITS, Truth, item_frame, number_frame, number_truths
 
 from sordino import PrivacyUnit
 from sordino.estimators import interval
 from sordino.estimators.clipped import clipped_value
 from sordino.estimators.rows import count_interval
+from sordino.record import list_noises
 from sordino.session import counts
 
 MANY = 10**5
@@ -112,3 +114,19 @@ def test_figures_of_groups_are_asked_as_a_session_asks_them(name):
     """Under replace-one the estimator is built a second time, with what of epsilon is left."""
     tallies = figures.measure(name, "ties", "row, replace-one", runs=4)
     assert all(set(tally.runs.values()) == {4} for tally in tallies.values())
+
+
+def test_on_an_account_with_a_delta_other_noise_is_measured():
+    """Counts and totals have Gaussian noise, searches and selections Gumbel noise."""
+
+    def noises(asked, frame, unit):
+        made = Asked(asked, frame, UNITS[unit], b"\0" * 32, price=account.FREE).release()
+        return set(list_noises(made.mechanism).values())
+
+    items_, numbers = item_frame("few"), number_frame("ties")
+    for name, units in account.COUNTED.items():
+        found = noises(items.requests("few", units[-1])[name], items_, units[-1])
+        assert {"gaussian", "gumbel"} & found, name
+    for name in account.FIGURES:
+        found = noises(figures.requests("ties", "M = 3")[name], numbers, "M = 3")
+        assert {"gaussian", "gumbel"} & found, name

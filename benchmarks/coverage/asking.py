@@ -96,15 +96,12 @@ def replace_total(total, rows, clip):
 class Asked:
     """One request about one table, with one salt: which rows of a unit count stays the same."""
 
-    def __init__(self, asked, frame, unit, salt, rows=()):
+    def __init__(self, asked, frame, unit, salt, rows=(), price=None):
         self.request, self.unit, self._salt, self.rows = asked, unit, salt, rows
+        # How an account counts; None: nobody pays.
+        self.price = price
         self.source = open_source(frame, csv=CsvFormat(), name=None)
         self.questions, self._estimators = [], {}
-
-    @property
-    def price(self):
-        """Nobody pays."""
-        return None
 
     @property
     def asked(self):

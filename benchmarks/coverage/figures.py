@@ -73,7 +73,7 @@ def cells(shapes):
     ]
 
 
-def measure(name, shape, unit, runs=RUNS):
+def measure(name, shape, unit, runs=RUNS, price=None):
     """Return the tally of each interval of a request about one table."""
     frame, whom = number_frame(shape), UNITS[unit]
     tallies = (
@@ -85,7 +85,7 @@ def measure(name, shape, unit, runs=RUNS):
     by = "place" if name.endswith("--by") else None
     for salt in drawn:
         kept = number_truths(frame, whom, salt, by=by)
-        asked = Asked(requests(shape, unit)[name], frame, whom, salt, kept)
+        asked = Asked(requests(shape, unit)[name], frame, whom, salt, kept, price)
         # What is said of all rows is about the rows that do not count as well.
         whole = number_truths(frame, UNITS["row"], salt, by=by)
         one = asked.release()

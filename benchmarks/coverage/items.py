@@ -59,7 +59,7 @@ def cells(shapes):
     ]
 
 
-def measure(name, shape, unit, runs=RUNS):
+def measure(name, shape, unit, runs=RUNS, price=None):
     """Return the tally of each interval of a request about one table."""
     frame, whom = item_frame(shape), UNITS[unit]
     by_row, most = whom.column is None, whom.max_rows
@@ -68,7 +68,7 @@ def measure(name, shape, unit, runs=RUNS):
     tallies = {name_: Tally() for name_ in (COUNTED, TRUE, TOGETHER, ORDER)}
     drawn = salts(whom, SALTS)
     for salt in drawn:
-        asked = Asked(requests(shape, unit)[name], frame, whom, salt)
+        asked = Asked(requests(shape, unit)[name], frame, whom, salt, price=price)
         one = asked.release()
         read = asked.questions[0].run()
         if name.startswith("count"):
