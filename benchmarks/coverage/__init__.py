@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 from benchmarks.coverage import account, figures, items, people, reports, selected
 from benchmarks.coverage.tables import ITEM_SHAPES, NUMBER_SHAPES
@@ -14,7 +15,7 @@ from benchmarks.coverage.trials import FALSE_ALARMS, cell, convicted, tests
 from benchmarks.measuring import table, verdict
 
 PROCESSES = 2
-FAMILIES = {
+FAMILIES: dict[str, Any] = {
     "Counts of rows, units and items": (items, ITEM_SHAPES, items.cells(ITEM_SHAPES)),
     "Quantiles, sums, means and variances": (figures, NUMBER_SHAPES, figures.cells(NUMBER_SHAPES)),
     "Figures of people": (people, NUMBER_SHAPES, people.cells()),

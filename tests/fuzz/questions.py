@@ -22,7 +22,8 @@ from sordino.questions import (
     prepare_numbers,
     prepare_records,
 )
-from sordino.questions.totals import Weight, _rehearse_numbers
+from sordino.questions.number_question import _rehearse_numbers
+from sordino.questions.totals import Weight
 from sordino.sources import open_source
 from sordino.sources.open import share_readings
 

@@ -17,6 +17,8 @@ from sordino.figures.terms import Combination, Ends
 
 # Of the level: what may go wrong with the divisor, so that one test stands for all larger ratios.
 _FOR_SLOPE = Fraction(1, 100)
+# And what may go wrong where the divisor is too small for a test: released numbers decide that.
+_FOR_BOX = Fraction(1, 20)
 _DOUBLINGS, _TURNS = 64, 12
 _NEAR = 1e-3  # of its distance from the released ratio: how close an end is looked for
 
@@ -46,8 +48,13 @@ class Ratio:
         Infinite where there is none.
         """
         over, under = self._turn()
-        ends = _test_ratios(over, under, wrong, planned=planned)
-        low, high = _divide_ends(over, under, wrong, planned=planned) if ends is None else ends
+        ends, left = None, wrong
+        # Whether terms are exact is known before anything is released; whether a test finds ends
+        # is not.
+        if over.plus(under, _mix(over, under)).is_exact:
+            ends = _test_ratios(over, under, wrong * (1 - _FOR_BOX), planned=planned)
+            left = wrong * _FOR_BOX
+        low, high = _divide_ends(over, under, left, planned=planned) if ends is None else ends
         least, most = _find_public_range(over, under)
         return float(min(max(low, least), most)), float(max(min(high, most), least))
 

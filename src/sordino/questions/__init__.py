@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sordino.questions.groups import (
         prepare_groups as prepare_groups,
     )
+    from sordino.questions.number_question import prepare_numbers as prepare_numbers
     from sordino.questions.reading import (
         describe_piped_reading as describe_piped_reading,
     )
@@ -37,10 +38,7 @@ if TYPE_CHECKING:
         open_scores as open_scores,
         prepare_records as prepare_records,
     )
-    from sordino.questions.totals import (
-        NumberQuestion as NumberQuestion,
-        prepare_numbers as prepare_numbers,
-    )
+    from sordino.questions.totals import NumberQuestion as NumberQuestion
     from sordino.questions.unit import (
         PrivacyUnit as PrivacyUnit,
     )
@@ -56,6 +54,7 @@ _HOMES = {
     "domain": ("Domain",),
     "groups": ("prepare_groups",),
     "reading": ("describe_piped_reading",),
+    "number_question": ("prepare_numbers",),
     "records": (
         "MarkerCounts",
         "MarkerFile",
@@ -68,10 +67,7 @@ _HOMES = {
         "open_scores",
         "prepare_records",
     ),
-    "totals": (
-        "NumberQuestion",
-        "prepare_numbers",
-    ),
+    "totals": ("NumberQuestion",),
     "unit": ("PrivacyUnit",),
 }
 

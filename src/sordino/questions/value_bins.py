@@ -20,7 +20,8 @@ from sordino.constraints import FINITE, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.questions.counts import Counts
 from sordino.questions.domain import Domain
-from sordino.questions.totals import NumberQuestion, prepare_numbers
+from sordino.questions.number_question import prepare_numbers
+from sordino.questions.totals import NumberQuestion
 from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
 from sordino.sensitivity import Sensitivity
 from sordino.sources.engine import Progress
