@@ -112,6 +112,7 @@ KINDS = {
         "mean", FIGURE | {"weight_cap": 2, "where": WHERE}, bounded=False, doubts=OF_CLIPS
     ),
     "weighed mean by": Kind("mean", groups(weight_cap=3), bounded=False, doubts=OF_CLIPS),
+    "own clips": Kind("mean", groups(weight_cap=3, clip="each"), bounded=False, doubts=OF_CLIPS),
     "weighed sums by": Kind(
         "mean", groups(per_person="sum", weight_cap=2), bounded=False, doubts=OF_CLIPS
     ),
@@ -304,7 +305,7 @@ def expected(kind):
             said["groups_per_unit"] = kind.max_rows
     if "per_person" in said or "weight_cap" in said:
         said["max_rows"] = None
-    clipped = kind.method != "quantile" and "by" in asked
+    clipped = kind.method != "quantile" and "by" in asked and asked.get("clip") != "each"
     if ("weight_cap" in asked or asked.get("per_person") == "sum") and clipped:
         said["clipped_together"] = True
     if "by" in asked:

@@ -63,6 +63,8 @@ class Population:
         Then, of a release: as how many rows, or groups, a unit counts at most, in all groups
         together; and how many units' worth of them are meant to lie beyond the clip, if there is
         one.
+    own_clips : bool
+        Whether each group of weighed rows has a clip of its own.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Population:
     weighed: bool = False
     weight_cap: int | None = None
     units_beyond: int | None = None
+    own_clips: bool = False
 
     @property
     def counted(self) -> Literal["rows", "units", "items"] | None:
@@ -115,7 +118,7 @@ class Population:
         if self.figure == "top_sums":
             return True
         if self.weighed:
-            return self.by is not None and self.figure != "quantile"
+            return self.by is not None and self.figure != "quantile" and not self.own_clips
         grouped = self.figure == "sum" and self.by is not None and self.bounds is None
         anywhere = self.groups_per_unit is None or self.unlisted
         return grouped and anywhere and self.per_person in {"sum", "count"}
@@ -240,9 +243,10 @@ class Population:
         ]
         # A quantile has no clip.
         if self.units_beyond is not None:
+            clips = ", one for all groups" if self.by is not None else ""
+            clips = " of each group" if self.own_clips else clips
             told.append(
-                f"About {self.units_beyond:,} units' worth of {what} lie beyond the clip"
-                f"{', one for all groups' if self.by is not None else ''}."
+                f"About {self.units_beyond:,} units' worth of {what} lie beyond the clip{clips}."
             )
         return told
 

@@ -62,7 +62,7 @@ SIGNATURES = {
     + ", weight_cap=, size_hint=, interval_share=, integer=, progress= "
     "-> QuantileValue | QuantileValues | Groups",
     "sum": f"{COLUMN}, noise=, bounds=, progress= -> ClippedValue | BoundedValue | Groups",
-    "mean": f"{COLUMN}, weight_cap=, noise=, bounds=, upper=, progress= -> ClippedValue | BoundedValue | Groups",
+    "mean": f"{COLUMN}, weight_cap=, noise=, bounds=, upper=, clip=, progress= -> ClippedValue | BoundedValue | Groups",
     "variance": f"{COLUMN}, weight_cap=, noise=, progress= -> VarianceValue | Groups",
     "randomize": "column, *, lower, upper, epsilon, activation=, tuned_for=, write=, progress= "
     "-> Values | Reported",

@@ -397,7 +397,7 @@ def _answers(asked: Any, question: Question) -> Answers:
         totals = (
             (asked.square_totals if squares else asked.totals)(ranges)
             if weight is None
-            else asked.weighed_totals(ranges[0], weight, squares=squares)
+            else asked.weighed_totals(ranges[:1], weight, squares=squares)
         )
         for label, total in zip(groups, totals, strict=True):
             found |= {("steps", label): int(total.steps), ("known", label): int(total.known)}

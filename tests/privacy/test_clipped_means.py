@@ -225,10 +225,15 @@ def test_the_clip_of_another_search_and_more_groups_are_refused():
     subject, other = made("add-remove", 0), made("add-remove", 0, cap=16)
     clip = other.search.clip((2,), simulated=True)
     with pytest.raises(InvalidParameter, match="clip_from of the same parameters"):
-        subject.finish_each([(1, 2)], clip, CAP, entropy=Seeded(1))
+        subject.finish_each([(1, 2)], [clip], CAP, entropy=Seeded(1))
     own = subject.search.clip((2,), simulated=True)
     with pytest.raises(InvalidParameter, match="at most 2 groups; got 3"):
-        subject.finish_each([(1, 2)] * 3, own, CAP, entropy=Seeded(1))
+        subject.finish_each([(1, 2)] * 3, [own] * 3, CAP, entropy=Seeded(1))
+    with pytest.raises(InvalidParameter, match="a clip for each of 2 groups; got 1"):
+        subject.finish_each([(1, 2)] * 2, [own], CAP, entropy=Seeded(1))
+    wider = subject.search.clip((1,), simulated=True)
+    with pytest.raises(InvalidParameter, match="one clip for all groups; got several"):
+        subject.finish_each([(1, 2)] * 2, [own, wider], CAP, entropy=Seeded(1))
 
 
 @pytest.mark.parametrize(

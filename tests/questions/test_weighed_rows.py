@@ -158,7 +158,7 @@ def test_one_unit_moves_search_and_totals_by_no_more_than_its_weight(server, eng
         source = frame if engine == "embedded" else served(server, frame, "double precision")
         asked = question(source)
         weight = Weight(3, 22)
-        found = asked.weighed_totals(CLIP, weight, squares=True)
+        found = asked.weighed_totals([CLIP], weight, squares=True)
         return np.array([one.counts for one in asked.weigh(weight)]), found
 
     counts, totals = ask(base)

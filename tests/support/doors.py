@@ -203,6 +203,9 @@ DOORS: dict[str, Door] = {
     "ClippedMeans.add_noise": lambda plant, entropy: _add_noise(
         _clipped_means(2), int(plant), entropy
     ),
+    "WeighedClip.find_clips": lambda plant, entropy: _clipped_means().find_clips(
+        _clipped_means().count_each([([plant] * 3, 1.0)], 2), entropy=entropy
+    ),
     "WeighedClip.find_weight": lambda plant, entropy: _clipped_means().find_weight(
         _clipped_means().count_rows([([plant] * 3, 1.0)]), entropy=entropy
     ),
@@ -216,7 +219,7 @@ DOORS: dict[str, Door] = {
         [BucketCounts.of([plant], grid=_weighed().grid)], 2, entropy=entropy
     ),
     "ClippedMeans.finish_each": lambda plant, entropy: _clipped_means().finish_each(
-        [(int(plant), 3), (1, 1)], _clip(_clipped_means(), sd.SYSTEM), 2, entropy=entropy
+        [(int(plant), 3), (1, 1)], [_clip(_clipped_means(), sd.SYSTEM)] * 2, 2, entropy=entropy
     ),
     "ClippedMeans.release": lambda plant, entropy: _clipped_means().release(
         [([plant, 2.0], 1.0)], entropy=entropy

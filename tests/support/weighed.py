@@ -102,10 +102,10 @@ def agree(asked, units, weight, grid="even", clip=CLIP, groups=GROUPS):
     if not asked.weighed.each:
         wanted = [[sum(each) for each in zip(*wanted, strict=True)]]
     assert [one.counts.tolist() for one in asked.weigh(weight)] == wanted
-    plain = asked.weighed_totals(clip, weight)
-    found = asked.weighed_totals(clip, weight, squares=True)
+    plain = asked.weighed_totals([clip], weight)
+    found = asked.weighed_totals([clip], weight, squares=True)
     assert [one._replace(squares=0) for one in found] == list(plain)
-    above = asked.weighed_totals(clip, weight, beyond=True)
+    above = asked.weighed_totals([clip], weight, beyond=True)
     assert [one._replace(beyond=0) for one in above] == list(plain)
     assert [one.beyond for one in above] == [beyond[group] for group in groups]
     assert [one.squares for one in found] == [squares[group] for group in groups]

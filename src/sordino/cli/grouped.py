@@ -22,6 +22,7 @@ HEADINGS = {
         "--sensitivity",
         "--lower",
         "--upper",
+        "--clip",
         "--cap",
         "--statistic",
         "--families",

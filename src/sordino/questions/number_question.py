@@ -452,8 +452,12 @@ def _list_weighed(
     ends = StepRange(low=-1, high=1, step=Fraction(1))
     rows = weighed.rows(0, weight)
     wanted = Addends([ends], rows, grouped, squares, weighed=True, beyond=not squares)
-    steps = question.dialect.steps(weighed.kind, wanted)
-    return [*asked, (steps, ["group"] if grouped else None)]
+    asked.append((question.dialect.steps(weighed.kind, wanted), ["group"] if grouped else None))
+    if weighed.each:
+        ranges = [ends, replace(ends, high=2)]
+        others = Addends(ranges, weighed.rows(1, weight), grouped, squares, weighed=True)
+        asked.append((question.dialect.steps(weighed.kind, others), ["0", "group"]))
+    return asked
 
 
 def _refuse_own(column: str | None) -> InvalidParameter:

@@ -256,7 +256,7 @@ class NumberQuestion:
 
     def weighed_totals(
         self,
-        clip: StepRange,
+        clips: Sequence[StepRange],
         weight: Weight,
         *,
         squares: bool = False,
@@ -265,10 +265,17 @@ class NumberQuestion:
     ) -> tuple[SquareTotal, ...]:
         """Read the rows, once, and add up their steps times their weights, in each group.
 
-        Call it after the charge; private. `known` are the weights of rows with a number. `squares`,
-        and the weights `beyond` the upper end, are added up where they are asked for, else 0.
+        Each group has its clip, or all have one. Call it after the charge; private. `known` are the
+        weights of rows with a number. `squares`, and the weights `beyond` the upper end, are added
+        up where they are asked for, else 0.
         """
-        weighed, ranges = self._get_weighed(), [clip] * max(1, len(self.groups))
+        weighed, groups = self._get_weighed(), max(1, len(self.groups))
+        ranges = [*clips] * groups if len(clips) == 1 else [*clips]
+        if len(ranges) != groups:
+            raise InvalidParameter(
+                f"weighed_totals.clips must be one, or {groups}, one for each group; got "
+                f"{len(clips)}."
+            )
 
         def write_rows(first: int, _clip: StepRange) -> str:
             return weighed.rows(first, weight)

@@ -185,16 +185,18 @@ class _WeighedFigures(_OfUnits):
         # on them.
         cap = estimator.find_weight(rows, entropy=entropy)
         weight = Weight(cap, estimator.bits)
-        [counts] = question.weigh(weight)
-        clip = estimator.clip_from(counts, entropy=entropy)
-        ends = list_ranges([clip])[0]
+        # One clip for all groups, or one for each.
+        found = estimator.find_clips(question.weigh(weight), entropy=entropy)
+        clips = found[: max(1, len(question.groups))]
+        ends = list_ranges(clips)
         if isinstance(estimator, ClippedVariances):
+            [clip, *_] = clips
             squares = question.weighed_totals(ends, weight, squares=True)
             moments = [_find_moments(one.missing, clip, one) for one in squares]
             return estimator.finish_each(moments, clip, cap, entropy=entropy)
         totals = question.weighed_totals(ends, weight, beyond=estimator.upper)
         return estimator.finish_each(
-            [(one.steps, one.known, one.beyond) for one in totals], clip, cap, entropy=entropy
+            [(one.steps, one.known, one.beyond) for one in totals], clips, cap, entropy=entropy
         )
 
 
@@ -277,7 +279,7 @@ class _AgainFigures:
         squares = figure.takes_squares
         if isinstance(figure, WeighedClip):
             weight = Weight(figure.weight_cap or 1, figure.bits)
-            weighed = question.weighed_totals(ranges[0], weight, squares=squares, progress=progress)
+            weighed = question.weighed_totals(ranges, weight, squares=squares, progress=progress)
             return PrivateNumbers(weighed, *_count_rows(weighed))
         found: Sequence[Total | SquareTotal] = (
             question.square_totals(ranges, progress=progress)

@@ -231,6 +231,14 @@ class MeanRequest(
         "to 1.4 times the noise. Such a mean is not measured again.",
         default=False,
     )
+    clip: Literal["shared", "each"] = parameter(
+        one_of("shared", "each"),
+        "With weights and groups: one clip for all of them, or each its own, for groups whose "
+        "numbers are of different size.",
+        more="Searches in all groups cost what one costs. A group with few rows has a clip that is "
+        "far off; such means are not measured again.",
+        default="shared",
+    )
 
     def settle(self, unit: PrivacyUnit) -> Self:
         """Weigh the rows of each person, where nothing bounds them."""
@@ -241,11 +249,33 @@ class MeanRequest(
                 "without a bound on its rows or groups, or a weight (--weight-cap); of other means "
                 "no upper end is known. Leave it out."
             )
+        if found.clip == "each":
+            found.check_own_clips()
         return found
+
+    def check_own_clips(self) -> None:
+        """Refuse a clip of each group where there is one anyway, or none."""
+        if self.by is None or not self.weighs:
+            raise InvalidParameter(
+                "mean.clip (--clip each) must go with groups (--by) and rows that have weights; "
+                "with a bound on rows or groups each group has a clip of its own anyway. Leave it "
+                "out."
+            )
+        if self.upper:
+            raise InvalidParameter(
+                "mean.upper (--upper) must be left out with a clip of each group (--clip each), "
+                "where what lies beyond is not added up."
+            )
 
     def detail(self) -> dict[str, Any]:
         """Return what the ledger keeps."""
-        return super().detail() | ({"upper": True} if self.upper else {})
+        own = {"clip": "each"} if self.clip == "each" else {}
+        return super().detail() | ({"upper": True} if self.upper else {}) | own
+
+    @property
+    def searches_together(self) -> bool:
+        """Whether one search is over what persons have in all groups together."""
+        return self.clip == "shared"
 
     @property
     def has_public_ends(self) -> bool:
@@ -259,6 +289,7 @@ class MeanRequest(
                 groups=self.count_groups(),
                 weight_cap=self.declared_weight,
                 upper=self.upper,
+                own_clips=self.clip == "each",
                 **options,
             )
         return ClippedMean(size_is_public=self.has_public_size(table), **options)

@@ -57,6 +57,7 @@ def find_population(
         unlisted=domain is not None and domain.hidden,
         share_refused=getattr(request, "numbers_share", None) == 0,
         weighed=request.weighs,
+        own_clips=getattr(request, "clip", None) == "each",
     )
 
 

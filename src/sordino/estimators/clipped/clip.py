@@ -170,6 +170,9 @@ class ClipSearch:
         The rate of the threshold over that of the counts; of Gumbel noise both have one rate.
     further : int
         By how many edges the clip lies beyond the edge that is found: that is post-processing.
+    apart : bool
+        Whether it is one of several searches with noise of their own, in groups of which a unit may
+        have parts in all: at most `rows_per_unit` records in all of them together.
     """
 
     epsilon: Fraction
@@ -183,6 +186,7 @@ class ClipSearch:
     gumbel: Fraction | None = None
     ratio: int = RATIO
     further: int = 0
+    apart: bool = False
 
     def __post_init__(self) -> None:
         # What is wrong with the budget is refused when the search is made, before any data are
@@ -195,7 +199,7 @@ class ClipSearch:
     @property
     def _exchanged(self) -> bool:
         """Whether a replaced unit may have left one search and joined another."""
-        return self.adjacency == "replace-one" and self.sides == "both"
+        return self.adjacency == "replace-one" and (self.sides == "both" or self.apart)
 
     @cached_property
     def scan(self) -> ThresholdScan | GumbelScan:
@@ -247,8 +251,8 @@ class ClipSearch:
         threshold = self.scan.threshold_noise.rate * self.rows_per_unit
         # The four lines of the table in docs/proofs/clipped-sum.md, from the last one up.
         if self._exchanged:
-            # A unit that crosses from one side to the other loses the rate of the counts in both
-            # searches.
+            # A unit that crosses from one side to the other, or from one group to another, loses
+            # the rate of the counts in both searches.
             return Pure(epsilon=threshold + 2 * each)
         # Counts may rise at one edge and fall at another, so the bound for counts that move
         # together fails.

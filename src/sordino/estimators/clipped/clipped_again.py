@@ -71,11 +71,13 @@ class ClippedAgain:
 
     def __post_init__(self) -> None:
         # What lies beyond the clip was a total of its own, which this look does not read.
-        if getattr(self.figure, "upper", False):
-            raise InvalidParameter(
-                "ClippedAgain.figure must be without `upper`: a mean with an upper end is not "
-                "measured again. Ask for the same again."
-            )
+        for name in ("upper", "own_clips"):
+            if getattr(self.figure, name, False):
+                raise InvalidParameter(
+                    f"ClippedAgain.figure must be without `{name}`: a mean with an upper end, or "
+                    "of groups with clips of their own, is not measured again. Ask for the same "
+                    "again."
+                )
         # One clip of all groups is what their noise is for, all of them together.
         if isinstance(self.figure, SharedClip) and (
             len({clip.tests for clip in self.clips}) > 1 or len(self.clips) > self.figure.groups

@@ -81,6 +81,18 @@ class ClippedMeans(WeighedClip):
         default=False,
     )
 
+    own_clips: bool = parameter(
+        TRUTH,
+        "Whether each group has a clip of its own, for groups of different scale: searches in all "
+        "groups cost what one costs, and under replace-one a little more.",
+        default=False,
+    )
+
+    @property
+    def groups_of_clip(self) -> int:
+        """How many groups have one clip."""
+        return 1 if self.own_clips else self.groups
+
     @property
     def totals_of_group(self) -> int:
         """How many totals of a group get noise."""
@@ -106,6 +118,7 @@ class ClippedMeans(WeighedClip):
             # A row of the weight 1 has 2^bits of these steps for each of its own.
             record_step=clip.step / self.records_of_unit,
             adjacency=self.adjacency,
+            apart=self.groups_of_clip < self.groups,
         )
 
     @scrubbed
@@ -128,10 +141,11 @@ class ClippedMeans(WeighedClip):
         """
         fresh_entropy(entropy, "ClippedMeans.release")
         weight = self.find_weight(self.count_rows(values), entropy=entropy)
-        clip = self.clip_from(self.count_weights(values, weight), entropy=entropy)
-        return self.finish_each(
-            self.weigh_totals(values, clip, weight), clip, weight, entropy=entropy
-        )
+        clips = self.find_clips(self.count_each(values, weight), entropy=entropy)
+        # Of each clip the totals of the groups that have it.
+        found = {id(clip): self.weigh_totals(values, clip, weight) for clip in clips}
+        totals = [found[id(clip)][group] for group, clip in enumerate(clips)]
+        return self.finish_each(totals, clips, weight, entropy=entropy)
 
     @scrubbed
     def weigh_totals(self, values: Any, clip: Clip, weight: int) -> list[tuple[int, ...]]:
@@ -172,7 +186,7 @@ class ClippedMeans(WeighedClip):
     def finish_each(
         self,
         totals: Sequence[tuple[int, ...]],
-        clip: Clip,
+        clips: Sequence[Clip],
         weight: int,
         *,
         entropy: Entropy = SYSTEM,
@@ -184,8 +198,9 @@ class ClippedMeans(WeighedClip):
         totals : sequence of tuples of int, length groups
             Private: what the rows of each group add up to, in whole steps of `clip` times their
             weights, and these weights; with `upper` also those of rows at or beyond its upper end.
-        clip : Clip
-            What `clip_from` of these means released.
+        clips : sequence of Clip, length groups
+            Those that `find_clips` of these means released, the same one for all groups unless each
+            has its own.
         weight : int
             As how many rows a unit counted at most when rows were weighed.
         entropy : Entropy
@@ -194,23 +209,25 @@ class ClippedMeans(WeighedClip):
         Raises
         ------
         InvalidParameter
-            If the clip is that of another search, or there are more totals than groups.
+            If a clip is that of another search, or there are more totals than groups.
         """
         fresh_entropy(entropy, "ClippedMeans.finish_each")
-        self.check_groups(clip, len(totals))
-        noise = self.noise_for(clip)
-        distances = [one for each in totals for one in self.list_totals(clip, *map(int, each))]
-        renew(entropy)  # the rows were read since the clip was found
-        noisy = noise.noisy_some(distances, entropy)
-        return [
-            self._weighed(
-                clip,
-                noise,
-                noisy[start : start + self.totals_of_group],
-                weight,
-                simulated=entropy.simulated,
+        self.check_groups(clips, len(totals))
+        if len(clips) != len(totals):
+            raise InvalidParameter(
+                f"ClippedMeans.finish_each needs a clip for each of {len(totals)} groups; got "
+                f"{len(clips)}."
             )
-            for start in range(0, len(noisy), self.totals_of_group)
+        distances = [
+            self.list_totals(clip, *map(int, each))
+            for clip, each in zip(clips, totals, strict=True)
+        ]
+        renew(entropy)  # the rows were read since the clips were found
+        return [
+            self._weighed(clip, noise, noisy, weight, simulated=entropy.simulated)
+            for clip, (noise, noisy) in zip(
+                clips, self._draw_each(clips, distances, entropy), strict=True
+            )
         ]
 
     @scrubbed

@@ -164,7 +164,7 @@ class ClippedVariances(WeighedClip):
             If the clip is that of another search, or there are more totals than groups.
         """
         fresh_entropy(entropy, "ClippedVariances.finish_each")
-        self.check_groups(clip, len(moments))
+        self.check_groups([clip], len(moments))
         noise, width = self.noise_for(clip), clip.high - clip.low
         totals = [one for each in moments for one in take_squares(Moments(*map(int, each)), width)]
         renew(entropy)  # the rows were read since the clip was found

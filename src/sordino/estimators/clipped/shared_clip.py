@@ -85,7 +85,7 @@ class SharedClip(NoisyTotals):
         """The share of epsilon that finds the clip."""
         if self.clip_share is not None:
             return to_fraction(self.clip_share)
-        return max(_LEAST_SHARE, Fraction(_SHARE_OF_ONE, math.isqrt(self.groups * 10**6)))
+        return max(_LEAST_SHARE, Fraction(_SHARE_OF_ONE, math.isqrt(self.groups_of_clip * 10**6)))
 
     @property
     def share_to_find(self) -> Fraction:
@@ -114,7 +114,7 @@ class SharedClip(NoisyTotals):
         # When the clip rises by one, the noise of all groups together grows by about so much.
         times = 1 if self.adjacency == "add-remove" else 2
         left = to_fraction(self.epsilon) * self.share_of_totals
-        return math.ceil(times * self.groups / left)
+        return math.ceil(times * self.groups_of_clip / left)
 
     def widen(self, moved: int, budget: Pure | ZCDP, *, right: bool) -> int:
         """Return how far totals of neighbors are apart, which one unit moves by so much.
@@ -133,8 +133,14 @@ class SharedClip(NoisyTotals):
         return self._units_beyond * self.records_of_unit
 
     @property
+    def groups_of_clip(self) -> int:
+        """How many groups have one clip."""
+        return self.groups
+
+    @property
     def _counts_units(self) -> bool:
-        return self._units_beyond > _MANY_BEYOND
+        # Of one clip alone: in each of several groups a unit would count once.
+        return self.groups_of_clip == self.groups and self._units_beyond > _MANY_BEYOND
 
     @property
     def total_budget(self) -> Pure | ZCDP:

@@ -55,6 +55,9 @@ class TotalNoise:
         A power of two, in the unit of the values.
     adjacency : {"add-remove", "replace-one"}
         Which data sets are neighbors.
+    apart : bool
+        Whether other totals have noise of another bound, and the shares that a unit moves of all
+        bounds add up to 1. Then each has room for the rounding of all.
     """
 
     budget: Pure | ZCDP
@@ -62,6 +65,7 @@ class TotalNoise:
     totals: int
     record_step: Fraction
     adjacency: Adjacency
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if not 1 / _COARSEST_RECORD_STEP <= self.record_step <= _COARSEST_RECORD_STEP:
@@ -99,7 +103,12 @@ class TotalNoise:
             return 0
         # Each total is rounded by less than one step: in the L2 norm together by less than
         # sqrt(totals).
-        return math.isqrt(self.totals - 1) + 1 if isinstance(self.budget, ZCDP) else self.totals - 1
+        concentrated = isinstance(self.budget, ZCDP)
+        root = math.isqrt(self.totals - 1) + 1
+        if self.apart:
+            # Scales in steps of several bounds differ by less than four times.
+            return 4 * (root if concentrated else self.totals)
+        return root if concentrated else self.totals - 1
 
     def check(self, owner: str) -> None:
         """Raise `InvalidParameter` if the noise of this or another bound is too fine or coarse."""
@@ -119,7 +128,7 @@ class TotalNoise:
         """What adds the noise."""
         # Rounding down moves one total by at most ceil(bound / 2^shift) noise steps; several totals
         # together by a little more.
-        coarse = -(-self.bound >> self.shift) + (self._rounding if self.shift else 0)
+        coarse = -(-self.bound >> self.shift) + (self._rounding if self.shift or self.apart else 0)
         concentrated = isinstance(self.budget, ZCDP)
         statement = Sensitivity(
             bound=coarse * self.step,
@@ -148,7 +157,8 @@ class TotalNoise:
         """Return the totals of each of several groups with fresh noise, in noise steps."""
         # One independent draw for each total of each group. Shifting rounds down, negative totals
         # too.
-        drawn = iter(self.mechanism.noise.sample(self.totals * len(groups), entropy).tolist())
+        many = sum(map(len, groups))
+        drawn = iter(self.mechanism.noise.sample(many, entropy).tolist())
         return [tuple((total >> self.shift) + next(drawn) for total in totals) for totals in groups]
 
     def noisy_some(self, totals: Sequence[int], entropy: Entropy) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from sordino.columns.clipped_steps import clip_block
 from sordino.constraints import COUNT, OrNone, shown, to_fraction
 from sordino.cost import Cost, compose
 from sordino.declared import derived, parameter
-from sordino.entropy import SYSTEM, Entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip, ClipSearch
 from sordino.estimators.clipped.shared_clip import SharedClip
@@ -132,6 +132,7 @@ class WeighedClip(SharedClip):
             **options | {"rows_per_unit": self.records_of_unit},
             ratio=_RATIO,
             further=math.floor(math.log(_WIDER) / math.log(growth)),
+            apart=self.groups_of_clip < self.groups,
         )
 
     @property
@@ -176,15 +177,54 @@ class WeighedClip(SharedClip):
         beyond = clip.mechanism.tail // self.records_of_unit
         return Weights(cap=weight, bits=self.bits, beyond=beyond)
 
-    def check_groups(self, clip: Any, groups: int) -> None:
-        """Raise `InvalidParameter` for the clip of another search, or totals of too many groups."""
-        self.check_clip(clip, "finish_each")
+    def check_groups(self, clips: Sequence[Clip], groups: int) -> None:
+        """Raise `InvalidParameter` for clips of other searches, or totals of too many groups."""
+        found = {id(clip): clip for clip in clips}
+        for clip in found.values():
+            self.check_clip(clip, "finish_each")
+        shared = self.groups_of_clip == self.groups
+        if shared and len({clip.tests for clip in found.values()}) > 1:
+            raise InvalidParameter(
+                f"{type(self).__name__}.finish_each needs one clip for all groups; got several."
+            )
         # Each total is rounded down, and the noise is for so many of them.
         if groups > self.groups:
             raise InvalidParameter(
                 f"{type(self).__name__}.finish_each needs totals of at most {self.groups} groups; "
                 f"got {groups}."
             )
+
+    @scrubbed
+    def count_each(self, values: Any, weight: int) -> list[BucketCounts]:
+        """Return the weights of rows in each bucket of `grid`, of each search; private."""
+        if self.groups_of_clip == self.groups:
+            return [self.count_weights(values, weight)]
+        rows = self.take_rows(values)
+        weights = self.weigh_rows(rows, weight)
+        return [
+            count_weights(rows, weights * (rows.group == group), self.grid)
+            for group in range(self.groups)
+        ]
+
+    @scrubbed
+    def find_clips(
+        self, counts: Sequence[BucketCounts], *, entropy: Entropy = SYSTEM
+    ) -> list[Clip]:
+        """Find the clip of each group, with fresh noise, from the weights over `grid`.
+
+        From those of all groups together where they have one clip, else from those of each.
+        """
+        fresh_entropy(entropy, f"{type(self).__name__}.find_clips")
+        if self.groups_of_clip == self.groups:
+            [together] = counts
+            return [self.clip_from(together, entropy=entropy)] * self.groups
+        # Searches in more groups than the noise is for would lose more.
+        if len(counts) > self.groups:
+            raise InvalidParameter(
+                f"{type(self).__name__}.find_clips needs the weights of at most {self.groups} "
+                f"groups; got {len(counts)}."
+            )
+        return self.search.release_each(counts, entropy=entropy)
 
     @scrubbed
     def count_weights(self, values: Any, weight: int) -> BucketCounts:

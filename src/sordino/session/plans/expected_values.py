@@ -114,7 +114,7 @@ class ExpectedValues:
         weighed = question.weighed is not None
         if squares:
             squared = (
-                question.weighed_totals(ends, self._weight, squares=True)
+                question.weighed_totals([ends], self._weight, squares=True)
                 if weighed
                 else question.square_totals([ends] * groups)
             )
@@ -126,7 +126,7 @@ class ExpectedValues:
                 for one in squared
             ]
         totals: Sequence[Total | SquareTotal] = (
-            question.weighed_totals(ends, self._weight)
+            question.weighed_totals([ends], self._weight)
             if weighed
             else question.totals([ends] * groups)
         )

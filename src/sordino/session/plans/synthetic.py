@@ -249,7 +249,7 @@ class _SyntheticColumn:
 
     def weighed_totals(
         self,
-        clip: StepRange,
+        clips: Sequence[StepRange],
         weight: Weight,
         *,
         squares: bool = False,
@@ -257,12 +257,14 @@ class _SyntheticColumn:
         progress: None = None,  # noqa: ARG002
     ) -> tuple[SquareTotal, ...]:
         """Return what they add up to with their weights, and these."""
-        outside = int((self._step(clip) >= clip.high).sum()) if beyond else 0
-        each = _find_weight(weight)
-        [one] = self.square_totals([clip]) if squares else self.totals([clip])
-        squared = one.squares * each if isinstance(one, SquareTotal) else 0
-        found = SquareTotal(one.steps * each, one.known * each, 0, squared, outside * each)
-        return (found,) * max(1, len(self.groups))
+        each, found = _find_weight(weight), []
+        for clip in clips:
+            outside = int((self._step(clip) >= clip.high).sum()) if beyond else 0
+            [one] = self.square_totals([clip]) if squares else self.totals([clip])
+            squared = one.squares * each if isinstance(one, SquareTotal) else 0
+            total = SquareTotal(one.steps * each, one.known * each, 0, squared, outside * each)
+            found.append(total)
+        return tuple(found) * (max(1, len(self.groups)) if len(found) == 1 else 1)
 
     def sums(self, *, progress: None = None) -> BucketSums:  # noqa: ARG002
         """Return the same with the sum of each bucket."""

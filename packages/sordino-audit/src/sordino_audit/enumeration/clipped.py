@@ -151,6 +151,11 @@ def _clipped_law(mechanism: Clipped, values: Any) -> Stated:
             f"audit.exact needs {type(mechanism).__name__} with a declared weight_cap: what is "
             "found is a `Quantile`, which is audited by itself. Declare it."
         )
+    if isinstance(mechanism, SharedClip) and mechanism.groups_of_clip < mechanism.groups:
+        raise InvalidParameter(
+            f"audit.exact needs {type(mechanism).__name__} with one clip of all groups; got a clip "
+            "of each."
+        )
     if isinstance(mechanism, SharedClip) and mechanism.counter is not None:
         raise InvalidParameter(
             f"audit.exact needs {type(mechanism).__name__} that count no units: what lies beyond "
