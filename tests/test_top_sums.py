@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 
@@ -304,3 +305,24 @@ def test_a_threshold_of_the_command_is_told(tmp_path, capfd):
     assert all(row["estimate"] > int(level) for row in told["rows"])
     assert run([*words, "--threshold", level, "--no-ledger", "--format", "table"]) == 0
     assert f"Threshold: {level}; the threshold ended the list." in capfd.readouterr().out
+    assert run([*words, "--threshold", level, "--no-ledger", "--format", "csv"]) == 0
+    [row, *_] = csv.DictReader(capfd.readouterr().out.splitlines())
+    assert (row["threshold"], row["crossed"]) == (level, "yes")
+
+
+def test_a_threshold_that_nobody_fell_short_of_ended_nothing():
+    """Of labels that nobody listed fewer than k may be found: that is not what a threshold did."""
+    asked = {"epsilon": 8, "k": 45, "domain": sd.Domain.unlisted(delta=1e-6)}
+    found = session(2, max_rows=2).top_sums("product", threshold=1, **asked)
+    assert 0 < len(found) < 45
+    assert found.crossed is False
+    none = session(2, max_rows=2).top_sums("who", threshold=1, **asked)
+    assert none.rows == ()
+    assert none.crossed is None
+
+
+def test_a_report_says_the_threshold():
+    from sordino.report import make_report
+
+    top = session(3).top_sums("product", "price", epsilon=1, cap=1e6, threshold=4321, **ASKED)
+    assert "above 4,321" in str(make_report([top]))

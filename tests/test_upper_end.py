@@ -109,3 +109,31 @@ def test_a_plan_knows_it(table):
     asked = {"epsilon": 1, "like": "normal:50,20", "rows": 3000, "cap": 200, "lower": 0}
     wider, plain = (session.plan.mean("x", upper=upper, **asked) for upper in (True, False))
     assert 1 < wider.rows[0].typical / plain.rows[0].typical < 1.6
+
+
+def test_ends_and_the_mean_never_contradict_each_other():
+    """Few people and much noise: the third total is often below 0, where nothing lies beyond the clip."""
+    draw = np.random.default_rng(3)
+    people = [[[float(one)] * 2 for one in draw.uniform(30, 70, 3)] for _ in range(300)]
+    subject = sd.ClippedMeans(
+        groups=3, epsilon=1, adjacency="add-remove", lower=0, cap=1000, upper=True, weight_cap=6
+    )
+    off = []
+    for seed in range(150):
+        for one in subject.release(people, entropy=sd.Seeded(seed)):
+            assert one.low <= one.value <= one.high <= one.true_high
+            assert one.true_low <= one.value
+            off.append(one.value - 50)
+    # What noise makes of a third total is not put at 0 by itself, which would move the mean upward.
+    assert abs(np.mean(off)) < 3 * np.std(off) / np.sqrt(len(off)) + 1
+
+
+def test_a_report_shows_both_ends(table):
+    from sordino.report import make_report
+
+    session = sd.Session(table, unit=sd.PrivacyUnit("u"), entropy=sd.Seeded(7), ledger=None)
+    page = str(make_report([session.mean("x", epsilon=2, upper=True, cap=500, lower=0)]))
+    assert "true number at least" in page
+    assert "true number at most" in page
+    plain = str(make_report([session.mean("x", epsilon=2, cap=500, lower=0)]))
+    assert "true number at most" not in plain

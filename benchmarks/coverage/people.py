@@ -1,6 +1,8 @@
-"""Coverage of figures of one number of each unit, of sums of groups within one clip, and of means of weighed rows."""
+"""Coverage of figures of one number of each unit, of sums of groups within one clip, and of weighed rows."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,7 +37,11 @@ ASKED = {
 TOGETHER = "sum --by"
 WEIGHED = {
     "mean": None,
+    "mean --upper": None,
     "mean --by": "place",
+    "mean --by --clip each": "place",
+    "variance": None,
+    "variance --by": "place",
     "quantile": None,
     "quantile --by": "place",
     "quantiles": None,
@@ -120,15 +126,18 @@ def measure_weighed(session, frame, column, runs, name):
     known = frame.drop_nulls("x").with_columns(many=pl.len().over("unit"))
     if by is not None:
         known = known.filter(pl.col("place").is_in(GROUPS))
-    asked = {} if by is None else {"by": by, "domain": list(GROUPS)}
+    asked: dict[str, Any] = {} if by is None else {"by": by, "domain": list(GROUPS)}
     places = known["place"].to_numpy()
     values, many = known["x"].to_numpy().astype(float), known["many"].to_numpy()
     if name.startswith("quantile"):
         asked["q"] = SEVERAL if name == "quantiles" else 0.5
         return measure_ranks(session, values, many, places, column | asked, runs)
+    method, *options = name.split()
+    asked |= {"upper": True} if "--upper" in options else {}
+    asked |= {"clip": "each"} if "--clip" in options else {}
     tallies = {CLIPPED: Tally(), TRUE: Tally()}
     for _ in range(runs):
-        found = session.mean("x", **asked, **column)
+        found = getattr(session, method)("x", **asked, **column)
         listed = [(None, found)] if by is None else [(row.item, row.release) for row in found]
         for item, release in listed:
             here = np.full(values.size, True) if item is None else places == item
@@ -136,12 +145,20 @@ def measure_weighed(session, frame, column, runs, name):
                 continue
             weight = (1 << release.weights.bits) // np.maximum(many, release.weights.cap)
             clipped, true = (
-                float((numbers * weight)[here].sum() / weight[here].sum())
+                weigh_figure(method, numbers[here], weight[here])
                 for numbers in (np.clip(values, *release.clip), values)
             )
             tallies[CLIPPED].add(item or "", holds(release.low, release.high, clipped), CONFIDENCE)
             add_true(tallies, release, true, item or "")
     return tallies
+
+
+def weigh_figure(method, numbers, weights):
+    """The figure itself, of numbers with weights."""
+    mean = float((numbers * weights).sum() / weights.sum())
+    if method == "mean":
+        return mean
+    return float(((numbers - mean) ** 2 * weights).sum() / weights.sum())
 
 
 def measure_ranks(session, values, many, places, asked, runs):

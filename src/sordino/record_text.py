@@ -37,6 +37,8 @@ MARKS = (
     "column",
     "by",
     "where",
+    "threshold",
+    "crossed",
     "adjacency",
     "unit",
     "max_rows",

@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 MOVED = (
     "the figure that all numbers give once each is moved between the two ends in the table. The "
-    "figure of the numbers as they are may lie outside: how far is not known."
+    "figure of the numbers as they are may lie outside; a row has its ends where they are known."
 )
 """What the intervals of clipped numbers are about."""
 MOVED_OF_SOME = MOVED.replace(

@@ -537,3 +537,28 @@ def test_a_run_without_goals_makes_no_plans(tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout == "False\n"
+
+
+def test_what_a_release_chooses_for_the_user_is_planned_as_well(tmp_path):
+    """Rows of a person are counted up to a cap that nobody says, and all of them with weights."""
+    chosen = """
+[[release]]
+kind = "top_sums"
+name = "most_rows"
+item = "product"
+k = 1
+epsilon = 0.5
+domain = ["tea", "rice"]
+
+[[release]]
+kind = "quantile"
+name = "median"
+column = "price"
+q = 0.5
+lower = 0
+cap = 100
+epsilon = 0.5
+"""
+    head = HEAD.replace("max_rows = 3\n", "")
+    plan = sd.Study.load(put_shop(tmp_path, head + chosen)).plan(run_id="x")
+    assert [one.name for one in plan.releases] == ["most_rows", "median"]

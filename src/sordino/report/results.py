@@ -46,6 +46,7 @@ _OPEN_ROWS = 12
 # What a row may have beside its label, its figure and its interval; in the order of a table.
 _MORE = {
     "true_low": "true number at least",
+    "true_high": "true number at most",
     "gap": "lead",
     "order_unclear": "order unclear",
     "standard_deviation": "standard deviation",
@@ -234,13 +235,15 @@ def _name_more(name: str, told: ReportedRelease) -> str:
 def _says_more(row: Mapping[str, Any], name: str) -> bool:
     """Tell whether a row says something under a name that is not seen beside it."""
     # Where nothing is left out, the interval is that of the true number.
-    if name == "true_low":
-        return (
-            row.get(name) is not None
-            and row.get("true_high") is None
-            and row.get("low") is not None
-        )
+    if name in {"true_low", "true_high"}:
+        end = row.get(name)
+        return end is not None and row.get("low") is not None and not _is_true(row)
     return row.get(name) is not None and row.get(name) is not False
+
+
+def _is_true(row: Mapping[str, object]) -> bool:
+    """Tell whether the interval of a row is about the true number."""
+    return all(row.get(f"true_{end}") == row.get(end) for end in ("low", "high"))
 
 
 def _head(name: str, told: ReportedRelease) -> str:

@@ -346,6 +346,9 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         yield f", where nobody counts as more than {say_number(cap)} {many}"
     if told.facts.get("limited_by_grid") or any(row.get("limited_by_grid") for row in told.rows):
         yield ", as exact as a grid of values allows, and less so than the noise would"
+    threshold = told.number("threshold")
+    if told.kind in {"top", "above"} and threshold is not None:
+        yield f", of those above {say_number(threshold)}"
     where, bound = _say_where(told), _say_bound(told)
     if where is not None:
         yield join(", of rows where ", where)

@@ -252,7 +252,9 @@ def _describe_threshold(
         return {}, []
     full = "it ended nothing" if many < (some.k or 0) else "the list is full"
     ended = "the threshold ended the list" if crossed else full
-    return {"crossed": crossed}, [f"Threshold: {some.threshold:.12g}; {ended}."]
+    # Where no label was found, nothing was compared with it.
+    said = "" if crossed is None else f"; {ended}"
+    return {"crossed": crossed}, [f"Threshold: {some.threshold:.12g}{said}."]
 
 
 def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:

@@ -50,7 +50,8 @@ from sordino.session.value_histogram import ValueHistogramRequest
 UNKNOWN = (
     "remeasure.release must be a count, a histogram, a measured top k, a sum, a mean or a variance "
     "of this session, or the id of one that its ledger has kept, with noise that has not selected, "
-    "and not within bounds. Ask for the same again."
+    "and not within bounds (nor a mean with an upper end or a clip of each group). Ask for the "
+    "same again."
 )
 UNFIT = (
     "remeasure.release must have the rows that another look will have, each with the numbers "

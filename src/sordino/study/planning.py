@@ -180,7 +180,7 @@ class Starter:
                 plan = self._guard(
                     ("release", number),
                     lambda planner=planner, release=one.release: planner.make(
-                        release.request, **_list_assumed(release), rehearsed=True
+                        planner.settle(release.request), **_list_assumed(release), rehearsed=True
                     ),
                 )
                 one = replace(one, plan=plan)  # noqa: PLW2901
@@ -273,7 +273,7 @@ class Starter:
         def seek() -> Plan:
             planner = Planner(self.executor, self.form, before, ask)
             goal: Any = one.outlook.goal
-            return planner.seek(one.request, goal, **_list_assumed(one))
+            return planner.seek(planner.settle(one.request), goal, **_list_assumed(one))
 
         try:
             plan: Plan = self._guard(("release", number, "goal"), seek)

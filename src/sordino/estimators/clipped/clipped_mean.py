@@ -229,10 +229,11 @@ def estimate_mean(
     is of rows beyond the upper end, in place of the first.
     """
     width = clip.top - clip.bottom
-    beyond = [max(0, one) for one in noisy[2:]]
+    # The third total is part of the first one, however negative noise may have made it.
+    beyond = noisy[2:]
     # Distances are not negative, but noise may make their totals so. If nothing is left, the
     # middle of the clip is released.
-    below, above = max(0, noisy[0]) + sum(beyond), max(0, noisy[1])
+    below, above = max(0, noisy[0] + sum(beyond)), max(0, noisy[1])
     parts = max(1, below + above)
     if not below + above:
         below = above = 1

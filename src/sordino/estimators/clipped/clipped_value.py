@@ -272,7 +272,10 @@ class ClippedValue(ClippedRelease):
             low = float(self._unclipped_ends(wrong / 6)[0])
         elif self.found.mechanism.sides == "above":
             low = float(clipped_ends(self.found, self.noise, self.noisy, None, wrong)[0])
-        return low, float(find_upper_end(self.found, self.noise, self.noisy, wrong))
+        # The mean as it is lies no lower than that of what is clipped. Released totals may say
+        # otherwise, and then an end that is farther out holds as well.
+        end = float(find_upper_end(self.found, self.noise, self.noisy, wrong))
+        return low, max(end, self.value, self._find_ends(wrong)[1])
 
     def _unclipped_ends(self, wrong: Fraction) -> Ends:
         """Return the ends for all records, if they lie within the cap.
