@@ -121,6 +121,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/tutorials/what-customers-spend.md": put_nothing,
     "docs/tutorials/watch-a-stream.md": put_nothing,
     "docs/tutorials/income-without-a-range.md": put_nothing,
+    "docs/how-to/declare-a-table.md": put_nothing,
     "docs/how-to/release-within-a-range.md": put_nothing,
     "docs/how-to/select-a-snp.md": put_nothing,
     "docs/how-to/know-how-good-it-will-be.md": put_nothing,

@@ -123,7 +123,7 @@ if TYPE_CHECKING:
     from sordino.sensitivity import COUNTING as COUNTING, Sensitivity as Sensitivity
     from sordino.session import Session as Session
     from sordino.sources import CsvFormat as CsvFormat
-    from sordino.study import Study as Study
+    from sordino.study import Study as Study, open as open  # noqa: A004 - sd.open
 
 # Which module of the package holds each public name.
 # Type checkers read the imports above, and Python this table; a test compares the two.
@@ -233,7 +233,7 @@ _HOMES = {
     "session": ("Session",),
     "smooth": ("smooth",),
     "statements": ("statements",),
-    "study": ("Study",),
+    "study": ("Study", "open"),
 }
 
 # Hidden from type checkers, which would take every name for known.

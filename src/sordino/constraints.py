@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -304,5 +305,13 @@ def text(value: Any, name: str) -> str:
     raise InvalidParameter(f"{name} must be a non-empty printable text; got {shown(value)}.")
 
 
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}", re.ASCII)
+TABLE_NAME = Constraint(
+    "1 to 100 letters, digits, '_' and '-', the first one no '-'",
+    lambda value: value if isinstance(value, str) and _TABLE_NAME.fullmatch(value) else None,
+    ("purchases", "visits-2026"),
+    ("", "a.csv", "a/b", "-", "größe", None, 3),
+)
+"""A name that a table is declared by: no path of a file with an ending, and no pattern, is one."""
 ADJACENCY = one_of("add-remove", "replace-one")
 NORM = one_of("each", "l1", "l2")

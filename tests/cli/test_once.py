@@ -31,7 +31,7 @@ OPTIONS = [
     for option in command.params
     if isinstance(option, click.Option) and option.expose_value
 ]
-LISTS = {"--where", "--null", "--q", "--type", "--domain-sql-file"}
+LISTS = {"--where", "--null", "--q", "--type", "--domain-sql-file", "--labels"}
 # Any text will do: it is refused before a value is looked at.
 VALUES = ("1", "2", "3", "4")
 

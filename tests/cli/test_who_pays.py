@@ -14,6 +14,7 @@ from sordino.cli.options import RunOptions
 from support.release_lines import GIVEN, RELEASE_LINES, write_files
 
 READ_NOTHING = {
+    "declare": "looks at columns alone",
     "init": "looks at columns alone",
     "run": "has a study that says who pays, see tests/study/test_files.py",
     "plan": "spends nothing",

@@ -10,7 +10,8 @@ import pytest
 
 from sordino.errors import InvalidParameter, UnsafePredicate
 from sordino.questions import Domain, PrivacyUnit, prepare_counts
-from sordino.sources import open_source
+from sordino.questions.reading import describe_unit_reading
+from sordino.sources import CsvFormat, open_source
 
 ROW = PrivacyUnit.row()
 
@@ -200,9 +201,21 @@ def test_what_is_opened_is_what_the_ledger_calls_it(tmp_path):
     assert rows(crooked) == 1
 
 
-def test_names_are_for_tables_in_memory(tmp_path):
-    assert open_source(pl.DataFrame({"v": [1]}), name="orders").identity == "name:orders"
-    assert open_source(pl.DataFrame({"v": [1]})).identity is None
-    (tmp_path / "a.csv").write_text("v\n1\n", encoding="utf-8")
-    with pytest.raises(InvalidParameter, match="a path has a name of its own"):
-        open_source(tmp_path / "a.csv", name="orders")
+def test_a_name_is_what_the_ledger_compares_and_a_path_stays_the_place(tmp_path):
+    frame = pl.DataFrame({"v": [1]})
+    assert open_source(frame, name="orders").identity == "name:orders"
+    assert open_source(frame, name="orders").known_as == "name:orders"
+    assert open_source(frame).known_as is None
+    file = tmp_path / "a.csv"
+    file.write_text("v\n1\n", encoding="utf-8")
+    assert open_source(file).known_as == str(file)
+    named = open_source(file, name="orders")
+    # How rows are read, and which files hold them, follows from the place.
+    assert (named.known_as, named.identity, named.files) == ("name:orders", str(file), (file,))
+    for unit in ("v", None):
+        whom = PrivacyUnit(unit)
+        readings = {
+            describe_unit_reading(one, whom, CsvFormat()) for one in (named, open_source(file))
+        }
+        assert len(readings) == 1
+        assert "values in memory" not in readings

@@ -60,6 +60,7 @@ _COMMANDS: dict[str, tuple[str | None, str]] = {
     "remeasure": ("remeasure", "Measure a kept release again, and put both looks together."),
     "randomize": ("randomize", "Release a noisy report of every row of a column."),
     "select": ("select", "Release the best of some candidates with private scores."),
+    "declare": ("declare", "Give a table a name, with whom it protects and who pays."),
     "init": ("init", "Write a study of a table: its columns and a few questions, and no row."),
     "run": ("study", "Make all releases of a study, and write them into a folder."),
     "plan": ("plan", "Say what to expect of a release; nothing is read or charged."),

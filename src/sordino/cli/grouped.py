@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sordino.cli.declared import use_declaration
 from sordino.cli.once import Command
 
 # Every option of these commands, in the order in which the help shows them.
@@ -63,6 +64,8 @@ HEADINGS = {
         "--numbers-share",
     ],
     "Where from": [
+        "--declaration",
+        "--date",
         "--domain-column",
         "--domain-no-header",
         "--domain-range",
@@ -116,6 +119,10 @@ HEADINGS = {
 
 class GroupedCommand(Command):
     """A command whose help shows its options under headings."""
+
+    def prepare(self, ctx: click.Context, typed: dict[str, object]) -> None:
+        """Let a declared table say what nobody has typed."""
+        use_declaration(self, ctx, typed)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, each with the text that it brought along, heading by heading."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tomllib
@@ -13,7 +12,6 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from sordino.address import without_password
 from sordino.cli.once import Command
 from sordino.cli.options import NUMBER, SOURCE
 from sordino.cli.output import write_lines
@@ -34,10 +32,10 @@ from sordino.session.request import Request
 from sordino.sources import Source, open_source
 from sordino.sources.source import name_type
 from sordino.study.kinds import build_request, find_kind, list_kinds, list_known, list_required
-from sordino.study.template import TO_COMPLETE, Draft, write_study
+from sordino.study.tables import name_source
+from sordino.study.template import TO_COMPLETE, Draft, name_after, write_study
 
 T = TypeVar("T")
-_FILE_IN_ADDRESS = re.compile(r"(duckdb|excel):(.*)", re.DOTALL)
 _COLUMNS = ("item", "column", "by")
 """Parameters that name a column."""
 
@@ -62,16 +60,17 @@ def init(source: str, output: str, csv: CsvOptions) -> None:
     file = OutputFile(Path(output))
     file.claim()
     folder = Path(output).parent
-    shown = _strip_secret(source)
+    named = name_source(str(folder), source)
     known: dict[str, Any] = {
-        "name": _name_after(source),
-        "source": _name_from(folder, shown),
+        "name": name_after(source) or "study",
+        "source": named,
         # Of a header behind lines that are skipped nothing is shown: it may be a row.
         "columns": {}
         if form.skip_lines
         else {name: name_type(kind) for name, kind in opened.columns.items()},
         "form": form,
-        "secret": shown != source,
+        # A path is named otherwise, and hides nothing.
+        "secret": "://" in source and named != source,
     }
     asked = _ask_all(opened, source, folder, known["name"], known["columns"]) if _can_ask() else {}
     text = write_study(Draft(**known | asked))
@@ -84,27 +83,6 @@ def init(source: str, output: str, csv: CsvOptions) -> None:
 
 def _can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _strip_secret(source: str) -> str:
-    """Return a source as it may be written down: an address without user and password."""
-    return without_password(source) if "://" in source else source
-
-
-def _name_after(source: str) -> str:
-    """Return a name for the study, made of that of its table."""
-    last = source.rpartition("#")[2] if "#" in source else Path(source).name.partition(".")[0]
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", last).strip("-_")[:40] or "study"
-
-
-def _name_from(folder: Path, source: str) -> str:
-    """Return a source as it is named from the folder of the study."""
-    if "://" in source or source.startswith("/"):
-        return source
-    named = _FILE_IN_ADDRESS.fullmatch(source)
-    path = named[2] if named else source
-    moved = path if path.startswith("/") else os.path.relpath(path, folder)
-    return f"{named[1]}:{moved}" if named else moved
 
 
 # ---- questions -----------------------------------------------------------------------------------

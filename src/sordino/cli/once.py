@@ -25,12 +25,20 @@ class Command(click.Command):
         InvalidParameter
             If an option is given twice, or of a list one value.
         """
-        refuse_repeated(self, ctx, args)
+        typed = refuse_repeated(self, ctx, args)
+        self.prepare(ctx, typed)
         return super().parse_args(ctx, args)
 
+    def prepare(self, ctx: click.Context, typed: dict[str, object]) -> None:
+        """Look at what was typed, by the names of parameters, before any value is read."""
 
-def refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:
+
+def refuse_repeated(
+    command: click.Command, ctx: click.Context, args: Sequence[str]
+) -> dict[str, object]:
     """Refuse arguments in which an option stands twice, however it is spelled.
+
+    Return what was typed; nothing, where help or the version is asked for.
 
     Raises
     ------
@@ -41,7 +49,7 @@ def refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[s
     typed, _, order = command.make_parser(ctx).parse_args(list(args))
     # Help and version hand no value to the command, and end it.
     if any(not one.expose_value for one in order):
-        return
+        return {}
     for one, times in Counter(order).items():
         name = "/".join((*one.opts, *one.secondary_opts))
         if isinstance(one, click.Argument):
@@ -61,3 +69,4 @@ def refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[s
             raise InvalidParameter(
                 f"{name} must be given at most once; got it {times} times. Keep one of them{way}."
             )
+    return {name: typed[name] for one in order if (name := one.name)}

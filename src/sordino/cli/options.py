@@ -33,6 +33,7 @@ from sordino.errors import InvalidParameter
 # Only for type checkers: not every command needs what a sensitivity needs.
 if TYPE_CHECKING:
     from sordino.sensitivity import Adjacency
+    from sordino.study.declaration import DeclaredTable
 
 F = TypeVar("F", bound=Callable[..., Any])
 Values = dict[str, Any]
@@ -198,7 +199,33 @@ def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Calla
 # ---- single options ------------------------------------------------------------------------------
 
 
-SOURCE = click.argument("source")
+def _take_place(ctx: click.Context, _param: click.Parameter, source: str) -> str:
+    # Where a declared table lies; any other source is what was typed.
+    found = ctx.meta.get(DECLARED)
+    return source if found is None else str(found.source.path)
+
+
+def _take_declared(
+    ctx: click.Context, _param: click.Parameter, _file: str | None
+) -> DeclaredTable | None:
+    found: DeclaredTable | None = ctx.meta.get(DECLARED)
+    return found
+
+
+DECLARED = "sordino.declared"
+"""Under this name a command knows the declared table that its SOURCE is (`cli/declared.py`)."""
+SOURCE = click.argument("source", callback=_take_place)
+DECLARATION = click.option(
+    "--declaration",
+    "declared",
+    metavar="FILE",
+    callback=_take_declared,
+    help="SOURCE is the name of a table that this file declares [default: sordino.toml here or "
+    "above].",
+)
+DATE = click.option(
+    "--date", metavar="DAY", help="Day for {date} in a declared path: 2026-11-27, today, today-1."
+)
 # What is spent has to be meant, and what is planned spends nothing.
 PART = click.option(
     "--part",

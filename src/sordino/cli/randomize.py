@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Literal, cast, final
+from typing import TYPE_CHECKING, Literal, cast, final
 
 import click
 import numpy as np
@@ -20,6 +20,8 @@ from sordino.cli.consent import CONSENT, MOST_EPSILON, check_epsilon, require_co
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     ACCOUNT,
+    DATE,
+    DECLARATION,
     FORMAT,
     LEDGER_URL,
     NO_LEDGER,
@@ -43,6 +45,7 @@ from sordino.cli.table import confirm_goal, plan_alone, refuse_shape, write_plan
 from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import (
     choose_entropy,
+    find_source,
     make_csv_format,
     make_unit,
     open_account,
@@ -58,6 +61,9 @@ from sordino.record import SIMULATED, describe_receipt
 from sordino.record_text import format_csv_line
 from sordino.session import LocalReports, Session
 from sordino.session.local import build_reports
+
+if TYPE_CHECKING:
+    from sordino.study.declaration import DeclaredTable
 
 KEPT = (
     "By rule, every line gives one line: what has no number counts as the middle of the range, and "
@@ -152,6 +158,8 @@ unit_options = gather(
 
 @click.command(cls=GroupedCommand)
 @SOURCE
+@DECLARATION
+@DATE
 @report_options
 @unit_options
 @click.option(
@@ -174,6 +182,8 @@ unit_options = gather(
 )
 def randomize(
     source: str,
+    declared: DeclaredTable | None,
+    date: str | None,  # noqa: ARG001 - `declared` was found with it
     report: ReportOptions,
     unit: UnitOptions,
     where: str | None,
@@ -202,7 +212,8 @@ def randomize(
     if source == "-":
         refuse_shape(run)
     if run.goal is not None:
-        report = replace(report, epsilon=_find_report_epsilon(source, report, whom, csv, run))
+        epsilon = _find_report_epsilon(source, declared, report, whom, csv, run)
+        report = replace(report, epsilon=epsilon)
     reports = build_reports(
         whom,
         lower=report.lower,
@@ -217,7 +228,7 @@ def randomize(
     if run.form is not None and not run.dry_run:
         raise InvalidParameter("--format needs --dry-run: reports are written as CSV.")
     if run.dry_run:
-        _write_report_plan(source, report, whom, reports, unit, csv, run)
+        _write_report_plan(source, declared, report, whom, reports, unit, csv, run)
         return
     writer = _ReportWriter(report.column, reports, run.output)
     receipt: Receipt | None
@@ -225,7 +236,7 @@ def randomize(
         receipt = _randomize_stdin(whom, report, csv, run, writer)
     else:
         with (
-            open_session(source, unit, csv, run, KEPT) as session,
+            open_session(source, unit, csv, run, declared, rule=KEPT) as session,
             show_progress(run.quiet) as progress,
         ):
             # Reports are written block by block: memory does not grow with the rows.
@@ -246,11 +257,17 @@ def randomize(
 
 
 def _find_report_epsilon(
-    source: str, report: ReportOptions, whom: PrivacyUnit, csv: CsvOptions, run: RunOptions
+    source: str,
+    declared: DeclaredTable | None,
+    report: ReportOptions,
+    whom: PrivacyUnit,
+    csv: CsvOptions,
+    run: RunOptions,
 ) -> Fraction:
     """Return the smallest epsilon with which reports reach the goal."""
     form, ledger = make_csv_format(csv), open_account(run)
-    with Session(source, unit=whom, ledger=ledger, csv=form) as session:
+    opened = find_source(source, declared, form, ledger, whom)
+    with Session(opened, unit=whom, ledger=ledger, csv=form) as session:
         asked = {name: value for name, value in report.list_asked().items() if name != "epsilon"}
         plan = session.plan.randomize(**asked, goal=run.goal, like=run.like, rows=run.like_rows)
     return confirm_goal(plan, run)
@@ -258,6 +275,7 @@ def _find_report_epsilon(
 
 def _write_report_plan(
     source: str,
+    declared: DeclaredTable | None,
     report: ReportOptions,
     whom: PrivacyUnit,
     reports: LocalReports,
@@ -272,7 +290,7 @@ def _write_report_plan(
         reading = describe_piped_reading(whom, make_csv_format(csv))
         plan_alone("randomize", reports, run, epsilon=report.epsilon, reading=reading, **about)
         return
-    with open_session(source, unit, csv, run, KEPT) as session:
+    with open_session(source, unit, csv, run, declared, rule=KEPT) as session:
         plan = session.plan.randomize(**report.list_asked(), like=run.like, rows=run.like_rows)
     write_plan(replace(plan, goal=run.goal), run)
 

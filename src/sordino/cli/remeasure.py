@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
+    DATE,
+    DECLARATION,
     EPSILON,
     PART,
     SOURCE,
@@ -23,7 +25,14 @@ from sordino.cli.options import (
 )
 from sordino.cli.stderr import say
 from sordino.cli.table import release_or_plan
-from sordino.cli.work import DROPPED, DRY, choose_entropy, open_account, show_progress
+from sordino.cli.work import (
+    DROPPED,
+    DRY,
+    choose_entropy,
+    find_source,
+    open_account,
+    show_progress,
+)
 from sordino.cli.write import write_release
 from sordino.constraints import COUNT
 from sordino.errors import InvalidParameter
@@ -32,9 +41,14 @@ from sordino.session import Session
 from sordino.session.kept_again import read_kept_unit
 from sordino.session.remeasure import RemeasureRequest
 
+if TYPE_CHECKING:
+    from sordino.study.declaration import DeclaredTable
+
 
 @click.command(cls=GroupedCommand)
 @SOURCE
+@DECLARATION
+@DATE
 @click.option(
     "--release", "key", required=True, metavar="ID", help="Charge of a release made with --keep."
 )
@@ -45,6 +59,8 @@ from sordino.session.remeasure import RemeasureRequest
 @run_options
 def remeasure(
     source: str,
+    declared: DeclaredTable | None,
+    date: str | None,  # noqa: ARG001 - `declared` was found with it
     key: str,
     part: int,
     epsilon: Fraction | None,
@@ -73,7 +89,13 @@ def remeasure(
         say(DRY if run.dry_run else DROPPED)
     asked = {"release": key, "part": part, "epsilon": epsilon, "noise": noise, "planned": planned}
     with (
-        Session(source, unit=whom, ledger=ledger, entropy=entropy, csv=form) as session,
+        Session(
+            find_source(source, declared, form, ledger, whom),
+            unit=whom,
+            ledger=ledger,
+            entropy=entropy,
+            csv=form,
+        ) as session,
         show_progress(run.quiet) as progress,
     ):
         release = release_or_plan(session, "remeasure", run, progress, asked)

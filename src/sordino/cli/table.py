@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from sordino.cli.consent import MOST_EPSILON, require_consent
 from sordino.cli.options import (
+    DATE,
+    DECLARATION,
     SOURCE,
     RunOptions,
     UnitOptions,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from sordino.questions import Domain
     from sordino.session import Progress, Session
     from sordino.session.plans.plan import Plan
+    from sordino.study.declaration import DeclaredTable
 
 NOT_READ = "Nothing was read but the schema, and nothing was charged."
 ASSUMED = (
@@ -59,12 +62,16 @@ class TableOptions:
     """Which table a release is of, whom it protects, who pays, and how it is written."""
 
     source: str
+    declared: DeclaredTable | None
+    date: str | None
     unit: UnitOptions
     csv: CsvOptions
     run: RunOptions
 
 
-table_options = gather("table", TableOptions, SOURCE, unit_options, csv_options, run_options)
+table_options = gather(
+    "table", TableOptions, SOURCE, DECLARATION, DATE, unit_options, csv_options, run_options
+)
 
 
 _OF_ALL_ROWS = {
@@ -97,7 +104,7 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = None if labels is None else make_domain(labels)
     with (
-        open_session(table.source, table.unit, table.csv, run) as session,
+        open_session(table.source, table.unit, table.csv, run, table.declared) as session,
         show_progress(run.quiet) as progress,
     ):
         if domain is not None:

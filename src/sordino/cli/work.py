@@ -32,6 +32,8 @@ from sordino.sources import CsvFormat
 
 if TYPE_CHECKING:
     from sordino.session import Session
+    from sordino.sources import Source
+    from sordino.study.declaration import DeclaredTable
 
 DROPPED = (
     "By rule, lines that do not parse, rows without a unit or without a number that is asked for, "
@@ -205,7 +207,13 @@ def open_payer(
 
 @contextmanager
 def open_session(
-    source: str, unit: UnitOptions, csv: CsvOptions, run: RunOptions, rule: str = DROPPED
+    source: str,
+    unit: UnitOptions,
+    csv: CsvOptions,
+    run: RunOptions,
+    declared: DeclaredTable | None = None,
+    *,
+    rule: str = DROPPED,
 ) -> Iterator[Session]:
     """Open the session that the options describe, and say the rule for rows that cannot be read."""
     # In the order in which what is wrong with them is said.
@@ -222,16 +230,31 @@ def open_session(
     # Here, because a selection from scores or markers needs none, and they take long to load.
     from sordino.session import Session
 
-    with Session(
-        source,
-        unit=whom,
-        ledger=ledger,
-        entropy=entropy,
-        csv=form,
-        memory_limit=csv.memory_limit,
-        temp_limit=csv.temp_limit,
-    ) as session:
+    limits: dict[str, Any] = {"memory_limit": csv.memory_limit, "temp_limit": csv.temp_limit}
+    opened = find_source(source, declared, form, ledger, whom, **limits)
+    with Session(opened, unit=whom, ledger=ledger, entropy=entropy, csv=form, **limits) as session:
         yield session
+
+
+def find_source(
+    source: str,
+    declared: DeclaredTable | None,
+    form: CsvFormat,
+    ledger: Ledger | None,
+    unit: PrivacyUnit | None,
+    *,
+    memory_limit: int | None = None,
+    temp_limit: int | None = None,
+) -> str | Source:
+    """Return what a session opens: a path, or a declared table, compared with what is declared."""
+    if declared is None:
+        return source
+    # Who named another column has not asked for the declared one.
+    own = declared.unit.column
+    person = own if unit is None or unit.column == own else None
+    return declared.open_source(
+        form, ledger, person=person, memory_limit=memory_limit, temp_limit=temp_limit
+    )
 
 
 def read_labels(session: Session, domain: Domain, run: RunOptions) -> Domain:

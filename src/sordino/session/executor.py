@@ -346,7 +346,7 @@ class ReleaseExecutor:
         """What a charge is about: the account is compared with it."""
         return {
             "unit": self.unit,
-            "source": self.source.identity,
+            "source": self.source.known_as,
             "adjacency": self.unit.adjacency,
             "reading": self.reading,
         }

@@ -21,7 +21,7 @@ from sordino.scrubbing import scrubbed
 from sordino.session.executor import Batch, ReleaseExecutor
 from sordino.session.releases import Releases
 from sordino.session.request import R, Request
-from sordino.sources import CsvFormat, open_source
+from sordino.sources import CsvFormat, Source, open_source
 
 if TYPE_CHECKING:
     from sordino.mechanisms import Stream
@@ -66,8 +66,8 @@ class Session(Releases):
         How a CSV source is written, and which columns JSON lines have; nothing is ever guessed from
         rows.
     name : str, optional
-        What the ledger calls a source that has no path (frames and relations); its account is made
-        with source="name:NAME".
+        What the ledger calls the source, wherever it lies; its account is made with
+        source="name:NAME". Left out, a path is called by itself; frames and relations have none.
     memory_limit : int or str, optional
         How many bytes of memory the engine may use, at least 512 MiB, such as "2GB"; what is beyond
         goes to a private folder of the system's temporary folder. 4 GiB for each of two engines
@@ -122,12 +122,17 @@ class Session(Releases):
         payer = _choose_ledger(ledger, checked_entropy(entropy, "Session"))
         self._batch: Batch | None = None
         self._form = csv or CsvFormat()
-        opened = open_source(
-            source, csv=self._form, name=name, memory_limit=memory_limit, temp_limit=temp_limit
+        # What was looked at before it is handed over need not be opened again.
+        opened = (
+            source
+            if isinstance(source, Source)
+            else open_source(
+                source, csv=self._form, name=name, memory_limit=memory_limit, temp_limit=temp_limit
+            )
         )
         self._executor = ReleaseExecutor(opened, unit, payer, entropy, self._form)
         # An account is about one source, which a table in memory has only by a name.
-        if payer is not None and self._executor.source.identity is None:
+        if payer is not None and self._executor.source.known_as is None:
             raise InvalidParameter(
                 "Session.name must say what the ledger calls this source, which has no path; got "
                 "None."
@@ -226,7 +231,7 @@ class Session(Releases):
 
     def __repr__(self) -> str:
         return (
-            f"Session({self._executor.source.identity or 'a frame'!r}, "
+            f"Session({self._executor.source.known_as or 'a frame'!r}, "
             f"unit={self._executor.unit!r})"
         )
 

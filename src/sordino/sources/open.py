@@ -53,8 +53,8 @@ def open_source(
         `types` are the columns of JSON lines, and with `null` and `date_format` hold for sheets of
         Excel, too.
     name : str, optional
-        What a ledger calls a table in memory, as `name:NAME`; without it such a table has no
-        identity.
+        What a ledger calls the table, as `name:NAME`, wherever it lies; without it a path or an
+        address is called by that, and a table in memory has no identity.
     memory_limit : int or str, optional
         How many bytes of memory our engine may use, such as "2GB", before it writes to a private
         folder.
@@ -95,12 +95,12 @@ def open_source(
     # A text is always a path or an address, never data.
     if not isinstance(source, str | os.PathLike):
         opened = _open_in_memory(source, name)
-    elif name is None:
-        opened = _open_path(os.fspath(source), form)
     else:
-        raise InvalidParameter(
-            f"name is for tables in memory: a path has a name of its own; got {shown(name)}."
-        )
+        opened = _open_path(os.fspath(source), form)
+        # Beside its identity: how rows are read follows from where they lie
+        # (docs/decisions/0050-an-account-is-about-what-its-owner-names.md).
+        if name is not None:
+            opened = replace(opened, named=f"name:{name}")
     # Passed over in silence, a declared type would be one that nobody applies.
     if opened.kind not in {"csv", "jsonl", "excel"}:
         refuse_declarations(

@@ -253,6 +253,9 @@ class Source:
         there, and files into which the same rows are put anew.
     pattern : str
         By which the files were found, if by one.
+    named : str or None
+        `name:NAME` for a table with a place of its own that was given a name: then a ledger stores
+        that, and what is read does not depend on it.
     """
 
     kind: str
@@ -277,6 +280,12 @@ class Source:
     legible: bool = True
     folders: tuple[Path, ...] = ()
     pattern: str = ""
+    named: str | None = None
+
+    @property
+    def known_as(self) -> str | None:
+        """What a ledger calls it: what its owner does, else where it is."""
+        return self.named or self.identity
 
     def __post_init__(self) -> None:
         # A read-only copy: what was checked must not change afterwards.

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
+    from sordino.study.opening import open as open  # noqa: A004 - sd.open
     from sordino.study.plan import PlannedRelease as PlannedRelease, StudyPlan as StudyPlan
     from sordino.study.study import Study as Study, StudyRun as StudyRun
 
 # Which module of the package holds each public name; type checkers read the imports above.
-_HOMES = {"plan": ("PlannedRelease", "StudyPlan"), "study": ("Study", "StudyRun")}
+_HOMES = {
+    "opening": ("open",),
+    "plan": ("PlannedRelease", "StudyPlan"),
+    "study": ("Study", "StudyRun"),
+}
 
 # Hidden from type checkers, which would take every name for known.
 if not TYPE_CHECKING:

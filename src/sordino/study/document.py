@@ -1,7 +1,7 @@
-"""The file of a study as a document: its tables, and the line of whatever in it is wrong.
+"""A file of TOML as a document: its tables, and the line of whatever in it is wrong.
 
-A study is public: it says nothing of rows. Only what stands for a secret, `${NAME}`, is looked up
-in the environment, and that is never shown.
+A study and a declaration are public: they say nothing of rows. Only what stands for a secret,
+`${NAME}`, is looked up in the environment, and that is never shown.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ Place = tuple[str | int, ...]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LONGEST_WHOLE = 64
 _LONG_NUMBER = re.compile(r"[0-9](?:_?[0-9]){4000}", re.ASCII)
+_TWICE = re.compile(r"Cannot declare (\(.*\)) twice")
 _PLACE_OF_ERROR = re.compile(r"\(at line (\d+), column \d+\)")
 
 
 @final
 class Document:
-    """The text of a study, read as TOML.
+    """The text of a study or of a declaration, read as TOML.
 
     Parameters
     ----------
     path : str or path
         Of the file.
+    kind : str
+        What it is called in messages.
 
     Raises
     ------
@@ -42,9 +45,10 @@ class Document:
         If it cannot be read, or is no TOML.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], kind: str = "study") -> None:
         self.path = os.fspath(path)
-        self._text = read_small_text(path, "The file of a study")
+        self.kind = kind
+        self._text = read_small_text(path, f"The file of a {kind}")
         try:
             self.tree: dict[str, Any] = tomllib.loads(self._text)
         except (ValueError, RecursionError) as error:
@@ -52,13 +56,27 @@ class Document:
             long = _LONG_NUMBER.search(self._text)
             # Python refuses to read a number of very many digits, and does not say where it stands.
             if long and not isinstance(error, tomllib.TOMLDecodeError):
-                _refuse_long(f"{self.path}, line {self._text.count(chr(10), 0, long.start()) + 1}")
+                line = self._text.count(chr(10), 0, long.start()) + 1
+                self._refuse_long(f"{self.path}, line {line}")
+            twice = _TWICE.match(str(error))
+            if twice and found:
+                name = ".".join(re.findall(r"'([^']*)'", twice[1]))
+                raise InvalidParameter(
+                    f"{self.path}, line {found[1]}: [{name}] stands in the file twice. Give one of "
+                    "them another name, or remove it."
+                ) from None
             where = f"; line {found[1]} is the first that is not" if found else ""
             raise InvalidParameter(
-                f"A study must be written in TOML; {self.path} is not{where}."
+                f"A {kind} must be written in TOML; {self.path} is not{where}."
             ) from None
         for place in _list_long(self.tree, ()):
-            _refuse_long(self.describe(place))
+            self._refuse_long(self.describe(place))
+
+    def _refuse_long(self, where: str) -> NoReturn:
+        raise InvalidParameter(
+            f"{where}: Whole numbers in a {self.kind} must have at most {_LONGEST_WHOLE} bits, as "
+            "in TOML; got a longer one. Write a large number as 1e30."
+        ) from None
 
     @property
     def digest(self) -> str:
@@ -130,7 +148,7 @@ class Document:
         found = self.tree.get(name)
         if not isinstance(found, dict):
             kind = _name_toml_kind(found)
-            self.refuse((name,), f"A study must have a table [{name}]; got {kind}.")
+            self.refuse((name,), f"A {self.kind} must have a table [{name}]; got {kind}.")
         return found
 
     def expand(self, value: str, place: Place) -> str:
@@ -159,13 +177,6 @@ def _list_long(value: Any, place: Place) -> Iterator[Place]:
             yield from _list_long(inside, (*place, name))
     elif isinstance(value, int) and value.bit_length() > _LONGEST_WHOLE:
         yield place
-
-
-def _refuse_long(where: str) -> NoReturn:
-    raise InvalidParameter(
-        f"{where}: Whole numbers in a study must have at most {_LONGEST_WHOLE} bits, as in TOML; "
-        "got a longer one. Write a large number as 1e30."
-    ) from None
 
 
 @final

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast, final
 
+from sordino.address import without_password
 from sordino.constraints import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -25,7 +29,7 @@ from sordino.questions import PrivacyUnit
 from sordino.report.theorems import find_docs
 from sordino.sources import CsvFormat
 from sordino.sources.memory import read_limit
-from sordino.study.document import Document
+from sordino.study.document import Document, Place
 from sordino.study.kinds import join_path
 
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
@@ -160,16 +164,23 @@ def list_names(kind: type[Any]) -> list[str]:
 
 def read_declared(document: Document, name: str, kind: type[Table]) -> Any:
     """Return a table whose keys are the parameters of a class."""
-    said = document.take_table(name)
-    document.check_keys(said, (name,), list_names(kind), f"[{name}]")
+    return build_declared(document, (name,), document.take_table(name), kind)
+
+
+def build_declared(
+    document: Document, place: Place, said: Mapping[str, Any], kind: type[Table]
+) -> Any:
+    """Return what a table at a place says, whose keys are the parameters of a class."""
+    named = ".".join(map(str, place))
+    document.check_keys(said, place, list_names(kind), f"[{named}]")
     missing = [
         one.name
         for one in fields(cast("Any", kind))
         if one.default is MISSING and one.name not in said
     ]
     if missing:
-        document.refuse((name, missing[0]), f"{name}.{missing[0]} must be given; got none.")
-    return guard(document, (name,), lambda: kind(**said))
+        document.refuse((*place, missing[0]), f"{named}.{missing[0]} must be given; got none.")
+    return guard(document, place, lambda: kind(**said))
 
 
 def guard(document: Document, place: tuple[str | int, ...], build: Any) -> Any:
@@ -183,7 +194,8 @@ def guard(document: Document, place: tuple[str | int, ...], build: Any) -> Any:
 
 
 _LIMITS = ("memory_limit", "temp_limit")
-SOURCE_KEYS = ("path", *_LIMITS, *list_names(CsvFormat))
+FORM_KEYS = tuple(list_names(CsvFormat))
+SOURCE_KEYS = ("path", *_LIMITS, *FORM_KEYS)
 UNIT_KEYS = ("row", *list_names(PrivacyUnit))
 
 
@@ -198,26 +210,40 @@ class StudySource(NamedTuple):
 
 def read_source(document: Document, folder: str) -> StudySource:
     """Return the source of a study: a file is named from its folder."""
-    said = dict(document.take_table("source"))
+    said = document.take_table("source")
     document.check_keys(said, ("source",), SOURCE_KEYS, "[source]")
-    path = said.pop("path", None)
+    return read_place(document, ("source",), said, "path", folder)
+
+
+def read_place(
+    document: Document, table: Place, said: Mapping[str, Any], key: str, folder: str
+) -> StudySource:
+    """Return the source that a table of a document describes, whose path has a key.
+
+    What else it says of anything but how texts are written is passed over.
+    """
+    path = said.get(key)
     if not (isinstance(path, str) and path.strip()):
         document.refuse(
-            ("source", "path"), f"source.path must name the table that is read; got {shown(path)}."
+            (*table, key),
+            f"{'.'.join((*map(str, table), key))} must name the table that is read; got "
+            f"{shown(path)}.",
         )
-    limits = {name: _read_limit(document, name, said.pop(name, None)) for name in _LIMITS}
-    said = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in said.items()
+    limits = {name: _read_limit(document, (*table, name), said.get(name)) for name in _LIMITS}
+    of_texts: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in said.items()
+        if name in FORM_KEYS
     }
-    form = guard(document, ("source",), lambda: CsvFormat(**said))
-    place = locate_source(folder, document.expand(path, ("source", "path")))
-    return StudySource(place, form, **limits)
+    form = guard(document, table, lambda: CsvFormat(**of_texts))
+    return StudySource(locate_source(folder, document.expand(path, (*table, key))), form, **limits)
 
 
-def _read_limit(document: Document, name: str, said: Any) -> int | None:
+def _read_limit(document: Document, place: Place, said: Any) -> int | None:
     if said is None:
         return None
-    found: int = guard(document, ("source", name), lambda: read_limit(f"source.{name}", said))
+    named = ".".join(map(str, place))
+    found: int = guard(document, place, lambda: read_limit(named, said))
     return found
 
 
@@ -227,6 +253,22 @@ def locate_source(folder: str, source: str) -> str:
     if colon and scheme in {"duckdb", "excel"}:
         return f"{scheme}:{join_path(folder, rest)}"
     return source if "://" in source else join_path(folder, source)
+
+
+def name_source(folder: str, source: str) -> str:
+    """Return a source as it is named from a folder, so that `locate_source` finds it again.
+
+    An address loses its user and password, and what is named from the root and lies elsewhere is
+    left so.
+    """
+    if "://" in source:
+        return without_password(source)
+    scheme, colon, rest = source.partition(":")
+    prefix = f"{scheme}:" if colon and scheme in {"duckdb", "excel"} else ""
+    path = rest if prefix else source
+    if path.startswith("/") and not Path(path).is_relative_to(Path(folder).absolute()):
+        return source
+    return prefix + os.path.relpath(path, folder)
 
 
 def locate_ledger(folder: str, url: str) -> str:

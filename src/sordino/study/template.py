@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, final
 
 from sordino.record_text import encode_json
@@ -114,13 +116,10 @@ def _write_source(draft: Draft) -> list[str]:
         lines.insert(
             1, "# Who asks was left out: //USER:${PASSWORD}@HOST takes it from the environment."
         )
-    plain = CsvFormat()
-    for one in fields(CsvFormat):
-        value = getattr(draft.form, one.name)
-        if value != getattr(plain, one.name):
-            lines.append(
-                f"{one.name} = {write_value(dict(value) if one.name == 'types' else value)}"
-            )
+    lines += [
+        f"{name} = {write_value(dict(value) if name == 'types' else value)}"
+        for name, value in list_own_form(draft.form).items()
+    ]
     if not draft.form.types:
         lines.append(
             "# Columns of texts that hold something else: integer, decimal(p,s), double, date and "
@@ -128,6 +127,19 @@ def _write_source(draft: Draft) -> list[str]:
         )
         lines.append('# types = {price = "decimal(9,2)"}')
     return lines
+
+
+def list_own_form(form: CsvFormat) -> dict[str, Any]:
+    """Return how texts are written, where that is not as usual."""
+    said = {one.name: getattr(form, one.name) for one in fields(CsvFormat)}
+    plain = CsvFormat()
+    return {name: value for name, value in said.items() if value != getattr(plain, name)}
+
+
+def name_after(source: str) -> str:
+    """Return a name for what is about a source, made of that of its table."""
+    last = source.rpartition("#")[2] if "#" in source else Path(source).name.partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", last).strip("-_")[:40]
 
 
 def _write_unit(draft: Draft) -> list[str]:

@@ -161,6 +161,24 @@ def canonical_unit(unit: Any) -> str:
     return text(identity, "unit.identity")
 
 
+def real_place(source: str) -> str:
+    """Return where a source lies, with links followed: two texts for one place become one.
+
+    `source` is a text as `known_source` returns it. What has no place is returned as it is.
+    """
+    if has_no_place(source) or _ADDRESS_START.match(source):
+        return source
+    scheme = next((one for one in (_EXCEL_START, _DUCKDB_START) if source.startswith(one)), "")
+    # The names of sheets may have a # sign, and so may the names of files of DuckDB.
+    file, mark, inside = source.removeprefix(scheme), "", ""
+    if scheme == _EXCEL_START:
+        file, inside = excel_parts(source)
+        mark = "#"
+    elif scheme:
+        file, mark, inside = file.rpartition("#")
+    return f"{scheme}{os.path.realpath(file)}{mark}{inside}"
+
+
 def _absolute_source_path(path: str) -> str:
     # Links are not followed: `current.parquet` may point elsewhere every day, and is one source
     # (0016).

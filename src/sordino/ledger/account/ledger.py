@@ -98,6 +98,11 @@ class Ledger:
         """Where the ledger is; nothing secret."""
         return self._store.url
 
+    @property
+    def source(self) -> str:
+        """The rows that the account is about, as the ledger writes them; see `canonical_source`."""
+        return self._pages.facts.source
+
     @classmethod
     def create(
         cls,
@@ -109,6 +114,7 @@ class Ledger:
         unit: Any,
         source: str | os.PathLike[str],
         reading: str = "",
+        place: str = "",
     ) -> Ledger:
         """Make a new account, and the file or the tables if there are none.
 
@@ -132,6 +138,10 @@ class Ledger:
         reading : str
             How the column of the unit is read, as `Session.unit_reading` says it. Left out, the
             first charge of a session says it. Either way no later one may read it otherwise.
+        place : str
+            Where a source that is called by a name lies now. The history keeps it, so that
+            `sordino declare` and `sordino.open` can tell a second account for it; no charge is
+            compared with it.
 
         Raises
         ------
@@ -157,6 +167,7 @@ class Ledger:
             "source": str(known_source(source)),
         }
         said = {"reading": text(reading, "reading")} if reading else {}
+        said |= {"place": text(place, "place")} if place else {}
         limits = budget.limits
         first = Sums(limits.main, max(0, limits.pure), limits.failing, int(limits.pure < 0))
         # Only now, so that a parameter that is refused leaves no file behind.

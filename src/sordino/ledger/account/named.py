@@ -1,0 +1,181 @@
+"""Finds the account of a table that its owner calls by a name, and refuses a second one for it.
+
+A name says nothing of where a table lies, so what a path did for accounts is done here: nobody gets
+a second budget for the same people by another name, unless that is meant
+(docs/decisions/0050-an-account-is-about-what-its-owner-names.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, final
+
+from sordino.errors import LedgerConflict, LedgerError
+from sordino.ledger import schema
+from sordino.ledger.account.identity import canonical_unit, real_place
+from sordino.ledger.account.ledger import Ledger
+from sordino.ledger.account.pages import names
+from sordino.ledger.amounts import Budget
+from sordino.ledger.history import Account, Row, json_of
+from sordino.ledger.store.urls import store_at
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class WantedAccount:
+    """The account that a table shall have.
+
+    Attributes
+    ----------
+    account : str
+        Its name.
+    name : str
+        What the owner calls the table.
+    place : str
+        Where it lies, as `known_source` writes it; empty for a table in memory.
+    unit : PrivacyUnit
+        Whom it protects.
+    epsilon, delta : Fraction or None
+        Its budget; None where an account that is there may have any.
+    named : bool
+        Whether the owner has said the name; else it is that of a file, which others may have, too.
+    second : bool
+        Whether another account for the same table is meant.
+    say_account, say_second : str
+        How the owner names an account, and says that a second one is meant: for messages.
+    """
+
+    account: str
+    name: str
+    place: str
+    unit: Any
+    epsilon: Fraction | None
+    delta: Fraction | None
+    named: bool
+    second: bool
+    say_account: str
+    say_second: str
+
+    @property
+    def source(self) -> str:
+        """What the ledger calls the table."""
+        return f"name:{self.name}"
+
+
+def find_fitting(url: str, wanted: WantedAccount) -> Ledger | None:
+    """Return the account if it is there and fits; None if it is to be made.
+
+    Raises
+    ------
+    LedgerConflict
+        If it does not fit, or another account is about the same table.
+    LedgerError
+        If the ledger cannot be read.
+    """
+    listed = _list_accounts(url)
+    own = next((one for one, _ in listed if one.name == wanted.account), None)
+    if own is not None:
+        _refuse_misfit(own, wanted)
+        _refuse_namesake(own, dict(listed)[own], wanted)
+    elif not wanted.second:
+        _refuse_second(listed, wanted)
+    return None if own is None else Ledger.open(url, account=wanted.account)
+
+
+def make_account(url: str, wanted: WantedAccount, budget: Budget) -> Ledger:
+    """Make the account, which is not there."""
+    return Ledger.create(
+        url,
+        account=wanted.account,
+        budget=budget,
+        adjacency=wanted.unit.adjacency,
+        unit=wanted.unit,
+        source=wanted.source,
+        place=real_place(wanted.place) if wanted.place else "",
+    )
+
+
+def _list_accounts(url: str) -> list[tuple[Account, str]]:
+    """Return the accounts of a ledger, each with where its table lay when it was made."""
+    if "://" not in url and not Path(url).exists():
+        return []
+    found: list[tuple[Account, str]] = []
+    try:
+        with store_at(url).reading() as rows:
+            for name in names(rows):
+                account = Account(*rows(schema.ACCOUNT, account=name)[0])
+                first = rows(schema.EVENTS, account=name, after=0, until=1)
+                body = json_of(Row(*first[0]).body) if first else {}
+                found.append((account, _as_text(body.get("place"))))
+    except LedgerError:
+        # A server may have none yet. If it is not there at all, that is said when one is made.
+        if "://" in url:
+            return []
+        raise
+    return found
+
+
+def _as_text(said: Any) -> str:
+    return said if isinstance(said, str) else ""
+
+
+def _refuse_misfit(own: Account, wanted: WantedAccount) -> None:
+    """Say what differs between an account that is there and the one that is wanted."""
+    pairs = [
+        (f"for {own.unit}", f"for {canonical_unit(wanted.unit)}"),
+        (own.adjacency, wanted.unit.adjacency),
+        ("" if _is_of(own, wanted) else f"about {own.source}", f"about {wanted.source}"),
+    ]
+    budgets = (("epsilon", own.epsilon, wanted.epsilon), ("delta", own.delta, wanted.delta))
+    pairs += [
+        (f"{name} {float(Fraction(has)):g}", f"{name} {float(asked):g}")
+        for name, has, asked in budgets
+        if asked is not None and Fraction(has) != asked
+    ]
+    differing = [(one, other) for one, other in pairs if one and one != other]
+    if own.successor:
+        raise LedgerConflict(
+            f"Account {own.name!r} was converted into {own.successor!r}, which goes on for it: "
+            f"{wanted.say_account.format(own.successor)}. Nothing was written or charged."
+        )
+    if differing:
+        it_is, needed = (", ".join(side) for side in zip(*differing, strict=True))
+        raise LedgerConflict(
+            f"Account {own.name!r} is there and does not fit: it has {it_is}, and this table would "
+            f"need {needed}. Nothing was written or charged; name another account, or say what it "
+            "has."
+        )
+
+
+def _refuse_namesake(own: Account, first: str, wanted: WantedAccount) -> None:
+    """Refuse to take a file for one of the same name that lay elsewhere, unless that was said."""
+    if wanted.named or not first or first == real_place(wanted.place):
+        return
+    raise LedgerConflict(
+        f"Account {own.name!r} was made for {first!r}, and this table lies elsewhere. If it "
+        f"is the same one, say so: {wanted.say_account.format(own.name)}; else give it another "
+        "name. Nothing was written or charged."
+    )
+
+
+def _is_of(own: Account, wanted: WantedAccount) -> bool:
+    """Tell whether an account is about the table: by its name, or by where it lies."""
+    return own.source == wanted.source or bool(wanted.place and own.source == wanted.place)
+
+
+def _refuse_second(listed: list[tuple[Account, str]], wanted: WantedAccount) -> None:
+    """Refuse to make an account for a table that has one, by its name or by where it lies."""
+    place = real_place(wanted.place) if wanted.place else None
+    for one, first in listed:
+        # A share is a part of a budget that counts already, and one that was converted is closed.
+        if one.parent is not None or one.successor:
+            continue
+        if one.source == wanted.source or place in {real_place(one.source), first}:
+            raise LedgerConflict(
+                f"Account {one.name!r} of this ledger is about that table already "
+                f"({first or one.source}), and a second one would spend a second budget on the "
+                f"same people. Use it: {wanted.say_account.format(one.name)}; or say that it is "
+                f"meant: {wanted.say_second}. Nothing was written or charged."
+            )

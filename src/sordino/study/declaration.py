@@ -1,0 +1,381 @@
+"""`sordino.toml`: tables that are declared once, each under a name that commands and programs take.
+
+A declaration is public. It says where a table lies, whom it protects, how it is written, which
+files list its labels, and which account pays (docs/decisions/0050).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from sordino.address import without_password
+from sordino.constraints import ADJACENCY, TABLE_NAME, did_you_mean, shown, text
+from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
+from sordino.ledger import Ledger
+from sordino.questions import PrivacyUnit
+from sordino.sources import CsvFormat, Source, open_source
+from sordino.study.document import Document, Place
+from sordino.study.kinds import join_path
+from sordino.study.tables import (
+    FORM_KEYS,
+    AccountTable,
+    StudySource,
+    build_declared,
+    guard,
+    locate_ledger,
+    read_place,
+)
+
+Said = Mapping[str, Any]
+"""What a file says, by the names of keys."""
+FILE = "sordino.toml"
+"""How the file is called unless somebody names another one."""
+DAY = "{date}"
+"""What stands in a path for a day."""
+TABLE_KEYS = (
+    "source",
+    "person",
+    "row",
+    "called",
+    "max_rows",
+    "adjacency",
+    "account",
+    "labels",
+    "memory_limit",
+    "temp_limit",
+    *FORM_KEYS,
+)
+_LABEL_KEYS = ("file", "column", "header")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_BEFORE_TODAY = re.compile(r"today(?:-([0-9]{1,5}))?", re.ASCII)
+
+
+class LabelFile(NamedTuple):
+    """A file that lists the public labels of a column."""
+
+    file: str
+    column: str | None
+    header: bool
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DeclaredTable:
+    """A table as it is declared.
+
+    Attributes
+    ----------
+    name : str
+        What its owner calls it.
+    source : StudySource
+        Where it lies, on the day that is meant, and how it is written.
+    unit : PrivacyUnit
+        Whom it protects.
+    called : str
+        What such a person is called.
+    labels : mapping of str to LabelFile
+        The public labels of its columns.
+    ledger, account : str
+        Who pays.
+    said : frozenset of str
+        Which keys stand in the file.
+    document : Document
+        The file.
+    """
+
+    name: str
+    source: StudySource
+    unit: PrivacyUnit
+    called: str
+    labels: Mapping[str, LabelFile]
+    ledger: str
+    account: str
+    said: frozenset[str]
+    document: Document
+
+    def open_source(
+        self,
+        form: CsvFormat,
+        ledger: Ledger | None,
+        *,
+        person: str | None,
+        memory_limit: int | None,
+        temp_limit: int | None,
+    ) -> Source:
+        """Open the table: names and declared types are read and compared, and no row.
+
+        Parameters
+        ----------
+        form : CsvFormat
+            How it is written, if that was said otherwise than here.
+        ledger : Ledger or None
+            The account that pays.
+        person : str or None
+            The column of whom it protects, if that was not said otherwise than here.
+        memory_limit, temp_limit : int or None
+            As for `open_source`.
+
+        Raises
+        ------
+        DataSourceError, UnsupportedBackend, InvalidParameter
+            If it cannot be opened, or lacks a column that the declaration names.
+        """
+        limits = {"memory_limit": memory_limit, "temp_limit": temp_limit}
+        refused: SordinoError
+        try:
+            opened = open_source(
+                self.source.path, csv=form, name=name_for(self.name, ledger), **limits
+            )
+        except (DataSourceError, UnsupportedBackend, InvalidParameter) as error:
+            where = self.document.describe(("table", self.name, "source"))
+            refused = type(error)(f"{where}: {self._say_place()}: {error}")
+        else:
+            self._check_columns(opened, person)
+            return opened
+        # Outside of the handler, so that the message is said once.
+        raise refused
+
+    def _say_place(self) -> str:
+        path = self.source.path
+        return f"{self.name}, {without_password(path) if '://' in path else path}"
+
+    def _check_columns(self, opened: Source, person: str | None) -> None:
+        wanted: list[tuple[Place, str, str]] = [
+            (("labels", column), column, f"{self.name}.labels") for column in self.labels
+        ]
+        if person is not None:
+            wanted.insert(0, (("person",), person, f"{self.name}.person"))
+        for place, column, role in wanted:
+            guard(
+                self.document,
+                ("table", self.name, *place),
+                lambda column=column, role=role: opened.label_index(column, role),
+            )
+
+
+def name_for(name: str, ledger: Ledger | None) -> str | None:
+    """Return what a ledger calls a table by a name; None if its account knows it by its place."""
+    # An account that was made for a path goes on to be compared with that path.
+    named = ledger is None or ledger.source.startswith("name:")
+    return name if named else None
+
+
+def find_declaration() -> str | None:
+    """Return the path of the declaration of this folder, or of the nearest one above it.
+
+    Raises
+    ------
+    InvalidParameter
+        If anybody could have put it there.
+    """
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        found = folder / FILE
+        if not found.is_file():
+            continue
+        path = FILE if folder == here else str(found)
+        # In a folder that all may write into somebody else would say who is protected, and who
+        # pays.
+        shared = folder.stat().st_mode & stat.S_IWOTH
+        if shared and found.stat().st_uid not in {0, os.getuid()}:
+            raise InvalidParameter(
+                f"{path} belongs to somebody else, in a folder into which everybody may write. If "
+                f"it is meant, name it: --declaration {path}, or declaration={path!r} in Python."
+            )
+        return path
+    return None
+
+
+def open_declaration(path: str | os.PathLike[str]) -> Document:
+    """Return a declaration whose tables have names that tables may have.
+
+    Raises
+    ------
+    InvalidParameter
+        If it cannot be read, is no TOML, or says anything but tables.
+    """
+    document = Document(path, "declaration")
+    document.check_keys(document.tree, (), ("table",), "A declaration")
+    for name, said in document.take_table("table").items():
+        guard(document, ("table", name), lambda name=name: TABLE_NAME("The name of a table", name))
+        if not isinstance(said, dict):
+            document.refuse(
+                ("table", name),
+                f"table.{name} must be a table, [table.{name}]; got something else.",
+            )
+    return document
+
+
+def find_table(
+    document: Document, name: str, day: str | None = None, *, option: str = "open.date"
+) -> DeclaredTable:
+    """Return a table by its name.
+
+    Parameters
+    ----------
+    document : Document
+        As `open_declaration` returns it.
+    name : str
+        Of the table.
+    day : str, optional
+        What stands for the day in its path: YYYY-MM-DD, today, or today-N.
+    option : str
+        How the day is given, for messages.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is none of that name, what is said of it is wrong, or a day is missing, or not
+        wanted.
+    """
+    tables = document.take_table("table")
+    if name not in tables:
+        listed = ", ".join(map(repr, tables)) or "none"
+        raise InvalidParameter(
+            f"{document.path} must declare the table {shown(name)}, which is no file either; it "
+            f"declares {listed}.{did_you_mean(name, tables)}"
+        )
+    return read_table(document, name, day, option=option)
+
+
+def read_table(
+    document: Document, name: str, day: str | None, *, option: str = "open.date"
+) -> DeclaredTable:
+    """Return what a declaration says of a table, with its path as it is on a day.
+
+    A table whose day is nobody's question is read with the day {date} itself.
+    """
+    place, said = ("table", name), document.take_table("table")[name]
+    document.check_keys(said, place, TABLE_KEYS, f"[table.{name}]")
+    folder = str(Path(document.path).parent)
+    source = read_place(document, place, said, "source", folder)
+    if day != DAY:
+        source = guard(
+            document,
+            (*place, "source"),
+            lambda: source._replace(path=put_day(source.path, day, option)),
+        )
+    account = said.get("account")
+    if not isinstance(account, dict):
+        document.refuse(
+            (*place, "account"),
+            f'[table.{name}] must say who pays, account = {{ledger = "budget.db", name = "{name}"}}'
+            f"; got {shown(account)}.",
+        )
+    payer: AccountTable = build_declared(document, (*place, "account"), account, AccountTable)
+    called = said.get("called", "person")
+    return DeclaredTable(
+        name=name,
+        source=source,
+        unit=_read_unit(document, place, said),
+        called=guard(document, (*place, "called"), lambda: text(called, f"{name}.called")),
+        labels=_read_label_files(document, place, said.get("labels", {}), folder),
+        ledger=locate_ledger(folder, document.expand(payer.ledger, (*place, "account"))),
+        account=payer.name,
+        said=frozenset(said),
+        document=document,
+    )
+
+
+def _read_unit(document: Document, place: Place, said: Said) -> PrivacyUnit:
+    row, person = said.get("row", False), said.get("person")
+    if (row is True) == (person is not None) or not isinstance(row, bool):
+        document.refuse(
+            place,
+            f"[{'.'.join(map(str, place))}] must say whom it protects, person with a column or "
+            f"row = true; got {'both' if row is True else 'neither'}.",
+        )
+    if person is not None:
+        guard(document, (*place, "person"), lambda: text(person, "person"))
+    adjacency = guard(
+        document,
+        (*place, "adjacency"),
+        lambda: ADJACENCY("adjacency", said.get("adjacency", "add-remove")),
+    )
+    unit: PrivacyUnit = guard(
+        document,
+        (*place, "max_rows"),
+        lambda: PrivacyUnit(person, adjacency=adjacency, max_rows=said.get("max_rows")),
+    )
+    return unit
+
+
+def _read_label_files(
+    document: Document, place: Place, said: Any, folder: str
+) -> dict[str, LabelFile]:
+    if not isinstance(said, dict):
+        document.refuse((*place, "labels"), 'labels must be as in labels.COLUMN = "FILE".')
+    found = {}
+    for column, value in said.items():
+        spot = (*place, "labels", column)
+        told = {"file": value} if isinstance(value, str) else value
+        if not isinstance(told, dict) or not (isinstance(told.get("file"), str) and told["file"]):
+            document.refuse(
+                spot,
+                f'labels.{column} must be a file, "labels.csv" or {{file = "labels.csv", '
+                f'column = "name"}}; got {shown(value)}.',
+            )
+        document.check_keys(told, spot, _LABEL_KEYS, f"labels.{column}")
+        header, named = told.get("header", True), told.get("column")
+        if not isinstance(header, bool) or not isinstance(named, str | None):
+            document.refuse(
+                spot, f"labels.{column} must have a text as column, and header = false."
+            )
+        found[column] = LabelFile(join_path(folder, told["file"]), named, header)
+    return found
+
+
+# ---- days ----------------------------------------------------------------------------------------
+
+
+def put_day(path: str, day: str | None, option: str) -> str:
+    """Return a path with a day in place of {date}; `option` says how that is given.
+
+    Raises
+    ------
+    InvalidParameter
+        If a day is missing, is none, or is not wanted.
+    """
+    if DAY not in path:
+        if day is not None:
+            raise InvalidParameter(
+                f"{option} is for a path with {DAY} in it; {shown(path)} has none. Leave it out."
+            )
+        return path
+    if day is None:
+        raise InvalidParameter(
+            f"{option} must say which day {DAY} stands for in {shown(path)}: 2026-11-27, today or "
+            "today-1; got none."
+        )
+    return path.replace(DAY, read_day(day, option).isoformat())
+
+
+def read_day(said: str, option: str) -> date:
+    """Return a day of the calendar of this machine.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is none.
+    """
+    before = _BEFORE_TODAY.fullmatch(said)
+    try:
+        if before is not None:
+            # Files are named after the days of whoever writes them.
+            today = datetime.now().astimezone().date()
+            return today - timedelta(days=int(before[1] or 0))
+        if _DAY.fullmatch(said):
+            return date.fromisoformat(said)
+    # No such day, or one before the first year.
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidParameter(
+        f"{option} must be a day as in 2026-11-27, today or today-1; got {shown(said)}."
+    )

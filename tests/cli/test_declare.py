@@ -1,0 +1,560 @@
+"""A table is declared once, from the names of its columns alone, and then it is asked by its name."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tomllib
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+import sordino as sd
+
+HEADER = "customer_id,product,amount"
+
+
+def write_purchases(folder, *, header=HEADER, people=600, name="purchases.csv"):
+    folder.mkdir(exist_ok=True)
+    rows = [f"c{n},{('tea', 'rice', 'salt')[n % 3]},{n % 40}.5" for n in range(people)]
+    (folder / name).write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    (folder / "products.csv").write_text("product\ntea\nrice\nsalt\nsaffron\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    folder = write_purchases(tmp_path / "shop")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def declare(sordino, shop):
+    def call(*options, source="purchases.csv", person="customer_id", epsilon=2):
+        whom = ("--person", person) if person else ()
+        money = ("--epsilon", epsilon) if epsilon else ()
+        return sordino("declare", source, *whom, *money, *options)
+
+    return call
+
+
+LABELS = ("--labels", "product=products.csv")
+TOP = ("--item", "product", "-k", 2, "--epsilon", 0.5)
+
+
+def spent(folder, account="purchases", file="budget.db"):
+    return float(sd.Ledger.open(folder / file, account=account).statement().spent)
+
+
+def assert_refused(done, *words, code=2):
+    assert (done.code, done.out) == (code, ""), (done.code, done.out, done.err)
+    assert done.err.count("\n") == 1, done.err
+    for word in words:
+        assert word in done.err
+
+
+# ---- the way of somebody new ---------------------------------------------------------------------
+
+
+def test_two_commands_lead_from_a_table_to_a_release(declare, sordino, shop):
+    made = declare(*LABELS)
+    assert (made.code, made.err) == (0, "")
+    assert len(made.out.splitlines()) <= 4
+    assert "about 40 releases at 0.05" in made.out
+    top = sordino("top", "purchases", *TOP)
+    assert (top.code, top.err) == (0, ""), top.err
+    assert {row["item"] for row in top.json["rows"]} <= {"tea", "rice", "salt", "saffron"}
+    assert (top.json["account"], top.json["epsilon"]) == ("purchases", 0.5)
+    assert spent(shop) == 0.5
+
+
+@pytest.mark.parametrize("options", [(), LABELS])
+def test_the_command_that_it_says_is_next_runs_as_it_stands(declare, sordino, shop, options):
+    for place in ((), ("--to", "tables/here.toml", "--ledger", "tables/b.db")):
+        if place:
+            (shop / "tables").mkdir()
+        said = declare(*options, *place, *(("--name", "other", "--second-budget") if place else ()))
+        assert said.code == 0, said.err
+        following = shlex.split(said.out.splitlines()[-1].partition("sordino ")[2])
+        done = sordino(*following)
+        assert done.code == 0, (following, done.err)
+
+
+def test_the_next_command_names_the_declaration_where_it_would_not_be_found(
+    sordino, tmp_path, monkeypatch
+):
+    write_purchases(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    said = sordino("declare", "data/purchases.csv", "--person", "customer_id", "--epsilon", 1)
+    assert said.code == 0, said.err
+    assert (tmp_path / "data" / "sordino.toml").exists()
+    done = sordino(*shlex.split(said.out.splitlines()[-1].partition("sordino ")[2]))
+    assert (done.code, done.json["account"]) == (0, "purchases")
+
+
+def test_a_declaration_is_found_from_a_folder_below(declare, sordino, shop, monkeypatch):
+    assert declare(*LABELS).code == 0
+    (shop / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(shop / "a" / "b")
+    assert sordino("top", "purchases", *TOP).code == 0
+    assert spent(shop) == 0.5
+    assert not (shop / "a" / "b" / "budget.db").exists()
+
+
+def test_rows_can_be_who_is_protected(declare, sordino, shop):
+    assert declare("--row-is-unit", person=None).code == 0
+    done = sordino("count", "purchases", "--epsilon", 0.5)
+    assert (done.code, done.json["unit"]) == (0, "each row"), done.err
+
+
+# ---- what the file holds -------------------------------------------------------------------------
+
+
+def test_the_file_follows_from_names_of_columns_alone(sordino, tmp_path, monkeypatch):
+    texts, printed = [], []
+    for number, (people, cell) in enumerate([(600, ""), (3, "\x00 ; secret ; 31.12.2024")]):
+        folder = write_purchases(tmp_path / f"of {number}", people=people)
+        with (folder / "purchases.csv").open("a", encoding="utf-8") as file:
+            file.write(cell)
+        monkeypatch.chdir(folder)
+        done = sordino("declare", "purchases.csv", "--person", "customer_id", "--epsilon", 2)
+        assert (done.code, done.err) == (0, "")
+        texts.append((folder / "sordino.toml").read_bytes())
+        printed.append(done.out)
+    assert texts[0] == texts[1]
+    assert printed[0] == printed[1]
+
+
+def test_what_the_file_says(declare, shop):
+    assert declare("--delta", "1e-6", "--delimiter", ",", *LABELS).code == 0
+    text = (shop / "sordino.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)["table"]["purchases"]
+    assert table == {
+        "source": "purchases.csv",
+        "person": "customer_id",
+        "called": "customer",
+        "adjacency": "add-remove",
+        "account": {"ledger": "budget.db", "name": "purchases"},
+        "labels": {"product": "products.csv"},
+    }
+    for comment in ("# delimiter =", "# null =", "# types.amount =", "# labels.amount ="):
+        assert comment in text
+    # A person is no label, and the marks can be taken off.
+    assert "labels.customer_id" not in text
+    bare = re.sub(r"^# (?=[\w.]+ = )", "", text, flags=re.MULTILINE)
+    assert tomllib.loads(bare)["table"]["purchases"]["types"].keys() == {"product", "amount"}
+
+
+def test_names_of_columns_are_quoted(sordino, tmp_path, monkeypatch):
+    folder = write_purchases(tmp_path / "x", header='id,"a ""b"" = [c]\\",größe.x')
+    monkeypatch.chdir(folder)
+    done = sordino("declare", "purchases.csv", "--person", "id", "--epsilon", 2)
+    assert done.code == 0, done.err
+    text = (folder / "sordino.toml").read_text(encoding="utf-8")
+    bare = tomllib.loads(re.sub(r"^# (?=types)", "", text, flags=re.MULTILINE))
+    assert set(bare["table"]["purchases"]["types"]) == {'a "b" = [c]\\', "größe.x"}
+
+
+def test_a_header_behind_skipped_lines_may_be_a_row_and_is_not_shown(declare, shop):
+    table = shop / "purchases.csv"
+    table.write_text("note\n" + table.read_text(encoding="utf-8"), encoding="utf-8")
+    done = declare("--skip-lines", 1)
+    assert done.code == 0, done.err
+    text = (shop / "sordino.toml").read_text(encoding="utf-8")
+    assert "skip_lines = 1" in text
+    assert "amount" not in text + done.out
+    assert "product" not in text + done.out
+
+
+def test_how_the_table_is_written_goes_along(sordino, shop):
+    (shop / "eu.csv").write_text("kunde;betrag\na;1,5\nb;2,5\nc;NA\n", encoding="utf-8")
+    form = ("--delimiter", ";", "--decimal", ",", "--type", "betrag=double", "--null", "NA")
+    made = sordino("declare", "eu.csv", "--person", "kunde", "--epsilon", 20, *form)
+    assert made.code == 0, made.err
+    table = tomllib.loads((shop / "sordino.toml").read_text(encoding="utf-8"))["table"]["eu"]
+    assert (table["delimiter"], table["decimal"]) == (";", ",")
+    assert (table["types"], table["null"]) == ({"betrag": "double"}, "NA")
+    figure = ("--column", "betrag", "--lower", 0, "--cap", 10, "--max-rows", 1)
+    assert sordino("sum", "eu", *figure, "--epsilon", 9).code == 0
+
+
+def test_a_second_table_is_appended(declare, sordino, shop):
+    assert declare().code == 0
+    before = (shop / "sordino.toml").read_text(encoding="utf-8")
+    (shop / "visits.csv").write_text("guest_id,room\na,1\n", encoding="utf-8")
+    made = sordino("declare", "visits.csv", "--person", "guest_id", "--epsilon", 1)
+    assert made.code == 0, made.err
+    after = (shop / "sordino.toml").read_text(encoding="utf-8")
+    assert after.startswith(before)
+    assert set(tomllib.loads(after)["table"]) == {"purchases", "visits"}
+    assert sd.Ledger.accounts(shop / "budget.db") == ("purchases", "visits")
+
+
+# ---- the account ---------------------------------------------------------------------------------
+
+
+def test_an_account_that_fits_is_found(declare, sordino, shop):
+    assert declare().code == 0
+    assert sordino("count", "purchases", "--units", "--epsilon", 0.5).code == 0
+    (shop / "sordino.toml").unlink()
+    again = declare()
+    assert again.code == 0, again.err
+    assert "about 30 releases at 0.05" in again.out
+    assert spent(shop) == 0.5
+    (shop / "sordino.toml").unlink()
+    # Who has the account need not say its budget once more.
+    assert declare(epsilon=None).code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": 3}, ("epsilon 2", "epsilon 3")),
+        ({"person": "product"}, ('column "customer_id"', 'column "product"')),
+        ({"options": ("--delta", "1e-6")}, ("delta 0", "delta 1e-06")),
+        ({"options": ("--adjacency", "replace-one")}, ("add-remove", "replace-one")),
+    ],
+)
+def test_an_account_that_does_not_fit_is_told_before_anything_is_written(
+    declare, shop, change, words
+):
+    assert declare().code == 0
+    (shop / "sordino.toml").unlink()
+    options = change.pop("options", ())
+    assert_refused(declare(*options, **change), "purchases", *words, code=5)
+    there = {path.name for path in shop.iterdir() if not path.name.startswith("budget.db")}
+    assert there == {"products.csv", "purchases.csv"}
+    assert sd.Ledger.accounts(shop / "budget.db") == ("purchases",)
+
+
+def test_one_table_has_one_account_unless_that_is_meant(declare, sordino, shop):
+    assert declare().code == 0
+    (shop / "link.csv").symlink_to(shop / "purchases.csv")
+    for source in ("purchases.csv", "link.csv", str(shop / "purchases.csv")):
+        refused = declare("--name", "again", source=source)
+        assert_refused(refused, "purchases", "--second-budget")
+    assert sd.Ledger.accounts(shop / "budget.db") == ("purchases",)
+    # Also in another file of declarations, which knows nothing of the first one.
+    assert_refused(declare("--name", "again", "--to", "other.toml"), "--account purchases", code=5)
+    assert not (shop / "other.toml").exists()
+    assert declare("--name", "again", "--second-budget").code == 0
+    assert sd.Ledger.accounts(shop / "budget.db") == ("again", "purchases")
+
+
+def test_an_account_that_was_made_for_the_path_goes_on_paying(declare, sordino, shop):
+    ledger = ("--ledger", "budget.db", "--account", "shop")
+    made = sordino(
+        "ledger", "create", *ledger, "--epsilon", 2, "--unit", "customer_id",
+        "--source", "purchases.csv",
+    )  # fmt: skip
+    assert made.code == 0
+    assert_refused(declare(), "'shop'", "--account shop", code=5)
+    assert declare("--account", "shop").code == 0
+    done = sordino("count", "purchases", "--units", "--epsilon", 0.5)
+    assert (done.code, spent(shop, "shop")) == (0, 0.5), done.err
+
+
+def test_an_account_of_another_table_does_not_pay(declare, sordino, shop):
+    assert declare().code == 0
+    (shop / "visits.csv").write_text("customer_id,room\na,1\n", encoding="utf-8")
+    refused = sordino("declare", "visits.csv", "--person", "customer_id", "--account", "purchases")
+    assert_refused(refused, "name:purchases", "name:visits", code=5)
+    assert sordino(
+        "declare", "visits.csv", "--person", "customer_id", "--epsilon", 1
+    ).code == 0  # fmt: skip
+    for source in ("visits", "visits.csv", "purchases.csv"):
+        ledger = ("--ledger", "budget.db", "--account", "purchases")
+        done = sordino("count", source, "--units", "--user", "customer_id", "--epsilon", 1, *ledger)
+        assert_refused(done, "name:purchases", code=5)
+    assert spent(shop) == 0
+
+
+def test_the_account_travels_with_the_table(declare, sordino, shop, tmp_path, monkeypatch):
+    assert declare(*LABELS).code == 0
+    assert sordino("top", "purchases", *TOP).code == 0
+    moved = tmp_path / "elsewhere"
+    shop.rename(moved)
+    monkeypatch.chdir(moved)
+    assert sordino("top", "purchases", *TOP).code == 0
+    # Nor does the name of the file decide.
+    (moved / "purchases.csv").rename(moved / "new.csv")
+    text = (moved / "sordino.toml").read_text(encoding="utf-8")
+    (moved / "sordino.toml").write_text(
+        text.replace('source = "purchases.csv"', 'source = "new.csv"'), encoding="utf-8"
+    )
+    assert sordino("top", "purchases", *TOP).code == 0
+    assert spent(moved) == 1.5
+    assert sd.Ledger.open(moved / "budget.db", account="purchases").verify().sound
+
+
+# ---- days ----------------------------------------------------------------------------------------
+
+
+def test_the_file_of_a_day_is_the_same_account(sordino, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    yesterday = date.today() - timedelta(days=1)  # noqa: DTZ011
+    for day in ("2026-11-27", yesterday.isoformat()):
+        write_purchases(tmp_path, name=f"sales-{day}.csv")
+    whom = ("--person", "customer_id", "--epsilon", 2, "--name", "sales")
+    assert_refused(sordino("declare", "sales-{date}.csv", *whom), "--date")
+    made = sordino("declare", "sales-{date}.csv", *whom, "--date", "2026-11-27")
+    assert made.code == 0, made.err
+    count = ("count", "sales", "--units", "--epsilon", 0.5)
+    for day in ("2026-11-27", "today-1"):
+        done = sordino(*count, "--date", day)
+        assert (done.code, done.json["account"]) == (0, "sales"), done.err
+    assert spent(tmp_path, "sales") == 1
+    assert_refused(sordino(*count), "--date", "{date}")
+    assert_refused(sordino(*count, "--date", "27.11.2026"), "--date must be", "27.11.2026")
+    assert_refused(sordino(*count, "--date", "2026-02-30"), "--date must be")
+    assert_refused(sordino(*count, "--date", "2020-01-01"), "sales-2020-01-01.csv", code=4)
+    assert spent(tmp_path, "sales") == 1
+
+
+def test_a_day_is_for_a_path_that_has_one(declare, sordino, shop):
+    assert declare().code == 0
+    count = ("--units", "--epsilon", 0.5, "--date", "today")
+    assert_refused(sordino("count", "purchases", *count), "--date", "{date}")
+    assert_refused(sordino("count", "purchases.csv", *count), "--date", "declared")
+
+
+# ---- what is said on the command line wins -------------------------------------------------------
+
+
+def test_what_is_said_on_the_command_line_wins(declare, sordino, shop):
+    assert declare("--delta", "1e-6", *LABELS).code == 0
+    done = sordino("top", "purchases", *TOP, "--row-is-unit", "--no-ledger")
+    assert (done.code, done.json["unit"], done.json["account"]) == (0, "each row", None)
+    (shop / "few.csv").write_text("product\ntea\nrice\n", encoding="utf-8")
+    done = sordino("top", "purchases", *TOP, "--domain", "few.csv", "--no-ledger")
+    assert {row["item"] for row in done.json["rows"]} == {"tea", "rice"}
+    done = sordino("top", "purchases", *TOP, "--synthetic", "--seed", 3)
+    assert (done.code, done.json["simulated"]) == (0, True), done.err
+    done = sordino("top", "purchases", *TOP, "--dry-run")
+    assert (done.code, done.json["account"]) == (0, "purchases"), done.err
+    assert spent(shop) == 0
+
+
+def test_the_old_way_is_unchanged(declare, sordino, shop):
+    assert declare(*LABELS).code == 0
+    asked = ("top", "purchases.csv", *TOP)
+    assert_refused(sordino(*asked), "Say who pays")
+    done = sordino(*asked, "--user", "customer_id", "--domain", "products.csv", "--no-ledger")
+    assert (done.code, done.json["account"]) == (0, None)
+
+
+def test_a_release_can_be_measured_again_by_its_name(declare, sordino, shop):
+    assert declare(*LABELS).code == 0
+    kept = sordino("count", "purchases", "--units", "--epsilon", 0.5, "--keep")
+    done = sordino("remeasure", "purchases", "--release", kept.json["id"], "--epsilon", 0.5)
+    assert done.code == 0, done.err
+    assert spent(shop) == 1
+
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+
+def edit(shop, old, new):
+    file = shop / "sordino.toml"
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+BROKEN = {
+    "an unknown key": ('person = "', 'preson = "', ("preson", "Did you mean 'person'?", "line ")),
+    "nobody is protected": ('person = "customer_id"\n', "", ("person", "row = true")),
+    "no account": ("account = {", "# account = {", ("account",)),
+    "an account without a name": (', name = "purchases"}', "}", ("account.name",)),
+    "an unknown key of the account": (', name = "purch', ', nmae = "purch', ("'name'",)),
+    "no source": ('source = "purchases.csv"', "", ("source",)),
+    "two tables of one name": ("[table.purchases]", "[table.purchases]\n[table.purchases]", ("twice",)),
+    "an unknown table": ("[table.purchases]", "[tabel.purchases]", ("tabel", "Did you mean 'table'?")),
+    "a name that is a path": ("[table.purchases]", '[table.purchases]\n[table."a/b"]', ("a/b",)),
+    "no toml": ("[table.purchases]", "[table.purchases", ("TOML", "line ")),
+    "a format that is none": ("# delimiter", 'delimiter = "ab"\n# x', ("delimiter", "line ")),
+    "labels that are no file": ("# labels.", "labels.product = 3\n# labels.", ("labels.product",)),
+    "a bound that is none": ('called = "', 'max_rows = 0\ncalled = "', ("max_rows",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_file_that_is_wrong_is_refused_with_its_line(declare, sordino, shop, name):
+    assert declare().code == 0
+    old, new, words = BROKEN[name]
+    edit(shop, old, new)
+    done = sordino("count", "purchases", "--units", "--epsilon", 0.5)
+    assert_refused(done, "sordino.toml", *words)
+    assert spent(shop) == 0
+    # Nor is anything appended to it.
+    before = (shop / "sordino.toml").read_bytes()
+    (shop / "visits.csv").write_text("customer_id,room\na,1\n", encoding="utf-8")
+    assert_refused(declare(source="visits.csv", epsilon=1), "sordino.toml", *words)
+    assert (shop / "sordino.toml").read_bytes() == before
+    assert sd.Ledger.accounts(shop / "budget.db") == ("purchases",)
+
+
+def test_a_column_that_the_table_has_lost(declare, sordino, shop):
+    assert declare(*LABELS).code == 0
+    write_purchases(shop, header="customer,product,amount")
+    done = sordino("top", "purchases", *TOP)
+    assert_refused(done, "sordino.toml, line ", "'customer_id'", "Did you mean 'customer'?")
+    write_purchases(shop, header="customer_id,produkt,amount")
+    done = sordino("count", "purchases", "--units", "--epsilon", 0.5)
+    assert_refused(done, "sordino.toml, line ", "'product'", "Did you mean 'produkt'?")
+    write_purchases(shop)
+    edit(shop, "# types.amount", 'types.amuont = "integer"\n# types.amount')
+    done = sordino("count", "purchases", "--units", "--epsilon", 0.5)
+    assert_refused(done, "'amuont'")
+    assert spent(shop) == 0
+
+
+def test_a_table_that_has_left(declare, sordino, shop):
+    assert declare().code == 0
+    (shop / "purchases.csv").rename(shop / "gone.csv")
+    done = sordino("count", "purchases", "--units", "--epsilon", 0.5)
+    assert_refused(done, "sordino.toml, line ", "purchases.csv", code=4)
+    assert spent(shop) == 0
+
+
+def test_a_ledger_of_somebody_else(declare, sordino, shop):
+    assert declare().code == 0
+    (shop / "budget.db").unlink()
+    done = sordino("count", "purchases", "--units", "--epsilon", 0.5)
+    assert_refused(done, "budget.db", code=5)
+    assert not (shop / "budget.db").exists()
+    theirs = {"unit": "guest", "source": "name:purchases", "adjacency": "add-remove"}
+    sd.Ledger.create(shop / "budget.db", account="purchases", budget=sd.Budget(epsilon=9), **theirs)
+    done = sordino("count", "purchases", "--units", "--epsilon", 0.5)
+    assert_refused(done, 'column "guest"', 'column "customer_id"', code=5)
+    assert spent(shop) == 0
+
+
+def test_a_name_that_is_not_declared(declare, sordino, shop):
+    assert declare().code == 0
+    count = ("--units", "--epsilon", 0.5)
+    assert_refused(
+        sordino("count", "purchase", *count), "Did you mean 'purchases'?", "sordino.toml"
+    )
+    done = sordino("count", "zebra", *count)
+    assert_refused(done, "'zebra'", "'purchases'")
+    done = sordino("count", "purchases", *count, "--declaration", "none.toml")
+    assert_refused(done, "none.toml")
+    done = sordino("count", "purchases.csv", *count, "--declaration", "sordino.toml")
+    assert_refused(done, "'purchases.csv'", "'purchases'")
+
+
+def test_a_name_without_any_declaration_is_a_path(sordino, shop):
+    done = sordino("count", "purchases", "--units", "--user", "u", "--epsilon", 1, "--no-ledger")
+    assert_refused(done, "nothing was found", code=4)
+
+
+def test_what_is_a_file_and_a_declared_name_is_refused(declare, sordino, shop):
+    assert declare().code == 0
+    write_purchases(shop / "purchases", name="part.csv")
+    (shop / "purchases" / "products.csv").unlink()
+    count = ("--units", "--epsilon", 0.5)
+    assert_refused(
+        sordino("count", "purchases", *count), "./purchases", "--declaration sordino.toml"
+    )
+    assert sordino("count", "purchases", *count, "--declaration", "sordino.toml").code == 0
+    path = ("count", "./purchases", *count, "--user", "customer_id", "--no-ledger")
+    assert sordino(*path).code == 0
+    assert spent(shop) == 0.5
+
+
+def test_a_declaration_that_anybody_could_have_put_there_is_not_used(
+    declare, sordino, shop, monkeypatch
+):
+    assert declare().code == 0
+    below = shop / "mine"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    count = ("count", "purchases", "--units", "--epsilon", 0.5)
+    shop.chmod(0o1777)
+    # What belongs to the root of the machine is as good as one's own.
+    if os.getuid() == 0:
+        os.chown(shop / "sordino.toml", 12345, -1)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: shop.stat().st_uid + 1)
+    assert_refused(sordino(*count), "--declaration", str(shop / "sordino.toml"))
+    named = ("--declaration", str(shop / "sordino.toml"))
+    assert sordino(*count, *named).code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"person": "custmer_id"}, ("--person", "Did you mean 'customer_id'?")),
+        ({"person": None}, ("--person", "--row-is-unit")),
+        ({"epsilon": None}, ("--epsilon",)),
+        ({"epsilon": 0}, ()),
+        ({"epsilon": 200}, ("--yes-i-mean-it",)),
+        ({"more": ("--name", "a/b")}, ("--name",)),
+        ({"more": ("--name", "a.csv")}, ("--name",)),
+        ({"more": ("--labels", "product")}, ("--labels", "COL=FILE")),
+        ({"more": ("--labels", "produkt=products.csv")}, ("--labels", "Did you mean 'product'?")),
+        ({"more": ("--labels", "product=none.csv")}, ("--labels", "none.csv")),
+        ({"more": ("--to", "none/sordino.toml")}, ("none",)),
+        ({"more": ("--called", "")}, ("--called",)),
+    ],
+)
+def test_what_cannot_be_declared(declare, shop, options, words):
+    more = options.pop("more", ())
+    done = declare(*more, **options)
+    assert (done.code, done.out) == (2, ""), (done.out, done.err)
+    for word in words:
+        assert word in done.err
+    assert sorted(path.name for path in shop.iterdir()) == ["products.csv", "purchases.csv"]
+
+
+def test_the_same_name_twice(declare, shop):
+    assert declare().code == 0
+    before = (shop / "sordino.toml").read_bytes()
+    assert_refused(declare(), "purchases", "--name", "sordino.toml")
+    (shop / "visits.csv").write_text("customer_id,room\na,1\n", encoding="utf-8")
+    assert_refused(declare("--name", "purchases", source="visits.csv"), "--name")
+    assert (shop / "sordino.toml").read_bytes() == before
+
+
+def test_two_at_once_do_not_lose_a_table(declare, shop):
+    (shop / "sordino.toml.part").write_text("", encoding="utf-8")
+    assert_refused(declare(), "sordino.toml.part")
+    assert not (shop / "budget.db").exists()
+
+
+def test_a_table_that_is_not_there(declare, shop):
+    done = declare(source="none.csv")
+    assert_refused(done, "nothing was found", code=4)
+    assert not (shop / "sordino.toml").exists()
+
+
+def test_a_password_is_not_written(declare, sordino, shop):
+    done = declare("--ledger", "postgresql://me:hunter2@127.0.0.1:1/x")
+    assert done.code == 5
+    assert "hunter2" not in done.err
+    assert not (shop / "sordino.toml").exists()
+
+
+def test_a_shop_in_a_folder_that_is_a_link(declare, sordino, shop, tmp_path, monkeypatch):
+    assert declare().code == 0
+    (tmp_path / "here").symlink_to(shop)
+    monkeypatch.chdir(tmp_path / "here")
+    again = sordino(
+        "declare", str(tmp_path / "here" / "purchases.csv"), "--person", "customer_id",
+        "--epsilon", 2, "--name", "more",
+    )  # fmt: skip
+    assert_refused(again, "--second-budget")
+
+
+def test_a_table_is_declared_in_the_folder_of_its_files(sordino, tmp_path, monkeypatch):
+    write_purchases(tmp_path / "parts", name="a.csv")
+    (tmp_path / "parts" / "products.csv").unlink()
+    monkeypatch.chdir(tmp_path)
+    done = sordino("declare", "parts", "--person", "customer_id", "--epsilon", 1)
+    assert done.code == 0, done.err
+    assert Path("sordino.toml").exists()
+    assert [path.name for path in Path("parts").iterdir()] == ["a.csv"]
