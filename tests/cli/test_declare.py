@@ -9,9 +9,11 @@ import tomllib
 from datetime import date, timedelta
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import sordino as sd
+from support.workbooks import write_table
 
 HEADER = "customer_id,product,amount"
 
@@ -354,6 +356,75 @@ def test_a_release_can_be_measured_again_by_its_name(declare, sordino, shop):
     assert spent(shop) == 1
 
 
+def test_all_that_a_file_can_say_of_a_csv_file(sordino, shop):
+    text = "made 1999\na\t'x\t1,5\textra\nb\t'y\t2,5\nc\t'x\tNA\n"
+    (shop / "odd.tsv").write_text(text, encoding="cp1252")
+    form = ("--delimiter", "\\t", "--quote", "none", "--no-header", "--columns", 'who,"a,b",v')
+    more = ("--skip-lines", 1, "--ragged", "--encoding", "cp1252", "--decimal", ",", "--null", "NA")
+    made = sordino(
+        "declare", "odd.tsv", "--person", "who", "--epsilon", 50, *form, *more,
+        "--type", "v=decimal(9,2)", "--max-rows", 3,
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    text = (shop / "sordino.toml").read_text(encoding="utf-8")
+    limits = 'memory_limit = "1GB"\ntemp_limit = 600000000\ncalled ='
+    (shop / "sordino.toml").write_text(text.replace("called =", limits), encoding="utf-8")
+    figure = ("--column", "v", "--lower", 0, "--cap", 10, "--epsilon", 9)
+    done = sordino("sum", "odd", *figure, "--dry-run")
+    assert done.code == 0, done.err
+    done = sordino("sum", "odd", *figure, "--synthetic", "--seed", 1)
+    typed = ("--user", "who", *form, *more, "--type", "v=decimal(9,2)", "--max-rows", 3)
+    plain = sordino("sum", "odd.tsv", *figure, *typed, "--synthetic", "--seed", 1)
+    assert done.json["rows"] == plain.json["rows"]
+    # A bound that was declared does not stand against what has no use for one.
+    person = ("--per-person", "sum", "--no-ledger")
+    assert sordino("mean", "odd", *figure, *person).code == 0
+
+
+def test_reports_of_rows_by_a_name(sordino, shop):
+    report = ("--column", "amount", "--lower", 0, "--upper", 40, "--epsilon", 0.5)
+    for name, adjacency, code in (("a", "add-remove", 5), ("b", "replace-one", 0)):
+        made = sordino(
+            "declare", "purchases.csv", "--person", "customer_id", "--epsilon", 2, "--max-rows", 1,
+            "--adjacency", adjacency, "--name", name, "--second-budget",
+        )  # fmt: skip
+        assert made.code == 0, made.err
+        done = sordino("randomize", name, *report)
+        assert done.code == code, done.err
+        assert ("'replace-one'" in done.err) == bool(code)
+    assert done.out.count("\n") == 601
+
+
+@pytest.mark.parametrize("kind", ["parquet", "duckdb", "excel"])
+def test_tables_of_other_kinds(sordino, shop, monkeypatch, kind):
+    (shop / "data").mkdir()
+    table = "SELECT * FROM read_csv('purchases.csv')"
+    if kind == "parquet":
+        source, beside = "data/purchases.parquet", "purchases.parquet"
+        duckdb.sql(f"COPY ({table}) TO '{source}'")
+    elif kind == "duckdb":
+        source, beside = "duckdb:data/shop.duckdb#purchases", "duckdb:shop.duckdb#purchases"
+        with duckdb.connect("data/shop.duckdb") as database:
+            database.sql(f"CREATE TABLE purchases AS {table}")
+    else:
+        source, beside = "excel:data/shop.xlsx#purchases", "excel:shop.xlsx#purchases"
+        rows = [
+            HEADER.split(","),
+            *([str(one) for one in row] for row in duckdb.sql(table).fetchall()),
+        ]
+        write_table("data/shop.xlsx", rows, sheet="purchases")
+    made = sordino("declare", source, "--person", "customer_id", "--epsilon", 2)
+    assert made.code == 0, made.err
+    text = (shop / "data" / "sordino.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(text)["table"]["purchases"]["source"] == beside
+    assert ("# types." in text) == (kind == "excel")
+    again = sordino("declare", source, "--person", "customer_id", "--epsilon", 2, "--name", "x")
+    assert_refused(again, "--second-budget")
+    monkeypatch.chdir(shop / "data")
+    done = sordino("count", "purchases", "--units", "--epsilon", 1)
+    assert (done.code, done.json["account"]) == (0, "purchases"), done.err
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 
@@ -524,6 +595,55 @@ def test_two_at_once_do_not_lose_a_table(declare, shop):
     (shop / "sordino.toml.part").write_text("", encoding="utf-8")
     assert_refused(declare(), "sordino.toml.part")
     assert not (shop / "budget.db").exists()
+
+
+def test_lines_of_somebody_else_stay_as_they_are(declare, shop):
+    mine = b'\xef\xbb\xbf# mine\r\n[table.old]\r\nsource = "o.csv"\r\nrow = true\r\naccount = '
+    mine += b'{ledger = "b.db", name = "o"} # no line end'
+    (shop / "sordino.toml").write_bytes(mine)
+    (shop / "sordino.toml").chmod(0o640)
+    assert declare().code == 0
+    assert (shop / "sordino.toml").read_bytes().startswith(mine + b"\n")
+    assert (shop / "sordino.toml").stat().st_mode & 0o777 == 0o640
+    assert not (shop / "sordino.toml.part").exists()
+
+
+def test_any_text_can_be_written(declare, sordino, shop):
+    odd = 'a\x7f"\\ \u2028 \x9b[2J ä'
+    assert declare("--null", odd, "--called", "Käufer'").code == 0
+    text = (shop / "sordino.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)["table"]["purchases"]
+    assert (table["null"], table["called"]) == (odd, "Käufer'")
+    assert sordino("count", "purchases", "--units", "--epsilon", 0.5).code == 0
+
+
+def test_a_ledger_that_cannot_be_read_gets_no_account(declare, shop):
+    (shop / "budget.db").write_text("no ledger", encoding="utf-8")
+    assert declare().code == 5
+    assert (shop / "budget.db").read_text(encoding="utf-8") == "no ledger"
+    assert not (shop / "sordino.toml").exists()
+
+
+def test_an_account_that_was_converted_is_found_by_what_goes_on_for_it(declare, sordino, shop):
+    assert declare().code == 0
+    ledger = ("--ledger", "budget.db", "--account", "purchases")
+    into = ("--to", "more", "--epsilon", 2, "--delta", "1e-6")
+    assert sordino("ledger", "convert", *ledger, *into).code == 0
+    refused = declare("--name", "again", "--to", "b.toml")
+    assert_refused(refused, "'more'", "--account more", code=5)
+    assert_refused(declare("--to", "b.toml"), "'more'", "--account more", code=5)
+    made = declare("--to", "b.toml", "--account", "more", epsilon=None)
+    assert made.code == 0, made.err
+    count = ("--units", "--epsilon", 0.5, "--declaration", "b.toml")
+    assert sordino("count", "purchases", *count).code == 0
+
+
+def test_a_share_of_an_account_pays_too(declare, sordino, shop):
+    assert declare().code == 0
+    ledger = ("--ledger", "budget.db", "--account", "purchases")
+    assert sordino("ledger", "grant", *ledger, "--to", "team", "--epsilon", 1).code == 0
+    made = declare("--to", "b.toml", "--account", "team", epsilon=None)
+    assert (made.code, "about 20 releases" in made.out) == (0, True), made
 
 
 def test_a_table_that_is_not_there(declare, shop):

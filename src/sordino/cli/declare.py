@@ -191,6 +191,7 @@ def declare(source: str, new: NewTable, csv: CsvOptions) -> None:
     # Before the account is made, so that a file that cannot be written leaves none behind.
     with DeclarationFile(path) as target:
         target.check(name, source, second=new.second_budget)
+        target.add(write_table(declared))
         ledger = find_fitting(url, wanted)
         if ledger is None:
             if budget is None:
@@ -199,7 +200,7 @@ def declare(source: str, new: NewTable, csv: CsvOptions) -> None:
                     "its account is not there yet; got none."
                 )
             ledger = make_account(url, wanted, budget)
-        target.append(write_table(declared))
+        target.finish()
     write_lines(_say_done(declared, path, ledger, new.date))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -34,7 +34,7 @@ def use_declaration(command: click.Command, ctx: click.Context, typed: Values) -
     InvalidParameter
         If there is no such table, a file has its name, or anything in the declaration is wrong.
     """
-    names = {one.name for one in command.params}
+    names = {one.name: one for one in command.params}
     # That an argument is missing is said by click.
     if "declared" not in names or typed.get("source") is None:
         return
@@ -48,6 +48,11 @@ def use_declaration(command: click.Command, ctx: click.Context, typed: Values) -
         return
     ctx.meta[DECLARED] = table
     said = {name: value for name, value in _list_options(table, typed).items() if name in names}
+    # A command that knows one adjacency alone has that; its account says whether it is the one.
+    if "adjacency" in said:
+        choice = cast("click.Choice[str]", names["adjacency"].type)
+        if said["adjacency"] not in choice.choices:
+            del said["adjacency"]
     # Click takes from here what stands neither on the command line nor in the environment.
     ctx.default_map = {**(ctx.default_map or {}), **said}
 

@@ -40,18 +40,29 @@ _HOW_WIDE = "how wide it will be depends on the data (--dry-run)."
     "--output", metavar="DIR", help="Folder that is written, and not there yet [default: STUDY-ID]."
 )
 @click.option(
+    "--date",
+    metavar="DAY",
+    help="Day for {date} in the path of a declared table: 2026-11-27, today, today-1.",
+)
+@click.option(
     "--dry-run", is_flag=True, help="Show what it would spend and give; nothing is read or charged."
 )
 @FORMAT
 @click.option("--quiet", is_flag=True, help="Say nothing on stderr but errors.")
 def run(
-    study: str, run_id: str | None, output: str | None, dry_run: bool, form: str | None, quiet: bool
+    study: str,
+    run_id: str | None,
+    output: str | None,
+    date: str | None,
+    dry_run: bool,
+    form: str | None,
+    quiet: bool,
 ) -> None:
     """Make all releases of the file STUDY: check all, charge all in one step, read, write a folder.
 
     A second start of the same run pays nothing: it writes what the ledger has kept.
     """
-    loaded = Study.load(study)
+    loaded = Study.load(study, date=date)
     if dry_run:
         with show_progress(quiet or None, "planning") as bar:
             tell = None if bar is None else lambda _name, percent: bar(percent)

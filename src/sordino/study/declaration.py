@@ -21,7 +21,7 @@ from sordino.errors import DataSourceError, InvalidParameter, SordinoError, Unsu
 from sordino.ledger import Ledger
 from sordino.questions import PrivacyUnit
 from sordino.sources import CsvFormat, Source, open_source
-from sordino.study.document import Document, Place
+from sordino.study.document import Document, Place, digest_tree
 from sordino.study.kinds import join_path
 from sordino.study.tables import (
     FORM_KEYS,
@@ -142,6 +142,12 @@ class DeclaredTable:
         # Outside of the handler, so that the message is said once.
         raise refused
 
+    def digest_with(self, document: Document, day: str | None) -> str:
+        """Return a hash of a study and of what is declared of its table on a day."""
+        said = self.document.take_table("table")[self.name]
+        on = None if day is None else read_day(day, "date").isoformat()
+        return digest_tree({"study": document.tree, "table": {self.name: said}, "day": on})
+
     def _say_place(self) -> str:
         path = self.source.path
         return f"{self.name}, {without_password(path) if '://' in path else path}"
@@ -167,20 +173,23 @@ def name_for(name: str, ledger: Ledger | None) -> str | None:
     return name if named else None
 
 
-def find_declaration() -> str | None:
-    """Return the path of the declaration of this folder, or of the nearest one above it.
+def find_declaration(start: str = "") -> str | None:
+    """Return the path of the declaration of a folder, or of the nearest one above it.
+
+    It is this folder, unless another one is given.
 
     Raises
     ------
     InvalidParameter
         If anybody could have put it there.
     """
-    here = Path.cwd()
+    # Not resolved: above a folder that is a link stands what its path says.
+    here = Path(start).absolute()
     for folder in (here, *here.parents):
         found = folder / FILE
         if not found.is_file():
             continue
-        path = FILE if folder == here else str(found)
+        path = str(Path(start) / FILE) if folder == here else str(found)
         # In a folder that all may write into somebody else would say who is protected, and who
         # pays.
         shared = folder.stat().st_mode & stat.S_IWOTH

@@ -193,7 +193,7 @@ class DeclarationFile:
         self._part = self._real.with_name(f"{self._real.name}.part")
         try:
             # Only one of several commands gets it.
-            self._file = self._part.open("x", encoding="utf-8")
+            self._file = self._part.open("xb")
         except FileExistsError:
             raise InvalidParameter(
                 f"Somebody writes {shown(path)} now: there is {self._part.name}. If no "
@@ -250,12 +250,16 @@ class DeclarationFile:
                     "another account for the same people is meant (--second-budget).",
                 )
 
-    def append(self, text: str) -> None:
-        """Write the file with a text more at its end."""
-        before = self._real.read_text(encoding="utf-8") if self._real.exists() else _HEAD
-        self._file.write(before + ("" if before.endswith("\n") else "\n") + text)
+    def add(self, text: str) -> None:
+        """Take on a text that is to stand at the end of the file."""
+        # As bytes, so that the lines of somebody else stay as they are.
+        before = self._real.read_bytes() if self._real.exists() else _HEAD.encode()
+        self._file.write(before + (b"" if before.endswith(b"\n") else b"\n") + text.encode())
         self._file.flush()
         os.fsync(self._file.fileno())
+
+    def finish(self) -> None:
+        """Let the file appear with what was added."""
         if self._real.exists():
             shutil.copymode(self._real, self._part)
         self._part.replace(self._real)

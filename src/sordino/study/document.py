@@ -81,9 +81,7 @@ class Document:
     @property
     def digest(self) -> str:
         """A hash of what the study says, however it is laid out; secrets are not in it."""
-        # Days are values of TOML and none of JSON.
-        text = json.dumps(self.tree, sort_keys=True, default=str)
-        return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()
+        return digest_tree(self.tree)
 
     def find_line(self, place: Place) -> int | None:
         """Return the number of the line on which something begins; None if it is not there."""
@@ -168,6 +166,13 @@ class Document:
             return said
 
         return _VARIABLE.sub(look_up, value)
+
+
+def digest_tree(tree: Mapping[str, Any]) -> str:
+    """Return a hash of what was read of TOML."""
+    # Days are values of TOML and none of JSON.
+    text = json.dumps(tree, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
 def _list_long(value: Any, place: Place) -> Iterator[Place]:

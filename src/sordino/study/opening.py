@@ -7,12 +7,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sordino.constraints import TABLE_NAME, Number, did_you_mean
+from sordino.constraints import TABLE_NAME, Number
 from sordino.entropy import SYSTEM
 from sordino.errors import InvalidParameter
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import known_source
-from sordino.ledger.account.named import WantedAccount, find_fitting, make_account
+from sordino.ledger.account.named import (
+    WantedAccount,
+    find_fitting,
+    list_account_names,
+    make_account,
+)
 from sordino.questions import PrivacyUnit
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency
@@ -254,11 +259,10 @@ def name_table(source: str | None, url: str) -> str:
     """
     if source is not None:
         return name_after(source.replace("{date}", ""))
-    known = Ledger.accounts(url) if "://" in url or Path(url).exists() else ()
-    others = [one for one in known if one != UNNAMED]
+    others = [one for one in list_account_names(url) if one != UNNAMED]
     if others:
         raise InvalidParameter(
             "open.name must say what you call this table, because its ledger has accounts of "
-            f"others: {', '.join(map(repr, others))}; got None.{did_you_mean(UNNAMED, others)}"
+            f"others: {', '.join(map(repr, others))}; got None."
         )
     return UNNAMED

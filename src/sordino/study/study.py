@@ -12,7 +12,7 @@ from typing import Any, cast, final
 
 from sordino.cost.odds import say_odds_of
 from sordino.entropy import SYSTEM
-from sordino.errors import BudgetExceeded, RunLost, RunTaken
+from sordino.errors import BudgetExceeded, InvalidParameter, RunLost, RunTaken
 from sordino.ledger import ChargeLine, Ledger
 from sordino.record import Record
 from sordino.record_text import make_document
@@ -22,8 +22,15 @@ from sordino.session.request import Progress
 from sordino.sources import open_source
 from sordino.statements import Owner
 from sordino.statements.document import check_room
+from sordino.study.declaration import (
+    DeclaredTable,
+    find_declaration,
+    find_table,
+    open_declaration,
+)
 from sordino.study.document import Document
 from sordino.study.folder import RunFolder
+from sordino.study.kinds import join_path
 from sordino.study.plan import PlannedRelease, StudyPlan
 from sordino.study.planning import ReadyRelease, Starter, list_reached, recall_reached
 from sordino.study.releases import read_releases
@@ -151,7 +158,7 @@ class Study:
     >>> folder.cleanup()
     """
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, day: str | None = None) -> None:
         known = (*list_names(StudyTable), *_TABLES)
         document.check_keys(document.tree, (), known, "A study")
         folder = str(Path(document.path).parent)
@@ -170,12 +177,20 @@ class Study:
         head = StudyTable(**top)
         self.name, self.title, self.digest = head.name, head.title, document.digest
         self._docs = head.docs
-        self.unit = read_unit(document)
+        self._declared = _find_declared_table(document, head, folder, day)
         self.budget: BudgetTable = read_declared(document, "budget", BudgetTable)
-        account: AccountTable = read_declared(document, "account", AccountTable)
-        self._source = read_source(document, folder)
-        url = document.expand(account.ledger, ("account", "ledger"))
-        self._ledger, self._account = locate_ledger(folder, url), account.name
+        if self._declared is None:
+            self.unit = read_unit(document)
+            account: AccountTable = read_declared(document, "account", AccountTable)
+            self._source = read_source(document, folder)
+            url = document.expand(account.ledger, ("account", "ledger"))
+            self._ledger, self._account = locate_ledger(folder, url), account.name
+        else:
+            table = self._declared
+            self.unit, self._source = table.unit, table.source
+            self._ledger, self._account = table.ledger, table.account
+            # What it says is a part of what the study says, and so is the day.
+            self.digest = table.digest_with(document, day)
         self._owner: Owner = guard(
             document, ("owner",), lambda: Owner(document.tree.get("owner", {}))
         )
@@ -185,7 +200,7 @@ class Study:
         self._document = document
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Study:
+    def load(cls, path: str | os.PathLike[str], *, date: str | None = None) -> Study:
         """Read the file of a study, and check all that can be seen from it alone.
 
         Parameters
@@ -193,6 +208,9 @@ class Study:
         path : str or path
             A file in TOML of at most 2^19 characters. Files that it names are named from its
             folder.
+        date : str, optional
+            Where the study is about a declared table with {date} in its path: the day,
+            "2026-11-27", "today" or "today-1".
 
         Raises
         ------
@@ -203,7 +221,7 @@ class Study:
         LedgerError
             If the address of the ledger is none.
         """
-        return cls(Document(path))
+        return cls(Document(path), date)
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, releases={len(self.releases)})"
@@ -339,6 +357,12 @@ class Study:
 
     def _open_starter(self, ledger: Ledger) -> Starter:
         path, form, memory, temp = self._source
+        if self._declared is not None:
+            source = self._declared.open_source(
+                form, ledger, person=self.unit.column, memory_limit=memory, temp_limit=temp
+            )
+            executor = ReleaseExecutor(source, self.unit, ledger, SYSTEM, form=form)
+            return Starter(self._document, self.budget, form, executor)
         source = guard(
             self._document,
             ("source",),
@@ -511,6 +535,34 @@ class Study:
             progress(name, (100 * number + max(percent, 0.0)) / count)
 
         return advance
+
+
+def _find_declared_table(
+    document: Document, head: StudyTable, folder: str, day: str | None
+) -> DeclaredTable | None:
+    """Return the declared table that a study names in place of what it would say itself."""
+    if head.table is None:
+        if day is not None:
+            raise InvalidParameter(
+                f"Study.date is for a study of a declared table (table = NAME); {document.path} "
+                "names none. Leave it out."
+            )
+        return None
+    for name in ("source", "unit", "account"):
+        if name in document.tree:
+            document.refuse(
+                (name,), f"[{name}] must not stand beside table: the declaration says it."
+            )
+    path = find_declaration(folder) if head.declaration is None else None
+    if head.declaration is not None:
+        path = join_path(folder, head.declaration)
+    if path is None:
+        document.refuse(
+            ("table",),
+            "table must be declared in sordino.toml, in the folder of the study or above; there is "
+            "none. Make one: sordino declare FILE.",
+        )
+    return find_table(open_declaration(path), head.table, day, option="Study.date (--date)")
 
 
 def _tell_nobody(_name: str, _percent: float) -> None:

@@ -15,6 +15,7 @@ from sordino.address import without_password
 from sordino.constraints import (
     NOT_NEGATIVE,
     POSITIVE,
+    TABLE_NAME,
     Constraint,
     Number,
     OrNone,
@@ -147,6 +148,16 @@ class StudyTable(Table):
 
     name: str = parameter(
         NAME, "Of the study: in the ledger, and in front of the names of its folders."
+    )
+    table: str | None = parameter(
+        OrNone(TABLE_NAME),
+        "Name of a declared table, in place of [source], [unit] and [account].",
+        default=None,
+    )
+    declaration: str | None = parameter(
+        OrNone(_accept_text),
+        "File that declares it; unless said sordino.toml in the folder of the study or above.",
+        default=None,
     )
     title: str | None = parameter(OrNone(_accept_text), "For readers of the report.", default=None)
     docs: str | None = parameter(

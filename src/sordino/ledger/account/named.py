@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, final
 
-from sordino.errors import LedgerConflict, LedgerError
+from sordino.errors import LedgerConflict
 from sordino.ledger import schema
 from sordino.ledger.account.identity import canonical_unit, real_place
 from sordino.ledger.account.ledger import Ledger
 from sordino.ledger.account.pages import names
 from sordino.ledger.amounts import Budget
 from sordino.ledger.history import Account, Row, json_of
+from sordino.ledger.store.store import NoLedgerError
 from sordino.ledger.store.urls import store_at
 
 
@@ -99,8 +99,6 @@ def make_account(url: str, wanted: WantedAccount, budget: Budget) -> Ledger:
 
 def _list_accounts(url: str) -> list[tuple[Account, str]]:
     """Return the accounts of a ledger, each with where its table lay when it was made."""
-    if "://" not in url and not Path(url).exists():
-        return []
     found: list[tuple[Account, str]] = []
     try:
         with store_at(url).reading() as rows:
@@ -109,12 +107,18 @@ def _list_accounts(url: str) -> list[tuple[Account, str]]:
                 first = rows(schema.EVENTS, account=name, after=0, until=1)
                 body = json_of(Row(*first[0]).body) if first else {}
                 found.append((account, _as_text(body.get("place"))))
-    except LedgerError:
-        # A server may have none yet. If it is not there at all, that is said when one is made.
-        if "://" in url:
-            return []
-        raise
+    # What cannot be read for another reason could have a second account: that is an error.
+    except NoLedgerError:
+        return []
     return found
+
+
+def list_account_names(url: str) -> tuple[str, ...]:
+    """Return the names of the accounts of a ledger; none if there is no ledger yet."""
+    try:
+        return Ledger.accounts(url)
+    except NoLedgerError:
+        return ()
 
 
 def _as_text(said: Any) -> str:
@@ -169,13 +173,17 @@ def _refuse_second(listed: list[tuple[Account, str]], wanted: WantedAccount) -> 
     """Refuse to make an account for a table that has one, by its name or by where it lies."""
     place = real_place(wanted.place) if wanted.place else None
     for one, first in listed:
-        # A share is a part of a budget that counts already, and one that was converted is closed.
-        if one.parent is not None or one.successor:
+        # A share is a part of a budget that counts already.
+        if one.parent is not None:
+            continue
+        # One that was converted is closed, and knows the place of the one that goes on for it.
+        payer = one.successor or one.name
+        if payer == wanted.account:
             continue
         if one.source == wanted.source or place in {real_place(one.source), first}:
             raise LedgerConflict(
-                f"Account {one.name!r} of this ledger is about that table already "
+                f"Account {payer!r} of this ledger is about that table already "
                 f"({first or one.source}), and a second one would spend a second budget on the "
-                f"same people. Use it: {wanted.say_account.format(one.name)}; or say that it is "
+                f"same people. Use it: {wanted.say_account.format(payer)}; or say that it is "
                 f"meant: {wanted.say_second}. Nothing was written or charged."
             )

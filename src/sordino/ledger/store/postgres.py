@@ -24,7 +24,7 @@ from sordino.ledger.schema import (
     Operation,
     rendered,
 )
-from sordino.ledger.store.store import Rows, TryAgainError, check_schema
+from sordino.ledger.store.store import NoLedgerError, Rows, TryAgainError, check_schema
 from sordino.process import Process, close_before_fork
 from sordino.record import MOST_CHARACTERS
 
@@ -260,7 +260,7 @@ class PostgresStore:
             raise
         if not built:
             connection.close()
-            raise LedgerError(
+            raise NoLedgerError(
                 f"There is no ledger at {self.url!r}; `sordino ledger create` (Ledger.create) "
                 "makes one."
             )

@@ -48,7 +48,7 @@ from sordino.ledger.store.sqlite_schema import (
     stand_in_for_newer,
     version_of,
 )
-from sordino.ledger.store.store import Rows, check_schema
+from sordino.ledger.store.store import NoLedgerError, Rows, check_schema
 from sordino.process import Process, close_before_fork
 
 # Seconds: how long a lock is waited for, and how often it is looked at.
@@ -417,7 +417,7 @@ def _open_descriptor(path: str, kind: str) -> int:
             0o644,
         )
     except FileNotFoundError:
-        raise LedgerError(
+        raise NoLedgerError(
             f"There is no ledger at {path!r}; `sordino ledger create` (Ledger.create) makes one."
         ) from None
     except (PermissionError, IsADirectoryError):

@@ -17,6 +17,10 @@ PATIENCE = 20.0  # seconds that a server may be away before a charge is given up
 _FIRST_WAIT = 0.05
 
 
+class NoLedgerError(LedgerError):
+    """Nobody has made a ledger there yet."""
+
+
 class TryAgainError(LedgerError):
     """The connection was lost or refused.
 
