@@ -8,11 +8,14 @@ import shlex
 import tomllib
 from datetime import date, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import duckdb
+import psycopg
 import pytest
 
 import sordino as sd
+from support.postgres import own_server
 from support.workbooks import write_table
 
 HEADER = "customer_id,product,amount"
@@ -423,6 +426,47 @@ def test_tables_of_other_kinds(sordino, shop, monkeypatch, kind):
     monkeypatch.chdir(shop / "data")
     done = sordino("count", "purchases", "--units", "--epsilon", 1)
     assert (done.code, done.json["account"]) == (0, "purchases"), done.err
+
+
+@pytest.fixture
+def server():
+    cluster = own_server()
+    with psycopg.connect(cluster.url(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.declared (customer_id text, product text)")
+        connection.execute(
+            "INSERT INTO public.declared SELECT n, 'tea' FROM generate_series(1, 300) n"
+        )
+        connection.execute("CREATE DATABASE declared_ledgers")
+        yield cluster.url()
+        connection.execute("DROP TABLE public.declared")
+        connection.execute("DROP DATABASE declared_ledgers WITH (FORCE)")
+
+
+def test_a_table_and_a_ledger_of_a_server(sordino, shop, server, monkeypatch):
+    there = urlsplit(server)
+    ledger = urlunsplit(there._replace(path="/declared_ledgers"))
+    whom = ("--person", "customer_id", "--epsilon", 2, "--name", "orders", "--ledger", ledger)
+    made = sordino("declare", f"{server}#declared", *whom)
+    assert (made.code, made.err) == (0, ""), made.err
+    text = (shop / "sordino.toml").read_text(encoding="utf-8")
+    # Neither a user nor a password is written down: the environment has them.
+    assert "@" not in re.sub(r"^#.*", "", text, flags=re.MULTILINE)
+    assert "${PASSWORD}" in text
+    assert "Say in the file who asks." in made.out
+    monkeypatch.setenv("WHO", there.netloc.rpartition("@")[0])
+    (shop / "sordino.toml").write_text(
+        re.sub("postgresql://", "postgresql://${WHO}@", text), encoding="utf-8"
+    )
+    done = sordino("count", "orders", "--units", "--epsilon", 0.5)
+    assert (done.code, done.json["account"]) == (0, "orders"), done.err
+    # The server says which table it is, however it is called.
+    again = sordino(
+        "declare", f"{server}#public.declared", *whom[:4], "--name", "x", "--ledger", ledger,
+        "--to", "other.toml",
+    )  # fmt: skip
+    assert_refused(again, "'orders'", "--second-budget", code=5)
+    monkeypatch.delenv("WHO")
+    assert_refused(sordino("count", "orders", "--units", "--epsilon", 0.5), "WHO", "line ")
 
 
 # ---- bad input -----------------------------------------------------------------------------------
