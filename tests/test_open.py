@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import polars as pl
 import pytest
 
@@ -99,6 +101,14 @@ def test_one_table_has_one_account_unless_that_is_meant(shop):
     assert sd.Ledger.accounts("budget.db") == ("again", "purchases")
 
 
+def test_many_may_open_a_new_table_at_once(shop):
+    with ThreadPoolExecutor(8) as pool:
+        opened = list(pool.map(lambda _: sd.open("purchases.csv", **SAID), range(16)))
+    opened[0].count_distinct_units(epsilon=0.5)
+    assert sd.Ledger.accounts("budget.db") == ("purchases",)
+    assert spent("purchases") == 0.5
+
+
 def test_what_differs_is_told_in_one_sentence(shop):
     sd.open("purchases.csv", **SAID)
     for change, words in {
@@ -161,3 +171,14 @@ def test_a_name_in_place_of_a_path_is_what_the_ledger_compares(shop):
     assert named.unit_reading == "csv text"
     named.count_distinct_units(epsilon=0.5)
     assert ledger.remaining == 0.5
+
+
+def test_who_has_no_labels_is_told_that_the_table_is_no_list_of_them(shop):
+    session = sd.open("purchases.csv", **SAID)
+    for ask in (
+        lambda: session.top_k("product", k=1, epsilon=0.5, domain=None),
+        lambda: session.mean("amount", lower=0, cap=40, epsilon=0.5, by="product"),
+    ):
+        with pytest.raises(sd.UnknownDomain, match=r"as by unique\(\), tells who is in it"):
+            ask()
+    assert spent("purchases") == 0

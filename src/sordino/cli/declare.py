@@ -23,7 +23,7 @@ from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import known_source
-from sordino.ledger.account.named import WantedAccount, find_fitting, make_account
+from sordino.ledger.account.named import WantedAccount, make_or_find
 from sordino.questions import PrivacyUnit
 from sordino.sensitivity import Adjacency
 from sordino.sources import open_source
@@ -187,19 +187,13 @@ def declare(source: str, new: NewTable, csv: CsvOptions) -> None:
         second=new.second_budget,
         say_account="--account {}",
         say_second="--second-budget",
+        say_epsilon="--epsilon",
     )
     # Before the account is made, so that a file that cannot be written leaves none behind.
     with DeclarationFile(path) as target:
         target.check(name, source, second=new.second_budget)
         target.add(write_table(declared))
-        ledger = find_fitting(url, wanted)
-        if ledger is None:
-            if budget is None:
-                raise InvalidParameter(
-                    f"--epsilon must say what all releases of {name!r} may spend together, because "
-                    "its account is not there yet; got none."
-                )
-            ledger = make_account(url, wanted, budget)
+        ledger = make_or_find(url, wanted, budget)
         target.finish()
     write_lines(_say_done(declared, path, ledger, new.date))
 

@@ -328,7 +328,8 @@ def _require_domain(domain: Any) -> Domain:
         raise UnknownDomain(
             "A question about items must have a public domain: a list of labels, Domain.from_file, "
             "Domain.from_sql or Domain.assume_public (--domain, --domain-sql, --assume-public); "
-            "got none."
+            "got none. A list that was made of the table itself, as by unique(), tells who is in "
+            "it: say Domain.assume_public for that, which is recorded."
         )
     return domain if isinstance(domain, Domain) else Domain.of(domain)
 

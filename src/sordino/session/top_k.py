@@ -92,8 +92,8 @@ class SelectionRequest(Request[R]):
     domain: Any = parameter(
         checked_later,
         "Which labels can be released.",
-        more="A `Domain` or a list of labels. Items of the domain that the data lack take part "
-        "with count 0; other labels are dropped.",
+        more="A `Domain` or a list of labels, which must not be made of the table itself. Items of "
+        "the domain that the data lack take part with count 0; other labels are dropped.",
     )
     where: str | None = parameter(
         checked_later,

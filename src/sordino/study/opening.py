@@ -12,12 +12,7 @@ from sordino.entropy import SYSTEM
 from sordino.errors import InvalidParameter
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import known_source
-from sordino.ledger.account.named import (
-    WantedAccount,
-    find_fitting,
-    list_account_names,
-    make_account,
-)
+from sordino.ledger.account.named import WantedAccount, list_account_names, make_or_find
 from sordino.questions import PrivacyUnit
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency
@@ -234,15 +229,9 @@ def _open_here(
         named=name is not None,
         say_account="name={!r}",
         say_second="second_budget=True",
+        say_epsilon="open.epsilon",
     )
-    ledger = find_fitting(url, wanted)
-    if ledger is None:
-        if budget is None:
-            raise InvalidParameter(
-                f"open.epsilon must say what all releases of {called!r} may spend together, "
-                "because its account is not there yet; got None."
-            )
-        ledger = make_account(url, wanted, budget)
+    ledger = make_or_find(url, wanted, budget)
     if name_for(called, ledger) is None:
         # The account was made for the path, by `Ledger.create`.
         opened = open_source(here, csv=csv)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.errors import LedgerConflict
+from sordino.errors import InvalidParameter, LedgerConflict
 from sordino.ledger import schema
 from sordino.ledger.account.identity import canonical_unit, real_place
 from sordino.ledger.account.ledger import Ledger
@@ -43,8 +43,9 @@ class WantedAccount:
         Whether the owner has said the name; else it is that of a file, which others may have, too.
     second : bool
         Whether another account for the same table is meant.
-    say_account, say_second : str
-        How the owner names an account, and says that a second one is meant: for messages.
+    say_account, say_second, say_epsilon : str
+        How the owner names an account, says that a second one is meant, and says a budget: for
+        messages.
     """
 
     account: str
@@ -57,6 +58,7 @@ class WantedAccount:
     second: bool
     say_account: str
     say_second: str
+    say_epsilon: str
 
     @property
     def source(self) -> str:
@@ -84,17 +86,42 @@ def find_fitting(url: str, wanted: WantedAccount) -> Ledger | None:
     return None if own is None else Ledger.open(url, account=wanted.account)
 
 
-def make_account(url: str, wanted: WantedAccount, budget: Budget) -> Ledger:
-    """Make the account, which is not there."""
-    return Ledger.create(
-        url,
-        account=wanted.account,
-        budget=budget,
-        adjacency=wanted.unit.adjacency,
-        unit=wanted.unit,
-        source=wanted.source,
-        place=real_place(wanted.place) if wanted.place else "",
-    )
+def make_or_find(url: str, wanted: WantedAccount, budget: Budget | None) -> Ledger:
+    """Return the account, which is made if it is not there.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is to be made, and nobody says its budget.
+    LedgerConflict
+        If it is there and does not fit, or another account is about the same table.
+    LedgerError
+        If the ledger cannot be read or written.
+    """
+    found = find_fitting(url, wanted)
+    if found is not None:
+        return found
+    if budget is None:
+        raise InvalidParameter(
+            f"{wanted.say_epsilon} must say what all releases of {wanted.name!r} may spend "
+            f"together, because account {wanted.account!r} is not there yet; got none."
+        )
+    try:
+        return Ledger.create(
+            url,
+            account=wanted.account,
+            budget=budget,
+            adjacency=wanted.unit.adjacency,
+            unit=wanted.unit,
+            source=wanted.source,
+            place=real_place(wanted.place) if wanted.place else "",
+        )
+    except LedgerConflict:
+        # Somebody else has made it in this moment: then it is found, if it fits.
+        found = find_fitting(url, wanted)
+        if found is None:
+            raise
+    return found
 
 
 def _list_accounts(url: str) -> list[tuple[Account, str]]:
