@@ -24,6 +24,18 @@ from sordino.ledger.store.store import Store, carry_out
 _OLD_ADDRESS_ADVICE = (
     "An account of an older version knows its table by that address: name the server as it does. "
 )
+_NAME_ADVICE = (
+    "If it is the same table, ask it by that name: as sordino.toml declares it, or with name= in "
+    "Python. "
+)
+
+
+def _advise(own: str, given: str) -> str:
+    """Return what to do where an account knows its source by another text."""
+    if is_server_table(own):
+        return _OLD_ADDRESS_ADVICE
+    named = own.startswith("name:") and not given.startswith("name:")
+    return _NAME_ADVICE if named else ""
 
 
 def request(
@@ -62,7 +74,7 @@ def request(
         if given is not None and given != own and not (name == "source" and is_about(given, own)):
             raise LedgerConflict(
                 f"Account {account.name!r} is for {name} {own!r} but this release is for {name} "
-                f"{str(given)!r}. {_OLD_ADDRESS_ADVICE if is_server_table(own) else ''}"
+                f"{str(given)!r}. {_advise(own, str(given)) if name == 'source' else ''}"
                 "Nothing was charged or read."
             )
     # A larger number fits in no column, so the database must not be asked.
