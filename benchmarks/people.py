@@ -254,7 +254,7 @@ def recalls():
 
 # ---- means in groups -------------------------------------------------------------------------------
 
-BUYERS, LANDS, FEW_BUYERS = 10_952, 7, 1000
+BUYERS, LANDS, FEW_BUYERS, FEW_RUNS = 10_952, 7, 1000, 30
 MEANS = {0.3: (0.03, 0.9), 1.0: (0.013, 0.94)}
 """At an epsilon: the median error, and which share of intervals holds the mean over all rows."""
 CAP_OF_PRICES = 1e6
@@ -345,6 +345,56 @@ def means():
                 asked = (f"{error}, {least}", good)
             told = "" if np.isnan(found).any() else f"{share:.3f}"
             rows.append((epsilon, name, f"{median:.4f}", f"{float(off.mean()):+.4f}", told, *asked))
+    return rows
+
+
+def ask_by_country(figure, epsilon, frame, max_rows=None, **asked):
+    """Estimates and ends of intervals in each country."""
+    unit = sd.PrivacyUnit("customer", max_rows=max_rows)
+    session = sd.Session(frame, unit=unit, ledger=None)
+    countries = sorted(frame["country"].unique().to_list())
+    given = {"by": "country", "domain": countries, "lower": 0, "cap": CAP_OF_PRICES}
+    found = getattr(session, figure)("price", epsilon=epsilon, **given, **asked)
+    return np.array([[row.release.estimate, row.release.low, row.release.high] for row in found])
+
+
+def medians():
+    """How far medians by country are off the median of all rows, and how wide their intervals are."""
+    import polars as pl
+
+    found = prices().group_by("country").agg(pl.median("price")).sort("country")
+    true = found["price"].to_numpy()
+    ways = {"all rows weighed": None, "10 rows in all": 10, "40 rows in all": 40}
+    rows = []
+    for epsilon in (0.1, 0.3, 1.0):
+        for name, most in ways.items():
+            asked = partial(ask_by_country, "quantile", epsilon, prices(), max_rows=most, q=0.5)
+            each = np.array([asked() for _ in range(FEW_RUNS)])
+            off = np.abs(each[:, :, 0] / true - 1)
+            wide = (each[:, :, 2] - each[:, :, 1]) / true
+            held = (each[:, :, 1] <= true) & (true <= each[:, :, 2])
+            said = f"{np.median(off):.4f}", f"{np.median(wide):.3f}", f"{held.mean():.3f}"
+            rows.append((epsilon, name, *said))
+    return rows
+
+
+def scales():
+    """Means of countries whose prices lie up to thirtyfold apart: one clip, and one of each."""
+    import polars as pl
+
+    times = pl.col("country").str.slice(1).cast(pl.Float64)
+    frame = prices().with_columns(price=pl.col("price") * 30.0 ** (times / (LANDS - 1)))
+    found = frame.group_by("country").agg(pl.mean("price")).sort("country")
+    true = found["price"].to_numpy()
+    rows = []
+    for epsilon in (0.3, 1.0, 2.0):
+        for clip in ("shared", "each"):
+            asked = partial(ask_by_country, "mean", epsilon, frame, clip=clip)
+            each = np.array([asked() for _ in range(FEW_RUNS)])
+            off = np.abs(each[:, :, 0] / true - 1)
+            held = (each[:, :, 1] <= true) & (true <= each[:, :, 2])
+            told = [f"{np.median(off[:, place]):.4f}" for place in (0, LANDS - 1)]
+            rows.append((epsilon, clip, f"{np.median(off):.4f}", *told, f"{held.mean():.3f}"))
     return rows
 
 
@@ -468,6 +518,14 @@ def report():
         f"Mean price of {prices().height:,} purchases by {BUYERS:,} customers in {LANDS} countries (11, 22 and 43 purchases of a customer at the .5, .75 and .9 quantile): the median error, how much of it is one way, and how many of the 95 % intervals hold the mean over all rows as it is. Of {RUNS} releases each.",
         "",
         *table(("epsilon", "way", "error", "bias", "held", "target", ""), means()),
+        "",
+        f"Median price of the same purchases in each country, by the median error, the median width of the 95 % intervals (both as shares of the median of all rows), and how many of them hold that median. {FEW_RUNS} releases each.",
+        "",
+        *table(("epsilon", "way", "error", "width", "held"), medians()),
+        "",
+        f"Mean price where the prices of the {LANDS} countries lie up to thirtyfold apart, with one clip for all or a clip of each: the median error in all countries, in the cheapest, in the dearest, and how many intervals hold the mean over all rows. {FEW_RUNS} releases each.",
+        "",
+        *table(("epsilon", "clip", "error", "cheapest", "dearest", "held"), scales()),
         "",
         f"{FEW_BUYERS:,} groups of some 200 rows: how many means are not marked `too_few`, and how many intervals of those hold the mean over all rows. Ten releases each.",
         "",
