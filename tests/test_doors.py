@@ -87,6 +87,7 @@ def test_a_door_renews_before_the_first_word(name):
 
 
 @pytest.mark.parametrize("name", DOORS)
+@pytest.mark.sample(2)
 def test_entropy_without_the_method_works(name):
     entropy = Plain()
     DOORS[name](SECRET, entropy)

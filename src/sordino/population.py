@@ -246,7 +246,8 @@ class Population:
             clips = ", one for all groups" if self.by is not None else ""
             clips = " of each group" if self.own_clips else clips
             told.append(
-                f"About {self.units_beyond:,} units' worth of {what} lie beyond the clip{clips}."
+                f"About {self.units_beyond:,} units' worth of {what} are meant to lie beyond the "
+                f"clip{clips}."
             )
         return told
 

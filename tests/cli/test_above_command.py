@@ -91,6 +91,7 @@ def test_above_as_csv_and_table(above):
         "gap",
         "left_out",
         "confidence",
+        "threshold",
         "adjacency",
         "unit",
         "max_rows",

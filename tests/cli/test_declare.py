@@ -432,6 +432,9 @@ def test_tables_of_other_kinds(sordino, shop, monkeypatch, kind):
 def server():
     cluster = own_server()
     with psycopg.connect(cluster.url(), autocommit=True) as connection:
+        # What a run that was killed has left behind.
+        connection.execute("DROP TABLE IF EXISTS public.declared")
+        connection.execute("DROP DATABASE IF EXISTS declared_ledgers WITH (FORCE)")
         connection.execute("CREATE TABLE public.declared (customer_id text, product text)")
         connection.execute(
             "INSERT INTO public.declared SELECT n, 'tea' FROM generate_series(1, 300) n"
@@ -722,3 +725,42 @@ def test_a_table_is_declared_in_the_folder_of_its_files(sordino, tmp_path, monke
     assert done.code == 0, done.err
     assert Path("sordino.toml").exists()
     assert [path.name for path in Path("parts").iterdir()] == ["a.csv"]
+
+
+# ---- what an attack has found ---------------------------------------------------------------------
+
+
+def test_a_place_of_any_day_is_that_of_each(declare, shop):
+    """Twin: the place with {date} in it, which is the text of no file."""
+    (shop / "sales-2026-11-27.csv").write_text("customer_id\nc1\n", encoding="utf-8")
+    dated = ("--date", "2026-11-27", "--name", "sales")
+    made = declare(*dated, source="sales-{date}.csv")
+    assert made.code == 0, made.err
+    again = declare("--name", "extra", source="sales-2026-11-27.csv")
+    assert_refused(again, "Account 'sales'", "--second-budget", code=5)
+
+
+def test_a_table_does_not_move_onto_the_place_of_another_account(declare, shop):
+    """Twin: an account that is there is not compared with the others."""
+    write_purchases(shop, name="visits.csv")
+    assert declare().code == 0
+    assert declare(source="visits.csv").code == 0
+    other = declare("--name", "visits", "--to", "z.toml")
+    assert_refused(other, "Account 'purchases'", "--second-budget", code=5)
+    assert not (shop / "z.toml").exists()
+    # One that has nobody else's place may be declared again.
+    assert declare("--name", "visits", "--to", "y.toml", source="visits.csv").code == 0
+
+
+def test_no_message_about_a_day_shows_a_password(sordino, shop, monkeypatch):
+    monkeypatch.setenv("PW", "s3cr3t")
+    text = '[table.p]\nsource = "postgresql://u:${PW}@127.0.0.1:9/db#t"\nperson = "u"\n'
+    (shop / "sordino.toml").write_text(text, encoding="utf-8")
+    asked = ("--units", "--epsilon", 0.1, "--no-ledger", "--date", "today")
+    for source in ("p", "postgresql://u:s3cr3t@127.0.0.1:9/db#t"):
+        done = sordino("count", source, *asked)
+        assert_refused(done, "postgresql://127.0.0.1:9/db#t")
+        assert "s3cr3t" not in done.err
+    with pytest.raises(sd.InvalidParameter) as error:
+        sd.open("p", date="today")
+    assert "s3cr3t" not in str(error.value)

@@ -18,7 +18,7 @@ from fuzz import engines
 from fuzz.cases import Case
 from fuzz.values import FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond, is_missing
 from sordino.cli import once
-from sordino.questions import label_files, totals as totals_module
+from sordino.questions import label_files, number_question
 from sordino.session import executor
 from sordino.sources import (
     engine as engine_module,
@@ -166,8 +166,8 @@ def nan_statistics() -> None:
 def nan_sign() -> None:
     """Rows of a unit are numbered among equal numbers, and NaN of both signs are equal and have two texts."""
     _keep_nan()
-    _put(totals_module, "bounded", _bounded)
-    _put(totals_module, "prepare_choice", lambda *_, **__: None)
+    _put(number_question, "bounded", _bounded)
+    _put(number_question, "prepare_choice", lambda *_, **__: None)
 
 
 def wide_total() -> None:
@@ -276,7 +276,7 @@ def reading() -> None:
 
 def twice() -> None:
     """Of an option that is given twice the last one counts."""
-    _put(once, "refuse_repeated", lambda command, ctx, args: None)
+    _put(once, "refuse_repeated", lambda command, ctx, args: {})
 
 
 def people() -> None:
@@ -291,29 +291,29 @@ def people() -> None:
             f" {rows} AS kept GROUP BY {group}unit)"
         )
 
-    _put(totals_module.People, "write_one", add_floats)
+    _put(number_question.People, "write_one", add_floats)
 
 
 def share() -> None:
     """A unit counts for as much as the clip in each of its groups by itself."""
-    written = totals_module.People.write_shares
+    written = number_question.People.write_shares
 
     def in_each(self: Any, rows: str, most: Fraction, step: Fraction) -> str:
         return written(self, rows, most, step).replace(
             "sum(abs(part)) OVER (PARTITION BY unit)", "abs(part)"
         )
 
-    _put(totals_module.People, "write_shares", in_each)
+    _put(number_question.People, "write_shares", in_each)
 
 
 def weights() -> None:
     """A row weighs as much, however many rows its unit has."""
-    written = totals_module.write_weights
+    written = number_question.write_weights
 
     def without_a_limit(numbers: str, most: int, *given: Any, **named: Any) -> str:
         return written(numbers, most, *given, **named).replace("ELSE many END", f"ELSE {most} END")
 
-    _put(totals_module, "write_weights", without_a_limit)
+    _put(number_question, "write_weights", without_a_limit)
 
 
 TWINS: dict[str, Callable[[], None]] = {

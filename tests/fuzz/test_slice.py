@@ -81,6 +81,7 @@ def test_every_twin_is_convicted_by_what_found_it(twin):
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.sample(4)
 def test_a_file_keeps_a_case_to_the_last_bit(seed):
     case = make_case(seed)
     again = from_text(to_text(case, "a finding"))

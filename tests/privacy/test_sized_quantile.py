@@ -77,6 +77,7 @@ def test_several_quantiles_whose_grid_follows_their_number(options):
 @pytest.mark.parametrize("q", [0, 0.01, 0.2, 0.5, 0.9, 1])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.sample(3)
 def test_whatever_the_number_is_the_price_is_the_same(lower, q, adjacency, rows):
     asked = {"q": q, "adjacency": adjacency, "rows_per_unit": rows, "lower": lower}
     asked |= {"cap": 1e6, "growth": 1.05, "cuts": 64, "epsilon": 1, "size_epsilon": None}

@@ -208,7 +208,7 @@ def test_the_upper_end_is_that_of_numbers_at_the_cap(rho, beyond):
     missed = 0
     for seed in range(150):
         [found] = subject.finish_each(
-            [(total, inside + outside, outside)], clip, 4, entropy=Seeded(seed)
+            [(total, inside + outside, outside)], [clip], 4, entropy=Seeded(seed)
         )
         missed += found.true_interval()[1] < true
     # Of 150 at 2.5 %: more than 11 have a chance below .1 %.

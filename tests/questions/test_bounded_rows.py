@@ -389,8 +389,8 @@ def test_the_broken_twin_that_takes_the_first_rows_is_convicted(monkeypatch):
         placed = f"SELECT x, row_number() OVER (PARTITION BY unit) AS place FROM {kept} AS kept WHERE unit IS NOT NULL"
         return f"(SELECT x FROM ({placed}) WHERE place <= 2)"
 
-    monkeypatch.setattr("sordino.questions.totals.bounded", first_rows)
-    monkeypatch.setattr("sordino.questions.totals.prepare_choice", lambda *_, **__: None)
+    monkeypatch.setattr("sordino.questions.number_question.bounded", first_rows)
+    monkeypatch.setattr("sordino.questions.number_question.prepare_choice", lambda *_, **__: None)
     assert states(table(rows), rows=2) != states(table(rows[::-1]), rows=2)
 
 

@@ -482,6 +482,7 @@ def test_a_query_opens_what_was_named(query, text, labels):
         "FROM D",
     ],
 )  # fmt: skip
+@pytest.mark.sample(2)
 def test_a_query_opens_nothing_else(query, text):
     with pytest.raises(UnsafePredicate, match=UNNAMED):
         query(text)
@@ -533,6 +534,7 @@ def test_a_query_opens_nothing_else(query, text):
         "SUMMARIZE 'items.csv'",
     ],
 )
+@pytest.mark.sample(2)
 def test_a_query_learns_nothing_of_the_machine(query, filled, text):
     before = sorted(filled[0].rglob("*"))
     with pytest.raises((UnsafePredicate, InvalidParameter)):

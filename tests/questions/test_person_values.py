@@ -18,7 +18,7 @@ import pytest
 
 import sordino as sd
 from sordino.errors import InvalidParameter, UnboundedContribution
-from sordino.questions import PrivacyUnit, prepare_numbers, totals as totals_module
+from sordino.questions import PrivacyUnit, number_question, prepare_numbers
 from sordino.sources import open_source
 from sordino.sources.sql.number_kind import number_kind
 from sordino.sources.sql.person_query import ROW_LIMIT, find_row_step
@@ -248,7 +248,7 @@ def test_a_row_of_somebody_else_and_threads_leave_every_sum_as_it_is(monkeypatch
     def add_floats(self, rows, *, grouped):
         return f"(SELECT CAST(sum(x) AS DOUBLE) AS x FROM {rows} AS kept GROUP BY unit)"
 
-    monkeypatch.setattr(totals_module.People, "write_one", add_floats)
+    monkeypatch.setattr(number_question.People, "write_one", add_floats)
     alone = read(crowd(0), 1)
     assert any(found != alone for found in ways())
 

@@ -12,7 +12,7 @@ import pytest
 import sordino as sd
 from sordino.columns import BucketGrid, StepRange
 from sordino.errors import InvalidParameter, UnboundedContribution
-from sordino.questions import Domain, prepare_numbers, totals as totals_module
+from sordino.questions import Domain, number_question, prepare_numbers
 from sordino.sources import open_source
 from support.rank_law import choose
 from support.tables import KINDS, columns, made
@@ -101,9 +101,9 @@ def test_one_unit_more_brings_at_most_so_many_rows_and_moves_nobody_else(tmp_pat
 
 
 def test_the_twin_that_bounds_rows_in_each_group_is_convicted(monkeypatch):
-    bounds = totals_module.Bounds
+    bounds = number_question.Bounds
     monkeypatch.setattr(
-        totals_module, "Bounds", lambda **more: bounds(**{**more, "groups": more["groups"] or 4})
+        number_question, "Bounds", lambda **more: bounds(**{**more, "groups": more["groups"] or 4})
     )
     own = rows_of(99, random.Random(2), FEW, 200)
     assert sum(count_rows(states(table(own), FEW, 6))) > 6

@@ -13,7 +13,7 @@ import pytest
 import sordino as sd
 from sordino.columns import StepRange
 from sordino.columns.sum_steps import SumSteps
-from sordino.questions import prepare_counts, prepare_numbers, totals
+from sordino.questions import number_question, prepare_counts, prepare_numbers
 from sordino.sources import open_source, shared
 from sordino.sources.engine import Engine, Marking
 from sordino.sources.open import share_readings
@@ -175,9 +175,11 @@ def test_columns_that_are_marked_by_other_rows_are_convicted(tables, monkeypatch
         with closing(readings):
             return ask(together)
 
-    alone, mark = ask(tables["csv"]), totals._mark_together
+    alone, mark = ask(tables["csv"]), number_question._mark_together
     assert ask_together() == alone
-    monkeypatch.setattr(totals, "_mark_together", lambda *given: mark(*given)._replace(key="all"))
+    monkeypatch.setattr(
+        number_question, "_mark_together", lambda *given: mark(*given)._replace(key="all")
+    )
     assert ask_together() != alone
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from sordino.cli.options import DECLARED, Values
-from sordino.constraints import TABLE_NAME, shown
+from sordino.constraints import TABLE_NAME
 from sordino.errors import InvalidParameter
 
 # Only for type checkers: most releases are of a path.
@@ -41,9 +41,11 @@ def use_declaration(command: click.Command, ctx: click.Context, typed: Values) -
     table = _find_declared(typed["source"], typed.get("declared"), typed.get("date"))
     if table is None:
         if typed.get("date") is not None:
+            from sordino.study.declaration import show_place
+
             raise InvalidParameter(
                 "--date is for a table that is declared with {date} in its path; got a path, "
-                f"{shown(typed['source'])}. Leave it out."
+                f"{show_place(typed['source'])}. Leave it out."
             )
         return
     ctx.meta[DECLARED] = table

@@ -193,7 +193,9 @@ def find_declaration(start: str = "") -> str | None:
         # In a folder that all may write into somebody else would say who is protected, and who
         # pays.
         shared = folder.stat().st_mode & stat.S_IWOTH
-        if shared and found.stat().st_uid not in {0, os.getuid()}:
+        # A link says whose file it is by itself, and by what it leads to.
+        owners = {found.lstat().st_uid, found.stat().st_uid}
+        if shared and not owners <= {0, os.getuid()}:
             raise InvalidParameter(
                 f"{path} belongs to somebody else, in a folder into which everybody may write. If "
                 f"it is meant, name it: --declaration {path}, or declaration={path!r} in Python."
@@ -344,6 +346,11 @@ def _read_label_files(
 # ---- days ----------------------------------------------------------------------------------------
 
 
+def show_place(place: str) -> str:
+    """Return where a table lies as messages show it: an address without a user and a password."""
+    return shown(without_password(place) if "://" in place else place)
+
+
 def put_day(path: str, day: str | None, option: str) -> str:
     """Return a path with a day in place of {date}; `option` says how that is given.
 
@@ -355,13 +362,14 @@ def put_day(path: str, day: str | None, option: str) -> str:
     if DAY not in path:
         if day is not None:
             raise InvalidParameter(
-                f"{option} is for a path with {DAY} in it; {shown(path)} has none. Leave it out."
+                f"{option} is for a path with {DAY} in it; {show_place(path)} has "
+                "none. Leave it out."
             )
         return path
     if day is None:
         raise InvalidParameter(
-            f"{option} must say which day {DAY} stands for in {shown(path)}: 2026-11-27, today or "
-            "today-1; got none."
+            f"{option} must say which day {DAY} stands for in {show_place(path)}: "
+            "2026-11-27, today or today-1; got none."
         )
     return path.replace(DAY, read_day(day, option).isoformat())
 

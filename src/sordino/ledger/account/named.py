@@ -7,6 +7,7 @@ a second budget for the same people by another name, unless that is meant
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -20,6 +21,8 @@ from sordino.ledger.amounts import Budget
 from sordino.ledger.history import Account, Row, json_of
 from sordino.ledger.store.store import NoLedgerError
 from sordino.ledger.store.urls import store_at
+
+_ANY_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 
 @final
@@ -80,7 +83,13 @@ def find_fitting(url: str, wanted: WantedAccount) -> Ledger | None:
     own = next((one for one, _ in listed if one.name == wanted.account), None)
     if own is not None:
         _refuse_misfit(own, wanted)
-        _refuse_namesake(own, dict(listed)[own], wanted)
+        first = dict(listed)[own]
+        _refuse_namesake(own, first, wanted)
+        # A name may go on for a table that has moved, but not for one that has another account.
+        # A share of an account is a part of a budget that counts already.
+        moved = bool(wanted.place) and not _is_same_place(first, real_place(wanted.place))
+        if moved and own.parent is None and not wanted.second:
+            _refuse_second(listed, wanted)
     elif not wanted.second:
         _refuse_second(listed, wanted)
     return None if own is None else Ledger.open(url, account=wanted.account)
@@ -191,6 +200,15 @@ def _refuse_namesake(own: Account, first: str, wanted: WantedAccount) -> None:
     )
 
 
+def _is_same_place(one: str, other: str) -> bool:
+    """Tell whether two places are one; a place with {date} is that of each day."""
+    return one == other or any(
+        bool(re.fullmatch(re.escape(dated).replace(re.escape("{date}"), _ANY_DAY), each))
+        for dated, each in ((one, other), (other, one))
+        if "{date}" in dated
+    )
+
+
 def _is_of(own: Account, wanted: WantedAccount) -> bool:
     """Tell whether an account is about the table: by its name, or by where it lies."""
     return own.source == wanted.source or bool(wanted.place and own.source == wanted.place)
@@ -207,7 +225,9 @@ def _refuse_second(listed: list[tuple[Account, str]], wanted: WantedAccount) -> 
         payer = one.successor or one.name
         if payer == wanted.account:
             continue
-        if one.source == wanted.source or place in {real_place(one.source), first}:
+        places = (real_place(one.source), first)
+        there = place is not None and any(_is_same_place(place, other) for other in places)
+        if one.source == wanted.source or there:
             raise LedgerConflict(
                 f"Account {payer!r} of this ledger is about that table already "
                 f"({first or one.source}), and a second one would spend a second budget on the "
