@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 
 import polars as pl
 import pytest
@@ -182,3 +183,17 @@ def test_who_has_no_labels_is_told_that_the_table_is_no_list_of_them(shop):
         with pytest.raises(sd.UnknownDomain, match=r"as by unique\(\), tells who is in it"):
             ask()
     assert spent("purchases") == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"source": [1], "declaration": "zz.toml"}, "name of a table that the declaration has"),
+        ({"source": "p.csv", "save": 3}, "open.save must be a text or a path; got int"),
+        ({"source": "p", "date": date(2026, 11, 27)}, "open.date must be a text"),
+        ({"source": "p", "declaration": 3}, "open.declaration must be a text or a path"),
+    ],
+)
+def test_what_is_no_text_is_refused_in_words(asked, words):
+    with pytest.raises(sd.InvalidParameter, match=words):
+        sd.open(**asked)

@@ -764,3 +764,10 @@ def test_no_message_about_a_day_shows_a_password(sordino, shop, monkeypatch):
     with pytest.raises(sd.InvalidParameter) as error:
         sd.open("p", date="today")
     assert "s3cr3t" not in str(error.value)
+
+
+def test_an_emptied_declaration_takes_the_next_table(declare, shop):
+    (shop / "sordino.toml").write_text("# nothing yet\n", encoding="utf-8")
+    made = declare()
+    assert made.code == 0, made.err
+    assert (shop / "sordino.toml").read_text(encoding="utf-8").startswith("# nothing yet\n")

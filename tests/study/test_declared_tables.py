@@ -85,6 +85,11 @@ def test_it_is_declared_above_the_study_wherever_it_is_run(sordino, shop, tmp_pa
         ("[budget]", '[source]\npath = "p.csv"\n[budget]', ("[source]", "declaration")),
         ('table = "', 'declaration = "none.toml"\ntable = "', ("none.toml",)),
         ("table = ", "table = 3 #", ("table",)),
+        (
+            'table = "purchases"',
+            'declaration = "sordino.toml"',
+            ("declaration belongs to a table",),
+        ),
     ],
 )
 def test_what_is_wrong_is_said(sordino, shop, old, new, words):

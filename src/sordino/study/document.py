@@ -143,7 +143,8 @@ class Document:
         InvalidParameter
             If it is not, or is no table.
         """
-        found = self.tree.get(name)
+        # A declaration that somebody has emptied declares nothing.
+        found = self.tree.get(name) if self.tree or self.kind == "study" else {}
         if not isinstance(found, dict):
             kind = _name_toml_kind(found)
             self.refuse((name,), f"A {self.kind} must have a table [{name}]; got {kind}.")

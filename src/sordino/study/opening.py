@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from sordino.constraints import TABLE_NAME, Number
@@ -135,6 +136,7 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
         "second_budget": second_budget or None,
     }
     given = [one for one, value in said.items() if value is not None]
+    _check_texts(source, declaration, save, date)
     if declaration is not None or _is_declared_name(source):
         if given:
             raise InvalidParameter(
@@ -157,6 +159,24 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
     return _open_here(
         source, unit, budget, os.fspath(save), name, csv, date, delta=delta, second=second_budget
     )
+
+
+def _check_texts(source: object, declaration: object, save: object, day: object) -> None:
+    """Refuse what is no text where one must be said."""
+    texts: dict[str, tuple[object, type | UnionType]] = {
+        # With a declaration it is the name of a table that this has.
+        "source": (None if declaration is None else source, str),
+        "declaration": (declaration, str | os.PathLike),
+        "save": (save, str | os.PathLike),
+        "date": (day, str),
+    }
+    for name, (value, kind) in texts.items():
+        if value is not None and not isinstance(value, kind):
+            wanted = {"date": "a text such as '2026-11-27' or 'today'"}.get(
+                name, "a text or a path"
+            )
+            wanted = "the name of a table that the declaration has" if name == "source" else wanted
+            raise InvalidParameter(f"open.{name} must be {wanted}; got {type(value).__name__}.")
 
 
 def _is_declared_name(source: Any) -> bool:

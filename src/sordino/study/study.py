@@ -542,6 +542,12 @@ def _find_declared_table(
 ) -> DeclaredTable | None:
     """Return the declared table that a study names in place of what it would say itself."""
     if head.table is None:
+        if head.declaration is not None:
+            document.refuse(
+                ("declaration",),
+                "declaration belongs to a table that it declares (table = NAME); got none. Leave "
+                "it out.",
+            )
         if day is not None:
             raise InvalidParameter(
                 f"Study.date is for a study of a declared table (table = NAME); {document.path} "
