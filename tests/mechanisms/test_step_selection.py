@@ -350,6 +350,7 @@ def test_the_scale_is_the_bound_and_two_steps_rounded_up():
     ],
     ids=repr,
 )
+@pytest.mark.sample(2)
 def test_bounds_are_total(given, meant):
     assert clamped_bound(given, 4, Fraction(1, 2), Fraction(8), "It") == Fraction(meant)
 

@@ -181,7 +181,7 @@ def table():
 
 
 @pytest.mark.parametrize("where", REFUSED)
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 def test_refused(table, where):
     with pytest.raises(SordinoError) as caught:
         prepare_counts(table, PrivacyUnit.row(), kind="rows", where=where)
