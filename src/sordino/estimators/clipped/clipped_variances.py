@@ -62,7 +62,7 @@ class ClippedVariances(WeighedClip):
     ... )
     >>> food, books = mechanism.release(prices, entropy=sd.Seeded(7))
     >>> round(food.standard_deviation), round(books.standard_deviation), food.clip == books.clip
-    (5, 8, True)
+    (5, 7, True)
     """
 
     takes_squares: ClassVar[bool] = True
