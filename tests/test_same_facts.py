@@ -308,6 +308,8 @@ def expected(kind):
     clipped = kind.method != "quantile" and "by" in asked and asked.get("clip") != "each"
     if ("weight_cap" in asked or asked.get("per_person") == "sum") and clipped:
         said["clipped_together"] = True
+    if asked.get("clip") == "each":
+        said["own_clips"] = True
     if "by" in asked:
         said |= {"item": asked["by"], "groups_per_unit": asked.get("groups_per_unit")}
     return said
@@ -414,6 +416,9 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
     for form in (table, shown, folded, seen):
         assert together == bool(re.search(r"counts? for (at most|more than)", form))
         assert weight is None or re.search(rf"counts as (more than )?{weight}\b", form)
+    each = kind.asked.get("clip") == "each"
+    assert ("which each group has of its own" in seen) == each
+    assert ("beyond the clip of each group" in table) == each
     if weight is not None:
         assert "true figure" not in seen
         assert "with these weights" in table

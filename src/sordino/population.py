@@ -154,6 +154,7 @@ class Population:
             ),
             **({"lower": self.lower} if self.figure == "top_sums" else {}),
             **({"clipped_together": True} if self.clips_together else {}),
+            **({"own_clips": True} if self.own_clips else {}),
             "left_out": list(self.left_out),
         }
 

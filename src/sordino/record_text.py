@@ -45,6 +45,7 @@ MARKS = (
     "per_person",
     "weight_cap",
     "units_beyond",
+    "own_clips",
     "groups_per_unit",
     "domain",
     "noise",

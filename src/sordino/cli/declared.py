@@ -41,6 +41,7 @@ def use_declaration(command: click.Command, ctx: click.Context, typed: Values) -
     table = _find_declared(typed["source"], typed.get("declared"), typed.get("date"))
     if table is None:
         if typed.get("date") is not None:
+            # Imported here: most releases are of a path, and no date goes with it.
             from sordino.study.declaration import show_place
 
             raise InvalidParameter(

@@ -53,6 +53,7 @@ _ASKED = (
     "by",
     "groups_per_unit",
     "clipped_together",
+    "own_clips",
     "weight_cap",
     "units_beyond",
     "lower",

@@ -340,7 +340,8 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
             most = say_number(high) if known else "a clip"
             yield f", where nobody counts for more than {most} in all groups together"
         else:
-            yield f", of numbers that were moved between {which} first"
+            own = ", which each group has of its own" if told.facts.get("own_clips") else ""
+            yield f", of numbers that were moved between {which} first{own}"
     if cap is not None:
         many = "groups" if told.text("per_person") is not None else "rows"
         yield f", where nobody counts as more than {say_number(cap)} {many}"

@@ -362,8 +362,8 @@ def put_day(path: str, day: str | None, option: str) -> str:
     if DAY not in path:
         if day is not None:
             raise InvalidParameter(
-                f"{option} is for a path with {DAY} in it; {show_place(path)} has "
-                "none. Leave it out."
+                f"{option} is for a path with {DAY} in it; {show_place(path)} has none. Leave it "
+                "out."
             )
         return path
     if day is None:

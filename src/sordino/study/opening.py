@@ -163,20 +163,19 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
 
 def _check_texts(source: object, declaration: object, save: object, day: object) -> None:
     """Refuse what is no text where one must be said."""
-    texts: dict[str, tuple[object, type | UnionType]] = {
-        # With a declaration it is the name of a table that this has.
-        "source": (None if declaration is None else source, str),
-        "declaration": (declaration, str | os.PathLike),
-        "save": (save, str | os.PathLike),
-        "date": (day, str),
+    path = (str | os.PathLike, "a text or a path")
+    wanted: dict[str, tuple[object, tuple[type | UnionType, str]]] = {
+        "source": (
+            None if declaration is None else source,
+            (str, "the name of a table that the declaration has"),
+        ),
+        "declaration": (declaration, path),
+        "save": (save, path),
+        "date": (day, (str, "a text such as '2026-11-27' or 'today'")),
     }
-    for name, (value, kind) in texts.items():
+    for name, (value, (kind, what)) in wanted.items():
         if value is not None and not isinstance(value, kind):
-            wanted = {"date": "a text such as '2026-11-27' or 'today'"}.get(
-                name, "a text or a path"
-            )
-            wanted = "the name of a table that the declaration has" if name == "source" else wanted
-            raise InvalidParameter(f"open.{name} must be {wanted}; got {type(value).__name__}.")
+            raise InvalidParameter(f"open.{name} must be {what}; got {type(value).__name__}.")
 
 
 def _is_declared_name(source: Any) -> bool:

@@ -87,7 +87,7 @@ def find_fitting(url: str, wanted: WantedAccount) -> Ledger | None:
         _refuse_namesake(own, first, wanted)
         # A name may go on for a table that has moved, but not for one that has another account.
         # A share of an account is a part of a budget that counts already.
-        moved = bool(wanted.place) and not _is_same_place(first, real_place(wanted.place))
+        moved = bool(wanted.place) and not _lies_at(own, first, wanted)
         if moved and own.parent is None and not wanted.second:
             _refuse_second(listed, wanted)
     elif not wanted.second:
@@ -200,6 +200,14 @@ def _refuse_namesake(own: Account, first: str, wanted: WantedAccount) -> None:
     )
 
 
+def _lies_at(one: Account, first: str, wanted: WantedAccount) -> bool:
+    """Tell whether an account was made for where a table lies, or for a table that lay there."""
+    if not wanted.place:
+        return False
+    place = real_place(wanted.place)
+    return any(_is_same_place(place, other) for other in (real_place(one.source), first))
+
+
 def _is_same_place(one: str, other: str) -> bool:
     """Tell whether two places are one; a place with {date} is that of each day."""
     return one == other or any(
@@ -216,7 +224,6 @@ def _is_of(own: Account, wanted: WantedAccount) -> bool:
 
 def _refuse_second(listed: list[tuple[Account, str]], wanted: WantedAccount) -> None:
     """Refuse to make an account for a table that has one, by its name or by where it lies."""
-    place = real_place(wanted.place) if wanted.place else None
     for one, first in listed:
         # A share is a part of a budget that counts already.
         if one.parent is not None:
@@ -225,9 +232,7 @@ def _refuse_second(listed: list[tuple[Account, str]], wanted: WantedAccount) -> 
         payer = one.successor or one.name
         if payer == wanted.account:
             continue
-        places = (real_place(one.source), first)
-        there = place is not None and any(_is_same_place(place, other) for other in places)
-        if one.source == wanted.source or there:
+        if one.source == wanted.source or _lies_at(one, first, wanted):
             raise LedgerConflict(
                 f"Account {payer!r} of this ledger is about that table already "
                 f"({first or one.source}), and a second one would spend a second budget on the "
