@@ -417,7 +417,7 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
         assert together == bool(re.search(r"counts? for (at most|more than)", form))
         assert weight is None or re.search(rf"counts as (more than )?{weight}\b", form)
     each = kind.asked.get("clip") == "each"
-    assert ("which each group has of its own" in seen) == each
+    assert ("to ends of its own in each group" in seen) == each
     assert ("beyond the clip of each group" in table) == each
     if weight is not None:
         assert "true figure" not in seen
@@ -654,7 +654,7 @@ def test_the_best_of_a_histogram_hold_on_average(shop, capfd):
     assert "On average" in found._repr_html_()
     for one in (found, told, found.to_dict()):
         seen = assert_whole(make_report([one])).text
-        assert "On average 95 % of the intervals" in seen
+        assert "On average 95% of the intervals" in seen
         assert "the true number lies with a probability" not in seen
     for other in ({"method": "gaps"}, {"method": "histogram", "threshold": 10_000}):
         release = session.top_k("what", **asked, **other)

@@ -29,7 +29,7 @@ def test_a_page_of_what_a_command_has_printed(sordino, result):
     assert seen.text.startswith("A <shop>")
     for row in json.loads(result.read_text(encoding="utf-8"))["rows"]:
         assert row["item"] in seen.text
-    assert "What is proved of" in seen.text
+    assert "For auditors: " in seen.text
     assert "Simulated" not in seen.text
 
 

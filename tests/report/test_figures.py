@@ -170,6 +170,91 @@ def test_a_threshold_is_a_line():
     assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"][0] < 700
 
 
+# ---- scales ------------------------------------------------------------------------------------------------
+
+
+def find_axis(spec, axis="x"):
+    return next(one for layer in spec["layer"] if (one := layer["encoding"].get(axis)))
+
+
+def test_a_whisker_that_squeezes_the_others_makes_the_axis_logarithmic():
+    rows = [
+        {"item": "a", "estimate": 21.0, "low": 18.0, "high": 24.0},
+        {"item": "b", "estimate": 35.0, "low": 31.0, "high": 40.0},
+        {"item": "c", "estimate": 900.0, "low": 2.0, "high": 9_000.0},
+    ]
+    plain = find_axis(build_spec(read_figure("mean", rows[:2])))
+    assert "type" not in plain["scale"]
+    wide = find_axis(build_spec(read_figure("mean", rows, value_name="price")))
+    assert wide["scale"]["type"] == "log"
+    assert wide["scale"]["domain"][0] <= 2 < 9_000 <= wide["scale"]["domain"][1]
+    assert wide["axis"]["title"] == "price (log scale)"
+    # Logarithms know no zero: around it the axis stays linear, and its numbers are still there.
+    rows[2]["low"] = -3_000.0
+    signed = find_axis(build_spec(read_figure("mean", rows)))
+    assert signed["scale"]["type"] == "symlog"
+    assert {-1000, 0, 10, 1000} <= set(signed["axis"]["values"])
+    # Bars begin at zero, and their lengths are compared.
+    assert "type" not in find_axis(build_spec(read_figure("histogram", rows)))["scale"]
+    assert ">price (log scale)<" in draw_svg(
+        read_figure("mean", rows, value_name="price"), named_by="caption"
+    )
+
+
+# ---- over time ---------------------------------------------------------------------------------------------
+
+DAYS = ["2026-01-30", "2026-01-31", "2026-02-01"]
+
+
+@pytest.mark.parametrize(
+    "labels", [DAYS, ["2025-11", "2025-12", "2026-01"], ["1999", "2004", "2026"]]
+)
+@pytest.mark.each_value
+@pytest.mark.parametrize("kind", ["histogram", "mean"])
+def test_figures_of_dates_are_a_line_from_left_to_right(kind, labels):
+    rows = [
+        {"item": label, "estimate": 5.0 + i, "low": 4.0 + i, "high": 7.0 + i}
+        for i, label in enumerate(labels)
+    ]
+    figure = read_figure(kind, rows)
+    assert figure.form == "trend"
+    spec = build_spec(figure)
+    assert {layer["mark"]["type"] for layer in spec["layer"]} == {"rule", "point", "line"}
+    assert find_axis(spec)["scale"]["domain"] == labels
+    assert [row["value"] for row in data_of(spec) if "share" not in row and "value" in row][:3] == [
+        5.0,
+        6.0,
+        7.0,
+    ]
+    drawn = draw_svg(figure, named_by="caption")
+    assert labels[0] in drawn
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [DAYS[:2], DAYS[::-1], [*DAYS[:2], "2026-02-30"], [*DAYS, "tea"], ["10", "20", "30"]],
+    ids=["two", "backward", "no day", "a word", "numbers"],
+)
+@pytest.mark.sample(2)
+def test_what_is_no_row_of_dates_is_no_line(labels):
+    rows = [{"item": label, "estimate": 5.0, "low": 4.0, "high": 7.0} for label in labels]
+    assert read_figure("histogram", rows).form == "bars"
+    # A list is in the order of its counts.
+    ranked = [{"rank": i, **row} for i, row in enumerate(rows)]
+    assert read_figure("top", ranked).form == "whiskers"
+
+
+def test_a_year_of_days_is_drawn_whole_and_an_open_end_is_an_arrow():
+    days = [str(np.datetime64("2026-01-01") + i) for i in range(365)]
+    rows = [{"item": day, "estimate": 5.0, "low": 4.0, "high": None} for day in days]
+    figure = read_figure("histogram", rows)
+    assert (figure.form, len(figure.marks)) == ("trend", 365)
+    spec = build_spec(figure)
+    assert [row["shape"] for row in data_of(spec) if "shape" in row][:2] == ["stroke", "triangle"]
+    # As many of them are named as there is room for.
+    assert 2 <= len(find_axis(spec)["axis"]["values"]) <= 5
+
+
 # ---- labels ------------------------------------------------------------------------------------------------
 
 

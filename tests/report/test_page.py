@@ -36,7 +36,7 @@ def test_every_kind_of_release_has_a_page(kind):
     for row in rows:
         assert (row.get("item") or "") in seen.text
     assert seen.elements.count("tr") == (len(rows) + 1 if rows else 0)
-    assert "What is proved of" in seen.text
+    assert "For auditors: " in seen.text
 
 
 @pytest.mark.parametrize("kind", ASK)
@@ -70,7 +70,7 @@ def test_how_many_rows_held_a_number_stands_in_every_form():
     assert "Rows that count and held a number: about" in release._repr_html_()
     assert "WARNING: the figure may be about few of the rows" in release._repr_html_()
     seen = assert_whole(make_report([release]))
-    assert re.search(r"About [0-9.]+ % of the rows that count held a number", seen.text)
+    assert re.search(r"About [0-9.]+% of the rows that count held a number", seen.text)
     assert "the figure may be about few of them" in seen.text
     assert "--type" not in seen.text
 
@@ -111,9 +111,9 @@ def test_the_first_screen_is_plain():
     page = make_report([document(), document(id="1" * 32, epsilon=0.25, cost={})], title="Orders")
     seen = assert_whole(page)
     first = seen.text[: seen.text.index("Results")]
-    assert "Every result here was made a little wrong, on purpose" in first
+    assert "Random noise was added to every result, so that no person can be recognized" in first
     assert "tea 200 (190 to 210); rice 101 (91 to 111); others may belong among them" in first
-    assert "probability of 95 %" in first
+    assert "probability of 95%" in first
     # The epsilons of both are added.
     assert "From all results of this page together: At epsilon 0.75, someone" in first
     assert not re.search(r"\b(?:mechanism|sensitivity|adjacency|neighbor|Laplace)\b", first)
@@ -130,14 +130,12 @@ def test_the_first_screen_says_what_is_nothing_but_noise():
     clipped["rows"][0] |= {"clip_low": 0.0, "clip_high": 0.05}
     text = assert_whole(make_report([document(rows=unsure), clipped])).text
     first = text[: text.index("Results")]
-    assert "; their order is unclear; others may belong among them" in first
-    assert (
-        "70 (\N{MINUS SIGN}70 to 220), of numbers that were moved between 0 and 0.05 first" in first
-    )
+    assert "; all may be ties; others may belong among them" in first
+    assert "70 (\N{MINUS SIGN}70 to 220), after capping values to 0 to 0.05" in first
     # What is sure says nothing of the kind.
     sure = [{**row, "order_unclear": False} for row in rows]
     text = assert_whole(make_report([document(rows=sure)])).text
-    assert "unclear;" not in text[: text.index("Results")]
+    assert "ties" not in text[: text.index("Results")]
     assert "may belong" not in text
 
 
@@ -223,8 +221,8 @@ def test_what_was_asked_is_told():
     )
     assert "Of each, at most 3 count." in seen.text
     assert "file products.csv" in seen.text
-    assert "all 2 hold together with at least 90 %" in seen.text
-    assert "the item may be no larger than the next one" in seen.text
+    assert "all 2 hold together with at least 90%" in seen.text
+    assert "tie: it may be no larger than the next one" in seen.text
 
 
 @pytest.mark.parametrize(
@@ -241,6 +239,41 @@ def test_of_groups_it_is_told_in_what_rows_are_bounded_and_why_all_cost_so_much(
     assert "Figures of all groups together" not in make_report(
         [document("mean", max_rows=3, rows=rows)]
     )
+
+
+def test_a_paragraph_to_paste_says_of_whom_it_is():
+    clipped = [{"estimate": 70.0, "low": 60.0, "high": 80.0, "clip_low": 0.0, "clip_high": 35.98}]
+    about = {
+        "column": "price",
+        "where": "state = 'NY'",
+        "max_rows": 3,
+        "unit": "column customer_id",
+    }
+    page = make_report([document("sum", rows=clipped, **about)])
+    found = re.search(r'<span class="paste">(.*?)</span></dd>', page)
+    text = html.unescape(re.sub("<[^>]*>", "", found[1]))
+    assert text.startswith(
+        "Random noise was added to the figures, by differential privacy with epsilon 0.5. Hidden is "
+        "whether all rows with the same value of customer_id are in the table at all. Of each, at "
+        "most 3 count. Only rows where state = 'NY' count. Not counted: rows without a value in "
+        "customer. Values were capped to 0 to 35.98. The interval contains with a probability of 95%"
+    )
+    # What is simulated protects nobody, and an older file does not say which rows count.
+    assert "To paste" not in make_report([document("sum", rows=clipped, simulated=True)])
+    assert "To paste" not in make_report([{"release": "sum", "rows": clipped}])
+
+
+def test_axes_are_called_after_what_they_count_and_mechanisms_are_for_auditors():
+    rows = [{"item": "a", "estimate": 9.0, "low": 7.0, "high": 11.0}]
+    unit = {"unit": "column customer_id"}
+    for kind, name in (("histogram", "customers"), ("mean", "mean of price")):
+        page = make_report([document(kind, rows=rows, column="price", **unit)])
+        assert f">{name}</text>" in page
+        results, auditors = page.split("For auditors</h2>")
+        assert "LaplaceMechanism" in auditors
+        assert "Mechanism" not in re.sub('(href|id)="[^"]*"', "", results)
+    said = assert_whole(make_report([document(**unit)])).text
+    assert "The 2 values of product of the most customers, the most common first." in said
 
 
 @pytest.mark.parametrize("limited", [0, 1])
@@ -262,7 +295,7 @@ def test_a_quantile_without_an_interval_tells_how_far_its_rank_may_lie(about):
     # Rows without a number have no rank, nor those that a filter or a bound leaves out.
     assert (
         "Its rank among the rows that count is wrong by no more than the table says, with a probability of "
-        "95 %." in seen.text
+        "95%." in seen.text
     )
     # No line is drawn, so none is promised.
     assert "The dot is the released number. The table" in seen.text
@@ -345,8 +378,8 @@ def test_intervals_are_rounded_outward():
 def test_what_intervals_are_worth_is_rounded_down():
     rows = [{"count": "units", "estimate": 3002.0, "low": 2987.0, "high": 3017.0}]
     page = make_report([document("count", rows=rows, confidence=0.949999)])
-    assert "94.99 %" in page
-    assert "95 %" not in page
+    assert "94.99%" in page
+    assert "95%" not in page
 
 
 # ---- what somebody else has written ------------------------------------------------------------------------
@@ -559,7 +592,7 @@ def test_an_account_says_how_long_it_lasts():
     assert "It lasts 33 more days, until about 2026-12-23: 0.75 went in 20 days." in seen.text
     assert "1.25 of 2 left" in seen.text
     assert "5 fit" in seen.text
-    assert "37.5 % of it" in seen.text
+    assert "37.5% of it" in seen.text
     assert "At epsilon 2, someone" in seen.text
 
 
@@ -571,7 +604,7 @@ def test_an_account_says_how_long_it_lasts():
         ({"remaining": 0.0}, "Nothing is left."),
         ({"successor": "next"}, "another account goes on for it"),
         ({"shares": {"team": 0.5}}, "team 0.5"),
-        ({"limit": 0.0, "spent": 0.0, "remaining": 0.0}, "100 % of it"),
+        ({"limit": 0.0, "spent": 0.0, "remaining": 0.0}, "100% of it"),
         ({"delta": 1e-6}, "but for a chance of 1 in 500,000"),
     ],
 )
@@ -625,9 +658,7 @@ def test_each_figure_leads_to_what_is_proved():
     assert "docs/proofs/noisy-top-k.md" in seen.text
     assert "ding2022, Thm 3" in seen.text
     assert (
-        assert_whole(make_report([document(mechanisms=["Unheard"])])).text.count(
-            "What is proved of"
-        )
+        assert_whole(make_report([document(mechanisms=["Unheard"])])).text.count("For auditors: ")
         == 0
     )
 

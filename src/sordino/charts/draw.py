@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from sordino.charts.figure import Figure, measure_text
-from sordino.charts.spec import FILL, GRID, INK, LINE, MARK, QUIET, build_spec
+from sordino.charts.spec import FILL, GRID, INK, LINE, LOGARITHMIC, MARK, QUIET, build_spec
 from sordino.errors import UnsupportedBackend
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _MISSING = "Pictures need the package {}, which is not installed: pip install 's
 _NAMES = {INK: "ink", QUIET: "quiet", GRID: "grid", MARK: "mark", FILL: "fill", LINE: "line"}
 _COLOR = re.compile(f'(fill|stroke)="({"|".join(_NAMES)})"')
 _HEAD = re.compile(r"<svg [^>]*>")
-_TEXT = re.compile(r">@([0-9]+)<", re.ASCII)
+_TEXT = re.compile(rf">@([0-9]+)( {re.escape(LOGARITHMIC)})?<", re.ASCII)
 _SIZE = re.compile(r'viewBox="([0-9. -]+)"')
 
 
@@ -107,7 +107,9 @@ def _dress(svg: str, texts: Sequence[str], named_by: str) -> str:
         raise AssertionError("what draws pictures has returned none")
     body = svg[head.end() :]
     colored = _COLOR.sub(lambda found: f'{found[1]}="var(--{_NAMES[found[2]]})"', body)
-    named = _TEXT.sub(lambda found: f">{html.escape(texts[int(found[1])])}<", colored)
+    named = _TEXT.sub(
+        lambda found: f">{html.escape(texts[int(found[1])])}{found[2] or ''}<", colored
+    )
     return f'<svg role="img" aria-labelledby="{named_by}" viewBox="{size[1]}">{named}'
 
 

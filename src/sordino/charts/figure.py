@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from itertools import pairwise
 from textwrap import wrap
 from typing import Any, Literal, final
 from unicodedata import east_asian_width
 
 from sordino.record import escape_controls
 
-Form = Literal["whiskers", "bars", "curve", "names", "spread", "steps"]
-"""Dots or bars with whiskers, a curve of quantiles, names alone, how often values occur, stairs."""
+Form = Literal["whiskers", "bars", "curve", "trend", "names", "spread", "steps"]
+"""Dots or bars with whiskers, a curve of quantiles, a line over time, names alone, how often values
+occur, stairs."""
 
 MOST_MARKS = 30
 """So many rows are drawn: more cannot be told apart on a phone. The table of a report has the
 others."""
+_MOST_DATES = 400
+"""So many points a line over time has: each day of a year."""
+_LEAST_DATES = 3
 MOST_LETTERS = 20
 """Of a label in a picture; the table has all of it. A wide letter, as of Chinese, counts as two."""
 _MOST_TITLE = 40
@@ -31,6 +38,8 @@ _VALUES = ("estimate", "value", "values", "estimates", "gap", "gaps", "p_value")
 # Kinds of releases whose figures are lengths from zero, and complete: there bars say no more than
 # is true.
 _BARS = frozenset({"histogram", "Histogram", "UnlistedCounts"})
+# A year, a month, or a day.
+_DATE = re.compile(r"[12][0-9]{3}(-[0-9]{2}){0,2}", re.ASCII)
 
 
 @final
@@ -67,7 +76,7 @@ class Figure:
     form : str
         How it is drawn.
     marks : tuple of Mark
-        At most `MOST_MARKS` of them.
+        At most `MOST_MARKS` of them; of a line over time as many as a year has days.
     total : int
         How many rows there are, drawn or not.
     value_name, label_name : str
@@ -137,9 +146,11 @@ def read_figure(
         form: Form = "curve"
     elif found is None:
         form = "names"
+    elif _is_over_time(rows, label):
+        form = "trend"
     else:
         form = "bars" if kind in _BARS else "whiskers"
-    drawn = rows[:MOST_MARKS]
+    drawn = rows[: _MOST_DATES if form == "trend" else MOST_MARKS]
     labels = shorten_labels([_name_row(row, label, place, kind) for place, row in enumerate(drawn)])
     marks = tuple(
         _read_mark(row, found, text, form) for row, text in zip(drawn, labels, strict=True)
@@ -271,6 +282,24 @@ def _is_curve(rows: Sequence[Mapping[str, Any]]) -> bool:
     return (
         plain and len(rows) > 1 and all(as_drawn(row.get("estimate")) is not None for row in rows)
     )
+
+
+def _is_over_time(rows: Sequence[Mapping[str, Any]], label: str | None) -> bool:
+    """Tell whether rows are one figure of each of some years, months or days, one after the other.
+
+    Where several quantiles stand in one group, its date comes several times.
+    """
+    if label is None or len(rows) < _LEAST_DATES or any("rank" in row for row in rows):
+        return False
+    dates = [row.get(label) for row in rows]
+    texts = [one for one in dates if isinstance(one, str) and _DATE.fullmatch(one)]
+    if len(texts) < len(rows) or len(set(map(len, texts))) > 1:
+        return False
+    try:
+        days = [date.fromisoformat(text + "0000-01-01"[len(text) :]) for text in texts]
+    except ValueError:
+        return False
+    return all(day < later for day, later in pairwise(days))
 
 
 def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) -> str:

@@ -5,6 +5,7 @@ Plain values, which take no library to say.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,6 +34,11 @@ _END, _OPEN = "stroke", "triangle"
 _ROOM = 0.04
 """Beyond the largest figure there is so much room, as a share of the range: an arrow stands
 there."""
+LOGARITHMIC = "(log scale)"
+"""Stands behind what an axis is called."""
+_LEAST_ROWS = 3
+_SQUEEZED = 8
+"""A whisker squeezes the others if without it the axis would be so many times shorter."""
 
 
 def build_spec(figure: Figure, *, width: int = WIDTH) -> Spec:
@@ -61,6 +67,7 @@ def build_spec(figure: Figure, *, width: int = WIDTH) -> Spec:
         "bars": _draw_rows,
         "names": _draw_names,
         "curve": _draw_curve,
+        "trend": _draw_trend,
         "spread": _draw_spread,
         "steps": _draw_steps,
     }
@@ -126,12 +133,15 @@ def _draw_rows(figure: Figure) -> Spec:
     from_zero = bars or (len(values) > 1 and min(numbers, default=0.0) >= 0)
     least, most = _find_axis_range(numbers, from_zero=from_zero)
     rows, across = _place_labels(figure), _place_numbers(figure, least, most)
+    if not bars and _is_squeezed(values):
+        across = _take_logarithms(across, numbers)
+        least, most = across["scale"]["domain"]
     bar = {"type": "bar", "color": FILL, "height": 16}
     dot = {"type": "point", "filled": True, "color": MARK, "opacity": 1, "size": 70}
     valued = _list_layer(
         [row for row in values if "value" in row], bar if bars else dot, {"y": rows, "x": across}
     )
-    whiskers = _draw_whiskers(values, least, most, rows, across)
+    whiskers = _draw_whiskers(values, (least, most), {"y": rows, "x": across})
     # Nothing that could be drawn is known of any row but its name.
     if not valued and not whiskers:
         return _draw_names(figure)
@@ -165,6 +175,43 @@ def _find_axis_range(numbers: list[float], *, from_zero: bool) -> tuple[float, f
     room = most * _ROOM - least * _ROOM
     # Below zero nothing is drawn where nothing lies there.
     return (least if from_zero and least == 0 else least - room), most + room
+
+
+def _is_squeezed(values: Sequence[Spec]) -> bool:
+    """Tell whether one row takes nearly all of the axis, so that the others look alike."""
+    reaches = [[one for name, one in row.items() if name != "label"] for row in values]
+    spans = [(min(reach), max(reach)) for reach in reaches if reach]
+    if len(spans) < _LEAST_ROWS:
+        return False
+    widest = max(spans, key=lambda span: span[1] / 2 - span[0] / 2)
+    others = [span for span in spans if span is not widest]
+
+    # Half of each, as the difference of two floats may be none.
+    def measure(those: list[tuple[float, float]]) -> float:
+        return max(high for _, high in those) / 2 - min(low for low, _ in those) / 2
+
+    return measure(spans) > _SQUEEZED * measure(others) > 0
+
+
+def _take_logarithms(across: Spec, numbers: Sequence[float]) -> Spec:
+    """Return an axis of figures with a logarithmic scale, linear around a zero that lies within."""
+    sizes = sorted(abs(number) for number in numbers if number)
+    low, high = (math.floor(math.log10(size)) for size in (sizes[0], sizes[-1]))
+    least, most = min(numbers), max(numbers)
+    axis = {**across["axis"], "title": f"{across['axis']['title'] or ''} {LOGARITHMIC}".strip()}
+    if least > 0:
+        scale: Spec = {"type": "log", "domain": [least / 1.2, most * 1.2]}
+    else:
+        # The usual size is where the logarithm begins.
+        usual = math.floor(math.log10(sizes[len(sizes) // 2]))
+        low = min(usual, high)
+        scale = {"type": "symlog", "constant": 10.0**low, "domain": [least * 1.2, most * 1.2]}
+    # Between them, so many powers of ten that no two meet.
+    step = max(1, -(-(high - low + 1) // 4))
+    powers = [10.0**power for power in range(low, high + 1, step)]
+    places = [-power for power in powers if least < 0] + [0.0] * (least <= 0) + powers
+    axis["values"] = [one for one in sorted(places) if scale["domain"][0] <= one <= most * 1.2]
+    return {**across, "scale": {**scale, "nice": False, "zero": False}, "axis": axis}
 
 
 def _measure_labels(figure: Figure) -> int:
@@ -223,29 +270,26 @@ def _find_ends(figure: Figure) -> tuple[float, float]:
     return min(known, default=0.0), max(known, default=1.0)
 
 
-def _draw_whiskers(
-    values: list[Spec], least: float, most: float, rows: Spec, across: Spec
-) -> list[Spec]:
-    """Return lines from end to end, a stroke across each end, and an arrow if nothing bounds it."""
+def _draw_whiskers(values: list[Spec], ends: tuple[float, float], places: Spec) -> list[Spec]:
+    """Return lines from end to end, a stroke across each end, and an arrow if nothing bounds it.
+
+    `ends` are those of the axis of figures, which is the last one of the two `places`.
+    """
+    labels, figures = places
     lines: list[Spec] = []
-    ends: list[Spec] = []
+    strokes: list[Spec] = []
+    # A stroke lies flat, and a triangle looks up, until they are turned.
+    downward, upward = (-90, 90) if figures == "x" else (180, 0)
     for row in values:
         low, high = row.get("low"), row.get("high")
         if low is None and high is None:
             continue
-        label, left, right = (
-            row["label"],
-            least if low is None else low,
-            most if high is None else high,
-        )
-        lines.append({"label": label, "from": left, "to": right})
-        # A stroke lies flat, and a triangle looks up, until they are turned.
-        ends.append(
-            {"label": label, "at": left, "shape": _END if low is not None else _OPEN, "angle": -90}
-        )
-        ends.append(
-            {"label": label, "at": right, "shape": _END if high is not None else _OPEN, "angle": 90}
-        )
+        label = row["label"]
+        first, last = (ends[0] if low is None else low), (ends[1] if high is None else high)
+        lines.append({"label": label, "from": first, "to": last})
+        for end, known, angle in ((first, low, downward), (last, high, upward)):
+            shape = _OPEN if known is None else _END
+            strokes.append({"label": label, "at": end, "shape": shape, "angle": angle})
     line = {"type": "rule", "color": MARK, "strokeWidth": 2}
     stroke = {
         "type": "point",
@@ -256,14 +300,18 @@ def _draw_whiskers(
         "opacity": 1,
         "size": 80,
     }
-    reach = {"y": rows, "x": {**across, "field": "from"}, "x2": {"field": "to"}}
+    reach = {
+        labels: places[labels],
+        figures: {**places[figures], "field": "from"},
+        f"{figures}2": {"field": "to"},
+    }
     place = {
-        "y": rows,
-        "x": {**across, "field": "at"},
+        labels: places[labels],
+        figures: {**places[figures], "field": "at"},
         "shape": {"field": "shape", "type": "nominal", "scale": None},
         "angle": {"field": "angle", "type": "quantitative", "scale": None},
     }
-    return [*_list_layer(lines, line, reach), *_list_layer(ends, stroke, place)]
+    return [*_list_layer(lines, line, reach), *_list_layer(strokes, stroke, place)]
 
 
 def _draw_chart_line(line: float | None, axis: str, place: Spec) -> list[Spec]:
@@ -324,6 +372,36 @@ def _draw_curve(figure: Figure) -> Spec:
         *_list_layer(known, band, ends),
         *_list_layer(values, line, place),
         *_list_layer(values, dot, place),
+    ]
+    return {"height": _TALL, "layer": layers}
+
+
+def _draw_trend(figure: Figure) -> Spec:
+    """Return a line over time, from left to right, with a whisker at each date."""
+    values = [_list_known(mark) for mark in figure.marks]
+    numbers = [number for row in values for name, number in row.items() if name != "label"]
+    ends = _find_axis_range(numbers, from_zero=min(numbers, default=0.0) >= 0)
+    # Each label is named that has room beside the one before it.
+    letters = figure.room or max(measure_text(mark.label) for mark in figure.marks)
+    step = -(-len(values) * letters * _LETTER // (WIDTH - _NUMBERS - _MARGIN))
+    labels = [mark.label for mark in figure.marks]
+    across = {
+        "field": "label",
+        "type": "nominal",
+        "scale": {"domain": labels},
+        "axis": {"title": None, "values": labels[:: max(1, step)], "labelAngle": 0},
+    }
+    up = _place_numbers(figure, *ends)
+    known = [row | {"place": place} for place, row in enumerate(values) if "value" in row]
+    place = {"x": across, "y": up}
+    # What draws would put dates into the order of their texts.
+    order = {"order": {"field": "place", "type": "quantitative"}}
+    line = {"type": "line", "color": FILL, "strokeWidth": 2}
+    dot = {"type": "point", "filled": True, "color": MARK, "opacity": 1, "size": 60}
+    layers = [
+        *_draw_whiskers(values, ends, place),
+        *_list_layer(known, line, {**place, **order}),
+        *_list_layer(known, dot, place),
     ]
     return {"height": _TALL, "layer": layers}
 

@@ -24,6 +24,7 @@ from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import known_source
 from sordino.ledger.account.named import WantedAccount, make_or_find
+from sordino.population import call_person
 from sordino.questions import PrivacyUnit
 from sordino.sensitivity import Adjacency
 from sordino.sources import open_source
@@ -31,7 +32,6 @@ from sordino.study.declaration import FILE, put_day
 from sordino.study.declare import (
     DeclarationFile,
     TableDraft,
-    call_person,
     find_folder,
     write_table,
 )

@@ -64,7 +64,7 @@ def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
     granted = shares if isinstance(shares, Mapping) else {}
     pairs: list[tuple[str, str | None]] = [
         ("May spend", f"{measure} {say_number(limit)} in its whole life"),
-        ("Spent so far", f"{measure} {say_number(spent)}, which is {share:.3g} % of it"),
+        ("Spent so far", f"{measure} {say_number(spent)}, which is {share:.3g}% of it"),
         ("Left", f"{measure} {say_number(left)}"),
         ("At the rate so far", _say_rate(spending, spent, left)),
         ("More like the last one", _say_more(account)),

@@ -113,7 +113,7 @@ def make_report(
             "Results", [write_result(one, number) for number, one in enumerate(told, 1)]
         ),
         _write_page_section("The account", [] if account is None else write_account(account)),
-        _write_page_section("Why it is so", write_theorems(theorems, place)),
+        _write_page_section("For auditors", write_theorems(theorems, place)),
         _write_page_section("What is promised", [] if said is None else write_statement(said)),
         _write_page_section("Words", [_write_words()]),
     ]
@@ -197,10 +197,9 @@ def _write_summary(
         else None,
         element(
             "p",
-            "Every result here was made a little wrong, on purpose. Chance has a part in it, and "
-            "hides what the table says of any one ",
+            "Random noise was added to every result, so that no ",
             whom,
-            ". So read ranges, not digits.",
+            " can be recognized. Trust the ranges, not the last digits.",
         ),
         element("ul", *listed, class_="summary"),
         element("p", _say_ranges(told)),

@@ -10,9 +10,10 @@ from typing import Any
 
 from sordino.charts import draw_svg, read_figure
 from sordino.charts.figure import MOST_MARKS, as_number, find_drawn_ends
+from sordino.population import call_person, name_value
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
-from sordino.report.spent import say_spent
+from sordino.report.spent import read_epsilon, say_spent
 from sordino.report.theorems import (
     Theorem,
     find_group_theorem,
@@ -29,6 +30,7 @@ from sordino.report.words import (
     name_people,
     name_release,
     ranks_sums,
+    round_row,
     say_certainty,
     say_interval,
     say_neighbors,
@@ -48,7 +50,7 @@ _MORE = {
     "true_low": "true number at least",
     "true_high": "true number at most",
     "gap": "lead",
-    "order_unclear": "order unclear",
+    "order_unclear": "tie",
     "standard_deviation": "standard deviation",
     "clip_low": "numbers below count as",
     "clip_high": "numbers above count as",
@@ -97,14 +99,18 @@ def write_result(told: ReportedRelease, number: int) -> Markup:
 
 
 def _name_values(told: ReportedRelease) -> str:
+    """Return what an axis is called: after what is counted, or the figure that is made."""
+    column, person = told.text("column") or "", told.text("per_person")
+    asked = column if person is None else name_value(person, column)
     if ranks_sums(told):
-        return told.text("column") or "rows"
+        return f"sum of {column}" if column else "rows"
     if told.kind in {"top", "set", "above", "histogram", "count"}:
         unit = told.text("unit") or ""
         # Of a count of rows the column of the unit is not what is counted.
         rows = told.kind == "count" and told.rows and told.rows[0].get("count") == "rows"
-        return unit.removeprefix("column ") if unit.startswith("column ") and not rows else "rows"
-    return told.text("column") or ""
+        counted = unit.startswith("column ") and not rows
+        return call_person(unit.removeprefix("column "), several=True) if counted else "rows"
+    return f"{told.kind} of {asked}" if asked and told.kind in TOTALS else asked
 
 
 def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | None]:
@@ -253,12 +259,15 @@ def _head(name: str, told: ReportedRelease) -> str:
 
 
 def _write_cell(row: Mapping[str, Any], name: str, first: bool) -> Markup:
+    # Not more digits than the interval is worth: the file of the release has all.
+    rounded = round_row(row)
     if name == "interval":
-        return element("td", say_interval(row), class_="interval")
+        return element("td", say_interval(rounded), class_="interval")
+    row = {**row, "estimate": rounded.get("estimate")} if name == "estimate" else row
     value = row.get(name)
     number = as_number(value)
     if name == "q" and number is not None:
-        said: str = f"{say_number(100 * number)} %"
+        said: str = f"{say_number(100 * number)}%"
     elif isinstance(value, bool):
         said = "yes" if value else "no"
     elif number is not None:
@@ -287,7 +296,7 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
     if told.facts.get("exact") is False:
         notes.append("The guarantee of this noise holds in ideal arithmetic only.")
     if any(row.get("order_unclear") is True for row in told.rows):
-        notes.append("Where the order is unclear, the item may be no larger than the next one.")
+        notes.append("tie: it may be no larger than the next one.")
     counts = told.kind in {"top", "set", "above", "histogram", "count"}
     if counts and told.number("max_rows") is not None and any(map(_has_open_end, told.rows)):
         notes.append("The numbers count a part of what each unit has; true counts may be higher.")
@@ -338,8 +347,38 @@ def _write_details(told: ReportedRelease) -> list[Markup]:
         ("What it was to reach", _say_goal(told.facts.get("reached"))),
         ("Released", paid),
         ("Why it is so", _link_theorems(told)),
+        ("To paste beside the table", write_paragraph(told)),
     ]
     return [make_list(pairs)]
+
+
+def write_paragraph(told: ReportedRelease) -> Markup | None:
+    """Return what belongs beside a table that is printed elsewhere, as one paragraph."""
+    if not told.knows_rows or told.simulated:
+        return None
+    where, left_out, spent = told.text("where"), told.texts("left_out"), read_epsilon(told)
+    clip = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}
+    low, high = clip.pop() if len(clip) == 1 else (None, None)
+    capped = is_clipped(told)
+    ends = (
+        "of its own" if low is None or high is None else f"{say_number(low)} to {say_number(high)}"
+    )
+    sentences = [
+        join(
+            "Random noise was added to the figures, by differential privacy",
+            None if spent is None else f" with epsilon {say_number(float(spent))}",
+            ".",
+        ),
+        say_neighbors(told),
+        join("Only rows where ", write_filter(where), " count.") if where else None,
+        join("Not counted: ", *_list_result_parts(left_out), ".") if left_out else None,
+        join(f"Values were capped to {ends}.") if capped else None,
+        join(say_certainty(told)),
+        join(say_numbers_share(told)),
+        join(_say_bounds(told)),
+    ]
+    pieces = [piece for one in sentences if one for piece in (" ", one)]
+    return element("span", *pieces[1:], class_="paste")
 
 
 def _say_goal(reached: Any) -> Markup | None:
@@ -401,9 +440,11 @@ def _link_theorems(told: ReportedRelease) -> Markup | None:
     if not found:
         return None
     links = [
-        piece for name in found for piece in (", ", element("a", name, href=f"#proof-{name}"))
+        piece
+        for number, name in enumerate(found, 1)
+        for piece in (", ", element("a", f"proof {number}", href=f"#proof-{name}"))
     ][1:]
-    return join("What is proved of ", *links)
+    return join("For auditors: ", *links)
 
 
 def name_whom(told: Sequence[ReportedRelease]) -> Markup:
@@ -412,9 +453,4 @@ def name_whom(told: Sequence[ReportedRelease]) -> Markup:
     Theirs if they agree, else anybody.
     """
     units = {one.text("unit") for one in told}
-    unit = units.pop() if len(units) == 1 else None
-    if unit is None or not told:
-        return join("person")
-    return (
-        quote(unit.removeprefix("column ")) if unit.startswith("column ") else name_people(told[0])
-    )
+    return name_people(told[0]) if len(units) == 1 else join("person")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sordino.charts.figure import as_number
-from sordino.population import name_value
+from sordino.population import call_person, name_several, name_value
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.results.totals import TOTALS
@@ -81,21 +81,16 @@ def round_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def say_share(share: float) -> str:
     """Return a share in percent, rounded down: nothing more is promised."""
-    return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"
+    return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g}%"
 
 
 def name_people(told: ReportedRelease, *, several: bool = False) -> Markup:
-    """Return whom a release protects, as a noun: "row", or the values of a column."""
-    unit = told.text("unit")
-    if unit is None:
-        return join("people" if several else "person")
+    """Return whom a release protects, as a noun: "row", "customer", or "person"."""
+    unit = told.text("unit") or ""
     if unit.startswith("each "):
         word = unit.removeprefix("each ")
-        return join({"family": "families"}.get(word, f"{word}s") if several else word)
-    if unit.startswith("column "):
-        column = quote(unit.removeprefix("column "))
-        return join("different values of ", column) if several else join("value of ", column)
-    return join("units" if several else "unit")
+        return join(name_several(word) if several else word)
+    return join(call_person(unit.removeprefix("column "), several=several))
 
 
 def name_release(told: ReportedRelease) -> Markup:
@@ -160,16 +155,14 @@ def say_question(told: ReportedRelease) -> Markup:
     if ranks_sums(told):
         said = join(f"The {many} ", things, " with ", _name_measure(told), ", the largest first.")
     elif told.kind == "top":
-        said = join(
-            f"The {many} ", things, " that the most ", units, " have, the most common first."
-        )
+        said = join(f"The {many} ", things, " of the most ", units, ", the most common first.")
     elif told.kind == "set":
         said = join(
             f"The {many} ",
             things,
-            " that the most ",
+            " of the most ",
             units,
-            " have. Nothing says which of them is the most common.",
+            ". Nothing says which of them is the most common.",
         )
     elif told.kind == "above":
         threshold = told.number("threshold")
@@ -309,7 +302,7 @@ def say_headline(told: ReportedRelease) -> Markup:
     elif told.kind == "quantile" and _list_shares(told):
         parts = [
             join(
-                f"{say_number(100 * q)} % lie below ",
+                f"{say_number(100 * q)}% lie below ",
                 TOO_FEW if tells_nothing(row, told) else say_roughly(row),
             )
             for row, q in _list_shares(told)
@@ -334,17 +327,17 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
             (as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows
         }
         [(low, high), *others] = ends
-        known = not others and low is not None and high is not None
-        which = f"{say_number(low)} and {say_number(high)}" if known else "two ends"
+        low, high = (None, None) if others else (low, high)
+        known = low is not None and high is not None
+        which = f" to {say_number(low)} to {say_number(high)}" if known else ""
         if is_clipped_together(told):
-            most = say_number(high) if known else "a clip"
-            yield f", where nobody counts for more than {most} in all groups together"
+            yield f", after capping what each {name_people(told)} adds up to{which}"
         else:
-            own = ", which each group has of its own" if told.facts.get("own_clips") else ""
-            yield f", of numbers that were moved between {which} first{own}"
+            own = ", to ends of its own in each group" if told.facts.get("own_clips") else ""
+            yield f", after capping values{own or which}"
     if cap is not None:
         many = "groups" if told.text("per_person") is not None else "rows"
-        yield f", where nobody counts as more than {say_number(cap)} {many}"
+        yield f", where no {name_people(told)} counts as more than {say_number(cap)} {many}"
     if told.facts.get("limited_by_grid") or any(row.get("limited_by_grid") for row in told.rows):
         yield ", as exact as a grid of values allows, and less so than the noise would"
     threshold = told.number("threshold")
@@ -352,7 +345,7 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         yield f", of those above {say_number(threshold)}"
     where, bound = _say_where(told), _say_bound(told)
     if where is not None:
-        yield join(", of rows where ", where)
+        yield join(", only where ", where)
     if bound is not None:
         yield join(", counting ", bound)
         # As few digits as the interval is worth, and rounded down.
@@ -364,7 +357,7 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
     # Of the last one it is unclear whether it leads over those that are not named.
     *first, last = (row.get("order_unclear") is True for row in told.rows)
     if any(first):
-        yield f"; {'their order' if all(first) else 'the order of some'} is unclear"
+        yield f"; {'all' if all(first) else 'some'} may be ties"
     if last:
         yield "; others may belong among them"
 
@@ -388,7 +381,7 @@ def _say_named(row: Mapping[str, Any], told: ReportedRelease) -> Markup:
         # With its range: a figure that is nothing but noise looks like any other.
         return join(quote(_find_label(row)), " ", say_roughly(row))
     return join(
-        quote(_find_label(row)), f" ({say_number(100 * share)} % below {say_number(estimate)})"
+        quote(_find_label(row)), f" ({say_number(100 * share)}% below {say_number(estimate)})"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +20,6 @@ from sordino.study.template import list_own_form, write_key, write_value
 
 _MOST_COLUMNS = 12
 """So many columns get a line to take the mark off."""
-_KEY_OF_A_PERSON = re.compile(r"(.+?)(?:[_ -](?:id|key|no|nr|num|number|code)|Id|ID)", re.ASCII)
 _HEAD = """\
 # Tables that sordino knows by a name: where each lies, whom it protects, and who pays.
 # All of it follows from names of columns. No row was read for it.
@@ -68,19 +66,6 @@ class TableDraft:
     ledger: str
     account: str
     secret: bool
-
-
-def call_person(column: str | None) -> str:
-    """Return what somebody is called, by the name of the column that says who it is.
-
-    Examples
-    --------
-    >>> from sordino.study.declare import call_person
-    >>> call_person("customer_id"), call_person("patientId"), call_person("x")
-    ('customer', 'patient', 'person')
-    """
-    found = _KEY_OF_A_PERSON.fullmatch(column or "")
-    return "row" if column is None else found[1].replace("_", " ") if found else "person"
 
 
 def write_table(declared: TableDraft) -> str:
