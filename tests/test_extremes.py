@@ -22,7 +22,7 @@ EXTREMES = (
 )  # fmt: skip
 _COLUMN = {"lower": 0, "cap": 50, "epsilon": 1}
 _ITEMS = {"epsilon": 1, "domain": ["a", "b"]}
-_ASSUMED = {"epsilon": 1, "domain": sd.Domain.assume_public()}
+_ASSUMED = {"epsilon": 1, "domain": "assume-public"}
 # Each figure, what it is asked with, and what of it is made extreme, alone or with others.
 FIGURES = {
     **{

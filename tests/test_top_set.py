@@ -148,7 +148,8 @@ def test_what_a_set_has_not_is_refused_before_the_charge(visits, account, change
 
 def test_of_too_few_labels_all_are_the_set(visits, account):
     ledger = account(epsilon=9)
-    found = top_set(visits, ledger, domain=sd.Domain.assume_public(), k=99)
+    found = top_set(visits, ledger, domain="assume-public", k=99)
+    assert "Labels: assumed public." in found._repr_html_()
     assert (
         len(found) == len(top_set(visits, None, domain=sd.Domain.assume_public(), k=len(found))) > 1
     )

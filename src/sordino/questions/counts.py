@@ -327,9 +327,9 @@ def _require_domain(domain: Any) -> Domain:
     if domain is None:
         raise UnknownDomain(
             "A question about items must have a public domain: a list of labels, Domain.from_file, "
-            "Domain.from_sql or Domain.assume_public (--domain, --domain-sql, --assume-public); "
-            "got none. A list that was made of the table itself, as by unique(), tells who is in "
-            "it: say Domain.assume_public for that, which is recorded."
+            'Domain.from_sql or "assume-public" (--domain, --domain-sql, --assume-public); got '
+            "none. A list that was made of the table itself, as by unique(), tells who is in it: "
+            'say "assume-public" for that, which is printed and recorded.'
         )
     return domain if isinstance(domain, Domain) else Domain.of(domain)
 

@@ -54,6 +54,7 @@ from sordino.session.request import (
     Reservation,
     Steps,
     Table,
+    accept_domain,
     ask_items,
     check_account,
     check_listable,
@@ -164,7 +165,7 @@ class AboveRequest(Request[AboveItems]):
         "if they are there.",
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
-    domain: Any = parameter(checked_later, "Which labels can be released.", more="As for `top_k`.")
+    domain: Any = parameter(accept_domain, "Which labels can be released.", more="As for `top_k`.")
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     adaptive: bool = parameter(
         TRUTH,

@@ -46,6 +46,7 @@ from sordino.session.request import (
     Reservation,
     Steps,
     Table,
+    accept_domain,
     check_account,
     checked_later,
     is_unlisted,
@@ -106,7 +107,7 @@ class ColumnRequest(Request[R]):
         checked_later, "Column of labels: one release for each label of the domain.", default=None
     )
     domain: Any = parameter(
-        checked_later,
+        accept_domain,
         "The labels of the groups.",
         more="A `Domain` or a list of labels; rows with other labels are dropped.",
         default=None,

@@ -29,6 +29,7 @@ from sordino.session.request import (
     Reservation,
     Steps,
     Table,
+    accept_domain,
     ask_items,
     check_account,
     checked_bounds,
@@ -137,7 +138,7 @@ class HistogramRequest(Request[Histogram]):
 
     item: str = parameter(checked_later, "Column of labels.", kw_only=False)
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
-    domain: Any = parameter(checked_later, "Which labels are counted.", more="As for `top_k`.")
+    domain: Any = parameter(accept_domain, "Which labels are counted.", more="As for `top_k`.")
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     bounds: tuple[Number, Number] | None = parameter(
         checked_bounds, _BOUNDS_MEAN, more=_BOUNDS_MORE, default=None

@@ -252,6 +252,12 @@ def checked_later(_name: str, value: Any) -> Any:
     return value
 
 
+def accept_domain(_name: str, domain: Any) -> Any:
+    """Keep a domain that is checked later; a text says that the labels of the table are public."""
+    assumed = isinstance(domain, str) and domain == "assume-public"
+    return Domain.assume_public() if assumed else domain
+
+
 def _checked_callback(name: str, value: object) -> object:
     """Keep a function of the caller's, or None."""
     if value is None or callable(value):

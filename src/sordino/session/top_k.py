@@ -58,6 +58,7 @@ from sordino.session.request import (
     Reservation,
     Steps,
     Table,
+    accept_domain,
     ask_items,
     check_account,
     check_listable,
@@ -90,10 +91,12 @@ class SelectionRequest(Request[R]):
         more="`selection_share` of it chooses the items, the rest measures them.",
     )
     domain: Any = parameter(
-        checked_later,
+        accept_domain,
         "Which labels can be released.",
-        more="A `Domain` or a list of labels, which must not be made of the table itself. Items of "
-        "the domain that the data lack take part with count 0; other labels are dropped.",
+        more="A `Domain` or a list of labels. A list that is made of the table itself, such as "
+        '``df["product"].unique()``, looks like a public one and tells who is in the table: say '
+        '"assume-public" for that, which is printed and recorded. Items of the domain that the '
+        "data lack take part with count 0; other labels are dropped.",
     )
     where: str | None = parameter(
         checked_later,

@@ -39,6 +39,7 @@ from sordino.session.request import (
     Request,
     Steps,
     Table,
+    accept_domain,
     checked_later,
     is_unlisted,
 )
@@ -100,7 +101,7 @@ class TopSumsRequest(Request[TopItems]):
     k: int = parameter(COUNT, "How many labels, at most the size of the domain.")
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     domain: Any = parameter(
-        checked_later,
+        accept_domain,
         "Which labels can be released.",
         more="A `Domain` or a list of labels. With `Domain.unlisted` ten times k labels are found "
         "first, by how many people have them; `max_rows` says for how many labels a person counts "

@@ -106,7 +106,8 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
     Notes
     -----
     The labels of a release must be public, so they must not come from the table itself:
-    ``df["product"].unique()`` tells who is in it. List them, or name a file that does.
+    ``df["product"].unique()`` tells who is in it. List them, name a file that does
+    (`Domain.from_file`), or say ``domain="assume-public"``, which is printed and recorded.
 
     Examples
     --------
