@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -33,6 +34,11 @@ _MOST_TITLE = 200
 _MOST_ABOUT = 20_000
 # Whatever a text on the page says, a browser loads and runs nothing for it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+# What draws may draw otherwise in another version of itself.
+_PICTURE = re.compile("<svg.*?</svg>", re.DOTALL)
+_ACCOUNT = "the-account"
 
 
 def make_report(
@@ -129,6 +135,15 @@ def make_report(
     )
     footer = element("footer", element("p", _write_footer(told)))
     return f"<!DOCTYPE html>\n{element('html', head, element('body', body, footer), lang='en')}\n"
+
+
+def cut_figures(page: str) -> str:
+    """Return the part of a page that tells what was released: without pictures.
+
+    What follows there is about the account when the page was written, and about proofs.
+    """
+    told, _, _ = page.partition(f'<section aria-labelledby="{_ACCOUNT}">')
+    return _PICTURE.sub("", told)
 
 
 @cache

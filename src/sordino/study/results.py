@@ -18,6 +18,7 @@ from sordino.ledger import Ledger
 from sordino.record import SCHEMA, Record
 from sordino.record_text import encode_json, make_document, write_csv
 from sordino.report import make_report
+from sordino.report.page import cut_figures
 from sordino.results import describe
 from sordino.statements import Owner
 from sordino.study.folder import RESULTS, RunFolder, encode, encode_text
@@ -129,8 +130,8 @@ def refuse_changed(
 ) -> None:
     """Refuse a finished run's folder if a release or the statement is not as the ledger has it.
 
-    The page and the line for monitors say what the account was when they were written; they are not
-    compared.
+    Of the page, if there is one, what it tells of the releases is compared. The rest of it, and the
+    line for monitors, say what the account was when they were written.
 
     Raises
     ------
@@ -152,12 +153,31 @@ def refuse_changed(
         changed += [name for name, text in said.items() if not _holds(ledger, text)] or (
             [] if said else ["statement.yaml"]
         )
+        changed += [REPORT] if _tells_otherwise(folder, results, ledger) else []
     if changed:
         raise InvalidParameter(
             f"The folder of a finished run must be as it was written; {', '.join(changed)} in "
             f"{shown(str(folder.path))} is not what the ledger has kept. Nothing was charged. Move "
             "the folder away and start the run again, which writes it anew and pays nothing."
         )
+
+
+def _tells_otherwise(folder: RunFolder, results: dict[str, Any], ledger: Ledger) -> bool:
+    """Tell whether a page says something else of the releases than they are."""
+    page = folder.read(REPORT)
+    # Without the extra there was none, or none can be made to compare it with.
+    if page is None or not can_draw():
+        return False
+    made = make_report(results["releases"], **_introduce(results, ledger))
+    return cut_figures(page.decode("utf-8", "replace")) != cut_figures(made)
+
+
+def _introduce(results: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
+    """Return what the page of a run says beside its releases."""
+    return {
+        "account": ledger.statement().to_dict(),
+        "title": results["title"] or results["study"],
+    }
 
 
 def _holds(ledger: Ledger, said: bytes) -> bool:
@@ -211,8 +231,7 @@ def write_report(
         return
     page = make_report(
         results["releases"],
-        account=papers.ledger.statement().to_dict(),
-        title=results["title"] or results["study"],
+        **_introduce(results, papers.ledger),
         statement=statement,
         docs=papers.docs,
     )
