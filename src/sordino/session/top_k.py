@@ -93,10 +93,9 @@ class SelectionRequest(Request[R]):
     domain: Any = parameter(
         accept_domain,
         "Which labels can be released.",
-        more="A `Domain` or a list of labels. A list that is made of the table itself, such as "
-        '``df["product"].unique()``, looks like a public one and tells who is in the table: say '
-        '"assume-public" for that, which is printed and recorded. Items of the domain that the '
-        "data lack take part with count 0; other labels are dropped.",
+        more="A `Domain` or a list of labels; one that is made of the table itself, such as "
+        '``df["product"].unique()``, tells who is in the table: say "assume-public" for that, which '
+        "is printed and recorded. Items that the data lack have count 0; other labels are dropped.",
     )
     where: str | None = parameter(
         checked_later,
