@@ -95,7 +95,7 @@ class SelectionRequest(Request[R]):
         "Which labels can be released.",
         more="A `Domain` or a list of labels; one that is made of the table itself, such as "
         '``df["product"].unique()``, tells who is in the table: say "assume-public" for that, which '
-        "is printed and recorded. Items that the data lack have count 0; other labels are dropped.",
+        "is printed and recorded. Items that no row has count 0; other labels are dropped.",
     )
     where: str | None = parameter(
         checked_later,
