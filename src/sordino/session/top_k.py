@@ -94,8 +94,8 @@ class SelectionRequest(Request[R]):
         accept_domain,
         "Which labels can be released.",
         more="A `Domain` or a list of labels; one that is made of the table itself, such as "
-        '``df["product"].unique()``, tells who is in the table: say "assume-public" for that, which '
-        "is printed and recorded. Items that no row has count 0; other labels are dropped.",
+        '``df["product"].unique()``, tells who is in the table: for that say "assume-public", '
+        "which is printed and recorded. Items that no row has count 0; other labels are dropped.",
     )
     where: str | None = parameter(
         checked_later,
