@@ -252,7 +252,7 @@ def checked_later(_name: str, value: Any) -> Any:
     return value
 
 
-def accept_domain(_name: str, domain: Any) -> Any:
+def accept_domain(_name: str, domain: object) -> object:
     """Keep a domain that is checked later; a text says that the labels of the table are public."""
     assumed = isinstance(domain, str) and domain == "assume-public"
     return Domain.assume_public() if assumed else domain

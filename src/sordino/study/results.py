@@ -168,16 +168,18 @@ def _tells_otherwise(folder: RunFolder, results: dict[str, Any], ledger: Ledger)
     # Without the extra there was none, or none can be made to compare it with.
     if page is None or not can_draw():
         return False
-    made = make_report(results["releases"], **_introduce(results, ledger))
+    made = _make_page(results, ledger)
     return cut_figures(page.decode("utf-8", "replace")) != cut_figures(made)
 
 
-def _introduce(results: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
-    """Return what the page of a run says beside its releases."""
-    return {
-        "account": ledger.statement().to_dict(),
-        "title": results["title"] or results["study"],
-    }
+def _make_page(results: dict[str, Any], ledger: Ledger, **more: Any) -> str:
+    """Return the page of a run, with the account as it is now."""
+    return make_report(
+        results["releases"],
+        account=ledger.statement().to_dict(),
+        title=results["title"] or results["study"],
+        **more,
+    )
 
 
 def _holds(ledger: Ledger, said: bytes) -> bool:
@@ -229,10 +231,5 @@ def write_report(
     """
     if not can_draw():
         return
-    page = make_report(
-        results["releases"],
-        **_introduce(results, papers.ledger),
-        statement=statement,
-        docs=papers.docs,
-    )
+    page = _make_page(results, papers.ledger, statement=statement, docs=papers.docs)
     folder.write(REPORT, page)
