@@ -116,6 +116,7 @@ def test_figures_of_groups_are_asked_as_a_session_asks_them(name):
     assert all(set(tally.runs.values()) == {4} for tally in tallies.values())
 
 
+@pytest.mark.slow
 def test_on_an_account_with_a_delta_other_noise_is_measured():
     """Counts and totals have Gaussian noise, searches and selections Gumbel noise."""
 

@@ -54,7 +54,7 @@ def test_there_are_ten_kinds(ten):
 
 @pytest.mark.parametrize("account", SMALL)
 @pytest.mark.parametrize("name", [fitting.COUNT, fitting.TOP])
-@pytest.mark.each_value
+@pytest.mark.slow
 def test_what_is_counted_is_what_a_ledger_takes_on(ten, name, account):
     assert (
         fitting.charged(SMALL[account], ten[name]) == fitting.fitting(SMALL[account], ten[name]) > 2

@@ -367,7 +367,7 @@ def documented():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(6)
+@pytest.mark.slow
 def test_what_fits_after_gaussian_noise_is_what_the_page_says(tmp_path, visits, kind):
     """Only what follows the rule in all of its parts fits as often as on a pure account; with pure noise everything does."""
     taken = how_many_fit(account(tmp_path / "l.db", epsilon=1, delta=1e-6), visits, kind)
@@ -392,6 +392,7 @@ AFTERNOON = {
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("budget", [{"epsilon": 2}, {"epsilon": 2, "delta": 1e-6}], ids=str)
 @pytest.mark.parametrize("bound", AFTERNOON)
+@pytest.mark.sample(4)
 def test_a_mixed_afternoon_fits_as_into_a_pure_account(tmp_path, visits, adjacency, budget, bound):
     """A histogram of .3, a top of .4, means by group of .6 and .7: four of four, but three where rows are bounded in all groups together."""
     ledger = sd.Ledger.create(
@@ -480,7 +481,7 @@ def test_intervals_are_several_times_shorter_for_the_same_price(tmp_path, visits
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_an_interval_holds_as_often_as_it_says(tmp_path, visits, budget):
     ledger = account(tmp_path / "l.db", **budget | {"epsilon": 3000})
     held = total = 0
@@ -923,6 +924,7 @@ def test_a_quantile_that_follows_a_noisy_number_costs_no_more_than_a_pure_one(
     assert price.find(found.cost) <= price.find_worth(pure.cost)
 
 
+@pytest.mark.slow
 def test_a_quantile_stays_pure_while_an_account_adds_up_epsilons(tmp_path, visits):
     """Gumbel noise would add more epsilon than was said: 10 of .1 fit into (1, 1e-6), as into a pure account."""
     ledger = account(tmp_path / "l.db", epsilon=1, delta=1e-6)

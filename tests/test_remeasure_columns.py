@@ -179,7 +179,7 @@ def test_a_public_number_of_records(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["sum", "mean", "mean of groups"])
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_a_planned_look_has_the_law_of_all(frame, kind):
     session = seeded(frame)
     rough = LOOKS[kind](session, 1)

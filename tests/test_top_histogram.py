@@ -265,7 +265,7 @@ def test_an_account_with_a_delta_gets_gaussian_noise_where_that_is_smaller(tmp_p
 
 @pytest.mark.parametrize("simultaneous", [False, True])
 @pytest.mark.parametrize("measure_noise", ["laplace", "gaussian"])
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_intervals_hold_as_often_as_promised(simultaneous, measure_noise):
     """Real releases of a real table; every count is known."""
     frame, k = table(units=4000), 20

@@ -94,6 +94,7 @@ def test_the_largest_of_the_same_noise_are_those_of_all_sums():
     assert top.clip == largest[0].release.clip
 
 
+@pytest.mark.slow
 def test_ends_hold_on_average_what_people_count_as():
     """Of 60 lists of five, at least 93% of the intervals of what counts within the clip."""
     held, runs = 0, 0

@@ -429,7 +429,7 @@ def test_gaussian_noise_is_refused_where_labels_are_selected(options, most):
 
 
 @pytest.mark.parametrize("simultaneous", [False, True])
-@pytest.mark.sample(2)
+@pytest.mark.slow
 def test_intervals_hold_as_often_as_promised_given_that_a_label_was_found(simultaneous):
     sizes = {f"l{number:03d}": 8 + number for number in range(60)}
     frame = table(sizes)

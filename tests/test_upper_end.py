@@ -38,6 +38,7 @@ def true_mean(table, cap, group=None):
 
 
 @pytest.mark.parametrize("lower", [0, None])
+@pytest.mark.slow
 def test_the_upper_end_holds_what_no_clip_does(table, lower):
     session = sd.Session(table, unit=sd.PrivacyUnit("u"), entropy=sd.Seeded(7), ledger=None)
     found = session.mean("x", epsilon=2, upper=True, cap=500, lower=lower)
@@ -104,6 +105,7 @@ def test_gaussian_noise_takes_its_part_on_an_account_with_a_delta(tmp_path, tabl
     assert again.looks[-1].mechanism.total_noise == "gaussian"
 
 
+@pytest.mark.slow
 def test_a_plan_knows_it(table):
     session = sd.Session(table, unit=sd.PrivacyUnit("u"), ledger=None)
     asked = {"epsilon": 1, "like": "normal:50,20", "rows": 3000, "cap": 200, "lower": 0}
@@ -111,6 +113,7 @@ def test_a_plan_knows_it(table):
     assert 1 < wider.rows[0].typical / plain.rows[0].typical < 1.6
 
 
+@pytest.mark.slow
 def test_ends_and_the_mean_never_contradict_each_other():
     """Few people and much noise: the third total is often below 0, where nothing lies beyond the clip."""
     draw = np.random.default_rng(3)

@@ -87,6 +87,7 @@ def test_a_decimal_at_an_edge_is_in_the_bin_that_begins_there():
 
 
 @pytest.mark.parametrize("per_person", ["sum", "count", "max"])
+@pytest.mark.sample(3)
 def test_one_person_moves_one_bin_by_one(per_person):
     """And a person in the place of another one two of them; that is what noise is made for."""
     asked, whole = counted(TABLE, per_person)

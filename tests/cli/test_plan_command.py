@@ -196,6 +196,7 @@ def test_a_selector_needs_public_numbers_that_make_sense(sordino, flags, says):
     assert says in found.err
 
 
+@pytest.mark.slow
 def test_a_hybrid_knows_how_many_answers_there_are(sordino):
     """Of answers that move both ways and are just k, nobody but the threshold is left: less noise."""
     line = (

@@ -94,6 +94,7 @@ def start_on_terminal(*arguments):
     return job, master
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_says_how_wide_every_figure_will_be(shop):
     job, master = start_on_terminal("run", "study.toml", "--run-id", "monday")
     seen = b""

@@ -283,6 +283,7 @@ REFERENCE = {2: 0.474475, 4: 1.66985, 6: 3.22067, 8: 4.92291}
 
 
 @pytest.mark.parametrize("width", [0.001, 0.1, 1, 2, 4, 6, 8, 20])
+@pytest.mark.sample(4)
 def test_the_rho_of_a_bounded_range_is_reached_at_order_one_and_never_passed(width):
     with mpmath.workdps(40):
         rho = mpmath.mpf(float(BoundedRange(epsilon=width).zcdp()))

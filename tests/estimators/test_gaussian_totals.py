@@ -239,6 +239,7 @@ def test_rounding_to_the_grid_of_the_noise_is_in_the_bound(totals):
     assert worst > 0.9
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law_that_is_stated_and_each_total_has_its_own():
     bound = (1 << 32) + 5
     noise = TotalNoise(

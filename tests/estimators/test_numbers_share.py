@@ -133,7 +133,7 @@ def chances(rate, reach):
 
 
 @pytest.mark.parametrize(("known", "missing"), [(0, 0), (3, 0), (0, 4), (5, 3), (30, 2), (40, 40)])
-@pytest.mark.sample(8)
+@pytest.mark.slow
 def test_the_interval_holds_the_share(known, missing):
     """Over all outcomes of both counts; an interval of half the reach misses more often than it may."""
     mechanism = count_numbers(Fraction(1, 2), adjacency="add-remove", rows=1)
@@ -208,6 +208,7 @@ def test_a_german_file_is_right_or_visibly_low(tmp_path):
         ).sum("betrag", strict_types=True, **asked)
 
 
+@pytest.mark.slow
 def test_the_whole_release_costs_what_was_asked_for():
     frame = pl.DataFrame(
         {"u": list("abcd") * 50, "g": list("aabb") * 50, "x": [1.5, None, 3.0, 9.0] * 50}

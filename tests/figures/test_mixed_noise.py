@@ -39,7 +39,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("parts", PAIRS)
 @pytest.mark.parametrize("wrong", [Fraction(1, 20), Fraction(1, 1000)])
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_the_reach_is_enough_and_hardly_more(parts, wrong):
     far = find_far(parts, wrong)
     assert beyond(parts, far) <= wrong

@@ -38,6 +38,7 @@ def name(path):
 
 
 @pytest.mark.parametrize("path", kept(), ids=name)
+@pytest.mark.sample(3)
 def test_what_was_found_stays_mended(path):
     assert check(load(path)) is None
 
@@ -66,6 +67,7 @@ def test_a_slice_of_a_server(seed):
 
 
 @pytest.mark.parametrize("twin", sorted(broken.TWINS))
+@pytest.mark.sample(3)
 def test_every_twin_is_convicted_by_what_found_it(twin):
     paths = of_twin(twin)
     assert paths

@@ -64,7 +64,7 @@ def test_what_is_chosen_is_known_without_the_alternatives(epsilon, k):
 @pytest.mark.parametrize(
     ("sizes", "epsilon"), [((200, 32), 295), ((200, 64), 590), ((500_000, 32), 357)]
 )
-@pytest.mark.sample(3)
+@pytest.mark.slow
 def test_a_goal_of_many_in_turn_takes_little_work(sizes, epsilon, monkeypatch):
     """Counted, because time is the machine's: it was 14 looks and 270 divided budgets of 51 looks each."""
     markers, k = sizes

@@ -35,6 +35,7 @@ def charging(ledger, log, stop):
                 drawn.flush()
 
 
+@pytest.mark.slow
 def test_a_copy_holds_everything_that_was_drawn_before_it_was_made(tmp_path):
     ledger, stop = make(tmp_path / "budget.db", 1000), tmp_path / "stop"
     logs = [tmp_path / f"log-{k}" for k in range(3)]

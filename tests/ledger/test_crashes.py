@@ -233,7 +233,7 @@ def test_a_storm_with_refunds_never_overspends(tmp_path):
     )  # it was used up, and what was not spent came back
 
 
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_forks_beside_a_busy_thread_lose_no_charge(place):
     """A connection that is open during a fork would make the child lose what it commits, or speak for its parent."""
     ledger = make(place, 10)

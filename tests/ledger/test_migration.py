@@ -154,7 +154,7 @@ def test_many_processes_bring_one_ledger_up_to_date(place):
     spent(ledger)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_migrations_at_once_of_which_some_are_killed_lose_nothing(tmp_path):
     """Some are killed at random statements, some go on, and copies are made meanwhile."""
     chance = random.Random(11)

@@ -44,6 +44,7 @@ def cost_of(seen, do):
     return len(seen)
 
 
+@pytest.mark.slow
 def test_what_is_asked_does_not_grow_with_the_history(place, counted):
     ledger = make(place)
     charge_some(ledger, 3)

@@ -786,6 +786,7 @@ def test_a_role_charges_it_and_cannot_give_itself_more(owner, charger):  # noqa:
     assert spent_in_all(Ledger.open(owner, account="team")) == units(0.001, TENTH)
 
 
+@pytest.mark.slow
 def test_a_kill_at_every_boundary_leaves_at_least_what_was_drawn(tmp_path):
     """Of reserve, draw and settle: whatever is struck, both sums agree with the charges and the history."""
 

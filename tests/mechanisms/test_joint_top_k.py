@@ -172,13 +172,13 @@ def fits(mechanism, answers, q, seed, draws=3000, **positions):
         ((30, 20, 10, 0, 5), 4, 0.05),
     ],
 )
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_releases_fit_the_law(q, k, epsilon):
     assert fits(JointTopK(k=k, epsilon=epsilon, sensitivity=COUNTING), q, list(q), seed=11) > 1e-4
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_a_domain_has_the_law_of_its_list(k):
     """Zeros in front, between and behind, a listed zero, a negative answer; outside and repeated positions are dropped."""
     mechanism = JointTopK(k=k, epsilon=0.8, sensitivity=EITHER, domain_size=7)
@@ -186,6 +186,7 @@ def test_a_domain_has_the_law_of_its_list(k):
     assert fits(mechanism, answers, [0, 0, 1, 0, 3, -2, 0], seed=12, positions=positions) > 1e-4
 
 
+@pytest.mark.slow
 def test_rows_that_are_computed_again(monkeypatch):
     monkeypatch.setattr(sampler, "_KEPT", 0)
     q, k, rate = LISTS[6]

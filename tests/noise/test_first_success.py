@@ -158,6 +158,7 @@ def draws(size, seed, depths, lengths, rate):
     return [first_success(depths, lengths, rate, entropy) for _ in range(size)]
 
 
+@pytest.mark.slow
 def test_draws_fit_and_other_rates_are_convicted():
     assert fits(draws(1200, 11, *SMALL), 16, *SMALL)
     depths, lengths = runs((11, 20), (10, 1000))

@@ -91,6 +91,7 @@ def test_the_smallest_epsilon_is_found(session, name, reach):
     assert less.rows[0].widest / 2 > reach
 
 
+@pytest.mark.slow
 def test_widths_that_depend_on_data_reach_the_goal_too(session):
     plan = session.plan.quantile("x", q=[0.5], goal="±2", like="normal:40,9", rows=2000, **COLUMN)
     assert all(row.widest / 2 <= 2 for row in plan)
@@ -101,6 +102,7 @@ def test_widths_that_depend_on_data_reach_the_goal_too(session):
     assert not all(row.widest / 2 <= 2 for row in less)
 
 
+@pytest.mark.slow
 def test_a_share_is_one_of_what_is_assumed(session):
     plan = session.plan.count(goal="5 %", rows=4000)
     assert 0.04 * 4000 < plan.rows[0].widest / 2 <= 0.05 * 4000
@@ -161,6 +163,7 @@ def test_a_goal_stays_within_the_account(tmp_path):
     assert ledger.remaining == plan.account.left
 
 
+@pytest.mark.slow
 def test_what_no_account_could_pay_is_not_blamed_on_the_account(tmp_path):
     session, _ = account(tmp_path, epsilon=0.5)
     ask = {"threshold": 2, "positives": 1, "domain": LABELS, "method": "gaps", "goal": "±30"}
@@ -270,6 +273,7 @@ def ask_mean(session, goal="±1"):
     return session.plan.mean("x", goal=goal, like="normal:50,20", lower=0, cap=200)
 
 
+@pytest.mark.slow
 def test_a_goal_is_about_the_figure_of_all_rows(session):
     """With next to no epsilon the clip that is found is next to 0: a narrow interval, far from the mean."""
     plan = ask_mean(session)
@@ -290,7 +294,7 @@ def test_a_goal_is_about_the_figure_of_all_rows(session):
 
 
 @pytest.mark.parametrize("kind", ["sum", "variance"])
-@pytest.mark.sample(2)
+@pytest.mark.slow
 def test_so_is_that_of_other_figures_that_are_clipped(session, kind):
     plan = getattr(session.plan, kind)("x", goal="20 %", like="normal:50,20", lower=0, cap=200)
     true = {"sum": 50 * 10_000, "variance": 400}[kind]

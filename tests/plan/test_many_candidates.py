@@ -87,7 +87,7 @@ def test_up_to_so_many_candidates_all_of_them_are_drawn():
 
 
 @pytest.mark.parametrize(("markers", "epsilon"), [(12, 8), (400, 9)])
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_what_is_said_of_several_in_turn_is_so(markers, epsilon):
     """Against releases: how often the three are the three best, in their order."""
     from sordino import Seeded

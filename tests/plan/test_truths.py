@@ -66,7 +66,7 @@ def test_with_ample_epsilon_figures_are_those_of_all_rows(session, kind, more):
 
 @pytest.mark.parametrize("kind", FIGURES)
 @pytest.mark.parametrize("more", [{}, GROUPS, UNLISTED], ids=["all", "groups", "unlisted"])
-@pytest.mark.each_value
+@pytest.mark.slow
 def test_so_it_is_said_of_public_rows(session, kind, more, monkeypatch):
     """What is compared with is what a plain look at these rows shows, of each group its own."""
     seen = []
@@ -121,6 +121,7 @@ def test_it_is_that_of_the_rows_that_count_between_the_public_ends(session):
     assert low.off < 1
 
 
+@pytest.mark.slow
 def test_groups_that_nobody_listed_have_counts_of_a_usual_shape(session):
     """Nobody said how their counts fall; all alike none would be found."""
     plan = session.plan.sum("x", epsilon=2, **COLUMN, **UNLISTED)
@@ -166,6 +167,7 @@ def test_other_figures_are_about_all_rows_anyway(session):
 # ---- goals -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_goal_is_made_of_other_runs_than_those_of_its_search(session, monkeypatch):
     turns = []
     real = DryRuns._compare
@@ -249,7 +251,7 @@ def test_goals_are_kept_as_often_as_said():
 @pytest.mark.parametrize("kind", ["mean", "variance"])
 @pytest.mark.parametrize("weight", ["auto", 1])
 @pytest.mark.parametrize("by", [False, True])
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_public_rows_of_people_are_compared_with_their_weights(kind, weight, by):
     """Twin: the truth was that of how many rows people have, and no interval held it."""
     public = pl.DataFrame(

@@ -291,6 +291,7 @@ def test_what_is_no_list_is_refused(values):
         made("add-remove", 0).release(values)
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_the_weighed_rows_give():
     """At a coarse look: of 400 intervals of 95% at least 92% hold, and of lower ends as many."""
     subject = ClippedMeans(

@@ -214,6 +214,7 @@ def test_no_units_at_all_are_too_few():
         assert one.value >= 0
 
 
+@pytest.mark.slow
 def test_groups_that_weigh_hardly_anything_are_marked():
     """Twin: an interval that leaves something out by chance was drawn for a group of nobody."""
     subject = ClippedVariances(
@@ -275,6 +276,7 @@ def test_nothing_that_a_list_holds_raises(values):
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.slow
 def test_intervals_hold_what_the_weighed_rows_give(adjacency):
     """Of 400 intervals of 95 % at least 92 % hold: clipped, the lower end of all rows, within the cap."""
     subject = ClippedVariances(

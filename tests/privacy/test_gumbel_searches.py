@@ -589,6 +589,7 @@ def test_a_clip_of_gumbel_noise_costs_its_stages_beside_the_totals():
 
 
 @pytest.mark.parametrize("kind", ["quantile", "sum"])
+@pytest.mark.slow
 def test_the_audit_finds_no_more_than_is_charged(kind):
     mechanism = (
         made(0.5, "add-remove", cap=1 << 10)

@@ -217,6 +217,7 @@ def weighed_mean(frame, country, cap, high):
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.slow
 def test_groups_of_different_scale_have_clips_of_their_own(adjacency):
     frame = shops()
     unit = PrivacyUnit("who", adjacency=adjacency)

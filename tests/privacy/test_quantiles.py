@@ -139,7 +139,7 @@ def test_quantiles_lose_at_most_their_cost(name):
 
 
 @pytest.mark.parametrize(("epsilon", "reached"), [(2, 1.98), (40, 40 - 1e-6)])
-@pytest.mark.sample(2)
+@pytest.mark.slow
 def test_one_level_is_attained_where_a_row_is_replaced(epsilon, reached):
     """The noisy number takes a little away, and less the larger epsilon is."""
     below, above = (0,) * 4, (2**60,) * 4

@@ -151,7 +151,7 @@ def weighed_mean(units, group, cap, bits):
     ],
     ids=["add-remove", "replace-one", "both signs", "gaussian"],
 )
-@pytest.mark.sample(2)
+@pytest.mark.slow
 def test_the_interval_of_the_mean_as_it_is_holds_with_heavy_tails(adjacency, lower, options):
     """Of 240 intervals of 95 % at least 95 % hold, though nearly every clip leaves much of the mean out."""
     units = heavy(3)
@@ -186,7 +186,7 @@ def test_the_interval_of_the_mean_as_it_is_holds_with_heavy_tails(adjacency, low
 
 @pytest.mark.parametrize("rho", [None, Fraction(1, 2)], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("beyond", [0, 3, 40])
-@pytest.mark.sample(3)
+@pytest.mark.slow
 def test_the_upper_end_is_that_of_numbers_at_the_cap(rho, beyond):
     """Some weight at the cap, all else within the clip: of 150 ends 97.5 % hold, and not all of them."""
     subject = ClippedMeans(
@@ -215,6 +215,7 @@ def test_the_upper_end_is_that_of_numbers_at_the_cap(rho, beyond):
     assert 1 <= missed <= 11
 
 
+@pytest.mark.slow
 def test_the_interval_is_not_that_of_the_clipped_mean_alone():
     """Twin: without what lies beyond, the interval of the clipped mean holds the mean in few runs."""
     units = heavy(3)
@@ -227,6 +228,7 @@ def test_the_interval_is_not_that_of_the_clipped_mean_alone():
     assert all(one.true_high > one.high for one in found)
 
 
+@pytest.mark.slow
 def test_the_figure_has_the_noise_that_it_says():
     units = heavy(4)
     subject = ClippedMeans(

@@ -154,6 +154,7 @@ def test_the_price_of_a_unit_that_leaves_is_convicted_where_one_takes_its_place(
     assert 0.6 < found["replace-one"] <= 1
 
 
+@pytest.mark.slow
 def test_what_is_released_has_the_law_of_the_weights():
     subject = made("add-remove", epsilon=4)
     units = BASES[2]
@@ -206,6 +207,7 @@ def of_people(frame, seed, adjacency="add-remove"):
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.slow
 def test_the_quantile_of_all_rows_is_that_of_their_weights(adjacency):
     frame = shop()
     held = ranks = 0

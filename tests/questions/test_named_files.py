@@ -596,6 +596,7 @@ def test_public_data_in_place_of_private_data_are_no_part_of_it(place):
             session.plan.top_k("item", k=1, epsilon=1, domain=["a"], like=kept / "x.parquet")
 
 
+@pytest.mark.slow
 def test_another_database_may_stand_for_a_private_one(place):
     """It need not have a log of writes beside it, as one that was closed has none."""
     for name in ("kept.duckdb", "synthetic.duckdb"):

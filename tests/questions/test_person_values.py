@@ -258,6 +258,7 @@ WHOLE = [(2**31 - 1, -(2**31) + 5, 7), (2**31 - 1,), (1, 2)]
 
 @pytest.mark.parametrize("kind", ["int32", "int16", "bool", "float32"])
 @pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.sample(3)
 def test_a_stray_text_of_somebody_else_moves_nobody_in_pandas(kind, aggregate):
     """It makes texts of the column, whose numbers are floats: so all of them are added up as floats are."""
     owned = [(f"u{place}", x) for place, bag in enumerate(WHOLE) for x in bag]

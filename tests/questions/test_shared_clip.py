@@ -146,6 +146,7 @@ def test_decimals_are_shared_in_their_last_digit(server, engine):
 
 
 @pytest.mark.parametrize("ends", [ENDS, (Fraction(0), Fraction(CAP)), (Fraction(-1), Fraction(2))])
+@pytest.mark.sample(3)
 def test_one_unit_moves_all_groups_together_by_no_more_than_the_clip(ends):
     """A unit more, with any numbers: what the totals differ by is what it counts as alone."""
     draw = np.random.default_rng(7)

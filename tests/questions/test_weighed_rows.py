@@ -54,7 +54,7 @@ def served(connection, frame, kind):
 @pytest.mark.parametrize("engine", ["embedded", "server"])
 @pytest.mark.parametrize("grid", BUCKETS)
 @pytest.mark.parametrize("weight", WEIGHTS, ids=str)
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 def test_every_row_weighs_what_the_rule_says(server, engine, grid, weight):
     rows = odd_rows()
     frame = frame_of(rows)

@@ -228,6 +228,7 @@ def spread(find, salts):
     return sum((count - mean) ** 4 for count in counts) / len(counts) / variance**2
 
 
+@pytest.mark.slow
 def test_sums_over_ids_in_a_row_have_no_long_tails():
     """Of independent choices the fourth moment is about 3 variances squared; lines have many times that."""
     salts = [f"{place:016}".encode() for place in range(1500)]
