@@ -84,7 +84,7 @@ def test_what_cannot_be_searched_is_refused(more: dict[str, Any], message: str) 
 
 @pytest.mark.parametrize("meter", ["renyi", "zcdp"])
 @pytest.mark.parametrize("kind", ["sum", "quantile"])
-@pytest.mark.sample(3)
+@pytest.mark.slow
 def test_an_account_pays_the_search_with_its_delta_and_the_figures(
     tmp_path: Path, meter: Any, kind: str
 ) -> None:

@@ -289,7 +289,7 @@ def test_gaussian_noise_is_chosen_where_its_interval_is_shorter():
 @pytest.mark.parametrize(
     ("epsilon", "each"), [(1, "0.1"), (1, "0.05"), (3, "0.2"), (8, "0.5"), (3, "3")]
 )
-@pytest.mark.sample(6)
+@pytest.mark.slow
 def test_an_account_with_a_delta_takes_as_many_as_a_pure_one(tmp_path, visits, epsilon, each):
     """As many releases of one kind, whatever noise is chosen for them."""
     ledger = account(tmp_path / "l.db", epsilon=epsilon, delta=1e-6)
@@ -905,7 +905,7 @@ def test_searches_get_gumbel_noise_for_no_more_than_pure_noise_is_worth(
 
 @pytest.mark.parametrize("meter", BUDGETS)
 @pytest.mark.parametrize("q", [0.5, 0.9])
-@pytest.mark.sample(2)
+@pytest.mark.slow
 def test_a_quantile_that_follows_a_noisy_number_costs_no_more_than_a_pure_one(
     tmp_path, visits, q, meter
 ):

@@ -141,6 +141,7 @@ def test_groups_keep_their_own_clips_in_whatever_order_they_were_given(frame, ki
         assert abs(row.measured - first.estimate) < 8 * first.standard_error
 
 
+@pytest.mark.slow
 def test_what_is_released_is_the_figure_of_the_records(frame):
     """With hardly any noise: a sum, a mean and a variance of clipped records, by plain arithmetic."""
     session = seeded(frame)
@@ -260,6 +261,7 @@ def test_texts_are_counted_once(frame):
     assert again.looks[1].noise.budget.pure() == 1
 
 
+@pytest.mark.slow
 def test_groups_that_were_found_are_listed_now(frame):
     session = seeded(frame)
     rough = session.sum(
@@ -303,6 +305,7 @@ def test_what_has_no_law_of_both_is_refused_before_the_charge(session):
     assert ledger.statement().spent == spent
 
 
+@pytest.mark.slow
 def test_exchanged_units(frame):
     unit = sd.PrivacyUnit("u", max_rows=1, adjacency="replace-one")
     session = seeded(frame, unit)

@@ -91,6 +91,7 @@ def keep(ledger, table, kind, unit=UNIT):
     return release
 
 
+@pytest.mark.slow
 def test_a_kept_mean_of_weighed_rows_is_measured_with_its_weight_and_its_search(table, ledger):
     """Twin: the other process said no weight, and a page told of sums where rows were weighed."""
     session = sd.Session(table, unit=UNIT, ledger=ledger)

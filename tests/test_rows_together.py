@@ -127,6 +127,7 @@ def test_figures_of_scattered_rows_are_closer_than_those_of_divided_groups():
     assert errors[None] * 6 < errors[8]
 
 
+@pytest.mark.slow
 def test_a_plan_says_which_rows_do_not_count():
     with sd.Session(TABLE, unit=UNIT, ledger=None) as session:
         plan = session.plan.mean("x", **ASKED)

@@ -163,6 +163,7 @@ def test_who_leaves_a_group_and_who_joins_it_may_do_so_in_the_same_one():
     assert repeat(step, 2).zcdp() < divergence < Pure(epsilon=2 * step.pure()).zcdp()
 
 
+@pytest.mark.slow
 def test_when_the_number_of_rows_is_public(frame, tmp_path):
     """Only where a database says that no row can be without a number (tests/test_rows_without_a_number.py has more)."""
     frame.write_csv(tmp_path / "x.csv")

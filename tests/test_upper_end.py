@@ -90,6 +90,7 @@ def test_it_is_kept_but_not_measured_again(tmp_path, table):
     assert ledger.remaining == 4
 
 
+@pytest.mark.slow
 def test_gaussian_noise_takes_its_part_on_an_account_with_a_delta(tmp_path, table):
     unit = sd.PrivacyUnit("u")
     about = {"adjacency": unit.adjacency, "unit": unit, "source": str(table)}

@@ -186,7 +186,7 @@ def epsilon_of(done):
 
 
 @pytest.mark.parametrize("name", GOALS)
-@pytest.mark.sample(9)
+@pytest.mark.slow
 def test_a_goal_takes_the_place_of_epsilon(sordino, shop, name):
     line = (*ALL[name], "--goal", GOALS[name], *LIKE.get(name, ()), "--no-ledger")
     planned = sordino(*line, "--dry-run", "--format", "json")

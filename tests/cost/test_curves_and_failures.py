@@ -316,6 +316,7 @@ def seconds(job):
     return min(times)
 
 
+@pytest.mark.slow
 def test_counting_does_not_look_at_every_cost():
     """Bounds are many times what was measured, so that a busy machine passes and a loop over fractions does not."""
     one = ZCDP(rho=0.1)

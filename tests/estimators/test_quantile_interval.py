@@ -62,7 +62,7 @@ def _high(subject, edge):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("q", [0.1, 0.25, 0.5, 0.9])
 @pytest.mark.parametrize("name", [name for name in COLUMNS if COLUMNS[name]])
-@pytest.mark.sample(84)
+@pytest.mark.slow
 def test_each_end_misses_with_at_most_half_of_what_is_left(name, q, adjacency):
     for epsilon in (0.3, 2, 10):
         subject = QuantileInterval(q=q, epsilon=epsilon, adjacency=adjacency, **GRID)

@@ -181,6 +181,7 @@ def test_a_ratio_covers(over, under, planned):
         assert missed > 0.05  # narrow: of whole numbers no level is met exactly
 
 
+@pytest.mark.slow
 def test_a_share_knows_what_both_sums_have_in_common():
     made = sd.LaplaceMechanism(epsilon=6, sensitivity=sd.COUNTING.over(2))
 
@@ -302,6 +303,7 @@ def test_what_is_made_of_figures_of_some_rows_says_of_which(session):
     assert again.about == share.about
 
 
+@pytest.mark.slow
 def test_what_is_made_of_clipped_figures_says_so(session):
     """An interval about clipped rows is never taken for one about all of them."""
     about = {"epsilon": 1, "lower": 0, "cap": 1000}

@@ -51,7 +51,7 @@ def test_every_event_may_have_another_year(place, monkeypatch, seed):
     assert len(ledger.statement().charges) == 11
 
 
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_writers_whose_clocks_disagree_share_a_ledger(place):
     ledger = make(place)
 

@@ -73,7 +73,7 @@ def with_processes(place, folder, processes, charges, room):
     )
 
 
-@pytest.mark.sample(4)
+@pytest.mark.slow
 def test_8_processes_with_more_charges_than_fit(place, tmp_path):
     with_processes(place, tmp_path, 8, 240, 200)
 

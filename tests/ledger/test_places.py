@@ -93,6 +93,7 @@ def test_a_file_that_was_deleted_is_missed(tmp_path):
     assert not Path(ledger.url).exists()
 
 
+@pytest.mark.slow
 def test_somebody_in_this_process_may_read_the_file(tmp_path):
     """Closing any descriptor of a file drops all locks of the process on it: what is committed then must not be lost."""
     ledger = make(tmp_path / "budget.db", 1)

@@ -29,6 +29,7 @@ def copies(kind):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_two_copies_release_different_noise():
     ours, theirs = copies("values")["values"]
     assert len(ours) == len(theirs) == 8

@@ -301,6 +301,7 @@ def test_so_is_that_of_other_figures_that_are_clipped(session, kind):
     assert all(row.off <= 0.22 * true for row in plan.rows)
 
 
+@pytest.mark.slow
 def test_a_goal_of_the_interval_alone_is_convicted(session, monkeypatch):
     """Broken twin: how far the figure lies from that of all rows is not looked at."""
     monkeypatch.setattr(planner, "TOTALS", {})
@@ -338,6 +339,7 @@ def test_a_choice_is_right_as_often_as_its_goal_says(session, shape, wish):
     assert find_true_chance(shape, 3, 0.75 * plan.epsilon / 2) < wish
 
 
+@pytest.mark.slow
 def test_a_goal_beyond_what_is_simulated_is_refused_and_no_other_one(session):
     ask = {"k": 3, "domain": LABELS, "method": "gaps", "like": "zipf:1.1", "rows": 2000}
     found = [

@@ -95,7 +95,7 @@ TWICE = pl.concat([PUBLIC, PUBLIC])
 
 
 @pytest.mark.parametrize("kind", FIGURES)
-@pytest.mark.sample(3)
+@pytest.mark.slow
 def test_the_figure_of_public_rows_is_added_up_and_clips_nothing(session, kind):
     """One row in two thousand holds nearly all: a release of them misses it, however much epsilon it has."""
     plan = getattr(session.plan, kind)("x", lower=0, cap=1e6, epsilon=1, like=HEAVY, runs=3)
@@ -108,6 +108,7 @@ def test_the_figure_of_public_rows_is_added_up_and_clips_nothing(session, kind):
         getattr(session.plan, kind)("x", lower=0, cap=1e6, goal="10 %", like=HEAVY, runs=3)
 
 
+@pytest.mark.slow
 def test_it_is_that_of_the_rows_that_count_between_the_public_ends(session):
     """Of each unit one row counts, and what lies above the cap counts as the cap: both is said as left out."""
     [once] = session.plan.sum("x", epsilon=100, **COLUMN, like=PUBLIC, runs=3).rows
@@ -158,6 +159,7 @@ def test_a_group_that_a_plain_look_lacks_is_not_compared():
     assert measure_off([Figure()], [ExpectedValue(4.5)]) == (0.5, 1.0)
 
 
+@pytest.mark.slow
 def test_other_figures_are_about_all_rows_anyway(session):
     [row] = session.plan.quantile("x", q=0.5, epsilon=1, **COLUMN).rows[:1]
     assert row.off is None

@@ -259,6 +259,7 @@ def test_a_value_has_one_fate_in_whatever_type_it_comes(value):
     zone=st.sampled_from([None, "UTC", "America/New_York", "Asia/Kolkata"]),
 )
 @settings(max_examples=60)
+@pytest.mark.slow
 def test_a_moment_has_one_text(value, nanoseconds, zone):
     moment = pd.Timestamp(value) + pd.Timedelta(nanoseconds, "ns")
     column = pd.Series([moment]).dt.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")

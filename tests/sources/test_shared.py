@@ -112,7 +112,7 @@ def ask_all(source):
 
 
 @pytest.mark.parametrize("kind", ["csv", "texts", "jsonl", "parquet", "frame"])
-@pytest.mark.sample(5)
+@pytest.mark.slow
 def test_answers_are_those_of_questions_alone(tables, kind):
     source = tables[kind]
     alone = ask_all(source)
@@ -143,7 +143,7 @@ def state_of(buckets):
 
 
 @pytest.mark.parametrize("kind", ["csv", "texts", "jsonl"])
-@pytest.mark.sample(3)
+@pytest.mark.slow
 def test_columns_of_the_same_rows_are_chosen_together_as_each_alone(tables, kind, monkeypatch):
     source, chosen = tables[kind], []
     alone = ask_of_columns(source)
