@@ -189,6 +189,9 @@ def test_a_whisker_that_squeezes_the_others_makes_the_axis_logarithmic():
     assert wide["scale"]["type"] == "log"
     assert wide["scale"]["domain"][0] <= 2 < 9_000 <= wide["scale"]["domain"][1]
     assert wide["axis"]["title"] == "price (log scale)"
+    # One that lies far from the others squeezes nobody: how far it lies is what the picture shows.
+    far = [*rows[:2], {"item": "c", "estimate": 900.0, "low": 890.0, "high": 910.0}]
+    assert "type" not in find_axis(build_spec(read_figure("mean", far)))["scale"]
     # Logarithms know no zero: around it the axis stays linear, and its numbers are still there.
     rows[2]["low"] = -3_000.0
     signed = find_axis(build_spec(read_figure("mean", rows)))

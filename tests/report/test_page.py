@@ -131,7 +131,7 @@ def test_the_first_screen_says_what_is_nothing_but_noise():
     text = assert_whole(make_report([document(rows=unsure), clipped])).text
     first = text[: text.index("Results")]
     assert "; all may be ties; others may belong among them" in first
-    assert "70 (\N{MINUS SIGN}70 to 220), after capping values to 0 to 0.05" in first
+    assert "70 (\N{MINUS SIGN}70 to 220), after capping values to 0\N{EN DASH}0.05" in first
     # What is sure says nothing of the kind.
     sure = [{**row, "order_unclear": False} for row in rows]
     text = assert_whole(make_report([document(rows=sure)])).text
@@ -256,7 +256,7 @@ def test_a_paragraph_to_paste_says_of_whom_it_is():
         "Random noise was added to the figures, by differential privacy with epsilon 0.5. Hidden is "
         "whether all rows with the same value of customer_id are in the table at all. Of each, at "
         "most 3 count. Only rows where state = 'NY' count. Not counted: rows without a value in "
-        "customer. Values were capped to 0 to 35.98. The interval contains with a probability of 95%"
+        "customer. Values were capped to 0\N{EN DASH}35.98. The interval contains with a probability of 95%"
     )
     # What is simulated protects nobody, and an older file does not say which rows count.
     assert "To paste" not in make_report([document("sum", rows=clipped, simulated=True)])

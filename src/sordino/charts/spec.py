@@ -190,7 +190,8 @@ def _is_squeezed(values: Sequence[Spec]) -> bool:
     def measure(those: list[tuple[float, float]]) -> float:
         return max(high for _, high in those) / 2 - min(low for low, _ in those) / 2
 
-    return measure(spans) > _SQUEEZED * measure(others) > 0
+    whole = measure(spans)
+    return 2 * measure([widest]) > whole > _SQUEEZED * measure(others) > 0
 
 
 def _take_logarithms(across: Spec, numbers: Sequence[float]) -> Spec:

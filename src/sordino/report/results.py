@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sordino.charts import draw_svg, read_figure
-from sordino.charts.figure import MOST_MARKS, as_number, find_drawn_ends
-from sordino.population import call_person, name_value
+from sordino.charts import Figure, draw_svg, read_figure
+from sordino.charts.figure import as_number, find_drawn_ends
+from sordino.population import call_person
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.report.spent import read_epsilon, say_spent
@@ -22,6 +22,7 @@ from sordino.report.theorems import (
 )
 from sordino.report.words import (
     counts_some,
+    find_heading,
     is_about_all,
     is_clipped,
     is_clipped_together,
@@ -32,6 +33,7 @@ from sordino.report.words import (
     ranks_sums,
     round_row,
     say_certainty,
+    say_ends,
     say_interval,
     say_neighbors,
     say_number,
@@ -89,7 +91,7 @@ def write_result(told: ReportedRelease, number: int) -> Markup:
         element(
             "figure",
             Markup(draw_svg(figure, named_by=caption)),
-            element("figcaption", *_write_caption(told, figure.form, figure.total), id=caption),
+            element("figcaption", *_write_caption(told, figure), id=caption),
         ),
         _write_table(told),
         _write_notes(told),
@@ -100,8 +102,7 @@ def write_result(told: ReportedRelease, number: int) -> Markup:
 
 def _name_values(told: ReportedRelease) -> str:
     """Return what an axis is called: after what is counted, or the figure that is made."""
-    column, person = told.text("column") or "", told.text("per_person")
-    asked = column if person is None else name_value(person, column)
+    column, asked = told.text("column"), find_heading(told) or ""
     if ranks_sums(told):
         return f"sum of {column}" if column else "rows"
     if told.kind in {"top", "set", "above", "histogram", "count"}:
@@ -113,7 +114,8 @@ def _name_values(told: ReportedRelease) -> str:
     return f"{told.kind} of {asked}" if asked and told.kind in TOTALS else asked
 
 
-def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | None]:
+def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
+    form, shown = figure.form, len(figure.marks)
     drawn = [find_drawn_ends(row) for row in list_drawn(told)]
     unknown = [
         say_interval(row) != "" and ends == (None, None)
@@ -127,6 +129,7 @@ def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | N
         "whiskers": f"Each dot is the released number, the line around it {lies}.",
         "bars": f"Each bar is the released number, the line at its end {lies}.",
         "curve": f"Each dot is a released quantile, the line through it {lies}.",
+        "trend": f"Each dot is the released number of a date, the upright line {lies}.",
         "names": "The names that were chosen; nothing more is known of them.",
         "spread": "How many of the released numbers lie where.",
     }
@@ -144,6 +147,7 @@ def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | N
             "whiskers": dots,
             "curve": "Each dot is a released quantile.",
             "bars": dots.replace("dot", "bar"),
+            "trend": dots,
         }
         shapes |= bare if any(row.get("estimate") is not None for row in told.rows) else {}
     arrows = any((low is None) != (high is None) for low, high in drawn)
@@ -154,14 +158,14 @@ def _write_caption(told: ReportedRelease, form: str, total: int) -> list[str | N
         ". ",
         shapes.get(form, ""),
         " An arrow: nothing is known of that end."
-        if arrows and form in {"whiskers", "bars"}
+        if arrows and form in {"whiskers", "bars", "trend"}
         else None,
         " Where no line is drawn, nothing is known of how far the true number is."
         if any(unknown)
         else None,
         " The dashed line is the threshold." if dashed else None,
-        f" The first {MOST_MARKS} of {total:,} are drawn."
-        if total > MOST_MARKS and form != "spread"
+        f" The first {shown} of {figure.total:,} are drawn."
+        if figure.total > shown and form != "spread"
         else None,
         " The table says the same." if told.rows else None,
     ]
@@ -198,10 +202,14 @@ def _write_table(told: ReportedRelease) -> Markup | None:
         element("tr", *(_write_cell(row, name, place == 0) for place, name in enumerate(columns)))
         for row in rows
     ]
+    named = [
+        element("th", head, scope="col", class_="number" if _holds_numbers(rows, column) else None)
+        for head, column in zip(heads, columns, strict=True)
+    ]
     table = element(
         "table",
         element("caption", "The same as numbers: ", name_release(told)),
-        element("thead", element("tr", *(element("th", head, scope="col") for head in heads))),
+        element("thead", element("tr", *named)),
         element("tbody", *body),
     )
     left = len(told.rows) - len(rows)
@@ -215,6 +223,11 @@ def _write_table(told: ReportedRelease) -> Markup | None:
     return element(
         "details", element("summary", f"All numbers: a table of {len(rows):,} rows"), whole
     )
+
+
+def _holds_numbers(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
+    """Tell whether a column of a table is one of numbers, which stand at the right."""
+    return column == "interval" or any(as_number(row.get(column)) is not None for row in rows)
 
 
 def _name_interval(told: ReportedRelease) -> str:
@@ -360,9 +373,7 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
     clip = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}
     low, high = clip.pop() if len(clip) == 1 else (None, None)
     capped = is_clipped(told)
-    ends = (
-        "of its own" if low is None or high is None else f"{say_number(low)} to {say_number(high)}"
-    )
+    ends = "ends of their own" if high is None else say_ends(low, high)
     sentences = [
         join(
             "Random noise was added to the figures, by differential privacy",

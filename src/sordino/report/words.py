@@ -15,6 +15,7 @@ from sordino.tabular import MOVED, MOVED_OF_SOME, MOVED_TOGETHER, MOVED_WEIGHED
 
 _MINUS = "\N{MINUS SIGN}"
 """No hyphen: no line ends behind it."""
+_DASH = "\N{EN DASH}"
 _SHOWN = 3
 """So many labels of a list are named in one line."""
 _ENDS = ("estimate", "low", "high", "true_low", "true_high")
@@ -95,7 +96,7 @@ def name_people(told: ReportedRelease, *, several: bool = False) -> Markup:
 
 def name_release(told: ReportedRelease) -> Markup:
     """Return a heading of a few words."""
-    item, column = told.text("item"), _find_asked(told)
+    item, column = told.text("item"), find_heading(told)
     many = len(told.rows)
     threshold = told.number("threshold")
     limit = "the threshold" if threshold is None else say_number(threshold)
@@ -274,6 +275,12 @@ def _find_asked(told: ReportedRelease) -> str | None:
     return column if per_person is None else name_value(per_person, column)
 
 
+def find_heading(told: ReportedRelease) -> str | None:
+    """Return the column that a heading names: the sum of what each adds up to is that of all."""
+    twice = (told.kind, told.text("per_person")) == ("sum", "sum")
+    return told.text("column") if twice else _find_asked(told)
+
+
 def say_numbers_share(told: ReportedRelease) -> str | None:
     """Return how many of the rows, or people, held a number; None where nothing was asked."""
     if "numbers_share" not in told.facts:
@@ -329,9 +336,10 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         [(low, high), *others] = ends
         low, high = (None, None) if others else (low, high)
         known = low is not None and high is not None
-        which = f" to {say_number(low)} to {say_number(high)}" if known else ""
+        which = f" to {say_ends(low, high)}" if known else ""
         if is_clipped_together(told):
-            yield f", after capping what each {name_people(told)} adds up to{which}"
+            most = f", at {say_number(high)}" if known else ""
+            yield f", after capping what each {name_people(told)} adds up to{most}"
         else:
             own = ", to ends of its own in each group" if told.facts.get("own_clips") else ""
             yield f", after capping values{own or which}"
@@ -360,6 +368,11 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         yield f"; {'all' if all(first) else 'some'} may be ties"
     if last:
         yield "; others may belong among them"
+
+
+def say_ends(low: float | None, high: float | None) -> str:
+    """Return two ends, between which numbers were capped."""
+    return f"{say_number(low)}{_DASH}{say_number(high)}"
 
 
 def tells_nothing(row: Mapping[str, Any], told: ReportedRelease) -> bool:
