@@ -181,18 +181,21 @@ def test_an_owner_who_says_what_is_none_of_theirs_is_told_the_field(
     assert Ledger.open(url, account="shop").verify().events == events
 
 
-def test_without_pyyaml_nothing_is_recorded_and_json_works(
+def test_a_plain_installation_publishes_json_and_records_nothing_where_yaml_is_asked(
     publish, verify, key, tmp_path, url, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, "yaml", None)
     events = Ledger.open(url, account="shop").verify().events
-    refused = publish(key)
-    assert (refused.code, refused.out) == (4, "")
+    refused = publish(key, "--as", "yaml")
+    assert (refused.code, refused.out, refused.err.count("\n")) == (4, "", 1)
     assert "pip install 'sordino[yaml]'" in refused.err
     assert "--as json" in refused.err
     assert Ledger.open(url, account="shop").verify().events == events
-    (tmp_path / "s.json").write_text(publish(key, "--as", "json").out, encoding="utf-8")
-    assert verify(tmp_path / "s.json").code == 0
+    for about in ((key,), ()):
+        file = tmp_path / f"{len(about)}.yaml"
+        assert publish(*about, "--output", file).code == 0
+        assert verify(file).code == 0
+        assert file.read_text(encoding="utf-8") == publish(*about, "--as", "json").out
 
 
 def test_a_file_that_is_there_is_not_written_over(publish, key, tmp_path, url):
@@ -229,18 +232,6 @@ def test_no_path_and_no_address_stands_in_a_statement(publish, key, url, orders)
     assert orders.name not in text
     assert os.fspath(url) not in text
     assert url.name not in text
-
-
-def test_without_pyyaml_one_sentence_says_what_to_do(sordino, account, monkeypatch):
-    """As in an installation without extras: nothing enters the history, and JSON is written."""
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    before = sordino("ledger", "history", *account).out
-    done = sordino("ledger", "publish", *account)
-    assert (done.code, done.out, done.err.count("\n")) == (4, "", 1)
-    assert "pip install 'sordino[yaml]'" in done.err
-    assert "--as json" in done.err
-    assert sordino("ledger", "history", *account).out == before
-    assert sordino("ledger", "publish", *account, "--as", "json").json
 
 
 def test_an_owner_with_a_number_of_very_many_digits_is_told_in_words(sordino, account, tmp_path):

@@ -506,7 +506,7 @@ def test_the_page_links_proofs_where_the_study_says_that_they_are(tmp_path):
 
 
 def test_without_it_and_without_yaml_the_rest_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("sordino.study.results.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "yaml", None)
     monkeypatch.setattr("sordino.study.results.can_draw", lambda: False)
     run = sd.Study.load(put_shop(tmp_path)).run(run_id="monday", output=tmp_path / "out")
     assert not (run.folder / "report.html").exists()

@@ -50,9 +50,7 @@ NOT_WRITTEN = (
     "--as",
     "form",
     type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="YAML needs the extra `yaml`.",
+    help="YAML unless said where PyYAML is installed, else JSON, which readers of YAML take too.",
 )
 @OUTPUT
 def publish(
@@ -61,7 +59,7 @@ def publish(
     account: str,
     part: int | None,
     owner: str | None,
-    form: Literal["yaml", "json"],
+    form: Literal["yaml", "json"] | None,
     output: OutputFile | None,
 ) -> None:
     """Write what an account promises, or by its ID a study, or a release that was made with --keep.

@@ -13,7 +13,7 @@ from sordino.errors import InvalidParameter
 from sordino.statements.compare import canonical
 from sordino.statements.owner import Owner
 from sordino.statements.registry import build_record, list_missing
-from sordino.statements.trees import MOST_CHARACTERS, read_tree, write_yaml
+from sordino.statements.trees import MOST_CHARACTERS, choose_form, read_tree, write_yaml
 
 FORMS = {"account": 1, "release": 1, "batch": 2}
 """The form of a statement by what it is about; whoever changes a word that sordino writes there
@@ -139,20 +139,21 @@ class PublicStatement:
         """Return the whole statement as JSON-ready values."""
         return {"record": self.record, "promise": self.promise, "digest": self.digest}
 
-    def to_text(self, form: Literal["yaml", "json"] = "yaml") -> str:
+    def to_text(self, form: Literal["yaml", "json"] | None = None) -> str:
         """Return the statement as text: the same letters each time.
 
         Parameters
         ----------
-        form : {"yaml", "json"}
-            YAML is what the registry takes.
+        form : {"yaml", "json"}, optional
+            YAML is what the registry takes. Left out, it is YAML where PyYAML is installed, else
+            JSON, which readers of YAML take as well.
 
         Raises
         ------
         UnsupportedBackend
             If it is YAML, and PyYAML is not installed.
         """
-        if AS("form", form) == "json":
+        if (choose_form() if form is None else AS("form", form)) == "json":
             return json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n"
         return _HEAD + write_yaml(self.to_dict(), _NAME)
 

@@ -11,7 +11,8 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from importlib.util import find_spec
+from typing import Any, Literal, NoReturn
 
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
@@ -53,6 +54,11 @@ def read_tree(text: str, name: str) -> dict[str, Any]:
     if not isinstance(tree, dict):
         _refuse(name, "holds no names with values")
     return tree
+
+
+def choose_form() -> Literal["yaml", "json"]:
+    """Return YAML, which the registry takes, else JSON, which needs no library and is YAML, too."""
+    return "json" if find_spec("yaml") is None else "yaml"
 
 
 def load_yaml(name: str) -> Any:

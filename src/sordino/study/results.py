@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from typing import Any, Literal, final
+from typing import Any, final
 
 from sordino._version import __version__
 from sordino.charts import can_draw
@@ -21,6 +20,7 @@ from sordino.report import make_report
 from sordino.report.page import cut_figures
 from sordino.results import describe
 from sordino.statements import Owner
+from sordino.statements.trees import choose_form
 from sordino.study.folder import RESULTS, RunFolder, encode, encode_text
 
 METRICS = "metrics.json"
@@ -192,8 +192,7 @@ def _holds(ledger: Ledger, said: bytes) -> bool:
 
 def _write_papers(folder: RunFolder, results: dict[str, Any], papers: Papers) -> None:
     """Write what is said about the releases: the statement, the report, and a line for monitors."""
-    # The public registry takes YAML, which needs a library.
-    form: Literal["yaml", "json"] = "yaml" if find_spec("yaml") is not None else "json"
+    form = choose_form()
     statement = papers.ledger.publish(results["charge"], owner=papers.owner)
     folder.write(f"statement.{form}", statement.to_text(form))
     write_report(folder, results, papers, statement.to_dict())
