@@ -5,10 +5,17 @@ Public names are loaded when they are first used.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from sordino._lazy import lazy
 from sordino._version import __version__ as __version__
+
+# First of all: an older Python would fail at some name that it lacks, and not say why.
+if sys.version_info < (3, 11):  # noqa: UP036
+    raise ImportError(
+        f"sordino needs Python 3.11 or newer; this is Python {sys.version.split()[0]}."
+    )
 
 if TYPE_CHECKING:
     from sordino import (

@@ -46,6 +46,11 @@ MUST_BE_GIVEN = Unsaid.MUST_BE_GIVEN
 class Session(Releases):
     """Private releases about one table, each charged to a ledger before a row is read.
 
+    Threads may share a session and ask at the same time. There are two exceptions: while a batch is
+    open, what any thread asks belongs to it; and the connection of a DuckDB relation serves one
+    thread at a time, so a release that is asked meanwhile fails after its charge. Processes open a
+    session each; the ledger is what they share.
+
     Parameters
     ----------
     source : str, path, DuckDB relation or frame

@@ -51,8 +51,9 @@ class Ledger:
 
     A charge is durable before `reserve` returns, and a crash at any moment leaves at least what was
     reserved. A ledger in a file may be shared by threads and processes on one machine (not over a
-    network file system); one in PostgreSQL by many machines. A charge that was under way when the
-    connection was lost is looked up and completed, never made twice.
+    network file system); one in PostgreSQL by many machines. One `Ledger` object may be used by all
+    threads of a process. A charge that was under way when the connection was lost is looked up and
+    completed, never made twice.
 
     Attributes
     ----------
@@ -70,11 +71,16 @@ class Ledger:
     >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders",
     ...                           budget=sd.Budget(epsilon=3.0), adjacency="add-remove",
     ...                           unit="customer_id", source="orders.parquet")
-    >>> with ledger.reserve(sd.cost.Pure(epsilon=0.5), label="not used"):
-    ...     ledger.remaining
-    Fraction(5, 2)
+    >>> count = sd.LaplaceMechanism(epsilon=0.5, sensitivity=sd.COUNTING)
+    >>> with ledger.reserve(count) as charge:  # charged before its noise is drawn
+    ...     noisy = charge.release(count, 1234)
     >>> ledger.remaining
-    Fraction(3, 1)
+    Fraction(5, 2)
+    >>> with ledger.reserve(count):  # what is never drawn comes back
+    ...     ledger.remaining
+    Fraction(2, 1)
+    >>> ledger.remaining
+    Fraction(5, 2)
     >>> folder.cleanup()
     """
 
