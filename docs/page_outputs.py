@@ -95,19 +95,9 @@ def put_made_up(folder: Path) -> None:
 
 
 def put_purchases(folder: Path) -> None:
-    """Write purchases of two thousand made-up customers, as the tutorial about them makes them."""
-    text = (ROOT / "docs" / "tutorials" / "what-customers-spend.md").read_text(encoding="utf-8")
-    made = next(block["body"] for block in BLOCK.finditer(text) if block["kind"] == "pycon")
-    names: dict[str, Any] = {}
-    with chdir(folder), redirect_stdout(io.StringIO()):
-        for example in doctest.DocTestParser().get_examples(made):
-            exec(example.source, names)
-
-
-def put_readme(folder: Path) -> None:
-    """Write what the README is about: purchases, and the tables of the demo."""
-    put_purchases(folder)
-    put_flights(folder)
+    """Write the purchases of made-up customers with which newcomers begin, and their lists."""
+    with redirect_stdout(io.StringIO()):
+        load_example("purchases").main(str(folder))
 
 
 def put_nothing(folder: Path) -> None:
@@ -116,11 +106,13 @@ def put_nothing(folder: Path) -> None:
 
 # Every page that is run, and what its reader has before its first block.
 PAGES: dict[str, Callable[[Path], None]] = {
-    "README.md": put_readme,
+    "README.md": put_purchases,
     "docs/tutorials/first-release.md": put_flights,
     "docs/tutorials/what-customers-spend.md": put_nothing,
     "docs/tutorials/watch-a-stream.md": put_nothing,
     "docs/tutorials/income-without-a-range.md": put_nothing,
+    "docs/how-to/prepare-your-table.md": put_purchases,
+    "docs/how-to/how-sure.md": put_purchases,
     "docs/how-to/declare-a-table.md": put_nothing,
     "docs/how-to/release-within-a-range.md": put_nothing,
     "docs/how-to/select-a-snp.md": put_nothing,

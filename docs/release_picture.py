@@ -1,4 +1,4 @@
-"""Draw docs/release.svg: what a release looks like, from a made-up table and predictable noise.
+"""Draw docs/release.svg: what the first page releases, from its made-up table and predictable noise.
 
 python docs/release_picture.py    # a test compares the picture with what the library releases
 """
@@ -6,7 +6,11 @@ python docs/release_picture.py    # a test compares the picture with what the li
 from __future__ import annotations
 
 import csv
+import runpy
 import tempfile
+from collections import Counter
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -14,72 +18,69 @@ from xml.sax.saxutils import escape
 import sordino as sd
 
 PICTURE = Path(__file__).with_name("release.svg")
+MAKER = Path(__file__).parents[1] / "examples" / "purchases.py"
 
-# How many readers borrowed each kind of book: made up, so that the exact counts may be shown beside the release.
-BORROWED = {
-    "novels": 940,
-    "travel": 770,
-    "cooking": 745,
-    "history": 560,
-    "gardens": 410,
-    "poetry": 395,
-    "music": 240,
-    "law": 60,
-    "maps": 15,
-}
-SHOWN, EPSILON = 6, 0.5
+SHOWN, EPSILON = 5, 0.25
 
-LEFT, TOP, ROW, BAR, SCALE, RIGHT = 90, 64, 40, 20, 0.46, 150
-"""Sizes in pixels: left of the bars, above them, from one to the next, how thick one is, for one reader, right of the longest."""
+LEFT, TOP, ROW, BAR, SCALE, RIGHT = 80, 64, 40, 20, 0.2, 170
+"""Sizes in pixels: left of the bars, above them, from one to the next, how thick one is, for one customer, right of the longest."""
 
 
-def release() -> Any:
-    """Return the release that is drawn."""
+def release() -> tuple[Any, dict[str, int]]:
+    """Return the release that is drawn, and the exact counts, which are of made-up customers."""
     with tempfile.TemporaryDirectory() as folder:
-        loans = Path(folder) / "loans.csv"
-        with loans.open("w", encoding="utf-8", newline="") as file:
-            lines = csv.writer(file)
-            lines.writerow(["reader", "kind"])
-            for kind, readers in BORROWED.items():
-                lines.writerows([f"r{number}", kind] for number in range(readers))
+        with redirect_stdout(StringIO()):
+            runpy.run_path(str(MAKER))["main"](folder)
+        with (Path(folder) / "purchases.csv").open(encoding="utf-8", newline="") as file:
+            bought = {(row["customer_id"], row["product"]) for row in csv.DictReader(file)}
         with sd.Session(
-            str(loans), unit=sd.PrivacyUnit("reader"), ledger=None, entropy=sd.Seeded(7)
+            str(Path(folder) / "purchases.csv"),
+            unit=sd.PrivacyUnit("customer_id"),
+            ledger=None,
+            entropy=sd.Seeded(7),
         ) as session:
-            return session.top_k("kind", k=SHOWN, epsilon=EPSILON, domain=list(BORROWED))
+            found = session.top_k(
+                "product",
+                k=SHOWN,
+                epsilon=EPSILON,
+                domain=sd.Domain.from_file(str(Path(folder) / "product.csv")),
+            )
+    return found, Counter(product for _, product in bought)
 
 
 def picture() -> str:
     """Return the picture as SVG."""
-    rows = list(release())
+    released, exact = release()
+    rows = list(released)
     width = round(LEFT + max(row.high for row in rows) * SCALE + RIGHT)
     height = TOP + len(rows) * ROW + 46
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         'font-family="sans-serif" font-size="14">',
-        f"<title>The {SHOWN} kinds of books that most readers borrowed, each with an estimate and an interval</title>",
+        f"<title>The {SHOWN} products that most customers bought, each with an estimate and an interval</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="16" y="28" font-size="16" fill="#222">Which {SHOWN} kinds of books do most readers borrow? '
+        f'<text x="16" y="28" font-size="16" fill="#222">Which {SHOWN} products do most customers buy? '
         f"epsilon {EPSILON}</text>",
         '<text x="16" y="48" font-size="12" fill="#555">made-up data</text>',
     ]
     for number, row in enumerate(rows):
-        lines += draw_row(TOP + number * ROW, row)
+        lines += draw_row(TOP + number * ROW, row, exact[row.item])
     legend = height - 18
     lines += [
         f'<line x1="16" y1="{legend - 4}" x2="46" y2="{legend - 4}" stroke="#1b4965" stroke-width="2"/>',
-        f'<text x="52" y="{legend}" font-size="12" fill="#555">interval that holds with 95 %</text>',
-        f'<circle cx="250" cy="{legend - 4}" r="4" fill="white" stroke="#c1440e" stroke-width="2"/>',
-        f'<text x="260" y="{legend}" font-size="12" fill="#555">exact count, which is never released</text>',
+        f'<text x="52" y="{legend}" font-size="12" fill="#555">95% interval</text>',
+        f'<circle cx="170" cy="{legend - 4}" r="4" fill="white" stroke="#c1440e" stroke-width="2"/>',
+        f'<text x="180" y="{legend}" font-size="12" fill="#555">exact count, which is never released</text>',
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
 
 
-def draw_row(top: int, row: Any) -> list[str]:
+def draw_row(top: int, row: Any, count: int) -> list[str]:
     """Return one bar: its name, the estimate, the interval around it and the exact count."""
     middle = top + BAR / 2
     estimate, low, high = (LEFT + end * SCALE for end in (row.estimate, row.low, row.high))
-    exact = LEFT + BORROWED[row.item] * SCALE
+    exact = LEFT + count * SCALE
     whisker = f'stroke="#1b4965" stroke-width="2" y1="{middle - 6:g}" y2="{middle + 6:g}"'
     return [
         f'<text x="{LEFT - 8}" y="{middle + 5:g}" text-anchor="end" fill="#222">{escape(row.item)}</text>',

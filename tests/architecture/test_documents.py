@@ -98,6 +98,15 @@ def test_releases_on_pages_are_found():
     assert {"top", "above", "select", "quantile", "randomize", "count", "sum"} <= known
 
 
+def test_the_first_screen_is_short():
+    """A table of one's own, its output and where to go on: all else is a page of its own."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 120
+    assert readme.index("## Your table") < readme.index("## Which command")
+    for peer in ("cwida/privacy", "BigQuery", "Snowflake", "AWS Clean Rooms"):
+        assert peer in readme
+
+
 def test_no_page_waits_to_be_filled():
     marker = "OUTPUT-TO" + "-FILL"
     assert [name(page) for page in PAGES if marker in page.read_text(encoding="utf-8")] == []

@@ -405,9 +405,10 @@ def test_arguments_that_are_no_text(orders):
         assert b"Arguments must be text" in done.stderr
 
 
-def test_the_readme_shows_what_the_command_prints(top, account):
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    block = next(part for part in readme.split("```") if part.startswith("text\nrank"))
+def test_the_first_release_shows_what_the_command_prints(top, account):
+    page = Path(__file__).parents[2] / "docs" / "tutorials" / "first-release.md"
+    blocks = page.read_text(encoding="utf-8").split("```")
+    block = next(part for part in blocks if part.startswith("text\nrank"))
     shown = block.removeprefix("text\n").splitlines()
     printed = top("--format", "table", *account, k=3).out.splitlines()
     assert shown[0].split() == printed[0].split()
