@@ -48,6 +48,9 @@ def test_both_have_the_same_version_and_ask_for_each_other_in_that_version():
 
 
 def test_an_older_python_is_told_first_what_is_needed():
+    # Of a package that has no version for it an older pip would speak first.
+    [engine] = [one for one in CORE["dependencies"] if one.startswith("duckdb")]
+    assert engine.endswith("python_version >= '3.11'")
     start = [ROOT / "src/sordino" / name for name in ("__init__.py", "_lazy.py", "_version.py")]
     for path in start:
         ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 7))
