@@ -100,6 +100,18 @@ def put_purchases(folder: Path) -> None:
         load_example("purchases").main(str(folder))
 
 
+def put_declared(folder: Path) -> None:
+    """Write these purchases as the first page for newcomers leaves them: declared, with an account."""
+    put_purchases(folder)
+    said = (
+        "--person customer_id --epsilon 2 --labels country=country.csv --labels product=product.csv"
+    )
+    command = [sys.executable, "-c", "from sordino.cli import main; main()", "declare"]
+    subprocess.run(
+        [*command, "purchases.csv", *said.split()], cwd=folder, check=True, capture_output=True
+    )
+
+
 def put_nothing(folder: Path) -> None:
     """Leave the folder empty: the page makes what it needs."""
 
@@ -107,12 +119,13 @@ def put_nothing(folder: Path) -> None:
 # Every page that is run, and what its reader has before its first block.
 PAGES: dict[str, Callable[[Path], None]] = {
     "README.md": put_purchases,
-    "docs/tutorials/first-release.md": put_flights,
+    "docs/tutorials/first-release.md": put_declared,
+    "docs/tutorials/flights-from-new-york.md": put_flights,
     "docs/tutorials/what-customers-spend.md": put_nothing,
     "docs/tutorials/watch-a-stream.md": put_nothing,
     "docs/tutorials/income-without-a-range.md": put_nothing,
     "docs/how-to/prepare-your-table.md": put_purchases,
-    "docs/how-to/how-sure.md": put_purchases,
+    "docs/how-to/how-sure.md": put_declared,
     "docs/how-to/declare-a-table.md": put_nothing,
     "docs/how-to/release-within-a-range.md": put_nothing,
     "docs/how-to/select-a-snp.md": put_nothing,

@@ -405,8 +405,8 @@ def test_arguments_that_are_no_text(orders):
         assert b"Arguments must be text" in done.stderr
 
 
-def test_the_first_release_shows_what_the_command_prints(top, account):
-    page = Path(__file__).parents[2] / "docs" / "tutorials" / "first-release.md"
+def test_the_demo_shows_what_the_command_prints(top, account):
+    page = Path(__file__).parents[2] / "docs" / "tutorials" / "flights-from-new-york.md"
     blocks = page.read_text(encoding="utf-8").split("```")
     block = next(part for part in blocks if part.startswith("text\nrank"))
     shown = block.removeprefix("text\n").splitlines()

@@ -100,7 +100,7 @@ def fly():
 
 
 def test_the_first_act_of_the_demo(tmp_path, monkeypatch, capfd):
-    """What the first release shows over a file: the same commands over a table of Spark, where a missing value is NULL already."""
+    """What the demo shows over a file: the same commands over a table of Spark, where a missing value is NULL already."""
     monkeypatch.chdir(tmp_path)
     Path("demo").mkdir()
     Path("demo/airports.csv").write_text("faa\n" + "\n".join(AIRPORTS) + "\n", encoding="utf-8")
@@ -109,7 +109,7 @@ def test_the_first_act_of_the_demo(tmp_path, monkeypatch, capfd):
     session().createDataFrame(flights).write.saveAsTable("demo.flights", mode="overwrite")
     shown = [
         [one for one in line if one not in {"--null", "NA"}]
-        for line in commands(written("docs/tutorials/first-release.md"))
+        for line in commands(written("docs/tutorials/flights-from-new-york.md"))
     ]
     shown = [one for one in shown if one[0] in {"ledger", "top"} and "flights" in one][:2]
     shown.append(
