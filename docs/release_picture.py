@@ -89,7 +89,7 @@ def draw_row(top: int, row: Any, count: int) -> list[str]:
         f'<line x1="{low:.1f}" x2="{low:.1f}" {whisker}/>',
         f'<line x1="{high:.1f}" x2="{high:.1f}" {whisker}/>',
         f'<circle cx="{exact:.1f}" cy="{middle:g}" r="4" fill="white" stroke="#c1440e" stroke-width="2"/>',
-        f'<text x="{high + 10:.1f}" y="{middle + 5:g}" fill="#222">{row.estimate:g} ({row.low:g} to {row.high:g})</text>',
+        f'<text x="{high + 10:.1f}" y="{middle + 5:g}" fill="#222">{row.estimate:,.0f} ({row.low:,.0f} to {row.high:,.0f})</text>',
     ]
 
 
