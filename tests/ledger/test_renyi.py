@@ -20,6 +20,8 @@ from sordino.cost import (
     gumbel_stage,
     repeat,
 )
+from sordino.ledger.account.preview import find_left, find_share, write_percent
+from sordino.ledger.amounts import Budget
 from sordino.ledger.renyi import (
     ATTO,
     LARGEST,
@@ -454,3 +456,66 @@ def test_a_stage_is_charged_its_divergence_and_no_rho_is_searched_for(monkeypatc
             most = rho * order * (1 + Fraction(1, 10**11)) + Fraction(1, 10**15)
             assert found.main <= min(most, stage.pure()), (stage, order)
             assert found.pure == stage.pure()
+
+
+# ---- what people read of it --------------------------------------------------------------------------------------
+
+
+def test_shares_and_counts_of_what_is_left_agree_with_the_rule():
+    """One that adds more than what is left does not fit, as many fit as are told, and none more."""
+    rng = random.Random(11)
+    kinds = [
+        Budget(epsilon=3).limits,
+        Budget(epsilon=1, delta=1e-6).limits,
+        Budget(epsilon=1, delta=1e-6, failures=1e-7).limits,
+        Budget(epsilon=1, delta=1e-6, meter="zcdp").limits,
+        Budget(epsilon=1, delta=1e-6, meter="zcdp", failures=1e-7).limits,
+        Budget(epsilon=Fraction(1, 100), delta=1e-12).limits,
+        Limits(5_000, 7_000, 0, either=False),
+        Limits(5_000, 0, 0, either=False),
+    ]
+    for _ in range(3_000):
+        limits = rng.choice(kinds)
+        # A meter without such a limit counts no epsilons.
+        counted = limits.pure > 0
+        spent, asked = (
+            Sums(
+                main=rng.randrange(low, max(2, limits.main + 2)) // rng.choice((1, 1, 7, 900))
+                + low,
+                pure=(rng.randrange(limits.pure + 2) // rng.choice((1, 7, 900))) * counted,
+                impure=int(counted and limits.either and rng.random() < 0.2),
+            )
+            for low in (0, 1)
+        )
+        left = find_left(limits, spent, asked)
+        assert 0 <= left.spent <= 1
+        if find_share(limits, spent) <= 1:
+            assert limits.admits(spent, asked) == (left.needed <= left.share), (
+                limits,
+                spent,
+                asked,
+            )
+        taken, fitted = spent, 0
+        while fitted < 40 and limits.admits(taken, asked):
+            taken, fitted = taken.plus(asked), fitted + 1
+        assert left.more is None or min(left.more, 40) == fitted
+        # What is said beside each other in a refusal never says that it fits.
+        if left.needed > left.share:
+            down, up = write_percent(left.share, -1), write_percent(left.needed, 1)
+            assert float(down[:-1]) < float(up[:-1].replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("share", "says"),
+    [
+        (0, ("0%", "0%", "0%")),
+        (Fraction(3, 20), ("15%", "15%", "15%")),
+        (Fraction(1, 3), ("33%", "33%", "34%")),
+        (Fraction(5_25, 100_00), ("5.2%", "5.2%", "5.3%")),
+        (Fraction(1, 3_000), ("0.033%", "0.033%", "0.034%")),
+        (Fraction(999, 1000), ("99%", "100%", "100%")),
+        (Fraction(12345, 1000), ("1,234%", "1,234%", "1,235%")),
+    ],
+)
+def test_shares_are_written_with_two_digits(share, says):
+    assert tuple(write_percent(Fraction(share), way) for way in (-1, 0, 1)) == says

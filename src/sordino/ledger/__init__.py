@@ -6,7 +6,7 @@ from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.charged_stream import ChargedStream
 from sordino.ledger.account.identity import canonical_source, canonical_unit
 from sordino.ledger.account.ledger import Ledger
-from sordino.ledger.account.preview import Preview
+from sordino.ledger.account.preview import Left, Preview
 from sordino.ledger.account.price import Price
 from sordino.ledger.account.statement import ChargeLine, FailureSums, RenyiSums, Statement
 from sordino.ledger.amounts import Budget
@@ -20,6 +20,7 @@ __all__ = [
     "Event",
     "FailureSums",
     "Ledger",
+    "Left",
     "Preview",
     "Price",
     "RenyiSums",

@@ -15,7 +15,7 @@ from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
 from sordino.ledger.account.pages import RELEASE, Pages, names
-from sordino.ledger.account.preview import Preview, preview_charge
+from sordino.ledger.account.preview import Left, Preview, find_left_of, preview_charge
 from sordino.ledger.account.price import Price
 from sordino.ledger.account.records import body_of
 from sordino.ledger.account.statement import (
@@ -36,7 +36,7 @@ from sordino.ledger.history import (
     facts_of,
     json_of,
 )
-from sordino.ledger.renyi import Sums
+from sordino.ledger.renyi import NOTHING, Sums
 from sordino.ledger.store.store import carry_out
 from sordino.ledger.store.urls import store_at
 from sordino.record import Record
@@ -321,6 +321,22 @@ class Ledger:
             If the account has no such charge.
         """
         return line_of(self._pages.charge(key), self._pages.facts.meter)
+
+    def find_left(self, key: str | None = None) -> Left:
+        """Return what the account has left, in percent and in releases like one of its charges.
+
+        Parameters
+        ----------
+        key : str, optional
+            `Charge.id`; without one no release is counted (`Left.more` is None).
+
+        Raises
+        ------
+        LedgerError
+            If the account has no such charge.
+        """
+        asked = NOTHING if key is None else self._pages.charge(key).asked
+        return find_left_of(self._pages.account(), asked)
 
     def read_release(self, key: str, *, part: int = 1) -> Record:
         """Return a release that the ledger has kept, as it can be printed again.
