@@ -17,7 +17,15 @@ class InvalidParameter(SordinoError, ValueError):
 
 
 class BudgetExceeded(SordinoError):
-    """A charge does not fit in what remains of an account; nothing was read or released."""
+    """A charge does not fit in what remains of an account; nothing was read or released.
+
+    Attributes
+    ----------
+    details : str
+        What is needed and what remains, as the account counts it; empty where no account said it.
+    """
+
+    details = ""
 
 
 class SimulatedRelease(SordinoError):

@@ -281,7 +281,7 @@ def test_an_account_pays_and_keeps_the_release(asked, sordino, tmp_path):
     assert shown["renyi"]["failures_spent"] == 2e-6
     last = asked("mean", payer=account)
     assert (last.code, last.out) == (3, "")
-    assert "delta 1e-06 of its own but 0 remains" in last.err
+    assert "Nothing of the delta for labels that nobody listed" in last.err
 
 
 ODD = {

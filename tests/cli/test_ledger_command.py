@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 
 import pytest
 
-from sordino.cost import ApproximateZCDP, Pure
+from sordino.cost import Approximate, ApproximateZCDP, Pure
 from sordino.ledger import Ledger
 from support.release_lines import RELEASE_LINES, write_files
 
@@ -67,8 +68,11 @@ def test_a_zcdp_account(sordino, tmp_path):
     table = sordino(
         "ledger", "show", "--ledger", tmp_path / "z.db", "--account", "z", "--format", "table"
     ).out
-    assert "Account z: rho 0.185" in table
+    assert "Account z: [....................] 0% of its budget is spent." in table
     assert "epsilon 3, delta 1e-06" in table
+    assert "rho" not in table
+    z = ("--ledger", tmp_path / "z.db", "--account", "z", "--details")
+    assert "Account z: rho 0.185" in sordino("ledger", "show", *z, "--format", "table").out
 
 
 @pytest.mark.parametrize(
@@ -108,26 +112,40 @@ def test_an_account_with_a_delta(sordino, tmp_path):
     assert made["renyi"]["order"] == pytest.approx(8.99, abs=0.01)
     assert (made["renyi"]["epsilon_limit"], made["renyi"]["failures_limit"]) == (3, 1e-7)
     assert "more_like_the_last" not in made
-    table = run("show", "--format", "table").out
+    said = made["examples"]
+    assert (said["epsilon"], said["delta"], said["unlisted"]) == (0.05, 1e-7, 1)
+    table = run("show", "--format", "table", "--details").out
+    assert f"Left: about {said['releases']} releases at 0.05, 1 of them with labels that" in table
+    assert "nobody listed (--delta 1e-07).\n" in table
     assert "Divergences at order 8.99" in table
     assert "Epsilons 0 of 3; one of the two sums within its limit is enough." in table
-    assert "Spent so far: epsilon 0 of 3 at delta 1e-06; of the divergences 0 %." in table
-    assert "Deltas of releases: 0 of 1e-07." in table
+    assert "Spent so far: epsilon 0 of 3 at delta 1e-06." in table
+    assert "Delta for labels that nobody listed (failures): 0 of 1e-07 is spent." in table
     ledger = Ledger.open(tmp_path / "m.db", account="many")
     ledger.reserve(Pure(epsilon=0.5))
-    assert "More charges like the last one that fit: 5." in run("show", "--format", "table").out
-    assert run("show").json["more_like_the_last"] == 5
+    table = run("show", "--format", "table").out
+    assert "; 5 more like the last release." in table
+    # Of a person's words none is about rho or divergences.
+    assert not any(word in table for word in ("ivergence", "rho", "remaining"))
+    seen = run("show").json
+    assert seen["more_like_the_last"] == 5
+    # The smaller share of the two sums is what is spent.
+    assert seen["spent_share"] == pytest.approx(0.5 / 3)
+    assert " 17% " in table
     # A share has a divergence, and an epsilon or none.
     share = run("grant", "--to", "team", "--divergence", "0.1", "--epsilon", "0.2").json
     assert (share["limit"], share["renyi"]["epsilon_limit"]) == (0.1, 0.2)
-    assert "both sums count" in run("show", "--format", "table", account="team").out
+    assert "both sums count" in run("show", "--format", "table", "--details", account="team").out
     for wrong in (("--epsilon", 1), ("--rho", 1), ("--divergence", 1, "--rho", 1)):
         assert run("grant", "--to", "other", *wrong).code == 2
     assert (
         run("grant", "--to", "gauss", "--divergence", "0.1").json["renyi"]["epsilon_limit"] is None
     )
-    assert "may hold costs without one" in run("show", "--format", "table", account="gauss").out
-    assert "only the divergences count" in run("show", "--format", "table").out
+    assert (
+        "may hold costs without one"
+        in run("show", "--format", "table", "--details", account="gauss").out
+    )
+    assert "only the divergences count" in run("show", "--format", "table", "--details").out
     assert run("verify").json["sound"] is True
 
 
@@ -143,9 +161,9 @@ def test_an_account_of_rhos_that_keeps_deltas(sordino, tmp_path):
     assert 0.17 < made["limit"] < 0.18
     assert "renyi" not in made
     Ledger.open(tmp_path / "m.db", account="many").reserve(ApproximateZCDP(rho=0.01, delta=1e-7))
-    table = run("show", "--format", "table").out
-    assert "Deltas of releases: 1e-07 of 5e-07." in table
-    assert "More charges like the last one that fit: 4." in table
+    table = run("show", "--format", "table", "--details").out
+    assert "Delta for labels that nobody listed (failures): 1e-07 of 5e-07 is spent." in table
+    assert ", 4 of them with labels that nobody listed (--delta 1e-07); 4 more like the" in table
     # Each charge with its delta, and no epsilon.
     assert " delta " in table
     assert " epsilon " not in table.splitlines()[0]
@@ -188,7 +206,7 @@ def test_shares(ledger):
     assert ledger("grant", "--to", "web", "--epsilon", 1).json["parent"] == "shop"
     assert ledger("grant", "--to", "web", "--epsilon", "0.5").json["limit"] == 1.5
     assert ledger("show").json["shares"] == {"web": 1.5}
-    assert "Granted to web: 1.5." in ledger("show", "--format", "table").out
+    assert "Granted to web: 50%." in ledger("show", "--format", "table").out
     assert "A share of account shop." in ledger("show", "--format", "table", account="web").out
     listed = {
         row["account"]: (row["parent"], row["remaining"])
@@ -337,9 +355,113 @@ def test_no_command_charges_a_ledger_for_predictable_noise(
 def test_small_amounts_are_shown_as_they_are(ledger, url):
     # A column of counts has one digit after the point, with which a night of .02 looked like nothing.
     Ledger.open(url, account="shop").reserve(Pure(epsilon=0.02))
-    shown = {name: ledger(name, "--format", "table").out for name in ("show", "history")}
+    shown = {
+        "show": ledger("show", "--format", "table", "--details").out,
+        "history": ledger("history", "--format", "table").out,
+    }
     shown["accounts"] = ledger("accounts", "--format", "table", account=None).out
     for name, table in shown.items():
         assert " 0.02 " in table, name
         assert " 0.0 " not in table, name
     assert " 2.98" in shown["accounts"]
+
+
+# ---- what accounts have left -----------------------------------------------------------------------------------
+
+
+def test_all_accounts_have_a_line_and_one_has_its_charges(
+    sordino, url, ledger, tmp_path, monkeypatch
+):
+    ledger("grant", "--to", "web", "--epsilon", "0.9")
+    made = ("--ledger", url, "--account", "big", *NEW, "--delta", "1e-6")
+    assert sordino("ledger", "create", *made).code == 0
+    lines = ledger("show", "--format", "table", account=None).out.splitlines()
+    assert [line.split()[0] for line in lines] == ["account", "big", "shop", "web"]
+    assert "[######..............] 30%" in lines[2]
+    assert "about 42 releases at 0.05" in lines[2]
+    assert ", none of them with labels that nobody listed (failures)" in lines[1]
+    rows = {row["account"]: row for row in ledger("show", account=None).json["rows"]}
+    assert (rows["shop"]["spent_share"], rows["shop"]["releases_left"]) == (0.3, 42)
+    assert (rows["big"]["delta"], rows["web"]["epsilon"]) == (1e-6, 3)
+    # A declared table says which account is meant, with a day in its path or without.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders-2026-01-01.csv").write_text("customer,price\na,1\n", encoding="utf-8")
+    declared = ("--person", "customer", "--epsilon", 2, "--date", "2026-01-01")
+    said = sordino("declare", "orders-{date}.csv", *declared, "--name", "orders")
+    assert "epsilon 2, about 40 releases at 0.05." in said.out
+    shown = sordino("ledger", "show", "orders")
+    assert (shown.json["account"], shown.json["examples"]["releases"]) == ("orders", 40)
+    assert sordino("ledger", "show", "orders", "--declaration", "sordino.toml").out == shown.out
+    for wrong, why in (
+        ((), "Say which ledger"),
+        (("nothing",), "must declare the table"),
+        (("orders", "--ledger", url), "goes with no --ledger"),
+        (("--ledger", url, "--declaration", "sordino.toml"), "--declaration needs NAME"),
+        (("orders", "--fail-below", "20"), "must be a share of the budget"),
+    ):
+        refused = sordino("ledger", "show", *wrong)
+        assert (refused.code, refused.out) == (2, "")
+        assert why in refused.err
+
+
+def test_an_exit_code_of_its_own_says_that_little_is_left(sordino, url, ledger):
+    ledger("grant", "--to", "web", "--epsilon", "2.4")
+    for least, code in (("20%", 0), ("0.2", 0), ("20.1 %", 9), ("100%", 9)):
+        seen = ledger("show", "--fail-below", least)
+        assert (seen.code, seen.json["spent_share"]) == (code, 0.8)
+        assert seen.err == ("" if code == 0 else f"{seen.err.split(':')[0]}: shop.\n")
+    assert ledger("show", "--fail-below", "25%", "--format", "prometheus", account=None).code == 9
+    # What was closed for good is passed over, and its heir is not.
+    ledger("convert", "--to", "heir", "--epsilon", 30, "--delta", "1e-6")
+    assert ledger("show", "--fail-below", "25%", account=None).code == 0
+
+
+def read_metrics(text):
+    """Read the text format of Prometheus by its grammar: names, labels with escapes, one value."""
+    label = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\[\\"n])*)"(,|\})')
+    kinds, found = {}, {}
+    assert text.endswith("\n")
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            kinds[line.split()[2]] = line.split()[3]
+        if line.startswith("#"):
+            assert re.match(r"# (HELP|TYPE) [a-z_]+ \S", line)
+            continue
+        name, rest = line.split("{", 1)
+        labels, place = {}, 0
+        while not rest[:place].endswith("}") or place == 0:
+            match = label.match(rest, place)
+            value = re.sub(r"\\(.)", lambda one: {"n": "\n"}.get(one[1], one[1]), match[2])
+            labels[match[1]], place = value, match.end()
+            if match[3] == "}":
+                break
+        assert kinds[name] == "gauge"
+        key = (
+            name.removeprefix("sordino_account_"),
+            labels.pop("account"),
+            *sorted(labels.items()),
+        )
+        assert key not in found
+        found[key] = float(rest[place:])
+    return found
+
+
+def test_monitors_read_every_account(sordino, tmp_path):
+    url, strange = tmp_path / 'b "1"\\x.db', 'shop "a\\b"'
+    at = ("--ledger", url, "--account")
+    sordino("ledger", "create", *at, strange, *NEW)
+    sordino("ledger", "create", *at, "big", *NEW, "--delta", "1e-6", "--failures", "4e-7")
+    Ledger.open(url, account=strange).reserve(Pure(epsilon=0.6))
+    Ledger.open(url, account="big").reserve(Approximate(epsilon=0.3, delta=1e-7))
+    found = read_metrics(sordino("ledger", "show", "--ledger", url, "--format", "prometheus").out)
+    where = ("ledger", str(url))
+    assert found["budget_spent_ratio", strange, where] == 0.2
+    assert found["spent", strange, where, ("measure", "epsilon")] == 0.6
+    assert found["limit", strange, where, ("measure", "epsilon")] == 3
+    assert found["epsilon_limit", "big", where] == 3
+    assert found["delta_limit", "big", where] == 1e-6
+    assert found["unlisted_spent_ratio", "big", where] == 0.25
+    assert found["releases_left", strange, ("epsilon", "0.05"), where] == 48
+    assert ("unlisted_spent_ratio", strange, where) not in found
+    one = sordino("ledger", "show", *at, "big", "--format", "prometheus").out
+    assert {account for _, account, *_ in read_metrics(one)} == {"big"}

@@ -60,7 +60,7 @@ REFUSED = {
         {"epsilon": 11},
         ("--yes-i-mean-it",),
         3,
-        "This release needs epsilon 11 but 10 remains in account 'shop'. Nothing was read or released.",
+        "100% of the budget of account shop is left; this needs 110%. The largest epsilon that fits is 10. Nothing was read or released.",
     ),
     "adjacency": ({"adjacency": "replace-one"}, (), 5, "add-remove"),
     "another unit": ({"user": "price"}, (), 5, "unit"),
@@ -236,4 +236,4 @@ def test_the_ledger_remembers(top, sordino, account):
         "domain_size": 4,
     }
     table = sordino("ledger", "show", *account, "--format", "table").out
-    assert "Account shop: epsilon 10, spent 0.2, remaining 9.8." in table
+    assert "Account shop: [#...................] 2% of its budget is spent." in table

@@ -223,7 +223,7 @@ REFUSED = {
     "an unknown id": (ACCOUNT, 5, "no charge"),
     "a part that is not there": ((*ACCOUNT, "--part", 2), 2, "part must be from 1 to 1"),
     "part 0": ((*ACCOUNT, "--part", 0), 2, "--part"),
-    "too much": ((*ACCOUNT, "--epsilon", 500, "--yes-i-mean-it"), 3, "remains"),
+    "too much": ((*ACCOUNT, "--epsilon", 500, "--yes-i-mean-it"), 3, "is left; this needs"),
     "a planned variance": ((*ACCOUNT, "--planned"), 2, "planned must be False for a variance"),
 }
 

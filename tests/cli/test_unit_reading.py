@@ -55,7 +55,7 @@ def test_another_reading_is_refused_before_the_charge_and_the_kept_one_shown(sor
     assert (told["reading"], told["spent"]) == ("csv text", 1.0)
     assert (
         "Its unit is read as csv text."
-        in sordino("ledger", "show", *PAYING, "--format", "table").out
+        in sordino("ledger", "show", *PAYING, "--details", "--format", "table").out
     )
 
 

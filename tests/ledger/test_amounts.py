@@ -29,7 +29,7 @@ def test_ten_tenths_fit_in_one_and_an_eleventh_does_not(tmp_path):
     with pytest.raises(BudgetExceeded) as refused:
         ledger.reserve(Pure(epsilon=0.1))
     assert str(refused.value) == (
-        "This release needs epsilon 0.1 but 0 remains in account 'orders'. Nothing was read or released."
+        "Nothing of the budget of account orders is left; this needs 10%. Nothing was read or released."
     )
     assert spent(ledger) == 1
 
@@ -39,7 +39,11 @@ def test_the_message_names_what_is_needed_and_what_remains(tmp_path):
     with pytest.raises(BudgetExceeded) as refused:
         ledger.reserve(Mechanism(0.5))
     assert str(refused.value) == (
-        "This release needs epsilon 0.5 but 0.15 remains in account 'orders'. Nothing was read or released."
+        "100% of the budget of account orders is left; this needs 334%. The largest epsilon that fits is 0.15. "
+        "Nothing was read or released."
+    )
+    assert refused.value.details == (
+        "This release needs epsilon 0.5 but 0.15 remains in account 'orders'."
     )
     assert ledger.statement().charges == ()
 
@@ -57,7 +61,7 @@ def test_parts_of_a_budget_that_were_rounded_up_name_what_fits(tmp_path, parts):
         )
     with pytest.raises(BudgetExceeded) as refused:
         ledger.reserve(whole)
-    found = re.search(r"Ask for ([0-9.]+), or give parts of at most 9 decimals", str(refused.value))
+    found = re.search(r"The largest epsilon that fits is ([0-9.]+)\. Nothing", str(refused.value))
     ledger.reserve(Pure(epsilon=Fraction(found[1])))
     assert ledger.remaining == 0
 
@@ -87,9 +91,7 @@ def test_an_account_with_a_delta_names_an_epsilon_that_fits(tmp_path, budget, sp
         InvalidParameter if fails and keeps_no_deltas(budget) else BudgetExceeded
     ) as refused:
         ledger.reserve(asked)
-    found = re.search(
-        r" A release of epsilon ([0-9.]+) fits\. Nothing was read", str(refused.value)
-    )
+    found = re.search(r" Epsilon ([0-9.]+) fits\. Nothing was read", str(refused.value))
     if fails and not budget.get("failures"):
         # A delta is what lacks.
         assert found is None
@@ -99,7 +101,9 @@ def test_an_account_with_a_delta_names_an_epsilon_that_fits(tmp_path, budget, sp
         assert not isinstance(asked, Pure)
         assert ledger.remaining < Fraction(1, 100)
         return
-    fitting, more = Fraction(found[1]), Fraction(1, 10**9)
+    fitting = Fraction(found[1])
+    # It is told with three digits.
+    more = fitting / 10_000
     # Where what was asked for has no epsilon, epsilons count no more: then only the other sum lets one in.
     beside = [] if isinstance(asked, Pure) else [ZCDP(rho=Fraction(1, 10**18))]
     with pytest.raises(BudgetExceeded):
@@ -123,7 +127,7 @@ def test_a_third_is_charged_up_and_budgeted_down(tmp_path):
     ledger = make(tmp_path / "budget.db", third)
     assert ledger.remaining == Fraction(333333333, 10**9)
     with pytest.raises(
-        BudgetExceeded, match=r"needs epsilon 0\.333333334 but 0\.333333333 remains"
+        BudgetExceeded, match=r"needs 101%. The largest epsilon that fits is 0\.333333333\."
     ):
         ledger.reserve(Pure(epsilon=third))
     with ledger.reserve((Pure(epsilon=Fraction(1, 10)), Mechanism(Fraction(1, 5)))) as charge:
@@ -353,7 +357,7 @@ def test_what_fits_by_now_is_not_refused(ledger):
     ledger.reserve(Pure(epsilon=0.5))
     words = {"what": "This release", "then": "Nothing was read or released."}
     assert ledger._pages.refuse(Sums(5 * 10**8), **words) is None
-    with pytest.raises(BudgetExceeded, match=r"needs epsilon 0\.500000001 but 0\.5 remains"):
+    with pytest.raises(BudgetExceeded, match=r"50% of the budget .* needs 51%"):
         ledger._pages.refuse(Sums(5 * 10**8 + 1), **words)
 
 

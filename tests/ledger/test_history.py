@@ -343,7 +343,7 @@ def test_each_charge_asks_even_where_the_tables_would_hold_more(tmp_path, monkey
     monkeypatch.setattr(sqlite, "_connect_sqlite", without_checks)
     ledger = make(tmp_path / "budget.db")
     ledger.reserve(Mechanism(0.6))
-    with pytest.raises(BudgetExceeded, match=r"needs epsilon 0\.5 but 0\.4 remains"):
+    with pytest.raises(BudgetExceeded, match=r"40% of the budget .* this needs 50%"):
         ledger.reserve(Mechanism(0.5))
     with pytest.raises(BudgetExceeded):
         ledger.grant("team", 0.5)

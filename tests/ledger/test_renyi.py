@@ -20,8 +20,8 @@ from sordino.cost import (
     gumbel_stage,
     repeat,
 )
-from sordino.ledger.account.preview import find_left, find_share, write_percent
 from sordino.ledger.amounts import Budget
+from sordino.ledger.left import find_left, find_share, write_percent
 from sordino.ledger.renyi import (
     ATTO,
     LARGEST,

@@ -94,7 +94,7 @@ def test_a_run_has_a_name(ledger, run):
 def test_a_preview_refuses_what_a_charge_would_and_charges_nothing(ledger):
     ledger.preview(Pure(epsilon=ledger.remaining), unit="customer")
     with pytest.raises(
-        BudgetExceeded, match=r"This release needs epsilon .* Nothing was read or released"
+        BudgetExceeded, match=r"is left; this needs .* Nothing was read or released"
     ):
         ledger.preview((Pure(epsilon=ledger.remaining), Pure(epsilon=TENTH)))
     with pytest.raises(LedgerConflict, match="is for unit"):

@@ -109,7 +109,7 @@ def test_a_refusal_waits_for_a_server_that_goes_after_the_charge_was_tried(own, 
         return done
 
     monkeypatch.setattr(postgres.PostgresStore, "apply", apply)
-    with pytest.raises(BudgetExceeded, match="but 0 remains"):
+    with pytest.raises(BudgetExceeded, match="Nothing of the budget"):
         ledger.reserve(Pure(epsilon=EACH))
     back[0].join()
     assert len(back) == 1

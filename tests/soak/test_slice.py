@@ -354,7 +354,7 @@ def with_delta(tmp_path_factory):
         try:
             made = to.reserve(tuple(part.cost for part in parts), label=label)
         except BudgetExceeded as refused:
-            return told.say("F", label, left(str(refused)))
+            return told.say("F", label, left(refused.details))
         told.say("R", label, made.id)
         for slot, part in enumerate(parts[:drawn]):
             told.say("D", label, slot, part.adds)

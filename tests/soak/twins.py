@@ -55,9 +55,10 @@ def checked_first() -> None:
     def checked(self: Ledger, chargeable: Any, **options: Any) -> Charge:
         account = self._pages.account()
         if amount_of(account.allowance - account.spent) < exact_cost(chargeable, account.meter):
-            raise BudgetExceeded(
-                f"but {float(amount_of(account.allowance - account.spent)):.9f} remains"
-            )
+            refused = BudgetExceeded("It does not fit.")
+            remains = f"{float(amount_of(account.allowance - account.spent)):.9f}"
+            refused.details = f"but {remains} remains in"
+            raise refused
         return reserve(self, chargeable, **options)
 
     _put(Ledger, "reserve", checked)

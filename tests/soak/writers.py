@@ -359,7 +359,7 @@ class _Writer:
             step = ending
             self.end(charge, label, ending)
         except BudgetExceeded as refused:
-            self.witness.say("F", label, left(str(refused)))
+            self.witness.say("F", label, left(refused.details))
         except LedgerError as error:
             seconds = time.monotonic() - self.begun
             self.witness.say("E", label, step, f"{seconds:.3f}", f"{type(error).__name__}: {error}")

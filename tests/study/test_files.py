@@ -187,7 +187,7 @@ def test_a_study_that_spends_more_than_the_account_has_reads_nothing(tmp_path, m
     monkeypatch.setattr("sordino.questions.CountQuestion.run", None)
     study = sd.Study.load(path)
     with pytest.raises(
-        sd.BudgetExceeded, match=r"needs epsilon 2 but 1.5 remains in account 'shop'"
+        sd.BudgetExceeded, match=r"100% of the budget of account shop is left; this needs 134%"
     ):
         study.run(output=tmp_path / "out")
     assert study.plan().refused is not None

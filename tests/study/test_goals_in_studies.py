@@ -182,7 +182,7 @@ def test_widths_are_those_of_a_session(tmp_path):
 
 def test_a_study_that_does_not_fit_shows_its_widths_all_the_same(tmp_path):
     plan = put(tmp_path, STUDY, epsilon=1.5).plan()
-    assert "needs epsilon 2 but 1.5 remains" in plan.refused
+    assert "100% of the budget of account shop is left; this needs 134%" in plan.refused
     assert all(one.plan.rows and one.plan.account is None for one in plan.releases)
 
 
@@ -259,7 +259,7 @@ def test_what_does_not_fit_by_itself_is_not_blamed_on_a_goal(tmp_path):
         with pytest.raises(sd.BudgetExceeded) as refused:
             make()
         assert "goal" not in str(refused.value)
-        assert "but 10 remains in account 'shop'" in str(refused.value)
+        assert "100% of the budget of account shop is left; this needs" in str(refused.value)
     assert spent(tmp_path) == 0
 
 

@@ -177,7 +177,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; says one sentence on stderr if that is not 0."""
     try:
         _prepare_run(sys.argv[1:] if arguments is None else arguments)
-        group.main(
+        ended = group.main(
             args=None if arguments is None else list(arguments),
             prog_name="sordino",
             standalone_mode=False,
@@ -188,7 +188,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # What may still fail on the way out must not bring the private rows along.
         scrub(error)
         return _report_error(error)
-    return 0
+    # What a command ended with by itself (`click.exceptions.Exit`); most of them return nothing.
+    return ended or 0
 
 
 def _prepare_run(arguments: Sequence[str]) -> None:

@@ -19,8 +19,7 @@ from sordino.cli.output import write_lines
 from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import make_csv_format
 from sordino.constraints import TABLE_NAME, shown, text
-from sordino.cost import Pure
-from sordino.errors import BudgetExceeded, InvalidParameter
+from sordino.errors import InvalidParameter
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import known_source
 from sordino.ledger.account.named import WantedAccount, make_or_find
@@ -40,8 +39,6 @@ from sordino.study.template import name_after
 
 LEDGER = "budget.db"
 """The file of the ledger unless another one is named."""
-_EACH = Fraction(1, 20)
-"""The epsilon of a release by which an account is told, if it has enough for several."""
 
 
 def _split_labels(
@@ -224,16 +221,11 @@ def _say_done(declared: TableDraft, path: str, ledger: Ledger, day: str | None) 
 def _say_worth(ledger: Ledger) -> str:
     """Return what an account is good for, in releases."""
     known = ledger.statement(charges=False)
-    each = min(_EACH, Fraction(known.epsilon) / 10)
     budget = f"epsilon {float(known.epsilon):g}"
     if known.delta:
         budget += f", delta {float(known.delta):g}"
-    try:
-        seen = ledger.preview(Pure(epsilon=each))
-    except BudgetExceeded:
-        return f"{budget}, of which nothing is left"
-    many = "any number of" if seen.more is None else f"about {seen.more + 1:,}"
-    return f"{budget}, {'still ' if known.spent else ''}{many} releases at {float(each):g}"
+    assert known.examples is not None  # noqa: S101  (a statement of a ledger has them)
+    return f"{budget}, {'still ' if known.spent else ''}{known.examples.say()}"
 
 
 def _say_next(declared: TableDraft, path: str, day: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import click
 
+from sordino.cli.accounts import (
+    DETAILS,
+    FAIL_BELOW,
+    SHOW_FORMAT,
+    find_payer,
+    list_accounts,
+    refuse_below,
+    say_left,
+    write_accounts,
+    write_amounts,
+    write_metrics,
+)
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
 from sordino.cli.options import (
     ADJACENCY,
@@ -32,9 +43,9 @@ from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
-from sordino.ledger import Budget, Ledger
+from sordino.ledger import Budget, Ledger, Statement
 from sordino.ledger.account.identity import has_no_place
-from sordino.ledger.amounts import count_deltas
+from sordino.ledger.left import write_percent
 
 # Only for type checkers: see `_create_account`.
 if TYPE_CHECKING:
@@ -143,12 +154,45 @@ def init(wanted: AccountOptions) -> None:
 
 
 @ledger.command()
-@URL
-@ACCOUNT
-@FORMAT
-def show(url: str, account: str, form: str | None) -> None:
-    """Show what an account may spend, what it spent, and on what."""
-    _write_account_lines(Ledger.open(url, account=account), form, charges=True)
+@click.argument("name", required=False)
+@click.option("--ledger", "url", metavar="URL", help="File of the ledger, or its database.")
+@click.option("--account", metavar="NAME", help="One account; else all of the ledger.")
+@click.option(
+    "--declaration",
+    metavar="FILE",
+    help="NAME is declared in this file [default: sordino.toml here or above].",
+)
+@DETAILS
+@FAIL_BELOW
+@SHOW_FORMAT
+def show(
+    name: str | None,
+    url: str | None,
+    account: str | None,
+    declaration: str | None,
+    details: bool,
+    least: Fraction | None,
+    form: str | None,
+) -> None:
+    """Show what accounts may still spend, and what one account was spent on.
+
+    NAME is a declared table, whose account is shown. With --ledger alone each account has a line.
+    """
+    url, account = find_payer(name, declaration, url, account)
+    if form == "prometheus":
+        found = (
+            list_accounts(url)
+            if account is None
+            else [Ledger.open(url, account=account).statement(charges=False)]
+        )
+        write_metrics(url, found)
+    elif account is None:
+        found = list_accounts(url)
+        (write_amounts if details else write_accounts)(found, form)
+    else:
+        found = [_write_account_lines(Ledger.open(url, account=account), form, details=details)]
+    # What is left stands on stdout before the exit code says that it is little.
+    refuse_below(least, found)
 
 
 @ledger.command()
@@ -156,28 +200,7 @@ def show(url: str, account: str, form: str | None) -> None:
 @FORMAT
 def accounts(url: str, form: str | None) -> None:
     """List the accounts of a ledger with what remains in each."""
-    # Of each account what it may spend and on whom; `show` lists its charges.
-    columns = (
-        "account",
-        "parent",
-        "adjacency",
-        "unit",
-        "source",
-        "measure",
-        "limit",
-        "spent",
-        "remaining",
-    )
-    statements = [
-        Ledger.open(url, account=name).statement().to_dict() for name in Ledger.accounts(url)
-    ]
-    write_rows(
-        form,
-        columns,
-        [{name: statement[name] for name in columns} for statement in statements],
-        {},
-        [],
-    )
+    write_amounts(list_accounts(url), form)
 
 
 @ledger.command()
@@ -493,37 +516,37 @@ def _check_source(wanted: AccountOptions) -> None:
         source.label_index(wanted.unit, "--unit")
 
 
-def _write_account_lines(opened: Ledger, form: str | None, *, charges: bool) -> None:
+def _write_account_lines(
+    opened: Ledger, form: str | None, *, charges: bool = True, details: bool = False
+) -> Statement:
+    """Write an account with its charges, and return what was written."""
     # Only who looks at an account needs its words.
     from sordino.report.spent import say_promise
 
-    statement = opened.statement(charges=charges).to_dict()
+    said = opened.statement(charges=charges)
+    statement = said.to_dict()
     # The charges are the rows, and the rest of the statement are facts about them.
     listed = statement.pop("charges")
-    promised = f"epsilon {statement['epsilon']:.12g}" + (
-        f", delta {statement['delta']:.12g}" if statement["delta"] else ""
-    )
+    delta = f", delta {statement['delta']:.12g}" if statement["delta"] else ""
     notes = [
-        f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent "
-        f"{statement['spent']:.12g}, remaining {statement['remaining']:.12g}.",
+        *say_left(said),
         (
-            f"Protects: {statement['unit']}, {statement['adjacency']}, {promised}. Source: "
-            f"{statement['source']}."
+            f"Protects: {statement['unit']}, {statement['adjacency']}, epsilon "
+            f"{statement['epsilon']:.12g}{delta}. Source: {statement['source']}."
         ),
-        *([f"Its unit is read as {statement['reading']}."] if "reading" in statement else []),
         # What all of it may teach a reader, once it is spent.
         *([f"All of it together: {promise}"] if (promise := say_promise(statement)) else []),
-        *_say_renyi(statement),
-        *_say_failures(statement.get("failures"), "limit", "spent"),
-        *([f"A share of account {statement['parent']}."] if statement["parent"] else []),
-        *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
+        *([f"A share of account {said.parent}."] if said.parent else []),
+        *(
+            f"Granted to {name}: {write_percent(share / said.limit if said.limit else share)}."
+            for name, share in said.shares.items()
+        ),
+        *(
+            [f"Converted into account {said.successor}, which goes on for it."]
+            * bool(said.successor)
+        ),
+        *(_say_details(statement) if details else []),
     ]
-    if "successor" in statement:
-        notes.append(f"Converted into account {statement['successor']}, which goes on for it.")
-    elif "more_like_the_last" in statement:
-        notes.append(
-            f"More charges like the last one that fit: {statement['more_like_the_last']:,}."
-        )
     # Beside its divergence or rho what a charge takes from the other sums.
     more = (
         ("epsilon", "delta")
@@ -532,11 +555,33 @@ def _write_account_lines(opened: Ledger, form: str | None, *, charges: bool) -> 
         if "failures" in statement
         else ()
     )
-    columns = ("time", "label", "state", "reserved", "drawn", "settled", *more, "kept", "id")
-    if choose_format(form) == "csv":
+    amounts = ("reserved", "drawn", "settled", *more)
+    chosen = choose_format(form)
+    if chosen == "csv":
         # On a line of a charge they would be read as those of the charge.
         statement |= {f"account_{name}": statement.pop(name) for name in ("epsilon", "delta")}
+    if chosen == "table":
+        listed = [
+            one | {"share": write_percent(line.share)}
+            for one, line in zip(listed, said.charges, strict=True)
+        ]
+        amounts = amounts if details else ()
+    columns = ("time", "label", "state", "share", *amounts, "kept", "id")
     write_rows(form, columns, listed, statement, notes)
+    return said
+
+
+def _say_details(statement: dict[str, Any]) -> list[str]:
+    """Return what an account says of its sums, as it counts them."""
+    failures = statement.get("failures")
+    return [
+        f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent "
+        f"{statement['spent']:.12g}, remaining {statement['remaining']:.12g}.",
+        *([f"Its unit is read as {statement['reading']}."] if "reading" in statement else []),
+        *_say_renyi(statement),
+        *([_say_failures(failures["limit"], failures["spent"])] if failures else []),
+        *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
+    ]
 
 
 def _say_renyi(statement: dict[str, Any]) -> list[str]:
@@ -556,25 +601,14 @@ def _say_renyi(statement: dict[str, Any]) -> list[str]:
         )
     notes = [f"Divergences at order {sums['order']:.6g}. {pure}"]
     if not share:
-        # An account of a small epsilon may have no divergences to spend, but epsilons.
-        used = 100 * statement["spent"] / statement["limit"] if statement["limit"] else 100
         notes.append(
             f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at "
-            f"delta {statement['delta']:.12g}; of the divergences {used:.3g} %."
+            f"delta {statement['delta']:.12g}."
         )
-    return notes + _say_failures(sums, "failures_limit", "failures_spent")
+    if sums["failures_limit"]:
+        notes.append(_say_failures(sums["failures_limit"], sums["failures_spent"]))
+    return notes
 
 
-def _say_failures(sums: dict[str, Any] | None, limit: str, spent: str) -> list[str]:
-    """Return what the account says of the deltas of releases, if it keeps a part just for them."""
-    if not sums or not sums[limit]:
-        return []
-    whole, used = (Fraction(sums["exact"][name]) for name in (limit, spent))
-    # Examples: the largest power of ten that fits into all of it, and a tenth of that.
-    each = Fraction(1, 10 ** (len(str(math.ceil(1 / whole) - 1))))
-    many, more = (f"{count_deltas(whole - used, one):,}" for one in (each, each / 10))
-    return [
-        f"Deltas of releases: {sums[spent]:.6g} of {sums[limit]:.6g}. How many releases with "
-        f"labels that nobody listed still fit: {many} at --delta {float(each):g}, or {more} at "
-        f"{float(each / 10):g}."
-    ]
+def _say_failures(limit: float, spent: float) -> str:
+    return f"Delta for labels that nobody listed (failures): {spent:.6g} of {limit:.6g} is spent."

@@ -6,11 +6,12 @@ from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.charged_stream import ChargedStream
 from sordino.ledger.account.identity import canonical_source, canonical_unit
 from sordino.ledger.account.ledger import Ledger
-from sordino.ledger.account.preview import Left, Preview
+from sordino.ledger.account.preview import Preview
 from sordino.ledger.account.price import Price
 from sordino.ledger.account.statement import ChargeLine, FailureSums, RenyiSums, Statement
 from sordino.ledger.amounts import Budget
 from sordino.ledger.history import Event, Verification
+from sordino.ledger.left import Examples, Left
 
 __all__ = [
     "Budget",
@@ -18,6 +19,7 @@ __all__ = [
     "ChargeLine",
     "ChargedStream",
     "Event",
+    "Examples",
     "FailureSums",
     "Ledger",
     "Left",

@@ -252,11 +252,6 @@ def nano_down(amount: Fraction) -> int:
     return math.floor(amount * NANO)
 
 
-def count_deltas(left: Fraction, each: Fraction) -> int:
-    """Return how many releases with a delta each fit into what is left of an account for deltas."""
-    return math.floor(left * ATTO) // math.ceil(each * ATTO)
-
-
 def amount_of(nano: int) -> Fraction:
     """Return the exact amount of a whole number of billionths."""
     return Fraction(nano, NANO)

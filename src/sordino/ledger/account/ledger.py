@@ -15,7 +15,7 @@ from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
 from sordino.ledger.account.pages import RELEASE, Pages, names
-from sordino.ledger.account.preview import Left, Preview, find_left_of, preview_charge
+from sordino.ledger.account.preview import Preview, preview_charge
 from sordino.ledger.account.price import Price
 from sordino.ledger.account.records import body_of
 from sordino.ledger.account.statement import (
@@ -36,6 +36,7 @@ from sordino.ledger.history import (
     facts_of,
     json_of,
 )
+from sordino.ledger.left import Left, find_left_of
 from sordino.ledger.renyi import NOTHING, Sums
 from sordino.ledger.store.store import carry_out
 from sordino.ledger.store.urls import store_at
@@ -320,7 +321,7 @@ class Ledger:
         LedgerError
             If the account has no such charge.
         """
-        return line_of(self._pages.charge(key), self._pages.facts.meter)
+        return line_of(self._pages.charge(key), self._pages.facts)
 
     def find_left(self, key: str | None = None) -> Left:
         """Return what the account has left, in percent and in releases like one of its charges.
@@ -750,7 +751,7 @@ class Ledger:
             If the ledger cannot be read.
         """
         row = self._pages.find_charge(id_of_run(self.account, text(run, "run")))
-        return None if row is None else line_of(row, self._pages.facts.meter)
+        return None if row is None else line_of(row, self._pages.facts)
 
     def _refuse_taken(self, run: str | None) -> None:
         """Raise if the account was charged for a run before."""

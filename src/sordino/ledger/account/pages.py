@@ -27,6 +27,7 @@ from sordino.ledger.history import (
     json_of,
     linked,
 )
+from sordino.ledger.left import find_left, write_percent
 from sordino.ledger.renyi import ATTO, LARGEST, Sums
 from sordino.ledger.store.store import Rows, Store, patiently
 from sordino.record import FORM, Record
@@ -240,9 +241,33 @@ class Pages:
                 f"it. {then}"
             )
         if not row.limits.admits(row.sums, needed):
-            lack = f"{what} needs {_write_lack(row, needed)} in account {self.name!r}."
             fits = _write_fitting(row, needed) if what == RELEASE else ""
-            raise BudgetExceeded(f"{lack}{fits} {then}")
+            refused = BudgetExceeded(f"{_say_lack(row, needed, what)}{fits} {then}")
+            refused.details = f"{what} needs {_write_lack(row, needed)} in account {self.name!r}."
+            raise refused
+
+
+def _say_lack(row: Account, needed: Sums, what: str) -> str:
+    """Return what is left and what is needed, in percent."""
+    limits, spent = row.limits, row.sums
+    asks = "this" if what == RELEASE else f"{what[0].lower()}{what[1:]}"
+    budget = "budget"
+    if spent.failing > limits.failing - needed.failing:
+        budget = "delta for labels that nobody listed (failures)"
+        if not limits.failing:
+            return (
+                f"Account {row.name} keeps no {budget}; {asks} needs delta "
+                f"{needed.failing / ATTO:.6g}."
+            )
+        share = Fraction(limits.failing - spent.failing, limits.failing)
+        more = Fraction(needed.failing, limits.failing)
+    else:
+        left = find_left(limits, spent, needed)
+        share, more = left.share, left.needed
+    return (
+        f"{write_percent(share, -1) if share else 'Nothing'} of the {budget} of account {row.name} "
+        f"is left; {asks} needs {write_percent(more, 1)}."
+    )
 
 
 def _write_lack(row: Account, needed: Sums) -> str:
@@ -264,18 +289,10 @@ def _write_lack(row: Account, needed: Sums) -> str:
 
 
 def _write_fitting(row: Account, needed: Sums) -> str:
-    """Return which epsilon would fit, as a sentence; nothing where what remains says it already."""
+    """Return which epsilon would fit, as a sentence; nothing where none does."""
     limits, spent, meter = row.limits, row.sums, row.meter_at_order
     if spent.failing > limits.failing - needed.failing:
         return ""
-    if meter.name == "pure":
-        left = limits.main - spent.main
-        if left <= 0 or needed.main - left > _ROUNDED:
-            return ""
-        return (
-            f" Ask for {decimal(left)}, or give parts of at most 9 decimals, which are not "
-            "rounded up."
-        )
 
     def fits(epsilon: int) -> bool:
         asked = exact_amounts(Pure(epsilon=amount_of(epsilon)), meter).rounded_up()
@@ -291,7 +308,16 @@ def _write_fitting(row: Account, needed: Sums) -> str:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return f" A release of epsilon {decimal(low)} fits." if low else ""
+    if not low:
+        return ""
+    # Three digits are enough, but where only the rounding of charges was in the way.
+    close = meter.name == "pure" and needed.main - low <= _ROUNDED
+    step = 1 if close else 10 ** max(0, len(str(low)) - 3)
+    fitting = decimal(low // step * step)
+    # Beside a delta some releases cost less than pure noise, and of them more would fit.
+    if meter.name == "pure":
+        return f" The largest epsilon that fits is {fitting}."
+    return f" Epsilon {fitting} fits."
 
 
 def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:

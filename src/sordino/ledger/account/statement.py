@@ -19,7 +19,8 @@ from sordino.errors import InvalidParameter
 from sordino.ledger.account.records import find_alone
 from sordino.ledger.amounts import MEASURES, amount_of
 from sordino.ledger.history import Account, ChargeRow, Row, json_of
-from sordino.ledger.renyi import ATTO, spent_epsilon
+from sordino.ledger.left import Examples, find_examples, find_left_of, find_share
+from sordino.ledger.renyi import ATTO, Sums, spent_epsilon
 
 
 @final
@@ -58,6 +59,8 @@ class ChargeLine:
     refines : Fraction
         By how much a charge that refined another release, in an earlier version, loses more by
         itself than it added to a sum of epsilons; else 0.
+    share : Fraction
+        What it takes of the budget of the account, as a share.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class ChargeLine:
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     refines: Fraction = Fraction(0)
+    share: Fraction = Fraction(0)
 
     @property
     def charged(self) -> Fraction:
@@ -99,6 +103,7 @@ class ChargeLine:
             "id": self.id,
             "label": self.label,
             "state": self.state,
+            "share": float(self.share),
             **{name: None if amount is None else float(amount) for name, amount in amounts.items()},
             "time": self.time,
             "detail": self.detail,
@@ -228,6 +233,10 @@ class Statement:
     more : int or None
         How many more charges like the last one fit, reserved as that one was; None if there is no
         charge, or no end. What charges give back is not forecast.
+    spent_share : Fraction
+        How much of the budget is spent, from 0 to 1; deltas of releases are not in it.
+    examples : Examples or None
+        How many releases of one size still fit.
     successor : str or None
         The account that has taken this one over (`Ledger.convert`); then nothing fits here any
         more.
@@ -272,6 +281,8 @@ class Statement:
     renyi: RenyiSums | None = None
     failures: FailureSums | None = None
     more: int | None = None
+    spent_share: Fraction = Fraction(0)
+    examples: Examples | None = None
     successor: str | None = None
     reading: str = ""
 
@@ -312,6 +323,8 @@ class Statement:
             "epsilon": float(self.epsilon),
             "delta": float(self.delta),
             **{name: float(amount) for name, amount in amounts.items()},
+            "spent_share": float(self.spent_share),
+            **({} if self.examples is None else {"examples": self.examples.to_dict()}),
             "head": self.head,
             "shares": {name: float(amount) for name, amount in self.shares.items()},
             "exact": {name: str(amount) for name, amount in amounts.items()},
@@ -324,8 +337,9 @@ class Statement:
         }
 
 
-def line_of(row: ChargeRow, meter: str) -> ChargeLine:
-    """Return what the row of a charge says, in an account with a meter."""
+def line_of(row: ChargeRow, account: Account) -> ChargeLine:
+    """Return what the row of a charge says, in an account."""
+    meter = account.meter
     # In a damaged file the body may be unreadable; the amounts are in columns of their own.
     body = json_of(row.body)
     return ChargeLine(
@@ -342,7 +356,14 @@ def line_of(row: ChargeRow, meter: str) -> ChargeLine:
         epsilon=None if meter != "renyi" or row.impure else amount_of(_taken_pure(row)),
         delta=None if meter != "renyi" else Fraction(_taken_failing(row), ATTO),
         refines=find_alone(body),
+        share=find_share(account.limits, _find_taken(row)),
     )
+
+
+def _find_taken(row: ChargeRow) -> Sums:
+    """Return what a charge takes of the sums of its account."""
+    main = row.reserved if row.settled is None else row.settled
+    return Sums(main, 0 if row.impure else _taken_pure(row), _taken_failing(row), row.impure)
 
 
 def _taken_pure(row: ChargeRow) -> int:
@@ -373,10 +394,12 @@ def build_statement(
         spent=amount_of(account.spent),
         head=account.head,
         shares={name: amount_of(share) for name, share, *_ in sorted(shares)},
-        charges=tuple(line_of(row, account.meter) for row in rows),
+        charges=tuple(line_of(row, account) for row in rows),
         renyi=_renyi_sums(account) if account.meter_name == "renyi" else None,
         failures=_failure_sums(account) if account.adds_rhos else None,
         more=0 if account.successor else _count_more(account, last),
+        spent_share=find_left_of(account).spent,
+        examples=find_examples(account),
         successor=account.successor or None,
         reading=account.reading,
     )

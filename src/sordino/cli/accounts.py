@@ -1,0 +1,242 @@
+"""`sordino ledger show`: what accounts have left, for people, for programs and for monitors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+import click
+
+from sordino.cli.options import choose_format
+from sordino.cli.output import write_lines, write_rows
+from sordino.cli.stderr import say
+from sordino.errors import InvalidParameter
+from sordino.ledger import Ledger, Statement
+from sordino.ledger.left import write_percent
+
+ALMOST_SPENT = 9
+"""The exit code where less is left than `--fail-below` says."""
+_BAR = 20
+
+DETAILS = click.option(
+    "--details", is_flag=True, help="Also show amounts as the account counts them."
+)
+SHOW_FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv", "prometheus"]),
+    help="How stdout is written [default: table on a terminal, json elsewhere].",
+)
+
+
+def _read_share(_ctx: click.Context, _param: click.Parameter, given: str | None) -> Fraction | None:
+    if given is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)(\s?%)?", given, re.ASCII)
+    share = Fraction(found[1]) / (100 if found[2] else 1) if found else Fraction(2)
+    if share > 1:
+        raise click.BadParameter(f"must be a share of the budget, such as 20%; got {given!r}.")
+    return share
+
+
+FAIL_BELOW = click.option(
+    "--fail-below",
+    "least",
+    metavar="PERCENT",
+    callback=_read_share,
+    help=f"End with exit code {ALMOST_SPENT} if less of the budget is left, such as 20%.",
+)
+
+
+def find_payer(
+    name: str | None, declaration: str | None, url: str | None, account: str | None
+) -> tuple[str, str | None]:
+    """Return a ledger, and which of its accounts is meant; None for all of them.
+
+    Raises
+    ------
+    InvalidParameter
+        If nothing or two things are named, or no such table is declared.
+    """
+    if name is None:
+        if declaration is not None:
+            raise InvalidParameter("--declaration needs NAME, a table that it declares.")
+        if url is None:
+            raise InvalidParameter("Say which ledger: --ledger URL, or NAME of a declared table.")
+        return url, account
+    if url is not None or account is not None:
+        raise InvalidParameter(
+            f"NAME says ledger and account, and goes with no --ledger or --account; got {name!r}."
+        )
+    # Imported here: who names a ledger needs no declaration.
+    from sordino.study.declaration import DAY, find_declaration, find_table, open_declaration
+
+    path = find_declaration() if declaration is None else declaration
+    if path is None:
+        raise InvalidParameter(
+            f"{name!r} must be declared in sordino.toml, here or above; there is none. Name a "
+            "ledger: --ledger URL."
+        )
+    table = find_table(open_declaration(path), name, DAY)
+    return table.ledger, table.account
+
+
+def draw_bar(share: Fraction) -> str:
+    """Return a share as a bar of text, which only all of it fills."""
+    filled = round(share * _BAR)
+    filled = min(max(filled, int(share > 0)), _BAR - int(share < 1))
+    return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
+
+
+def say_left(statement: Statement) -> list[str]:
+    """Return what is spent of an account, and what it is still good for."""
+    spent = statement.spent_share
+    told = "all" if spent == 1 else write_percent(min(spent, Fraction(99, 100)))
+    notes = [f"Account {statement.account}: {draw_bar(spent)} {told} of its budget is spent."]
+    if statement.successor is not None or statement.examples is None:
+        return notes
+    like = (
+        ""
+        if statement.more is None
+        else f"; {statement.more:,} more like the last release"
+        if statement.more
+        else "; no more like the last release"
+    )
+    return [*notes, f"Left: {statement.examples.say()}{like}."]
+
+
+_COLUMNS = (
+    *("account", "parent", "adjacency", "unit", "source", "measure"),
+    *("limit", "spent", "remaining"),
+)
+
+
+def list_accounts(url: str) -> list[Statement]:
+    """Return all accounts of a ledger, without their charges."""
+    return [
+        Ledger.open(url, account=name).statement(charges=False) for name in Ledger.accounts(url)
+    ]
+
+
+def write_amounts(statements: Sequence[Statement], form: str | None) -> None:
+    """Write accounts with what remains in each, as it counts it."""
+    told = [statement.to_dict() for statement in statements]
+    write_rows(form, _COLUMNS, [{name: one[name] for name in _COLUMNS} for one in told], {}, [])
+
+
+def write_accounts(statements: Sequence[Statement], form: str | None) -> None:
+    """Write what is left in each account, in a line each."""
+    if choose_format(form) != "table":
+        names = (*_COLUMNS, "epsilon", "delta", "spent_share", "releases_left", "example_epsilon")
+        rows = []
+        for one in statements:
+            told = one.to_dict()
+            told["releases_left"] = told["examples"]["releases"]
+            told["example_epsilon"] = told["examples"]["epsilon"]
+            rows.append({name: told[name] for name in names})
+        write_rows(form, names, rows, {}, [])
+        return
+    lines = [
+        {
+            "account": one.account,
+            "spent": f"{draw_bar(one.spent_share)} {write_percent(one.spent_share)}",
+            "left": (
+                f"converted into {one.successor}"
+                if one.successor is not None or one.examples is None
+                else one.examples.say()
+            ),
+            "table": one.source,
+        }
+        for one in statements
+    ]
+    write_rows(form, ("account", "spent", "left", "table"), lines, {}, [])
+
+
+def refuse_below(least: Fraction | None, statements: Sequence[Statement]) -> None:
+    """End the command with an exit code of its own where less is left than a share.
+
+    Raises
+    ------
+    click.exceptions.Exit
+        If it is. An account that another one goes on for is passed over.
+    """
+    if least is None:
+        return
+    low = [
+        one.account for one in statements if one.successor is None and 1 - one.spent_share < least
+    ]
+    if low:
+        say(f"Less than {write_percent(least)} of the budget is left: {', '.join(low)}.")
+        raise click.exceptions.Exit(ALMOST_SPENT)
+
+
+# ---- metrics -------------------------------------------------------------------------------------
+
+_METRICS = {
+    "sordino_account_budget_spent_ratio": "Share of the budget that is spent, from 0 to 1.",
+    "sordino_account_epsilon_limit": "Epsilon of the guarantee of the account.",
+    "sordino_account_delta_limit": "Delta of the guarantee of the account.",
+    "sordino_account_spent": "What is spent, in the measure of the account.",
+    "sordino_account_limit": "What may be spent, in the measure of the account.",
+    "sordino_account_unlisted_spent_ratio": "Share of the delta for labels that nobody listed "
+    "(failures) that is spent.",
+    "sordino_account_releases_left": "How many more releases of this epsilon fit.",
+}
+"""What each metric means, in the order in which they are written."""
+
+
+def write_metrics(url: str, statements: Sequence[Statement]) -> None:
+    """Write accounts in the text format that Prometheus reads.
+
+    One that another account goes on for is left out.
+    """
+    lines = []
+    samples = [
+        sample
+        for one in statements
+        if one.successor is None
+        for sample in _list_samples({"ledger": url, "account": one.account}, one)
+    ]
+    for name, meaning in _METRICS.items():
+        own = [(labels, value) for metric, labels, value in samples if metric == name]
+        if own:
+            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
+        lines += [f"{name}{{{_join_labels(labels)}}} {value}" for labels, value in own]
+    write_lines(lines)
+
+
+def _list_samples(
+    labels: dict[str, str], statement: Statement
+) -> list[tuple[str, dict[str, str], str]]:
+    told = statement.to_dict()
+    measured = labels | {"measure": statement.measure}
+    found = [
+        ("budget_spent_ratio", labels, told["spent_share"]),
+        ("epsilon_limit", labels, told["epsilon"]),
+        ("delta_limit", labels, told["delta"]),
+        ("spent", measured, told["spent"]),
+        ("limit", measured, told["limit"]),
+    ]
+    sums, ends = told.get("failures"), ("limit", "spent")
+    if "renyi" in told:
+        sums, ends = told["renyi"], ("failures_limit", "failures_spent")
+    if sums and sums[ends[0]]:
+        found.append(("unlisted_spent_ratio", labels, sums[ends[1]] / sums[ends[0]]))
+    examples = told["examples"]
+    at = labels | {"epsilon": f"{examples['epsilon']:g}"}
+    many = examples["releases"]
+    found.append(("releases_left", at, float("inf") if many is None else many))
+    return [(f"sordino_account_{name}", own, _write_value(value)) for name, own, value in found]
+
+
+def _write_value(value: float) -> str:
+    return "+Inf" if value == float("inf") else repr(value)
+
+
+def _join_labels(labels: dict[str, str]) -> str:
+    escaped = {
+        name: value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+        for name, value in labels.items()
+    }
+    return ",".join(f'{name}="{value}"' for name, value in escaped.items())
