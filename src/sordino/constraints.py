@@ -313,5 +313,13 @@ TABLE_NAME = Constraint(
     ("", "a.csv", "a/b", "-", "größe", None, 3),
 )
 """A name that a table is declared by: no path of a file with an ending, and no pattern, is one."""
+_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+NAME = Constraint(
+    "1 to 100 letters, digits, '_', '-' and '.', the first one a letter or a digit",
+    lambda value: value if isinstance(value, str) and _SLUG.fullmatch(value) else None,
+    ("orders", "2026-11-24"),
+    ("", "a b", "../x", None, 3),
+)
+"""A name that a file may have on every system."""
 ADJACENCY = one_of("add-remove", "replace-one")
 NORM = one_of("each", "l1", "l2")

@@ -75,6 +75,7 @@ OF_TABLES = (
     # The verdicts of a stream are written one by one, and whoever reads them keeps them.
     "output",
     "keep",
+    "run_id",
 )
 OF_STREAMS = tuple(field.name for field in fields(StatementOptions))
 

@@ -91,7 +91,7 @@ HEADINGS = {
         "--temp-limit",
         "--plink",
     ],
-    "Output": ["--format", "--output", "--keep", "--simultaneous", "--quiet", "--help"],
+    "Output": ["--format", "--output", "--keep", "--run-id", "--simultaneous", "--quiet", "--help"],
     "Fine tuning": [
         "--method",
         "--kth-count",

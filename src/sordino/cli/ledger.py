@@ -565,8 +565,9 @@ def _write_account_lines(
             one | {"share": write_percent(line.share)}
             for one, line in zip(listed, said.charges, strict=True)
         ]
-        amounts = amounts if details else ()
-    columns = ("time", "label", "state", "share", *amounts, "kept", "id")
+    columns: tuple[str, ...] = ("time", "label", "state", *amounts, "kept", "id", "share")
+    if chosen == "table":
+        columns = ("time", "label", "state", "share", *(amounts if details else ()), "kept", "id")
     write_rows(form, columns, listed, statement, notes)
     return said
 

@@ -19,8 +19,8 @@ from sordino.cli.options import NUMBER, RunOptions, gather, is_quiet, list_given
 from sordino.cli.stderr import say
 from sordino.cli.table import confirm_epsilon, plan_alone
 from sordino.cli.text_options import CsvOptions
-from sordino.cli.work import choose_entropy, make_csv_format, open_account, open_payer
-from sordino.cli.write import write_release
+from sordino.cli.work import choose_entropy, make_csv_format, open_payer
+from sordino.cli.write import open_account, write_release
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import Pure
 from sordino.entropy import Entropy

@@ -19,6 +19,7 @@ from sordino.cli.planned import check_assumption, plan_options
 from sordino.constraints import (
     COUNT,
     FINITE,
+    NAME,
     NOT_NEGATIVE,
     POSITIVE,
     SHARE,
@@ -309,6 +310,11 @@ WHERE = click.option(
     help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"; if it is given "
     "more than once, those for which all of them hold.",
 )
+RUN_ID = click.option(
+    "--run-id",
+    metavar="ID",
+    help="Names this release, which is kept, and paid once however often it is started.",
+)
 # It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
 SEED = click.option(
     "--seed",
@@ -464,6 +470,7 @@ class RunOptions:
     form: str | None = None
     output: OutputFile | None = None
     keep: bool = False
+    run_id: str | None = None
     seed: int | None
     synthetic: bool
     quiet: bool | None
@@ -533,9 +540,17 @@ class RunOptions:
                 "--keep keeps a release in the ledger that pays for it: give --ledger URL and "
                 "--account NAME, or leave it out. Nothing was read."
             )
-        if self.dry_run and self.keep:
+        if self.run_id is not None:
+            NAME("--run-id", self.run_id)
+            if not given:
+                raise InvalidParameter(
+                    "--run-id names what an account pays for once: give --ledger URL and --account "
+                    "NAME, or leave it out. Nothing was read."
+                )
+        if self.dry_run and (self.keep or self.run_id is not None):
             raise InvalidParameter(
-                "--keep cannot be combined with --dry-run, which releases nothing."
+                f"{'--keep' if self.keep else '--run-id'} cannot be combined with --dry-run, which "
+                "releases nothing."
             )
         check_assumption(self.like, self.like_rows, planned=self.dry_run or self.goal is not None)
         # With predictable noise, and in a dry run, nothing real is released, and so nothing has to
@@ -558,6 +573,7 @@ run_options = gather(
     FORMAT,
     OUTPUT,
     KEEP,
+    RUN_ID,
     SEED,
     SYNTHETIC,
     QUIET,

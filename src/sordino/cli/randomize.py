@@ -48,11 +48,11 @@ from sordino.cli.work import (
     find_source,
     make_csv_format,
     make_unit,
-    open_account,
     open_payer,
     open_session,
     show_progress,
 )
+from sordino.cli.write import open_account
 from sordino.cost.odds import say_odds
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions import PrivacyUnit, check_unit, describe_piped_reading, open_record_lines

@@ -30,10 +30,9 @@ from sordino.cli.work import (
     DRY,
     choose_entropy,
     find_source,
-    open_account,
     show_progress,
 )
-from sordino.cli.write import write_release
+from sordino.cli.write import open_account, write_again, write_release
 from sordino.constraints import COUNT
 from sordino.errors import InvalidParameter
 from sordino.results import describe
@@ -74,6 +73,8 @@ def remeasure(
     release. It costs what a release of its own costs.
     """
     COUNT("--part", part)
+    if write_again(run):
+        return
     entropy, ledger = choose_entropy(run), open_account(run)
     if ledger is None:
         raise InvalidParameter(

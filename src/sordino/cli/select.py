@@ -35,10 +35,9 @@ from sordino.cli.work import (
     choose_entropy,
     make_csv_format,
     make_sensitivity,
-    open_account,
     open_payer,
 )
-from sordino.cli.write import write_release
+from sordino.cli.write import open_account, write_again, write_release
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
 from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
@@ -132,6 +131,8 @@ def select(
     it. How likely the best marker is selected is said; where that is below 0.2 nothing is charged,
     unless --force is given.
     """
+    if write_again(run):
+        return
     if asked.statistic is not None:
         _check_no_score(choice, statement)
         test = make_marker_test(

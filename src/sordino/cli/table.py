@@ -27,8 +27,8 @@ from sordino.cli.options import (
 from sordino.cli.output import write_record
 from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, csv_options
-from sordino.cli.work import make_domain, open_account, open_session, read_labels, show_progress
-from sordino.cli.write import write_release
+from sordino.cli.work import make_domain, open_session, read_labels, show_progress
+from sordino.cli.write import open_account, write_again, write_release
 from sordino.errors import InvalidParameter
 from sordino.record import SCHEMA, Record, list_spent
 from sordino.releases import plain
@@ -101,6 +101,8 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
                 f"got {table.unit.max_rows}. Leave out one of them."
             )
     run, labels = table.run, asked.pop("labels", None)
+    if write_again(run):
+        return
     # Labels are public: what is wrong with them is said before anything is charged.
     domain = None if labels is None else make_domain(labels)
     with (

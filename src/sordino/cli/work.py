@@ -20,6 +20,7 @@ from sordino.cli.options import (
 )
 from sordino.cli.stderr import PatientStream, say
 from sordino.cli.text_options import CsvOptions
+from sordino.cli.write import open_account
 from sordino.constraints import shown
 from sordino.entropy import SYSTEM, Entropy, Seeded
 from sordino.errors import InvalidParameter
@@ -149,14 +150,6 @@ def choose_entropy(run: RunOptions) -> Entropy:
     `RunOptions` has looked at what goes with a seed.
     """
     return SYSTEM if run.seed is None else Seeded(run.seed)
-
-
-def open_account(run: RunOptions) -> Ledger | None:
-    """Open the account that the options name, if they name one."""
-    # Both or none: `RunOptions` has looked at that.
-    if run.ledger_url is None or run.account is None:
-        return None
-    return Ledger.open(run.ledger_url, account=run.account)
 
 
 def _say_that_nobody_pays(run: RunOptions) -> None:

@@ -1,19 +1,26 @@
 """How a release leaves the command: kept in the ledger if that was asked for, then written.
 
 It is kept first: whatever becomes of stdout, of the file or of the process then, it can be printed
-again.
+again. With `--run-id` it is paid once, however often its command is started, by the rules of a run
+of a study (docs/decisions/0029-studies.md): what was paid and not kept is lost, because a second
+draw of noise for the price of one would tell more than was paid for.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+
+import click
 
 from sordino.cli.options import RunOptions, is_quiet
 from sordino.cli.output import write_lines, write_record
 from sordino.cli.output_file import NotKeptError, OutputFile
 from sordino.cli.stderr import say
-from sordino.errors import DataSourceError
+from sordino.errors import DataSourceError, RunLost, RunTaken
+from sordino.ledger import Ledger
+from sordino.ledger.history import chained
 from sordino.record import Record
 
 KEPT = (
@@ -31,7 +38,7 @@ KEPT_AND_LOST = (
 
 
 def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None]) -> None:
-    """Keep a release if `--keep` asks for it, then write it to stdout or to the file of `--output`.
+    """Keep a release if that was asked for, then write it to stdout or to the file of `--output`.
 
     Parameters
     ----------
@@ -50,7 +57,8 @@ def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None
         If it could not be written. The charge stays.
     """
     _say_odds(record, run)
-    if not run.keep:
+    # A second start of a run is answered from what is kept.
+    if not run.keep and run.run_id is None:
         write_record(record, run.chosen_form, run.output)
         return
     # What is kept says so, too: it is printed again to the last letter.
@@ -113,3 +121,70 @@ def write_kept(record: Record, form: str, output: OutputFile | None) -> None:
         write_record(record, form, output)
     except DataSourceError:
         raise DataSourceError(KEPT_AND_LOST) from None
+
+
+# ---- runs ----------------------------------------------------------------------------------------
+
+_ASIDE = frozenset(
+    {
+        *("ledger_url", "account", "no_ledger", "declared", "date", "run_id", "consent"),
+        *("form", "output", "keep", "quiet", "details", "memory_limit", "temp_limit"),
+    }
+)
+"""Options that say nothing of what is released. Of a declared table its options stand beside."""
+
+
+def open_account(run: RunOptions) -> Ledger | None:
+    """Open the account that the options name, if they name one; with --run-id it pays once."""
+    # Both or none: `RunOptions` has looked at that.
+    if run.ledger_url is None or run.account is None:
+        return None
+    opened = Ledger.open(run.ledger_url, account=run.account)
+    return opened if run.run_id is None else opened.for_run(*_describe_run(run.run_id))
+
+
+def write_again(run: RunOptions) -> bool:
+    """Write what a run has released before; tell whether it was paid.
+
+    Nothing is charged, and the rows are not needed any more.
+
+    Raises
+    ------
+    RunTaken
+        If it was paid for another request.
+    RunLost
+        If the ledger has not kept its release, or not yet.
+    """
+    ledger = None if run.run_id is None else open_account(run)
+    if ledger is None or run.run_id is None:
+        return False
+    key, about = _describe_run(run.run_id)
+    line = ledger.find_run(key)
+    if line is None:
+        return False
+    # Whoever may charge the account may have written something else there.
+    if line.detail.get("run") != about["run"]:
+        raise RunTaken(
+            f"Run {run.run_id!r} was paid for another request (charge {line.id}). Nothing was "
+            "charged now: take another run id (--run-id), or ask the same."
+        )
+    if not line.kept:
+        raise RunLost(
+            f"Run {run.run_id!r} was paid before (charge {line.id}, {line.state}), and the ledger "
+            "has not kept its release. Nothing was charged now. If a start of it is still running, "
+            "wait for it; else the release is lost, and another run id (--run-id) pays for a new "
+            "one."
+        )
+    run.claim_output()
+    write_kept(ledger.read_release(line.id), run.chosen_form, run.output)
+    return True
+
+
+def _describe_run(run_id: str) -> tuple[str, dict[str, dict[str, str]]]:
+    """Return the name of a run in its account, and what the ledger records of it."""
+    ctx = click.get_current_context()
+    asked = {name: value for name, value in ctx.params.items() if name not in _ASIDE}
+    # Exact numbers, and paths, are written as texts.
+    said = json.dumps([ctx.command.name, asked], default=str, sort_keys=True)
+    # No study has a name with a space: its runs have names of their own.
+    return f"release {run_id}", {"run": {"id": run_id, "digest": chained(said)}}

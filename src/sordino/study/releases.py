@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, cast, final
 
-from sordino.constraints import WHOLE_SHARE, to_fraction
+from sordino.constraints import NAME, WHOLE_SHARE, to_fraction
 from sordino.session.request import Request
 from sordino.study.document import Document
 from sordino.study.kinds import build_request, find_kind, list_known, read_domain
 from sordino.study.outlook import OUTLOOK, Outlook, read_outlook
-from sordino.study.tables import NAME, BudgetTable, guard, say_beyond
+from sordino.study.tables import BudgetTable, guard, say_beyond
 
 _ABOUT_RELEASE = ("kind", "name", "share")
 _AMOUNTS = ("epsilon", "share", "goal")

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast, final
 
+from sordino.constraints import NAME
 from sordino.cost.odds import say_odds_of
 from sordino.entropy import SYSTEM
 from sordino.errors import BudgetExceeded, InvalidParameter, RunLost, RunTaken
@@ -42,7 +43,6 @@ from sordino.study.results import (
     write_folder,
 )
 from sordino.study.tables import (
-    NAME,
     AccountTable,
     BudgetTable,
     StudyTable,

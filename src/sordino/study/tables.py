@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from fractions import Fraction
@@ -13,10 +12,10 @@ from typing import Any, ClassVar, NamedTuple, cast, final
 
 from sordino.address import without_password
 from sordino.constraints import (
+    NAME,
     NOT_NEGATIVE,
     POSITIVE,
     TABLE_NAME,
-    Constraint,
     Number,
     OrNone,
     shown,
@@ -32,15 +31,6 @@ from sordino.sources import CsvFormat
 from sordino.sources.memory import read_limit
 from sordino.study.document import Document, Place
 from sordino.study.kinds import join_path
-
-_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
-NAME = Constraint(
-    "1 to 100 letters, digits, '_', '-' and '.', the first one a letter or a digit",
-    lambda value: value if isinstance(value, str) and _SLUG.fullmatch(value) else None,
-    ("orders", "2026-11-24"),
-    ("", "a b", "../x", None, 3),
-)
-"""A name that a file may have on every system."""
 
 
 def _accept_text(name: str, value: Any) -> str:

@@ -85,20 +85,22 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    __slots__ = ("_pages", "_store", "account")
+    __slots__ = ("_pages", "_run", "_store", "account")
 
     def __init__(self, url: str, account: str) -> None:
         self._store = store_at(url)
         self.account = text(account, "account")
         self._pages = Pages(self._store, self.account)
+        # What all of its charges are for (`for_run`): the run, and what is recorded of it.
+        self._run: tuple[str, dict[str, Any]] | None = None
 
     def __repr__(self) -> str:
         return f"Ledger({self.url!r}, account={self.account!r})"
 
-    def __reduce__(self) -> tuple[type[Ledger], tuple[str, str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # A pickled ledger opens itself anew: connections and locks stay in the process that has
         # them.
-        return Ledger, (self._store.address, self.account)
+        return Ledger, (self._store.address, self.account), (None, {"_run": self._run})
 
     @property
     def url(self) -> str:
@@ -695,6 +697,9 @@ class Ledger:
             be recorded.
         """
         account = self._pages.facts
+        if self._run is not None:
+            run, about = self._run
+            detail = {**(detail or {}), **about}
         label, worst, key, parameters = request(
             account,
             things(chargeable),
@@ -736,6 +741,23 @@ class Ledger:
             time=json_of(parameters["body"])["time"],
             allow_approximate=allow_approximate,
         )
+
+    def for_run(self, run: str, detail: dict[str, Any] | None = None) -> Ledger:
+        """Return this account for one run: it is charged once for it, by whoever is first.
+
+        A session with this account makes one charge. `find_run` finds it, and `read_release` what
+        `Session.keep` has kept of it.
+
+        Parameters
+        ----------
+        run : str
+            As for `reserve`, which takes it from here.
+        detail : dict, optional
+            What is recorded with the charge beside its own detail; public.
+        """
+        made = Ledger(self._store.address, self.account)
+        made._run = text(run, "run"), detail or {}
+        return made
 
     def find_run(self, run: str) -> ChargeLine | None:
         """Return the charge that was made for a run; None if there is none.

@@ -1,0 +1,194 @@
+"""A release with --run-id is paid once and printed alike, whatever kills its command and however often it is started."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from sordino.ledger import Ledger
+
+COMMAND = """
+import os, signal, sys
+from sordino import cli
+from sordino.cli import output, write
+from sordino.ledger import Charge, Ledger
+from sordino.session import Session
+
+def strike(owner, name, late=False):
+    whole = getattr(owner, name)
+    def struck(*given, **named):
+        done = whole(*given, **named) if late else None
+        os.kill(os.getpid(), signal.SIGKILL)
+        return done
+    setattr(owner, name, struck)
+
+{point}
+sys.exit(cli.run(sys.argv[1:]))
+"""
+# Where a process is killed, and what becomes of the release.
+POINTS = {
+    "before the charge": ("strike(Ledger, 'reserve')", "nothing"),
+    "after the charge": ("strike(Ledger, 'reserve', late=True)", "lost"),
+    "before the noise": ("strike(Charge, '_draw', late=True)", "lost"),
+    "after the noise": ("strike(Charge, 'settle')", "lost"),
+    "before it is kept": ("strike(Charge, 'keep')", "lost"),
+    "after it is kept": ("strike(Charge, 'keep', late=True)", "kept"),
+    "before it is written": ("strike(output, 'write_lines')", "kept"),
+    "after it is written": ("strike(output, 'write_lines', late=True)", "printed"),
+}
+
+
+@pytest.fixture
+def count(sordino, orders, account):
+    """`sordino count` of the shop as a run, with changes."""
+
+    def call(*more, run="monday", epsilon=1, source=orders):
+        asked = ("count", source, "--units", "--user", "customer", "--epsilon", epsilon)
+        return sordino(*asked, *account, *(("--run-id", run) if run else ()), *more)
+
+    return call
+
+
+def spent(account):
+    statement = Ledger.open(account[1], account="shop").statement()
+    return statement.spent, len(statement.charges)
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.each_value
+def test_a_killed_release_is_paid_once_and_answered_once(sordino, orders, account, point):
+    struck, fate = POINTS[point]
+    asked = ["count", orders, "--units", "--user", "customer", "--epsilon", 1, *account]
+    asked = [*map(str, asked), "--run-id", "monday"]
+    killed = subprocess.run(
+        [sys.executable, "-c", COMMAND.format(point=struck), *asked],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert bool(killed.stdout) == (fate == "printed")
+    assert spent(account) == ((0, 0) if fate == "nothing" else (1, 1))
+    retries = [sordino(*asked) for _ in range(2)]
+    assert spent(account) == (1, 1)
+    assert Ledger.open(account[1], account="shop").verify().sound
+    if fate == "lost":
+        assert [(one.code, one.out) for one in retries] == [(8, "")] * 2
+        assert "the ledger has not kept its release. Nothing was charged now." in retries[0].err
+        return
+    answers = {killed.stdout, *(one.out for one in retries)} - {""}
+    assert ([one.code for one in retries], len(answers)) == ([0, 0], 1)
+
+
+def test_a_run_is_printed_again_without_its_rows_and_in_any_form(count, account, orders, tmp_path):
+    first = count()
+    assert (first.json["kept"], spent(account)) == (True, (1, 1))
+    before = Ledger.open(account[1], account="shop").statement().head
+    orders.rename(tmp_path / "away.csv")
+    assert count().out == first.out
+    assert count("--output", tmp_path / "again.json", epsilon="1.0").code == 0
+    assert json.loads((tmp_path / "again.json").read_text(encoding="utf-8")) == first.json
+    assert first.json["id"] in count("--format", "table", "--keep", "--no-quiet").out
+    assert Ledger.open(account[1], account="shop").statement().head == before
+    (tmp_path / "away.csv").rename(orders)
+    # Another run is another release.
+    assert count(run="tuesday").json["id"] != first.json["id"]
+    assert spent(account) == (2, 2)
+
+
+def test_a_run_that_was_paid_for_something_else_is_refused_before_the_charge(
+    sordino, count, account, orders, tmp_path
+):
+    count()
+    others = (
+        lambda: count(epsilon=2),
+        lambda: count("--where", "price > 3"),
+        lambda: count("--type", "price=double"),
+        lambda: count("--null", "x"),
+        lambda: count("--max-rows", 2),
+        lambda: count(source=tmp_path / "other.csv"),
+        lambda: sordino(
+            *("count", orders, "--row-is-unit", "--epsilon", 1, *account, "--run-id", "monday"),
+        ),
+    )
+    for other in others:
+        seen = other()
+        assert (seen.code, seen.out) == (8, ""), seen.err
+        assert "was paid for another request" in seen.err
+    assert spent(account) == (1, 1)
+
+
+def test_what_a_run_needs_is_said_before_anything_is_read(sordino, count, account, orders, told):
+    for more, says in (
+        (("--dry-run",), "--run-id cannot be combined with --dry-run"),
+        (("--run-id", "tuesday"), "at most once"),
+    ):
+        seen = count(*more)
+        assert (seen.code, seen.out) == (2, "")
+        assert says in seen.err
+    assert "--run-id must be 1 to 100 letters" in count(run="a b").err
+    free = ("count", orders, "--units", "--user", "customer", "--epsilon", 1, "--no-ledger")
+    assert "give --ledger URL and --account NAME" in sordino(*free, "--run-id", "x").err
+    stream = ("above", "-", "--threshold", 1, "-c", 1, "--epsilon", 1, "--sensitivity", 1, *account)
+    assert "--run-id is for a table" in told("", *stream, "--run-id", "x").err
+    assert spent(account) == (0, 0)
+
+
+def test_a_run_that_could_not_be_kept_is_printed_once(count, account, monkeypatch):
+    from sordino.ledger import Charge
+
+    def away(*_):
+        raise OSError
+
+    monkeypatch.setattr(Charge, "keep", away)
+    first = count()
+    assert (first.code, first.json["kept"]) == (7, False)
+    monkeypatch.undo()
+    again = count()
+    assert (again.code, again.out) == (8, "")
+    assert spent(account) == (1, 1)
+
+
+def test_scores_and_looks_again_are_runs_too(sordino, count, account, orders, tmp_path):
+    kept = count().json["id"]
+    look = ("remeasure", orders, "--release", kept, "--epsilon", 1, *account, "--run-id", "again")
+    looks = [sordino(*look) for _ in range(2)]
+    assert looks[0].out == looks[1].out
+    assert (looks[0].code, spent(account)) == (0, (2, 2))
+    (tmp_path / "scores.csv").write_text("name,score\na,3\nb,9\n", encoding="utf-8")
+    made = (
+        "ledger",
+        "create",
+        *account[:2],
+        "--account",
+        "scores",
+        "--epsilon",
+        3,
+        "--row-is-unit",
+    )
+    assert sordino(*made, "--source", "name:scores").code == 0
+    best = ("select", tmp_path / "scores.csv", "--score", "score", "--sensitivity", 1)
+    best = (*best, "--epsilon", 1, *account[:2], "--account", "scores", "--run-id", "monday")
+    chosen = [sordino(*best) for _ in range(2)]
+    assert chosen[0].out == chosen[1].out
+    assert chosen[0].code == 0
+    assert Ledger.open(account[1], account="scores").statement().spent == 1
+
+
+def test_a_program_pays_once_for_a_run_too(account, orders):
+    import sordino as sd
+
+    ledger = Ledger.open(account[1], account="shop").for_run("monday", {"job": "night"})
+    with sd.Session(orders, unit=sd.PrivacyUnit("customer"), ledger=ledger) as session:
+        first = session.count_distinct_units(epsilon=1)
+        session.keep(first)
+        with pytest.raises(sd.RunTaken):
+            session.count_distinct_units(epsilon=1)
+    line = ledger.find_run("monday")
+    assert (line.id, line.detail["job"], line.kept) == (first.receipt.id, "night", 1)
+    assert spent(account) == (1, 1)
