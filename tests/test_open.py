@@ -42,6 +42,15 @@ def test_a_path_is_opened_with_its_account(shop):
     assert spent("purchases") == 1
 
 
+def test_words_of_people_are_methods_too(shop):
+    """`top` and `median`, as they are called everywhere."""
+    opened = sd.open("purchases.csv", person="customer_id", epsilon=9, save="budget.db")
+    assert type(opened).top is type(opened).top_k
+    asked = {"epsilon": 1, "lower": 0, "cap": 1000}
+    assert type(opened.median("amount", **asked)) is type(opened.quantile("amount", q=0.5, **asked))
+    assert opened.top("product", k=1, epsilon=1, domain=["tea", "rice"]).rows
+
+
 def test_who_has_an_account_need_not_say_its_budget(shop):
     sd.open("purchases.csv", **SAID)
     more = sd.open("purchases.csv", person="customer_id", save="budget.db")

@@ -303,9 +303,10 @@ def test_the_installed_command(orders, tmp_path):
     )
     assert done.returncode == 0
     assert done.stderr == ""
-    assert subprocess.run(
-        [command, "--help"], capture_output=True, text=True, check=True
-    ).stdout.startswith("Usage: sordino")
+    for line in ([command], [sys.executable, "-m", "sordino"]):
+        assert subprocess.run(
+            [*line, "--help"], capture_output=True, text=True, check=True
+        ).stdout.startswith("Usage: sordino")
 
 
 def test_a_reader_that_leaves_is_no_error(orders):

@@ -317,6 +317,32 @@ def test_without_a_terminal_it_writes_what_must_be_completed(sordino, shop):
     assert sordino("run", "new.toml", "--dry-run").code == 0
 
 
+def test_a_declared_table_says_whom_it_protects_and_who_pays(sordino, shop):
+    whom = ("--person", "customer", "--epsilon", "3", "--second-budget")
+    assert sordino("declare", "orders.csv", *whom).code == 0
+    done = sordino("init", "orders", "--output", "mine.toml")
+    assert (done.code, done.err) == (0, "")
+    assert "Complete the place in it that says so" in done.out
+    text = (shop / "mine.toml").read_text(encoding="utf-8")
+    tree = tomllib.loads(text)
+    assert (tree["name"], tree["table"]) == ("orders", "orders")
+    assert not {"source", "unit", "account", "declaration"} & set(tree)
+    release = '[[release]]\nkind = "count_distinct_units"\nname = "customers"\nshare = 1\n'
+    text = text.replace("epsilon = 0\n", "epsilon = 0.5\n\n" + release)
+    (shop / "mine.toml").write_text(text, encoding="utf-8")
+    assert sordino("run", "mine.toml", "--run-id", "monday").code == 0
+    # From another folder the study names the file that declares it.
+    (shop / "elsewhere").mkdir()
+    (shop / "sordino.toml").rename(shop / "tables.toml")
+    found = sordino(
+        "init", "orders", "--declaration", "tables.toml", "--output", "elsewhere/s.toml"
+    )
+    assert found.code == 0
+    named = tomllib.loads((shop / "elsewhere/s.toml").read_text(encoding="utf-8"))
+    assert named["declaration"] == "../tables.toml"
+    assert "nothing was found" in sordino("init", "nothing").err
+
+
 def test_the_template_shows_every_parameter_that_must_be_given():
     needed = {one for name in list_kinds() for one in list_required(find_kind(name))}
     assert needed - {"epsilon"} <= set(_EXAMPLES)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from sordino.cli.once import Command
 from sordino.cli.options import DECLARED, Values
 from sordino.constraints import TABLE_NAME
 from sordino.errors import InvalidParameter
@@ -22,6 +23,14 @@ _LABELS = ("domain", "domain_range", "domain_sql", "assume_public", "unlisted")
 _ALL_ROWS = ("per_person", "weight_cap", "rank_by", "row_is_unit")
 """Options with which no bound on rows goes."""
 _NOBODY_PAYS = ("no_ledger", "seed")
+
+
+class DeclaredCommand(Command):
+    """A command whose SOURCE may be the name of a declared table."""
+
+    def prepare(self, ctx: click.Context, typed: Values) -> None:
+        """Let the declaration say what was not typed."""
+        use_declaration(self, ctx, typed)
 
 
 def use_declaration(command: click.Command, ctx: click.Context, typed: Values) -> None:

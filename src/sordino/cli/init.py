@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from sordino.cli.once import Command
-from sordino.cli.options import NUMBER, SOURCE
+from sordino.cli.declared import DeclaredCommand
+from sordino.cli.options import DATE, DECLARATION, NUMBER, SOURCE
 from sordino.cli.output import write_lines
 from sordino.cli.output_file import OutputFile
 from sordino.cli.stderr import say
@@ -31,6 +31,7 @@ from sordino.session.executor import ReleaseExecutor
 from sordino.session.request import Request
 from sordino.sources import Source, open_source
 from sordino.sources.source import name_type
+from sordino.study.declaration import DeclaredTable, find_declaration
 from sordino.study.kinds import build_request, find_kind, list_kinds, list_known, list_required
 from sordino.study.tables import name_source
 from sordino.study.template import TO_COMPLETE, Draft, name_after, write_study
@@ -40,7 +41,7 @@ _COLUMNS = ("item", "column", "by")
 """Parameters that name a column."""
 
 
-@click.command("init", cls=Command)
+@click.command("init", cls=DeclaredCommand)
 @SOURCE
 @click.option(
     "--output",
@@ -49,11 +50,20 @@ _COLUMNS = ("item", "column", "by")
     metavar="FILE",
     help="The study; a new file.",
 )
+@DECLARATION
+@DATE
 @form_options
-def init(source: str, output: str, csv: CsvOptions) -> None:
+def init(
+    source: str,
+    output: str,
+    declared: DeclaredTable | None,
+    date: str | None,  # noqa: ARG001 - it stands in the place of the table
+    csv: CsvOptions,
+) -> None:
     """Write a study of SOURCE for `sordino run`: from its columns and a few questions, and no row.
 
-    Where nobody can be asked (standard input is no terminal) it has lines that must be completed.
+    SOURCE is a table, or the name of a declared one. Where nobody can be asked (standard input is
+    no terminal) the study has lines that must be completed.
     """
     form = make_csv_format(csv)
     opened = open_source(source, csv=form)
@@ -72,13 +82,31 @@ def init(source: str, output: str, csv: CsvOptions) -> None:
         # A path is named otherwise, and hides nothing.
         "secret": "://" in source and named != source,
     }
-    asked = _ask_all(opened, source, folder, known["name"], known["columns"]) if _can_ask() else {}
+    if declared is not None:
+        known |= _name_declared(declared, folder)
+    asked = {}
+    if _can_ask():
+        asked = _ask_all(opened, source, folder, known["name"], known["columns"], declared)
     text = write_study(Draft(**known | asked))
     file.add(text)
     file.finish()
     left = text.count(TO_COMPLETE)
-    todo = f" Complete the {left} places in it that say so, and its releases." if left else ""
+    places = "place in it that says" if left == 1 else f"{left} places in it that say"
+    todo = f" Complete the {places} so, and its releases." if left else ""
     write_lines([f"Wrote {output}.{todo} See what it costs: sordino run {output} --dry-run"])
+
+
+def _name_declared(declared: DeclaredTable, folder: Path) -> dict[str, Any]:
+    """Return what a study says of a declared table."""
+    path = declared.document.path
+    nearest = find_declaration(str(folder))
+    # A study finds the declaration of its own folder by itself.
+    found = nearest is not None and Path(nearest).samefile(path)
+    return {
+        "name": declared.name,
+        "table": declared.name,
+        "declaration": None if found else name_source(str(folder), path),
+    }
 
 
 def _can_ask() -> bool:
@@ -103,10 +131,19 @@ def _ask(question: str, check: Callable[[str], T], default: str | None = None) -
 
 
 def _ask_all(
-    opened: Source, source: str, folder: Path, name: str, columns: dict[str, str]
+    opened: Source,
+    source: str,
+    folder: Path,
+    name: str,
+    columns: dict[str, str],
+    declared: DeclaredTable | None,
 ) -> dict[str, Any]:
     if columns:
         say("Columns: " + ", ".join(f"{column} ({kind})" for column, kind in columns.items()))
+    if declared is not None:
+        epsilon = _ask("Epsilon that one run may spend in all", _read_epsilon)
+        say(f"  {_say_study_odds(epsilon)}")
+        return {"epsilon": epsilon, "releases": _ask_releases(opened, folder, declared.unit)}
     unit = _ask_unit(opened)
     epsilon = _ask("Epsilon that one run may spend in all", _read_epsilon)
     say(f"  {_say_study_odds(epsilon)}")

@@ -84,6 +84,8 @@ class Releases:
     """The methods of a session that release something, each made from its request."""
 
     top_k = releases(lambda: requests.TopKRequest)
+    # As the command is called.
+    top = top_k
     top_set = releases(lambda: requests.TopSetRequest)
     top_sums = releases(lambda: requests.TopSumsRequest)
     above = releases(lambda: requests.AboveRequest)
@@ -99,5 +101,9 @@ class Releases:
     remeasure = releases(lambda: requests.RemeasureRequest)
 
 
-RELEASES = {name: value for name, value in vars(Releases).items() if isinstance(value, releases)}
+RELEASES = {
+    name: value
+    for name, value in vars(Releases).items()
+    if isinstance(value, releases) and name != "top"
+}
 """What makes each of them, by the name of the method."""

@@ -283,6 +283,31 @@ class Session(Releases):
                     pending.fill(release)
 
     @scrubbed
+    def median(self, column: str, **asked: Any) -> Any:
+        """Release the median of a column of numbers: `quantile` with ``q=0.5``.
+
+        Parameters
+        ----------
+        column : str
+            Column of numbers.
+        **asked
+            As for `quantile`.
+
+        Returns
+        -------
+        QuantileValue or Groups
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> incomes = pl.DataFrame({"income": [21_000, 34_000, 28_500, 90_000, 45_000] * 400})
+        >>> session = sd.Session(incomes, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+        >>> 30_000 < session.median("income", epsilon=1, lower=0, cap=1e9).value < 40_000
+        True
+        """
+        return self.quantile(column, q=0.5, **asked)
+
     def keep(self, release: Any, record: Record | None = None) -> None:
         """Keep a release in the ledger, to print it again if what was made of it is lost.
 

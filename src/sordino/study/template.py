@@ -41,6 +41,9 @@ class Draft:
     releases : sequence of mapping
         Each with kind, name and parameters, and some with a goal; the others share the budget
         evenly.
+    table, declaration : str or None
+        The name of a declared table, which says source, unit and account; and the file that
+        declares it, where it is not found by itself.
     """
 
     name: str
@@ -53,15 +56,15 @@ class Draft:
     account: str | None = None
     epsilon: Fraction | None = None
     releases: Sequence[Mapping[str, Any]] = ()
+    table: str | None = None
+    declaration: str | None = None
 
 
 def write_study(draft: Draft) -> str:
     """Return the text of a study; what is not known has a line to complete."""
     parts = [
         _write_head(draft),
-        _write_source(draft),
-        _write_unit(draft),
-        _write_account(draft),
+        *([] if draft.table else [_write_source(draft), _write_unit(draft), _write_account(draft)]),
         _write_budget(draft),
         *(_write_release(one, len(draft.releases)) for one in draft.releases),
     ]
@@ -104,6 +107,11 @@ def _write_head(draft: Draft) -> list[str]:
         # A name with a line in it would end the comment.
         f"# Columns of the table: {listed if listed.isprintable() else len(draft.columns)}",
         f"name = {write_value(draft.name)}",
+        *(
+            f"{key} = {write_value(value)}"
+            for key, value in (("table", draft.table), ("declaration", draft.declaration))
+            if value is not None
+        ),
         '# title = "For readers of the report"',
         '# docs = "https://..."  where the documentation of sordino is published: links to '
         "its proofs",
