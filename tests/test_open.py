@@ -76,6 +76,28 @@ def test_a_declared_table_is_opened_by_its_name(sordino, shop):
         sd.open("purchases", epsilon=3)
 
 
+def test_labels_are_declared_once(sordino, shop):
+    """Sessions, plans, figures of groups and studies take them; what is said by itself wins."""
+    (shop / "items.csv").write_text("\n".join(["product", *ITEMS]), encoding="utf-8")
+    whom = ("--person", "customer_id", "--epsilon", 9, "--labels", "product=items.csv")
+    assert sordino("declare", "purchases.csv", *whom).code == 0
+    opened = sd.open("purchases")
+    listed = opened.histogram("product", epsilon=1)
+    assert [row.item for row in listed] == ITEMS
+    assert [row.item for row in opened.histogram("product", epsilon=1, domain=["tea"])] == ["tea"]
+    asked = {"lower": 0, "cap": 40, "epsilon": 1, "per_person": "sum"}
+    assert len(list(opened.sum("amount", by="product", **asked))) == 3
+    with pytest.raises(sd.UnknownDomain):
+        opened.histogram("amount", epsilon=1)
+    # In a study the file is named without its folder, as those are that it names itself.
+    release = '[[release]]\nkind = "histogram"\nname = "counts"\nitem = "product"\nshare = 1\n'
+    (shop / "deep").mkdir()
+    study = shop / "deep" / "study.toml"
+    study.write_text('name = "s"\ntable = "purchases"\n[budget]\nepsilon = 1\n' + release)
+    done = sd.Study.load(study).run(run_id="a", output=shop / "out")
+    assert done.releases[0]["domain"].startswith("file items.csv, column product, 3 labels")
+
+
 def test_a_frame_has_a_name(shop):
     session = sd.open(FRAME, name="orders", **SAID)
     session.count_distinct_units(epsilon=0.5)

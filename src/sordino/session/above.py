@@ -165,7 +165,9 @@ class AboveRequest(Request[AboveItems]):
         "if they are there.",
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
-    domain: Any = parameter(accept_domain, "Which labels can be released.", more="As for `top_k`.")
+    domain: Any = parameter(
+        accept_domain, "Which labels can be released.", more="As for `top_k`.", default=None
+    )
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     adaptive: bool = parameter(
         TRUTH,

@@ -138,7 +138,9 @@ class HistogramRequest(Request[Histogram]):
 
     item: str = parameter(checked_later, "Column of labels.", kw_only=False)
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
-    domain: Any = parameter(accept_domain, "Which labels are counted.", more="As for `top_k`.")
+    domain: Any = parameter(
+        accept_domain, "Which labels are counted.", more="As for `top_k`.", default=None
+    )
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     bounds: tuple[Number, Number] | None = parameter(
         checked_bounds, _BOUNDS_MEAN, more=_BOUNDS_MORE, default=None

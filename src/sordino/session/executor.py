@@ -158,7 +158,7 @@ class ReleaseExecutor:
 
         `before` is what stands before it in its batch.
         """
-        request = request.settle(self.unit)
+        request = request.take_labels(self.source.labels).settle(self.unit)
         steps = request.steps(_InBatch(self, _list_parts(before)) if before else self)
         plain = request.without_callbacks()
         return Started(request.name, next(steps), steps, plain, request.progress)

@@ -10,7 +10,7 @@ there it sees what is public alone, and whatever stands below it has been charge
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
@@ -319,6 +319,14 @@ class Request(Declared, Generic[R]):
     def weighs(self) -> bool:
         """Whether all rows of a unit count, with weights."""
         return False
+
+    def take_labels(self, declared: Mapping[str, object]) -> Self:
+        """Return this request with the labels that are declared of its column, if it says none."""
+        column: str = getattr(self, "item", None) or getattr(self, "by", None) or ""
+        if column not in declared or getattr(self, "domain", column) is not None:
+            return self
+        domain: dict[str, Any] = {"domain": declared[column]}
+        return replace(self, **domain)
 
     def settle(self, unit: PrivacyUnit) -> Self:  # noqa: ARG002
         """Return the request with what it chooses for the user, by whom the guarantee protects."""

@@ -96,6 +96,7 @@ class SelectionRequest(Request[R]):
         more="A `Domain` or a list of labels; one that is made of the table itself, such as "
         '``df["product"].unique()``, tells who is in the table: for that say "assume-public", '
         "which is printed and recorded. Items that no row has count 0; other labels are dropped.",
+        default=None,
     )
     where: str | None = parameter(
         checked_later,

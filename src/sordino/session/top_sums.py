@@ -106,6 +106,7 @@ class TopSumsRequest(Request[TopItems]):
         more="A `Domain` or a list of labels. With `Domain.unlisted` ten times k labels are found "
         "first, by how many people have them; `max_rows` says for how many labels a person counts "
         "there.",
+        default=None,
     )
     cap: Number | None = parameter(
         OrNone(POSITIVE),

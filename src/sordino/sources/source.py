@@ -253,6 +253,8 @@ class Source:
         there, and files into which the same rows are put anew.
     pattern : str
         By which the files were found, if by one.
+    labels : mapping of str to object
+        Domains of its columns, where their owner has declared them.
     named : str or None
         `name:NAME` for a table with a place of its own that was given a name: then a ledger stores
         that, and what is read does not depend on it.
@@ -280,6 +282,7 @@ class Source:
     legible: bool = True
     folders: tuple[Path, ...] = ()
     pattern: str = ""
+    labels: Mapping[str, object] = field(default_factory=dict)
     named: str | None = None
 
     @property

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -19,7 +19,7 @@ from sordino.address import without_password
 from sordino.constraints import ADJACENCY, TABLE_NAME, did_you_mean, shown, text
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
 from sordino.ledger import Ledger
-from sordino.questions import PrivacyUnit
+from sordino.questions import Domain, PrivacyUnit
 from sordino.sources import CsvFormat, Source, open_source
 from sordino.study.document import Document, Place, digest_tree
 from sordino.study.kinds import join_path
@@ -138,9 +138,16 @@ class DeclaredTable:
             refused = type(error)(f"{where}: {self._say_place()}: {error}")
         else:
             self._check_columns(opened, person)
-            return opened
+            return replace(opened, labels=self._list_domains())
         # Outside of the handler, so that the message is said once.
         raise refused
+
+    def _list_domains(self) -> dict[str, Domain]:
+        """Return the labels that are declared; a file is read when they are asked about."""
+        return {
+            column: Domain.from_file(listed.file, listed.column, header=listed.header)
+            for column, listed in self.labels.items()
+        }
 
     def digest_with(self, document: Document, day: str | None) -> str:
         """Return a hash of a study and of what is declared of its table on a day."""

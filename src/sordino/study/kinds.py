@@ -52,13 +52,17 @@ def find_kind(name: Any) -> type[Request[Any]]:
 
 def list_known(kind: type[Request[Any]]) -> dict[str, str]:
     """Return what a study may say of a kind with what it means, what must be given first."""
-    listed = sorted(_list_said(kind), key=lambda one: one.default is not MISSING)
+    required = list_required(kind)
+    listed = sorted(_list_said(kind), key=lambda one: one.name not in required)
     return {one.name: one.metadata["meaning"] for one in listed}
 
 
 def list_required(kind: type[Request[Any]]) -> list[str]:
-    """Return the parameters of a kind that must be given."""
-    return [one.name for one in _list_said(kind) if one.default is MISSING]
+    """Return the parameters of a kind that must be given, labels unless they are declared."""
+    said = _list_said(kind)
+    # Who asks for no groups needs no labels.
+    labels = () if any(one.name == "by" for one in said) else ("domain",)
+    return [one.name for one in said if one.default is MISSING or one.name in labels]
 
 
 def _list_said(kind: type[Request[Any]]) -> list[Field[Any]]:
@@ -92,7 +96,9 @@ def build_request(
         for one in _list_said(kind)
         if one.name in said
     }
-    missing = [name for name in list_required(kind) if name not in given and name != "epsilon"]
+    # Without labels it is refused by itself, unless they are declared of its column.
+    needed = [name for name in list_required(kind) if name not in {"epsilon", "domain"}]
+    missing = [name for name in needed if name not in given]
     if missing:
         raise InvalidParameter(f"{kind.name}.{missing[0]} must be given; got none.")
     return kind(**given | {"epsilon": epsilon})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, final
 
 from sordino._version import __version__
@@ -57,10 +58,14 @@ def _name_labels(origin: str | None, said: Any) -> str | None:
 
     Where its folder lies is nobody's business but the owner's.
     """
-    if origin is None or not isinstance(said, dict) or "file" not in said:
+    named = said.get("file") if isinstance(said, dict) else None
+    # Labels that are declared have a file that the study does not name.
+    declared = said is None and origin is not None and origin.startswith("file ")
+    if origin is None or not (named or declared):
         return origin
-    _, found, column = origin.rpartition(", column ")
-    return f"file {said['file']}{found}{column if found else ''}"
+    path, found, column = origin.rpartition(", column ")
+    named = named or Path(path if found else origin.removeprefix("file ")).name
+    return f"file {named}{found}{column if found else ''}"
 
 
 def build_results(
