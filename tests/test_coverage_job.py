@@ -72,7 +72,7 @@ def test_an_interval_of_a_bounded_count_is_none_of_the_true_one(monkeypatch):
 
 
 def test_the_lower_bound_of_a_share_is_that_of_clopper_and_pearson():
-    # Of 20 out of 20 the bound is the 20th root of 5 %; of none it is 0.
+    # Of 20 out of 20 the bound is the 20th root of 5%; of none it is 0.
     assert trials.at_least(20, 20) == pytest.approx(0.05 ** (1 / 20))
     assert trials.at_least(0, 20) == 0.0
 

@@ -492,7 +492,7 @@ def test_an_interval_holds_as_often_as_it_says(tmp_path, visits, budget):
             assert histogram.mechanism.noise.name == "gaussian"
             held += sum(row.low <= true[row.item] <= row.high for row in histogram)
             total += len(histogram)
-    # 480 intervals of 95 %: fewer than 430 have a chance of about 1e-6.
+    # 480 intervals of 95%: fewer than 430 have a chance of about 1e-6.
     assert total == 480
     assert held >= 430
 

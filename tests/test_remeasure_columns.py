@@ -219,7 +219,7 @@ def test_a_planned_interval_covers():
             clipped = np.clip(values, *rough.clip)
             wanted = clipped.sum() if kind == "sum" else clipped.mean()
             missed[kind] += not row.low - 1e-6 <= wanted <= row.high + 1e-6
-    # Six sigmas above 5 %.
+    # Six sigmas above 5%.
     assert max(missed.values()) <= 0.05 * runs + 6 * math.sqrt(0.05 * runs)
 
 

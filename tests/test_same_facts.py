@@ -6,6 +6,7 @@ A form that forgets the filter shows some rows as if they were all; one that for
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import math
@@ -23,6 +24,7 @@ from sordino.charts.figure import find_drawn_ends, read_figure
 from sordino.cli import run
 from sordino.population import Population
 from sordino.report import make_report
+from sordino.results import describe
 
 WHERE = "TRY_CAST(age AS INTEGER) > 17"
 FACTS = (
@@ -164,11 +166,11 @@ KINDS = {
     ),
 }
 VALUES = {
-    "sum": "sum of x of each unit",
-    "count": "many rows with x each unit has",
-    "max": "largest x of each unit",
+    "sum": "sum of x of each person",
+    "count": "many rows with x each person has",
+    "max": "largest x of each person",
 }
-"""What one number of each unit is called in every form."""
+"""What one number of each person is called in every form."""
 COMMANDS = {
     "count_distinct_units": ("count", "--units"),
     "top_k": ("top",),
@@ -363,6 +365,50 @@ def test_every_document_tells_the_same(shop, capfd, name):
     assert [list(row) for row in kept["rows"]][:1] == [list(row) for row in told["rows"]][:1]
 
 
+def find_legend(text):
+    """Return what stands below a table, whose cells are further apart than words."""
+    return [
+        line for line in text.splitlines() if "  " not in line and line.endswith((".", "details."))
+    ]
+
+
+def assert_short(lines, kind, frame):
+    """Three lines at most hold what nobody may lose: what the interval is about, whom, the cost."""
+    assert len(lines) <= 3, lines
+    told, asked = " ".join(lines), kind.asked
+    assert ("where" in asked) == (WHERE in told)
+    assert kind.bounded == ("at most 2" in told)
+    assert "Spent: epsilon 5" in told
+    assert "Not counted: " in told
+    assert "unreadable lines" in told
+    if kind.max_rows:
+        assert "rows without who" in told
+    by = asked.get("by") or asked.get("item")
+    assert by is None or f"by {by}" in told
+    if "low" in frame and frame["low"].notna().any():
+        assert "95%" in told
+        counts = kind.method in {"count", "count_distinct_units", "histogram", "top_k", "above"}
+        if counts and not kind.bounded and "bounds" not in asked:
+            assert "the true number" in told
+    # What an interval is not about.
+    if frame.get("clip_high") is not None and "bounds" not in asked:
+        assert re.search("capping values to|counts for at most", told)
+    if kind.bounded and "true_low" in frame and frame["low"].notna().any():
+        assert re.search("counted so|of the rows that count|moved into|counts for at most", told)
+        assert "true" in told
+    if "bounds" in asked:
+        assert "moved into" in told
+    if "weight_cap" in asked:
+        assert f"counts as {asked['weight_cap']}." in told
+        assert asked.get("q") is None or "with these weights" in told
+    if "per_person" in asked:
+        value = VALUES[asked["per_person"]]
+        assert (value if "column" in asked else "how many rows each person has") in told
+    if asked.get("domain") is UNLISTED and "threshold" not in asked:
+        assert "missing one tells you nothing" in told
+    assert "of account" in told or "SIMULATED" in told
+
+
 def kept_of(shop, kind):
     """What a session keeps of a release."""
     session = shop.open(kind)
@@ -381,11 +427,21 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
     """The table of the command, the notebook, the frame, the picture and the page."""
     kind = KINDS[name]
     where, some = "where" in kind.asked, kind.bounded
-    table = shop.command(kind, capfd, "--format", "table")
+    short = shop.command(kind, capfd, "--format", "table")
+    table = shop.command(kind, capfd, "--format", "table", "--details")
+    release = shop.release(kind)
+    assert_short(find_legend(short), kind, release.to_pandas())
+    assert_short(find_legend(str(release)), kind, release.to_pandas())
+    # What is said of all that is known is said by the long form.
+    for note in describe(release).notes:
+        # Noise decides whether a share of numbers is low.
+        assert re.split(r"[:\d]", note)[0] in table or note.startswith("WARNING")
+        assert note in release.to_text(details=True)
     assert where == (WHERE in table)
     assert some == ("at most 2" in table)
-    release = shop.release(kind)
     shown = release._repr_html_()
+    for line in find_legend(str(release)):
+        assert html.escape(line) in shown
     assert where == (WHERE.replace(">", "&gt;") in shown)
     assert some == ("at most 2" in shown)
     assert "quote out of place" in shown
@@ -405,7 +461,7 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
     seen = assert_whole(make_report([release])).text
     if "per_person" in expected(kind):
         made = expected(kind)["per_person"]
-        named = "how many rows each unit has" if "column" not in kind.asked else VALUES[made]
+        named = "how many rows each person has" if "column" not in kind.asked else VALUES[made]
         assert all(named in form for form in (table, shown, folded)), named
         ranked = "the most rows" if "column" not in kind.asked else "the largest sums of x"
         # A heading calls the sum of what each adds up to that of all.
@@ -640,7 +696,7 @@ def test_the_best_of_a_histogram_hold_on_average(shop, capfd):
     """JSON, CSV, the ledger, the notebook and the page say so, as the table does; of what a threshold ended each holds."""
     kind = KINDS["top"]
     table = shop.command(kind, capfd, "--method", "histogram", "--format", "table")
-    assert "On average at least 95 % of the intervals hold" in table
+    assert "on average at least 95% of the intervals hold" in table
     told = json.loads(shop.command(kind, capfd, "--method", "histogram", "--format", "json"))
     assert told["on_average"] is True
     [line, _] = csv.DictReader(
@@ -691,7 +747,7 @@ def test_a_filter_that_turns_lines_is_one_line(shop, capfd):
     table = shop.command(kind, capfd, "--format", "table")
     assert "\x1b" not in table
     assert "\u202e" not in table
-    assert "Only rows where what = 'tea' OR\\n what = " in table
+    assert "Counts at most 2 rows of each person with what = 'tea' OR\\n what = " in table
     release = shop.release(kind)
     assert "\x1b" not in release._repr_html_()
     assert_whole(make_report([release]))

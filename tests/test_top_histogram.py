@@ -209,8 +209,8 @@ def test_rows_hold_together():
         assert row.gap == row.measured - other.measured
         assert row.low <= row.estimate <= row.high
         assert row.combined is None
-        assert row.order_unclear == (row.low <= other.high)
-    assert release.rows[-1].order_unclear is None
+        assert row.tie == (row.low <= other.high)
+    assert release.rows[-1].tie is None
     assert release.rows[-1].gap >= 0
     # Each unit counts for one item, of which it may have more.
     assert all(row.true_high == math.inf and row.true_low >= row.low for row in release)

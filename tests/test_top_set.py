@@ -63,7 +63,7 @@ def test_the_rows_stand_in_the_order_of_the_domain_and_have_no_rank(visits):
     assert [row.item for row in found] == BEST, (
         "clear of all others, and in the order of their labels"
     )
-    assert not {"rank", "gap", "order_unclear", "crossed"} & {*vars(found.rows[0]), *vars(found)}
+    assert not {"rank", "gap", "tie", "crossed"} & {*vars(found.rows[0]), *vars(found)}
     for row in found:
         assert row.low <= row.estimate <= row.high
         assert row.estimate == round(row.estimate)

@@ -261,7 +261,7 @@ def test_a_plan_says_what_it_would_cost():
     plan = session().plan.top_sums("product", epsilon=1, rows=10_000, **ASKED)
     assert float(plan.cost.pure()) == pytest.approx(1)
     with pytest.raises(InvalidParameter, match="goal must be left out"):
-        session().plan.top_sums("product", goal="5 %", rows=10_000, **ASKED)
+        session().plan.top_sums("product", goal="5%", rows=10_000, **ASKED)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])

@@ -82,7 +82,7 @@ def report():
         "Of several rows (items, ranks, quantiles, groups) it is the one that is least likely to hold as often as it promises. An interval without an end is no trial; `no end`: it never had one.",
         "",
         "`low, high` is about rows or items that count, of which a unit has at most M, and about clipped numbers; `true_low, true_high` about all of them. Of figures of people both are about the one number of each unit; of `sum --by` about what units count as within the clip of all groups. Of counts `low, high of all rows` says that all rows hold together. "
-        "`order_unclear`: rows of `top` that are no larger than the next one are marked so; only such rows are trials. "
+        "`tie`: rows of `top` that are no larger than the next one are marked so; only such rows are trials. "
         "`rank_error`: the rank of a quantile lies that close to its target. zipf, flat: 20 items; few: 4 items. money: Pareto's law, lower 0, cap 1,000,000; ties: whole numbers from 0 to 9, a tenth missing, lower 0, cap 100; "
         "mixed: both signs, a fifth missing, cap 100,000. A row without a number does not count. Bounded ranges end below some counts on purpose. "
         "On an account with a delta, here (8, 1e-6) that has left epsilons behind, counts and totals have Gaussian noise, searches and selections Gumbel noise.",

@@ -14,7 +14,7 @@ from sordino.session.top_k import TopKRequest
 RUNS, SALTS = 600, 4
 CONFIDENCE = 0.95
 COUNTED, TRUE, TOGETHER = "low, high", "true_low, true_high", "low, high of all rows"
-ORDER = "order_unclear"
+ORDER = "tie"
 # About how many items of a unit count.
 ITEMS_A_UNIT = {"row": 4, "unit": 3.3, "M = 1": 1, "M = 2": 1.8, "M = 3": 2.4}
 
@@ -124,5 +124,5 @@ def add_order(tally, release, bounded):
     # Where the threshold ended the list, the last row is compared with that.
     last = [] if release.crossed or not left_out else [max(left_out)]
     for row, behind in zip(release, [bounded[label] for label in listed[1:]] + last, strict=False):
-        if bounded[row.item] <= behind and row.order_unclear is not None:
-            tally.add(row.rank, row.order_unclear, CONFIDENCE)
+        if bounded[row.item] <= behind and row.tie is not None:
+            tally.add(row.rank, row.tie, CONFIDENCE)

@@ -89,14 +89,18 @@ class Population:
         one.
     own_clips : bool
         Whether each group of weighed rows has a clip of its own.
+    called : str or None
+        What whoever is protected is called, where somebody has said it.
+    epsilon : float or None
+        What was asked to be spent; noise without a pure epsilon costs as much.
 
     Examples
     --------
     >>> from sordino.population import Population
     >>> some = Population(figure="count", unit="column customer", adjacency="add-remove",
-    ...                   max_rows=1, where="price > 5")
+    ...                   max_rows=1, where="x > 5")
     >>> some.list_notes()[:2]
-    ['Only rows where price > 5.', 'Counts at most 1 row of each unit; true counts may be higher.']
+    ['Only rows where x > 5.', 'Counts at most 1 row of each person; true counts may be higher.']
     >>> some.is_bounded
     True
     """
@@ -124,6 +128,18 @@ class Population:
     weight_cap: int | None = None
     units_beyond: int | None = None
     own_clips: bool = False
+    called: str | None = None
+    epsilon: float | None = None
+
+    @property
+    def person(self) -> str:
+        """What whoever is protected is called."""
+        return name_one(self.unit, self.called)
+
+    @property
+    def people(self) -> str:
+        """What several of them are called."""
+        return name_many(self.person)
 
     @property
     def counted(self) -> Literal["rows", "units", "items"] | None:
@@ -208,7 +224,7 @@ class Population:
         ranked = self.figure == "top_sums"
         asked = self.item if self.column is None and not ranked else self.column
         if self.per_person is not None:
-            asked = name_value(self.per_person, asked)
+            asked = name_value(self.per_person, asked, self.person)
         parts = [] if asked is None else [f"about {asked}"]
         # The largest sums are those of their items.
         each = self.item if ranked else self.by
@@ -218,10 +234,10 @@ class Population:
         told = [f"{said[0].upper()}{said[1:]}."] if said else []
         told += self._say_weights()
         if self.clips_together and not self.weighed:
-            told.append("In all groups together a unit counts for at most one clip.")
+            told.append(f"In all groups together a {self.person} counts for at most one clip.")
         if self.clips_together and self.unlisted:
             most = self.groups_per_unit
-            told.append(f"Groups were looked for with a unit in at most {most} of them.")
+            told.append(f"Groups were looked for with a {self.person} in at most {most} of them.")
         return [escape_controls(one) for one in told]
 
     def say_share(self, share: Any) -> list[str]:
@@ -238,16 +254,21 @@ class Population:
             told = f"cannot be told ({spent})"
         else:
             told = (
-                f"about {format_share(share.estimate)} (95 %: {format_share(share.low)} to "
+                f"about {format_share(share.estimate)} (95%: {format_share(share.low)} to "
                 # An upper end is rounded up: nothing less is promised.
                 f"{format_share(min(1.0, share.high + 1e-4))}; {spent})"
             )
         of_rows = self.per_person is None and not self.weighed
-        counted = "Rows that count and" if of_rows else "Units that count and of which a row"
+        counted = (
+            "Rows that count and"
+            if of_rows
+            else f"{self.people.capitalize()} who count and of whom a row"
+        )
         notes = [f"{counted} held a number: {told}."]
         if share.is_low:
+            few = "rows" if of_rows else self.people
             notes.append(
-                f"WARNING: the figure may be about few of the {'rows' if of_rows else 'units'}. If "
+                f"WARNING: the figure may be about few of the {few}. If "
                 "numbers are written in another way, declare it (--type, --decimal, --thousands)."
             )
         return notes
@@ -263,16 +284,16 @@ class Population:
         what = "rows" if self.per_person is None else "groups"
         whole = ", in all groups together," if self.per_person is None and self.by else ""
         told = [
-            f"A unit with more than {self.weight_cap:,} {what}{whole} counts as {self.weight_cap:,}"
-            f" of them: each of its {what} weighs less."
+            f"A {self.person} with more than {self.weight_cap:,} {what}{whole} counts as "
+            f"{self.weight_cap:,} of them: each of its {what} weighs less."
         ]
         # A quantile has no clip.
         if self.units_beyond is not None:
             clips = ", one for all groups" if self.by is not None else ""
             clips = " of each group" if self.own_clips else clips
             told.append(
-                f"About {self.units_beyond:,} units' worth of {what} are meant to lie beyond the "
-                f"clip{clips}."
+                f"About {self.units_beyond:,} {self.people}'s worth of {what} are meant to lie "
+                f"beyond the clip{clips}."
             )
         return told
 
@@ -296,7 +317,8 @@ class Population:
         if not self.is_bounded:
             return []
         what = "items" if self.counted == "items" else "rows"
-        most = f"at most {self.max_rows} {what if self.max_rows != 1 else what[:-1]} of each unit"
+        what = what if self.max_rows != 1 else what[:-1]
+        most = f"at most {self.max_rows} {what} of each {self.person}"
         if self.counted is not None:
             return [f"Counts {most}; true counts may be higher."]
         groups = self.groups_per_unit
@@ -306,22 +328,41 @@ class Population:
         return [f"Counts {most}; the figure of all rows may differ."]
 
 
+_SAME_IN_PLURAL = ("craft", "sheep", "fish", "series", "species")
+
+
+def name_one(unit: str, called: str | None) -> str:
+    """Return what whoever is protected is called: "row" where each row is somebody else."""
+    return "row" if unit == "each row" else called or "person"
+
+
+def name_many(one: str) -> str:
+    """Return what several of them are called, as English does it for most words."""
+    if one == "person":
+        return "people"
+    if one.endswith(_SAME_IN_PLURAL):
+        return one
+    if one.endswith(("s", "x", "ch", "sh")):
+        return f"{one}es"
+    return f"{one[:-1]}ies" if one[-1:] == "y" and one[-2:-1] not in "aeiou" else f"{one}s"
+
+
 _OF_EACH = {
-    "sum": "the sum of {} of each unit",
-    "count": "how many rows with {} each unit has",
-    "mean": "the mean of {} of each unit",
-    "min": "the smallest {} of each unit",
-    "max": "the largest {} of each unit",
-    "any": "whether any {} of each unit is not 0",
+    "sum": "the sum of {} of each {}",
+    "count": "how many rows with {} each {} has",
+    "mean": "the mean of {} of each {}",
+    "min": "the smallest {} of each {}",
+    "max": "the largest {} of each {}",
+    "any": "whether any {} of each {} is not 0",
 }
 
 
-def name_value(per_person: str, column: str | None) -> str:
-    """Return what one number of each unit is, in words."""
+def name_value(per_person: str, column: str | None, called: str = "person") -> str:
+    """Return what one number of each person is, in words."""
     if column is None:
-        return "how many rows each unit has"
+        return f"how many rows each {called} has"
     # A file that somebody else has written may say anything.
-    return _OF_EACH[per_person].format(column) if per_person in _OF_EACH else column
+    return _OF_EACH[per_person].format(column, called) if per_person in _OF_EACH else column
 
 
 def describe_missing(column: str) -> str:

@@ -319,4 +319,4 @@ def format_cell(value: Any, digits: int | None = None) -> str:
 
 def format_share(share: float) -> str:
     """Return a share in percent with at most two digits, rounded down: nothing more is promised."""
-    return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g} %"
+    return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g}%"

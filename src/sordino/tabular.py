@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from functools import cache
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_type_hints
 import numpy as np
 
 from sordino.errors import UnsupportedBackend
-from sordino.record import describe_spent, escape_controls, list_spent
+from sordino.record import Record, describe_spent, escape_controls, list_spent
+from sordino.record_table import draw_table, write_cells
 
 if TYPE_CHECKING:
     import altair as alt
@@ -49,6 +50,8 @@ MOVED_WEIGHED = MOVED.replace(
     "all rows give with their weights once each is moved between the two ends in the table",
 )
 """The same of a mean whose rows have weights."""
+_SAID: dict[str, Callable[[Any], tuple[Record, list[str]]]] = {}
+"""How a release of a session is described, which a layer above this one knows."""
 SHOWN_ROWS = 50
 """A notebook shows so many rows of a release, and says how many there are."""
 
@@ -59,6 +62,11 @@ _TYPES: dict[str, dict[Kind, str]] = {
     "polars": {"text": "String", "whole": "Int64", "number": "Float64", "truth": "Boolean"},
     "pandas": {"text": "object", "whole": "Int64", "number": "float64", "truth": "boolean"},
 }
+
+
+def tell_by(describe: Callable[[Any], tuple[Record, list[str]]]) -> None:
+    """Let releases of sessions be told by a function: it returns a record, and its short lines."""
+    _SAID["session"] = describe
 
 
 class Tabular:
@@ -199,59 +207,87 @@ class Tabular:
         """
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    def to_text(self, *, details: bool = False) -> str:
+        """Return the table of a release of a session as text, as the command writes it.
+
+        Parameters
+        ----------
+        details : bool
+            Whether all that is known of its figures stands below it, and not three lines at most.
+
+        Returns
+        -------
+        str
+            Of what no session has made its `repr`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> visits = pl.DataFrame({"guest": range(900), "town": ["Arles", "Bern", "Como"] * 300})
+        >>> session = sd.Session(visits, unit=sd.PrivacyUnit("guest"), entropy=sd.Seeded(7))
+        >>> many = session.count_distinct_units(epsilon=0.5, where="town = 'Bern'")
+        >>> print(many)  # the same as many.to_text()
+        """
+        told = self._tell()
+        if told is None:
+            return repr(self)
+        record, short = told
+        return draw_table(record) + "\n".join(record.notes if details else short)
+
+    def __str__(self) -> str:
+        """Return what `to_text` does."""
+        return self.to_text()
+
+    def _tell(self) -> tuple[Record, list[str]] | None:
+        """Return what a release of a session says of itself; None of any other."""
+        known = getattr(self, "population", None) is not None and hasattr(self, "cost")
+        return _SAID["session"](self) if known and _SAID else None
+
     def _repr_html_(self) -> str:
         """Return the rows as a table of a notebook; labels are texts there, whatever they hold."""
-        kinds, columns = _arrange(self)
-        rows = list(zip(*columns.values(), strict=True))
-        head = "".join(f"<th>{_escape(name)}</th>" for name in kinds)
+        told = self._tell()
+        if told is None:
+            kinds, columns = _arrange(self)
+            cells = {name: [_picture(value) for value in columns[name]] for name in kinds}
+            said = [*self._list_notes(len(self.list_rows())), *_list_clipped(kinds, self)]
+            notes, more = [" ".join(said)], ""
+        else:
+            record, notes = told
+            cells, details = write_cells(record), "<br>".join(map(_escape, record.notes))
+            more = f"<details><summary>Details</summary><p>{details}</p></details>"
+        rows = list(zip(*cells.values(), strict=True))
+        if len(rows) > SHOWN_ROWS:
+            notes = [f"The first {SHOWN_ROWS} of {len(rows):,} rows are shown.", *notes]
+        head = "".join(f"<th>{_escape(name)}</th>" for name in cells)
         body = "".join(
-            f"<tr>{''.join(f'<td>{_escape(_picture(value))}</td>' for value in row)}</tr>"
+            f"<tr>{''.join(f'<td>{_escape(cell)}</td>' for cell in row)}</tr>"
             for row in rows[:SHOWN_ROWS]
         )
-        notes = " ".join([*self._list_notes(len(rows)), *_list_clipped(kinds, self)])
         return (
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p>{_escape(notes)}</p>"
+            f"<p>{'<br>'.join(map(_escape, notes))}</p>{more}"
         )
 
-    def _list_notes(self, rows: int) -> list[str]:
-        """Return the sentences below the table of a notebook."""
-        release = cast("Any", self)
-        notes = [f"{type(self).__name__}, {rows} row{'' if rows == 1 else 's'}."]
-        if rows > SHOWN_ROWS:
-            notes.append(f"The first {SHOWN_ROWS} are shown.")
-        # A mechanism alone knows of no rows.
-        some = getattr(release, "population", None)
-        notes += [] if some is None else some.list_notes()
-        notes += [] if some is None else some.say_share(getattr(release, "numbers_share", None))
-        # What is made of releases need not know it.
+    def _list_notes(self, rows: int) -> list[str]:  # noqa: ARG002 - some say of each
+        """Return the sentences below the table of what no session has made."""
+        release, notes = cast("Any", self), []
         if getattr(release, "simulated", False):
             notes.append("Simulated: its noise comes from a seed, and protects nobody.")
         cost = getattr(release, "cost", None)
         # What is made of releases has no cost of its own.
         spent = "nothing more" if cost is None else describe_spent(list_spent(cost))
-        notes.append(f"Spent: {spent}.")
-        return notes
+        return [*notes, f"Spent: {spent}."]
 
 
 def _list_clipped(columns: Iterable[str], release: Any) -> list[str]:
     """Return what must be said of intervals not about all numbers as they are, or of each row."""
-    about = [f"Intervals are about {say_moved(release)}"] if "clip_high" in columns else []
+    about = [f"Intervals are about {MOVED}"] if "clip_high" in columns else []
     if getattr(release, "on_average", False):
         about.append(
             f"On average {100 * release.confidence:.4g}% of the intervals hold, and not each so."
         )
     return about
-
-
-def say_moved(release: Any) -> str:
-    """Return what the intervals of clipped numbers are about."""
-    some = getattr(release, "population", None)
-    if some is not None and some.weighed:
-        return MOVED_WEIGHED
-    if some is not None and some.clips_together:
-        return MOVED_TOGETHER
-    return MOVED_OF_SOME if some is not None and some.is_bounded else MOVED
 
 
 def _add_bounds(

@@ -107,21 +107,21 @@ def test_above_as_csv_and_table(above):
         "version",
         "schema",
     ]
-    table = above("--format", "table", "--synthetic", "--seed", 3).out
+    table = above("--format", "table", "--details", "--synthetic", "--seed", 3).out
     assert table.splitlines()[0].split() == list(rows[0])[:5]
     assert "Asked: 4; all items were asked." in table
-    assert "95 % lower bound" in table
+    assert "95% lower bound" in table
     assert "SIMULATED" in table
-    one = above("--format", "table", c=1).out
+    one = above("--format", "table", "--details", c=1).out
     assert "Asked: 1; enough was found" in one or "Asked: 2; enough was found" in one
-    none = above("--format", "table", threshold=10**6).out
+    none = above("--format", "table", "--details", threshold=10**6).out
     assert none.splitlines()[0] == one.splitlines()[0], "the same columns"
     assert none.splitlines()[1].startswith("estimate:"), "no rows, and still what it cost"
 
 
 def test_what_was_found_is_measured(above):
-    result = above("--format", "table", measure_share="0.75")
-    assert "95 % interval" in result.out
+    result = above("--format", "table", "--details", measure_share="0.75")
+    assert "95% interval" in result.out
     rows = above(measure_share="0.75").json["rows"]
     assert all(row["low"] < row["high"] for row in rows)
 
@@ -168,9 +168,9 @@ def test_the_top_above_a_threshold(top):
     assert [row["item"] for row in result.json["rows"]] == ["tea", "rice"]
     assert (result.json["crossed"], result.json["threshold"]) == (True, 50.0)
     assert result.json["epsilon"] < 4
-    table = top("--format", "table", k=1, threshold=50).out
+    table = top("--format", "table", "--details", k=1, threshold=50).out
     assert "Threshold: 50; the list is full." in table
-    none = top("--format", "table", threshold=10**6)
+    none = top("--format", "table", "--details", threshold=10**6)
     assert none.code == 0
     assert "the threshold ended the list" in none.out
     assert none.out.splitlines()[0] == table.splitlines()[0], "names of columns, also above no row"

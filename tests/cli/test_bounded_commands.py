@@ -21,7 +21,18 @@ def commands(path):
     shared = ("--epsilon", 1, *FIXED)
     money = ("--column", "amount", "--lower", 0, "--cap", 100, "--bounded", 0, 100_000)
     return {
-        "count": ("count", path, *shared, *unit, "--bounded", 0, 1000, "--format", "table"),
+        "count": (
+            "count",
+            path,
+            *shared,
+            *unit,
+            "--bounded",
+            0,
+            1000,
+            "--format",
+            "table",
+            "--details",
+        ),
         "units": (
             "count",
             path,
@@ -46,7 +57,7 @@ def commands(path):
             0,
             1000,
         ),
-        "sum": ("sum", path, *shared, *unit, *money, "--format", "table"),
+        "sum": ("sum", path, *shared, *unit, *money, "--format", "table", "--details"),
         "sum csv": ("sum", path, *shared, *unit, *money, "--format", "csv"),
         "sum by": (
             "sum",

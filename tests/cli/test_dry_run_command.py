@@ -175,7 +175,7 @@ GOALS = {
     "quantile": "±2",
     "sum": "±200",
     "mean": "±2",
-    "select": "right with 90 %",
+    "select": "right with 90%",
     "randomize": "±20",
 }
 LIKE = {"select": ("--like", "steps:1x9,4x1")}
@@ -227,7 +227,7 @@ def test_a_large_epsilon_of_a_goal_has_to_be_meant(sordino, shop):
         ((*RELEASE_LINES["top"], "--goal", "soon"), "must be a goal such as"),
         ((*RELEASE_LINES["above on stdin"], "--goal", "±20"), "--goal is for a table"),
         ((*RELEASE_LINES["randomize on stdin"], "--goal", "±20"), "--goal is for a table"),
-        ((*RELEASE_LINES["select"], "--goal", "right with 90 %"), "must come with --like"),
+        ((*RELEASE_LINES["select"], "--goal", "right with 90%"), "must come with --like"),
         (
             (*RELEASE_LINES["select"], "--goal", "±20", "--like", "steps:1x9,4x1"),
             "must be about its choice",
@@ -236,7 +236,7 @@ def test_a_large_epsilon_of_a_goal_has_to_be_meant(sordino, shop):
             (
                 *RELEASE_LINES["select by a statistic"],
                 "--goal",
-                "right with 90 %",
+                "right with 90%",
                 "--like",
                 "flat",
             ),
@@ -246,7 +246,7 @@ def test_a_large_epsilon_of_a_goal_has_to_be_meant(sordino, shop):
             (
                 *RELEASE_LINES["select by a statistic"],
                 "--goal",
-                "right with 90 %",
+                "right with 90%",
                 "--like-rows",
                 9,
             ),

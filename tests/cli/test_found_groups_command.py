@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from importlib.resources import files
 
 import pytest
@@ -81,13 +82,13 @@ def test_groups_that_are_found_are_printed_with_what_that_means(asked, kind):
     measured = {"measure_noise": "laplace"} if kind in {"sum", "mean"} else {}
     said = {name: found[name] for name in ("noise", "measure_noise") if name in found}
     assert said == {"noise": "laplace"} | measured
-    table = asked(kind, "--format", "table").out
+    table = asked(kind, "--format", "table", "--details").out
     assert (
-        "Found 2 of at most 5: nobody listed the labels, and one needs about 30 units. Of a label that is "
-        "missing nothing follows: it may have fewer, or not exist." in table
+        "Found 2 of at most 5: nobody listed the labels. A label needs about 30 people to appear. A "
+        "missing label tells you nothing." in table
     )
     assert "They were looked for with epsilon 1, delta 1e-06." in table
-    assert "Each group was released with epsilon 1.425." in table
+    assert "Each group got epsilon 1.425." in table
     assert "Spent: epsilon 4, delta 1e-06." in table
     lines = list(csv.DictReader(io.StringIO(asked(kind, "--format", "csv").out)))
     assert [line["item"] for line in lines] == ["centre", "station"]
@@ -108,7 +109,7 @@ def test_nothing_found_is_a_release_without_rows(asked, kind):
     # The share of the figures was not drawn.
     assert (told.json["epsilon"], told.json["delta"]) == (1, 1e-6)
     assert told.json["measure_noise"] is None
-    table = asked(kind, "--format", "table", least=10_000).out
+    table = asked(kind, "--format", "table", "--details", least=10_000).out
     assert "Found 0 of at most 5" in table
     assert "Each group" not in table
     assert "clip_low and clip_high give" not in table
@@ -298,7 +299,7 @@ ODD = {
 
 def words_of(outcome):
     return [
-        [word for word in line.split() if not word.strip("-").replace(".", "").isdigit()]
+        [word for word in line.split() if not re.fullmatch(r"-?[0-9.,]+", word)]
         for line in outcome.out.splitlines()
         # Of these the numbers are released.
         if not line.startswith("Rows that count and held a number")
@@ -309,9 +310,9 @@ def words_of(outcome):
 @pytest.mark.sample(4)
 def test_one_unit_changes_neither_words_nor_shape(asked, tmp_path, name):
     """Rows of one unit more, whatever they hold: the same groups, the same form, and no word of them."""
-    usual = asked("sum", "--format", "table", "--no-quiet")
+    usual = asked("sum", "--format", "table", "--details", "--no-quiet")
     path = shops(tmp_path / "b", [ODD[name] + b"\n"])
-    told = asked("sum", "--format", "table", "--no-quiet", path=path)
+    told = asked("sum", "--format", "table", "--details", "--no-quiet", path=path)
     assert (told.code, told.err) == (usual.code, usual.err)
     assert words_of(told) == words_of(usual)
     assert CANARY not in told.out + told.err

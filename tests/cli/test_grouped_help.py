@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
 from collections import Counter
+from contextlib import redirect_stdout
 
 import click
 import pytest
@@ -50,9 +52,11 @@ def command(name):
     return group.get_command(CONTEXT, name)
 
 
-def help_of(name):
-    one = command(name)
-    return one.get_help(click.Context(one, info_name=name, max_content_width=110))
+def help_of(name, flag="--help-all"):
+    """Return what the command writes when it is asked for help."""
+    with redirect_stdout(io.StringIO()) as out:
+        command(name).main([flag], prog_name=name, standalone_mode=False)
+    return out.getvalue()
 
 
 def options_of(name):
@@ -102,6 +106,23 @@ def test_the_help_shows_every_option_once_under_its_heading(name):
     assert written(help_of(name)) == {
         heading: flags for heading, flags in expected.items() if flags
     }
+
+
+@pytest.mark.parametrize("name", RELEASING)
+def test_the_short_help_shows_what_nine_of_ten_need(name):
+    """At most 14 options, under their headings in the same order, and how many more there are."""
+    text, own = help_of(name, "--help"), options_of(name)
+    shown = written(text)
+    flags = [flag for listed in shown.values() for flag in listed]
+    assert len(flags) <= 14
+    for heading, listed in shown.items():
+        assert listed == [flag for flag in HEADINGS[heading] if flag in listed]
+    required = {param.opts[-1] for param in command(name).params if param.required}
+    always = {"--epsilon", "--ledger", "--account", "--where", "--user", "--details", "--help-all"}
+    assert {flag for flag in required if flag.startswith("-")} | (always & {*own}) <= {*flags}
+    assert f"--help-all shows {len(own) - len(flags)} more options" in " ".join(text.split())
+    # One paragraph says what it does.
+    assert text.index(":\n") < 600
 
 
 def test_what_an_option_says_of_itself_is_shown_whole():

@@ -114,7 +114,7 @@ def test_nothing_is_spent_on_any_account(ask, tmp_path, question, meter):
 @pytest.mark.sample(12)
 def test_in_every_form(ask, sordino, tmp_path, question):
     source = parquet(tmp_path, *VALUES["no row"])
-    table, _, _ = ask(source, question, "--format", "table")
+    table, _, _ = ask(source, question, "--format", "table", "--details")
     assert (
         "s has no label in any row, so there is nothing to release. Nothing was spent." in table.out
     )

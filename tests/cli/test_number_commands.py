@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
-from sordino.cli.output import format_figure, write_rows
+from sordino.cli.output import write_rows
+from sordino.record import Record
+from sordino.record_table import format_figure, write_cells
 from support.release_lines import latest
 from support.tables import amounts
 
@@ -43,10 +48,11 @@ def commands(path):
             200,
             "--format",
             "table",
+            "--details",
         ),
         "quantile by": ("quantile", path, *shared, *unit, *by, "--q", "0.5", "--format", "csv"),
         "sum": ("sum", path, *shared, *unit),
-        "sum by": ("sum", path, *shared, *unit, *by, "--format", "table"),
+        "sum by": ("sum", path, *shared, *unit, *by, "--format", "table", "--details"),
         "mean": (
             "mean",
             path,
@@ -124,7 +130,7 @@ def test_what_is_printed(sordino, tmp_path):
         "true_high",
         "too_few",
     ]
-    assert "Each group was released with epsilon 0.475." in told["sum by"].out
+    assert "Each group got epsilon 0.475." in told["sum by"].out
     assert told["mean"].out.startswith("figure,estimate,low,high,")
     assert told["mean"].out.splitlines()[1].startswith("mean,")
     assert told["mean of rows"].json["rows"][0]["estimate"] == pytest.approx(43, abs=12)
@@ -169,7 +175,11 @@ def shape(outcome):
         outcome.code,
         outcome.err,
         [
-            (line.count(","), line.split(":")[0] if "rank" in line else "")
+            # A comma between digits is one of a number, and columns are as wide as their numbers.
+            (
+                re.sub(r"(?<=\d),(?=\d)", "", line).count(","),
+                line.split(":")[0].split() * ("rank" in line),
+            )
             for line in outcome.out.splitlines()
             # Whether there is a warning follows from the share of numbers that was released.
             if not line.startswith('  "warning"')
@@ -318,7 +328,7 @@ def test_a_figure_of_texts_says_how_many_were_numbers(sordino, tmp_path):
     assert found["numbers_share_high"] < 0.1
     assert "few of the rows" in found["warning"]
     assert "rows without a number in amount" in found["left_out"]
-    table = sordino(*asked, "--format", "table").out
+    table = sordino(*asked, "--format", "table", "--details").out
     assert "Rows that count and held a number: about 0" in table
     assert "WARNING" in table
     assert "Left out: lines that are empty" in table
@@ -356,3 +366,27 @@ def test_a_number_is_never_cut_and_a_label_never_loses_a_letter(capsys, monkeypa
     words = capsys.readouterr().out.split()
     assert {*columns, *map(format_figure, numbers)} <= {*words}
     assert "".join(word for word in words if word[0] in "öä") == label
+
+
+def test_digits_are_as_many_as_the_interval_deserves_and_it_still_holds():
+    """Rounded, the low end is no higher and the high end no lower, and neither by more than a quarter."""
+    rng = random.Random(7)
+    for _ in range(3_000):
+        middle = rng.choice((0, 1, -1)) * 10 ** rng.uniform(-6, 12)
+        half = 10 ** rng.uniform(-5, 9)
+        row = {"estimate": middle + half * rng.uniform(-1, 1), "low": middle - half}
+        row |= {"high": middle + half, "true_low": middle - 2 * half, "true_high": None}
+        half = (row["high"] - row["low"]) / 2
+        for counts in (True, False) if half > 0 else ():
+            record = Record(columns=tuple(row), rows=[row], facts={}, counts=counts)
+            cells = {name: one for name, [one] in write_cells(record).items()}
+            assert cells.pop("true_high") == ""
+            shown = {name: float(cell.replace(",", "")) for name, cell in cells.items()}
+            least = 1.0 if counts else 0.0
+            assert row["low"] - max(half / 4, least) <= shown["low"] <= row["low"]
+            assert row["high"] <= shown["high"] <= row["high"] + max(half / 4, least)
+            assert shown["true_low"] <= row["true_low"]
+            assert shown["low"] <= shown["estimate"] <= shown["high"]
+    row = {"estimate": 1234.0, "low": 1194.0, "high": 1274.0}
+    record = Record(columns=tuple(row), rows=[row], facts={})
+    assert write_cells(record) == {"estimate": ["1,230"], "low": ["1,190"], "high": ["1,280"]}

@@ -126,11 +126,12 @@ def test_a_table_says_how_much_of_each_unit_counts(sordino, kept, name):
         *ACCOUNT,
         "--format",
         "table",
+        "--details",
     )
     again = sordino(*line).out
-    assert "of each unit" in first
+    assert "of each person" in first
     assert "Counts at most 1 " in again
-    assert "of each unit" in again
+    assert "of each person" in again
     if name in {"mean", "sum of groups"}:
         assert "By --lower, numbers below 0 count as 0." in first
         assert "By --lower, numbers below 0 count as 0." in again
@@ -170,8 +171,8 @@ def test_it_is_written_for_people_and_for_programs(sordino, kept, form):
     )
     assert done.code == 0
     if form == "table":
-        assert "interval of all looks together" in done.out
-        assert "clipped as the first look clipped them" in done.out
+        assert "from all looks together" in done.out
+        assert "after capping values to" in done.out
     else:
         assert done.out.startswith(
             "item,estimate,low,high,true_low,true_high,measured,standard_error,"

@@ -174,7 +174,7 @@ def reach(sordino, tmp_path):
 
 @pytest.mark.parametrize(("wished", "k"), [(90, 1), (40, 1), (90, 2)])
 def test_a_goal_takes_the_smallest_epsilon_whose_success_reaches_it(reach, wished, k):
-    done = reach(f"right with {wished} %", "-k", k, "--no-quiet")
+    done = reach(f"right with {wished}%", "-k", k, "--no-quiet")
     found = Fraction(done.err.partition("epsilon ")[2].partition(".\n")[0])
     assert done.json["epsilon"] == pytest.approx(float(found))
     assert done.json["success"] >= wished / 100
@@ -184,8 +184,8 @@ def test_a_goal_takes_the_smallest_epsilon_whose_success_reaches_it(reach, wishe
         choose_method(markers=40, families=150, epsilon=less / k, k=k, exact=True).success
         < wished / 100
     )
-    planned = reach(f"right with {wished} %", "-k", k, "--dry-run", "--like-rows", 40).json
-    assert (planned["epsilon"], planned["goal"]) == (float(found), f"right with {wished} %")
+    planned = reach(f"right with {wished}%", "-k", k, "--dry-run", "--like-rows", 40).json
+    assert (planned["epsilon"], planned["goal"]) == (float(found), f"right with {wished}%")
     assert planned["choices"][0]["right"] == done.json["success"]
 
 
@@ -205,32 +205,32 @@ def test_a_goal_of_markers_stays_within_the_account(reach, sordino, families, tm
     before = sordino("ledger", "export", *small).out
     best = int(100 * choose_method(markers=40, families=150, epsilon=2, exact=True).success)
     for more in ((), ("--dry-run", "--like-rows", 40)):
-        refused = reach("right with 90 %", *small, *more)
+        refused = reach("right with 90%", *small, *more)
         assert (refused.code, refused.out) == (3, "")
-        assert f"with epsilon 2, the most that fits, it is right with {best} %" in refused.err
-    assert reach("right with 12 %", *small, "--dry-run", "--like-rows", 40).code == 0
+        assert f"with epsilon 2, the most that fits, it is right with {best}%" in refused.err
+    assert reach("right with 12%", *small, "--dry-run", "--like-rows", 40).code == 0
     # What hardly helps has to be insisted on, also where it was wished for.
-    low = reach("right with 12 %", *small)
+    low = reach("right with 12%", *small)
     assert (low.code, "--force" in low.err) == (2, True)
     assert sordino("ledger", "export", *small).out == before
-    assert reach("right with 90 %", *families).code == 0
+    assert reach("right with 90%", *families).code == 0
 
 
 def test_an_account_about_persons_is_refused_before_the_search_ends(reach, account):
-    refused = reach("right with 90 %", *account)
+    refused = reach("right with 90%", *account)
     assert (refused.code, refused.out) == (5, "")
 
 
 @pytest.mark.slow
 def test_a_goal_of_markers_beyond_ten_has_to_be_meant(reach):
-    refused = reach("right with 99.99 %", "-k", 3, markers=10)
+    refused = reach("right with 99.99%", "-k", 3, markers=10)
     assert (refused.code, "unless --yes-i-mean-it is given" in refused.err) == (2, True)
 
 
 def test_the_epsilon_of_a_goal_does_not_depend_on_counts(reach):
     seen = set()
     for counts in COUNTS:
-        done = reach("right with 90 %", "--no-quiet", text=table(40, counts))
+        done = reach("right with 90%", "--no-quiet", text=table(40, counts))
         found = done.json if done.code == 0 else {}
         seen.add((done.code, done.err, found.get("epsilon"), found.get("success")))
     assert len(seen) == 1
@@ -249,11 +249,11 @@ def test_a_search_that_looks_at_counts_is_convicted(reach, monkeypatch, tmp_path
 
 def test_a_dry_run_with_a_goal_looks_at_no_line(reach):
     planned = [
-        reach("right with 90 %", "--dry-run", "--like-rows", 40, text=text).out
+        reach("right with 90%", "--dry-run", "--like-rows", 40, text=text).out
         for text in (table(40), table(4), b"snp,T,U\n\xff")
     ]
     assert len(set(planned)) == 1
-    assert reach("right with 90 %", "--dry-run").code == 2
+    assert reach("right with 90%", "--dry-run").code == 2
 
 
 # ---- nothing of this depends on private bytes ------------------------------------------------------------------------------

@@ -51,13 +51,13 @@ def test_the_command_writes_a_set_as_one(ask):
     assert list(done.json["rows"][0]) == ["item", "estimate", "low", "high", "measured"]
     lines = list(csv.DictReader(io.StringIO(ask("--set", *SEED, "--format", "csv").out)))
     assert list(lines[0])[:5] == ["item", "estimate", "low", "high", "measured"]
-    table = ask("--set", *SEED, "--format", "table").out
+    table = ask("--set", *SEED, "--format", "table", "--details").out
     assert table.splitlines()[0].split() == ["item", "estimate", "low", "high"]
     assert (
         "A set: the rows stand in the order of the domain; nothing says which count is larger."
         in table
     )
-    assert "order_unclear" not in table
+    assert "tie" not in table
     assert "gaps" not in table
 
 
@@ -66,7 +66,7 @@ def test_the_command_writes_names_alone(ask):
     assert done.json["rows"] == [{"item": label} for label in BEST]
     assert "confidence" not in done.json
     assert "measure_noise" not in done.json
-    table = ask("--set", "--selection-share", 1, *SEED, "--format", "table").out
+    table = ask("--set", "--selection-share", 1, *SEED, "--format", "table", "--details").out
     assert table.splitlines()[0].split() == ["item"]
     assert "interval" not in table
 

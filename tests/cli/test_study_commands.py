@@ -417,7 +417,7 @@ ANSWERS = [
     ("k)", "2"),
     ("domain", "tea, rice, salt"),
     ("goal", "soon"),
-    ("goal", "top 3 right with 90 %"),
+    ("goal", "top 3 right with 90%"),
     ("goal", "±20"),
     ("Kind", "sum"),
     ("column", "price"),

@@ -41,7 +41,7 @@ def test_a_rho_has_its_delta_in_every_format(sordino, orders, tmp_path):
     assert told["failures"] == 1e-6
     rows = list(csv.DictReader(io.StringIO(sordino(*asked, "--format", "csv").out)))
     assert {row["failures"] for row in rows} == {"1e-06"}
-    assert "and delta 1e-06" in sordino(*asked, "--format", "table").out
+    assert "and delta 1e-06" in sordino(*asked, "--format", "table", "--details").out
 
 
 def test_the_odds_of_such_a_release_hold_but_for_a_failure(sordino, orders):

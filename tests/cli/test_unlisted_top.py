@@ -30,10 +30,10 @@ def test_the_way_its_reason_and_its_threshold_are_said(unlisted, name):
     told = unlisted(*flags, "--format", "json", **changes).json
     assert told["method"] == method
     assert ("label_threshold" in told) == ("max_rows" in changes)
-    table = unlisted(*flags, "--format", "table", **changes).out
+    table = unlisted(*flags, "--format", "table", "--details", **changes).out
     assert f"Method: {method}. {told['why']}" in table
-    needed = f"about {told['label_threshold']} units" if "max_rows" in changes else "many units"
-    assert f"nobody listed the labels, and one needs {needed}." in table
+    needed = f"about {told['label_threshold']} people" if "max_rows" in changes else "many people"
+    assert f"nobody listed the labels. A label needs {needed} to appear." in table
     # A list without rows was made in one of the two ways as well.
     assert ("the best of a noisy histogram" in table) == (method == "histogram")
 
@@ -49,7 +49,7 @@ def test_a_guess_of_the_kth_count_is_weighed_and_told(unlisted, sordino, orders,
     assert (without["method"], weighed["method"]) == ("histogram", "gaps")
     assert "without a guess of the counts" in without["why"]
     assert "of what finds a count of 400 it disturbs the order least" in weighed["why"]
-    hopeless = unlisted(*about, "--format", "table", kth_count=3, **known).out
+    hopeless = unlisted(*about, "--format", "table", "--details", kth_count=3, **known).out
     assert "No threshold lies as low as a count of 3: few labels will be found." in hopeless
 
 

@@ -172,6 +172,6 @@ def test_a_plan_spends_nothing(sordino):
 
 def test_the_help_names_both(sordino):
     for line in RELEASE_LINES.values():
-        shown = re.sub(r"\s+", " ", sordino(line[0], "--help").out)
+        shown = re.sub(r"\s+", " ", sordino(line[0], "--help-all").out)
         assert "--no-ledger" in shown
         assert "--yes-i-mean-it" in shown

@@ -137,7 +137,7 @@ def test_the_interval_of_a_sum_covers_it_and_no_less(confidence):
 def test_ratios():
     counts = values_of([900, 300], epsilon=2)
     found = sd.divide_rows(counts, 0, 1)
-    far = 4  # P(|N| > 4) of one, so that both hold together with 95 %
+    far = 4  # P(|N| > 4) of one, so that both hold together with 95%
     assert found.value == 3
     # What the difference does not refute is narrower than the box of both intervals.
     assert (900 - far) / (300 + far) < found.low < 3 < found.high < (900 + far) / (300 - far)

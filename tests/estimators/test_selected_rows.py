@@ -224,7 +224,7 @@ def test_the_lower_bound_of_a_capped_count_takes_the_whole_chance():
     )
     low, high = true_interval(fresh, 0.95, capped=True)
     r = math.exp(-rate)
-    # The least R with P(noise > R) = r^(R+1)/(1+r) at most 5 %.
+    # The least R with P(noise > R) = r^(R+1)/(1+r) at most 5%.
     least = next(R for R in itertools.count() if r ** (R + 1) / (1 + r) <= 0.05)
     assert (fresh.value - low, high) == (least, math.inf)
     assert true_interval(fresh, 0.95, capped=False) == sd.interval(fresh, confidence=0.95)

@@ -23,7 +23,7 @@ def success(epsilon, k=1, **more):
 @pytest.mark.parametrize("wished", [40, 90, 99.5])
 @pytest.mark.sample(4)
 def test_the_smallest_epsilon_is_found(more, wished):
-    found = sd.genomics.find_epsilon(goal=f"right with {wished} %", **SIZES, **more)
+    found = sd.genomics.find_epsilon(goal=f"right with {wished}%", **SIZES, **more)
     assert found in GRID
     assert success(found, **more) >= wished / 100
     # Not the one before, and none of those far below: a twin that stops a step early or late is convicted.
@@ -86,7 +86,7 @@ def test_a_goal_of_many_in_turn_takes_little_work(sizes, epsilon, monkeypatch):
         smooth_step_selection, "_left_over", lambda *a: tried.append(a) or trying(*a)
     )
     found = sd.genomics.find_epsilon(
-        goal="right with 90 %", markers=markers, families=150, k=k, exact=True
+        goal="right with 90%", markers=markers, families=150, k=k, exact=True
     )
     # As all looks in the middle found it.
     assert found == epsilon
@@ -101,27 +101,27 @@ def test_the_best_that_is_possible_is_looked_at_to_its_end():
             raise sd.BudgetExceeded("too much")
 
     with pytest.raises(sd.BudgetExceeded) as refused:
-        sd.genomics.find_epsilon(goal="right with 90 %", **SIZES, k=3, exact=True, fits=fits)
-    assert f"it is right with {int(100 * success(5, k=3, exact=True))} %" in str(refused.value)
+        sd.genomics.find_epsilon(goal="right with 90%", **SIZES, k=3, exact=True, fits=fits)
+    assert f"it is right with {int(100 * success(5, k=3, exact=True))}%" in str(refused.value)
 
 
 @pytest.mark.slow
 def test_it_is_that_of_all_selections_together():
     one, two = (
-        sd.genomics.find_epsilon(goal="right with 90 %", **SIZES, k=k, exact=True) for k in (1, 2)
+        sd.genomics.find_epsilon(goal="right with 90%", **SIZES, k=k, exact=True) for k in (1, 2)
     )
     assert two > one
-    assert sd.genomics.find_epsilon(goal="top 2 right with 90 %", **SIZES, k=2, exact=True) == two
+    assert sd.genomics.find_epsilon(goal="top 2 right with 90%", **SIZES, k=2, exact=True) == two
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
         ({"goal": "±20"}, "find_epsilon.goal must be about its choice of k = 1"),
-        ({"goal": "top 2 right with 90 %"}, "find_epsilon.goal must be about its choice of k = 1"),
+        ({"goal": "top 2 right with 90%"}, "find_epsilon.goal must be about its choice of k = 1"),
         ({"goal": "soon"}, "find_epsilon.goal must be a goal such as"),
-        ({"goal": "right with 90 %", "k": 16}, "k must be at most the number of markers"),
-        ({"goal": "right with 90 %", "damping": 0}, "damping must be"),
+        ({"goal": "right with 90%", "k": 16}, "k must be at most the number of markers"),
+        ({"goal": "right with 90%", "damping": 0}, "damping must be"),
     ],
 )
 def test_what_is_wrong_is_said(asked, words):
@@ -135,7 +135,7 @@ def test_no_more_is_taken_than_fits():
             raise sd.BudgetExceeded("too much")
 
     with pytest.raises(sd.BudgetExceeded) as refused:
-        sd.genomics.find_epsilon(goal="right with 90 %", **SIZES, exact=True, fits=fits)
+        sd.genomics.find_epsilon(goal="right with 90%", **SIZES, exact=True, fits=fits)
     best = int(100 * success(2, exact=True))
-    assert f"with epsilon 2, the most that fits, it is right with {best} %" in str(refused.value)
-    assert sd.genomics.find_epsilon(goal="right with 25 %", **SIZES, exact=True, fits=fits) < 2
+    assert f"with epsilon 2, the most that fits, it is right with {best}%" in str(refused.value)
+    assert sd.genomics.find_epsilon(goal="right with 25%", **SIZES, exact=True, fits=fits) < 2

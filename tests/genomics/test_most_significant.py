@@ -102,7 +102,7 @@ def test_what_is_said_about_success_is_so():
             == tdt_statistic(b, c, families=150).argmax()
         )
     assert abs(hits / 800 - method.success) < 0.09, (
-        "6.5 standard errors of the runs, and 2 % for the design"
+        "6.5 standard errors of the runs, and 2% for the design"
     )
 
 

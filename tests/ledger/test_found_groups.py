@@ -250,7 +250,7 @@ def test_other_noise_adds_no_more_than_its_epsilon_is_worth(tmp_path, epsilon, s
 
 
 def test_a_search_that_takes_more_than_its_share_leaves_less_for_the_totals(tmp_path):
-    """Priced without the search, totals of half of epsilon 1/2 took 5 % more than the release is worth."""
+    """Priced without the search, totals of half of epsilon 1/2 took 5% more than the release is worth."""
     ledger = account(tmp_path / "b.db")
     price = ledger.find_price()
     half = Fraction(1, 2)

@@ -136,7 +136,7 @@ def test_a_release_is_the_number_and_the_scaled_noise_on_the_grid(m):
 @pytest.mark.slow
 @pytest.mark.parametrize(("law", "gamma"), [("cauchy", 2), ("quartic", 4)])
 def test_releases_have_the_law_that_is_stated(law, gamma):
-    """False alarm below 1e-9 at the right scale; a scale that is off by 30 % is rejected."""
+    """False alarm below 1e-9 at the right scale; a scale that is off by 30% is rejected."""
     m = made(law=law)
     words = Seeded(11)
     drawn = np.array([m.release(5, smooth_bound=2, entropy=words).value for _ in range(6_000)])

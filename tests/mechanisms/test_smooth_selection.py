@@ -254,7 +254,7 @@ def test_parameters_that_do_not_go_together():
 
 
 def test_a_bound_between_near_limits_costs_no_more_than_they_differ():
-    """Clamped to [1, 1.01] no bound changes by more than 1 %, however steep it is; the paper's accounting does not know."""
+    """Clamped to [1, 1.01] no bound changes by more than 1%, however steep it is; the paper's accounting does not know."""
     assert made(beta=5, floor=1, ceiling=1.01).alpha == pytest.approx(
         made(beta=math.log(1.01), floor=0.1).alpha, rel=1e-6
     )

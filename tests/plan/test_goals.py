@@ -38,9 +38,9 @@ def account(tmp_path, **budget):
         ("±20", "reach", 20, None),
         ("+-0.5", "reach", Fraction(1, 2), None),
         ("+/- 1e3", "reach", 1000, None),
-        ("5 %", "share", Fraction(1, 20), None),
+        ("5%", "share", Fraction(1, 20), None),
         ("±2.5%", "share", Fraction(1, 40), None),
-        ("top 10 right with 90 %", "right", Fraction(9, 10), 10),
+        ("top 10 right with 90%", "right", Fraction(9, 10), 10),
         ("right with 99.5%", "right", Fraction(199, 200), None),
     ],
 )
@@ -55,9 +55,9 @@ def test_goals_are_read(text, kind, amount, k):
         "20",
         "±0",
         "± -3",
-        "0 %",
-        "right with 100 %",
-        "right with 0 %",
+        "0%",
+        "right with 100%",
+        "right with 0%",
         "top right",
         "",
         None,
@@ -104,17 +104,17 @@ def test_widths_that_depend_on_data_reach_the_goal_too(session):
 
 @pytest.mark.slow
 def test_a_share_is_one_of_what_is_assumed(session):
-    plan = session.plan.count(goal="5 %", rows=4000)
+    plan = session.plan.count(goal="5%", rows=4000)
     assert 0.04 * 4000 < plan.rows[0].widest / 2 <= 0.05 * 4000
     with pytest.raises(sd.InvalidParameter, match="must come with a public size"):
-        session.plan.count(goal="5 %")
-    hinted = session.plan.quantile("x", q=0.5, goal="30 %", size_hint=3000, **COLUMN)
-    assert hinted.goal == "30 %"
+        session.plan.count(goal="5%")
+    hinted = session.plan.quantile("x", q=0.5, goal="30%", size_hint=3000, **COLUMN)
+    assert hinted.goal == "30%"
 
 
 def test_right_items_are_as_likely_as_wished(session):
     ask = {"k": 3, "domain": LABELS, "method": "gaps", "like": "zipf:0.7", "rows": 2000}
-    plan = session.plan.top_k("item", goal="top 3 right with 90 %", **ask)
+    plan = session.plan.top_k("item", goal="top 3 right with 90%", **ask)
     assert plan.choices[0].right >= 0.9
     assert session.plan.top_k("item", epsilon=plan.epsilon / 2, **ask).choices[0].right < 0.9
 
@@ -122,7 +122,7 @@ def test_right_items_are_as_likely_as_wished(session):
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
-        ("top 4 right with 90 %", "must be about the same items: k is 3"),
+        ("top 4 right with 90%", "must be about the same items: k is 3"),
         ("±1e-9", "must be one that some epsilon reaches"),
     ],
 )
@@ -137,7 +137,7 @@ def test_goals_that_are_none_of_a_release(session, goal, words):
 
 def test_nothing_is_chosen_in_a_count(session):
     with pytest.raises(sd.InvalidParameter, match="must be about a figure"):
-        session.plan.count(goal="right with 90 %")
+        session.plan.count(goal="right with 90%")
 
 
 def test_a_goal_and_an_epsilon_are_two_wishes(session):
@@ -230,7 +230,7 @@ def test_a_choice_is_found_along_lines(least, curve, first):
         looks.append(epsilon)
         return Reached(wrong(epsilon / least) if epsilon >= least else 0.1001, 0.1)
 
-    goal = parse_goal("it", "right with 90 %")
+    goal = parse_goal("it", "right with 90%")
     found = Search("it", goal, look, lambda _: None, str, exact=True, first=first).find()
     assert found == least
     assert len(looks) <= (15 if curve == "line" else 24)
@@ -296,7 +296,7 @@ def test_a_goal_is_about_the_figure_of_all_rows(session):
 @pytest.mark.parametrize("kind", ["sum", "variance"])
 @pytest.mark.slow
 def test_so_is_that_of_other_figures_that_are_clipped(session, kind):
-    plan = getattr(session.plan, kind)("x", goal="20 %", like="normal:50,20", lower=0, cap=200)
+    plan = getattr(session.plan, kind)("x", goal="20%", like="normal:50,20", lower=0, cap=200)
     true = {"sum": 50 * 10_000, "variance": 400}[kind]
     assert all(row.off <= 0.22 * true for row in plan.rows)
 
@@ -327,7 +327,7 @@ def find_true_chance(shape, k, epsilon, runs=20_000):
 @pytest.mark.each_value
 def test_a_choice_is_right_as_often_as_its_goal_says(session, shape, wish):
     """Of what a search has found an estimate is as likely too high as too low: a standard error is kept free."""
-    goal = f"top 3 right with {100 * wish:g} %"
+    goal = f"top 3 right with {100 * wish:g}%"
     plan = session.plan.top_k(
         "item", k=3, domain=LABELS, method="gaps", like=shape, rows=2000, goal=goal
     )
@@ -343,12 +343,12 @@ def test_a_choice_is_right_as_often_as_its_goal_says(session, shape, wish):
 def test_a_goal_beyond_what_is_simulated_is_refused_and_no_other_one(session):
     ask = {"k": 3, "domain": LABELS, "method": "gaps", "like": "zipf:1.1", "rows": 2000}
     found = [
-        session.plan.top_k("item", goal=f"right with {wish} %", **ask).epsilon
+        session.plan.top_k("item", goal=f"right with {wish}%", **ask).epsilon
         for wish in (90, 99, 99.9)
     ]
     assert found == sorted(set(found))
     with pytest.raises(sd.InvalidParameter, match="that some epsilon reaches"):
-        session.plan.top_k("item", goal="right with 99.99999 %", **ask)
+        session.plan.top_k("item", goal="right with 99.99999%", **ask)
 
 
 @pytest.mark.parametrize("weight", [None, 3])

@@ -76,7 +76,7 @@ def errors(name, frame, truth, more=1):
 
 
 def holds(reach, found):
-    """Tell whether a reach covers 95 % of the errors, and is at most 1.3 times what would have done so."""
+    """Tell whether a reach covers 95% of the errors, and is at most 1.3 times what would have done so."""
     # Three standard errors of a share of so many.
     slack = 3 * math.sqrt(0.05 * 0.95 / found.size)
     covered = (found <= reach).mean() >= 0.95 - slack
@@ -181,7 +181,7 @@ def least(plans):
 def is_as_even_as_chance(shares):
     """Whether no plan is much worse than others.
 
-    Of 12 releases a kept plan of 19 runs sees fewer than 60 % within it once in 215 times, and at most a third once in
+    Of 12 releases a kept plan of 19 runs sees fewer than 60% within it once in 215 times, and at most a third once in
     16,000: then 60 plans have three of the first kind, or one of the second, less than once in 200 times.
     """
     return np.sum(shares < 0.6) <= 2 and shares.min() > 0.34

@@ -52,7 +52,7 @@ def test_a_plan_with_next_to_no_epsilon_says_that_its_interval_is_elsewhere(sess
     assert row.typical / 2 < true / 10
     assert row.held == 0
     plan = getattr(session.plan, kind)("x", epsilon=1e-4, **COLUMN, like="normal:50,20")
-    assert "at most, which 0 % of the intervals held" in str(plan)
+    assert "at most, which 0% of the intervals held" in str(plan)
 
 
 @pytest.mark.parametrize("kind", FIGURES)
@@ -105,7 +105,7 @@ def test_the_figure_of_public_rows_is_added_up_and_clips_nothing(session, kind):
     with pytest.raises(
         sd.InvalidParameter, match="some epsilon reaches.*assumed: data like a public frame"
     ):
-        getattr(session.plan, kind)("x", lower=0, cap=1e6, goal="10 %", like=HEAVY, runs=3)
+        getattr(session.plan, kind)("x", lower=0, cap=1e6, goal="10%", like=HEAVY, runs=3)
 
 
 @pytest.mark.slow

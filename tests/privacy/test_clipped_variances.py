@@ -278,7 +278,7 @@ def test_nothing_that_a_list_holds_raises(values):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.slow
 def test_intervals_hold_what_the_weighed_rows_give(adjacency):
-    """Of 400 intervals of 95 % at least 92 % hold: clipped, the lower end of all rows, within the cap."""
+    """Of 400 intervals of 95% at least 92% hold: clipped, the lower end of all rows, within the cap."""
     subject = ClippedVariances(
         groups=2, epsilon=2, adjacency=adjacency, lower=0, cap=200, weight_cap=3
     )

@@ -133,7 +133,7 @@ def test_index_and_lead_have_their_joint_law(monkeypatch, name, draws, patience)
     assert frequencies_fit(counts, expected) > LEVEL
     wrong = [draws * float(lead(r**1.15, q, i, m)) for i, m in cells]
     assert draws < 10_000 or frequencies_fit(counts, wrong) < LEVEL, (
-        "the test sees a rate that is off by 15 %"
+        "the test sees a rate that is off by 15%"
     )
 
 

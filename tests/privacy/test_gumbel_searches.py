@@ -320,7 +320,7 @@ def test_an_interval_loses_no_more_than_two_stages(q, adjacency, rows):
 @pytest.mark.parametrize("q", [0.25, 0.5, 0.9])
 @pytest.mark.parametrize("hint", [None, 30])
 def test_rank_errors_hold(q, hint):
-    """Over columns of every shape the rank lies within what is printed, but for 5 % at most."""
+    """Over columns of every shape the rank lies within what is printed, but for 5% at most."""
     quantile = made(q, "add-remove", epsilon=4, cap=1 << 20, growth=1.05, size_hint=hint)
     edges = quantile.grid.edges.tolist()
     part = quantile.parts[0]

@@ -153,7 +153,7 @@ def weighed_mean(units, group, cap, bits):
 )
 @pytest.mark.slow
 def test_the_interval_of_the_mean_as_it_is_holds_with_heavy_tails(adjacency, lower, options):
-    """Of 240 intervals of 95 % at least 95 % hold, though nearly every clip leaves much of the mean out."""
+    """Of 240 intervals of 95% at least 95% hold, though nearly every clip leaves much of the mean out."""
     units = heavy(3)
     subject = ClippedMeans(
         groups=2,
@@ -188,7 +188,7 @@ def test_the_interval_of_the_mean_as_it_is_holds_with_heavy_tails(adjacency, low
 @pytest.mark.parametrize("beyond", [0, 3, 40])
 @pytest.mark.slow
 def test_the_upper_end_is_that_of_numbers_at_the_cap(rho, beyond):
-    """Some weight at the cap, all else within the clip: of 150 ends 97.5 % hold, and not all of them."""
+    """Some weight at the cap, all else within the clip: of 150 ends 97.5% hold, and not all of them."""
     subject = ClippedMeans(
         groups=1,
         epsilon=1,
@@ -211,7 +211,7 @@ def test_the_upper_end_is_that_of_numbers_at_the_cap(rho, beyond):
             [(total, inside + outside, outside)], [clip], 4, entropy=Seeded(seed)
         )
         missed += found.true_interval()[1] < true
-    # Of 150 at 2.5 %: more than 11 have a chance below .1 %.
+    # Of 150 at 2.5%: more than 11 have a chance below .1%.
     assert 1 <= missed <= 11
 
 

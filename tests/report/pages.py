@@ -66,7 +66,7 @@ def document(kind="top", **changes):
             "low": 190.0,
             "high": 210.0,
             "gap": 99.0,
-            "order_unclear": False,
+            "tie": False,
         },
         {
             "rank": 2,
@@ -75,7 +75,7 @@ def document(kind="top", **changes):
             "low": 91.0,
             "high": 111.0,
             "gap": None,
-            "order_unclear": True,
+            "tie": True,
         },
     ]
     facts = {

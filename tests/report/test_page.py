@@ -121,7 +121,7 @@ def test_the_first_screen_is_plain():
 
 def test_the_first_screen_says_what_is_nothing_but_noise():
     rows = document()["rows"]
-    unsure = [{**row, "low": 0.0, "high": 5000.0, "order_unclear": True} for row in rows]
+    unsure = [{**row, "low": 0.0, "high": 5000.0, "tie": True} for row in rows]
     clipped = {
         "release": "sum",
         "column": "paid",
@@ -133,7 +133,7 @@ def test_the_first_screen_says_what_is_nothing_but_noise():
     assert "; all may be ties; others may belong among them" in first
     assert "70 (\N{MINUS SIGN}70 to 220), after capping values to 0\N{EN DASH}0.05" in first
     # What is sure says nothing of the kind.
-    sure = [{**row, "order_unclear": False} for row in rows]
+    sure = [{**row, "tie": False} for row in rows]
     text = assert_whole(make_report([document(rows=sure)])).text
     assert "ties" not in text[: text.index("Results")]
     assert "may belong" not in text

@@ -54,7 +54,7 @@ name = "best_sellers"
 item = "product"
 k = 2
 domain = {file = "items.csv", column = "name"}
-goal = "top 2 right with 90 %"
+goal = "top 2 right with 90%"
 like = "zipf:0.5"
 rows = 500
 """
@@ -116,11 +116,11 @@ def test_it_is_what_a_session_finds_behind_the_same_releases(tmp_path, budget):
         session.histogram("product", epsilon=1, domain=labels)
         alone.append(session.plan.count_distinct_units(goal="±20"))
         session.count_distinct_units(epsilon=alone[-1].epsilon)
-        asked = {"goal": "top 2 right with 90 %", "like": "zipf:0.5", "rows": 500}
+        asked = {"goal": "top 2 right with 90%", "like": "zipf:0.5", "rows": 500}
         alone.append(session.plan.top_k("product", k=2, domain=labels, **asked))
         raise RuntimeError("stop")
     assert [float(one.epsilon) for one in plan.releases] == [one.epsilon for one in alone]
-    assert [one.goal for one in plan.releases] == [None, "±20", "top 2 right with 90 %"]
+    assert [one.goal for one in plan.releases] == [None, "±20", "top 2 right with 90%"]
     assert [one.plan.to_dict() for one in plan.releases] == [one.to_dict() for one in alone]
     assert spent(tmp_path) == 0
 
@@ -135,7 +135,7 @@ def test_the_run_has_the_epsilon_of_the_plan_and_says_so_everywhere(tmp_path):
     assert [one.epsilon for one in shown[0].releases] == found
     # What a run shows has no widths: they would take their time.
     assert [one.plan for one in shown[0].releases] == [None] * 3
-    top = {"goal": "top 2 right with 90 %", "epsilon": float(found[1])}
+    top = {"goal": "top 2 right with 90%", "epsilon": float(found[1])}
     reached = {
         "customers": {"goal": "±20", "epsilon": float(found[0]), "assumed": ""},
         "best_sellers": top | {"assumed": "500 pairs of a unit and an item, like zipf:0.5"},
@@ -147,7 +147,7 @@ def test_the_run_has_the_epsilon_of_the_plan_and_says_so_everywhere(tmp_path):
         "item": "product",
         "k": 2,
         "domain": {"file": "items.csv", "column": "name"},
-        "goal": "top 2 right with 90 %",
+        "goal": "top 2 right with 90%",
         "like": "zipf:0.5",
         "rows": 500,
     }
@@ -158,10 +158,10 @@ def test_the_run_has_the_epsilon_of_the_plan_and_says_so_everywhere(tmp_path):
     assert f"Epsilon {found[1]} was found for the goal" in page.replace(
         str(float(found[1])), str(found[1])
     )
-    assert "top 2 right with 90 %" in page
+    assert "top 2 right with 90%" in page
     ledger = open_account(tmp_path)
     assert ledger.charge(run.charge).detail["study"]["reached"] == reached
-    assert "top 2 right with 90 %" in ledger.publish(run.charge, part=2).to_text("json")
+    assert "top 2 right with 90%" in ledger.publish(run.charge, part=2).to_text("json")
     # And the release is as good as it was to be.
     assert results[0]["rows"][0]["high"] - results[0]["rows"][0]["low"] <= 40
 
@@ -193,8 +193,8 @@ def test_a_study_that_does_not_fit_shows_its_widths_all_the_same(tmp_path):
     ("old", "new", "where", "says"),
     [
         ('"±20"', '"soon"', "goal", "count_distinct_units.goal must be a goal such as"),
-        ('"±20"', '"right with 90 %"', "goal", "must be about a figure"),
-        ('"±20"', '"5 %"', "goal", "must come with a public size"),
+        ('"±20"', '"right with 90%"', "goal", "must be about a figure"),
+        ('"±20"', '"5%"', "goal", "must come with a public size"),
         ('"±20"', '"±20"\nshare = 0.1', "[[release]]", "must say its epsilon, its share of the budget or a goal; got share and goal"),
         ('goal = "±20"', "", "[[release]]", "or a goal; got none of them"),
         ('goal = "±20"', 'gaol = "±20"', "gaol", "has no key 'gaol'. Did you mean 'goal'"),
@@ -457,7 +457,7 @@ def test_a_plan_of_a_run_that_was_paid_has_the_epsilons_that_it_had(tmp_path, mo
 def test_another_goal_is_another_study_and_other_public_data_are_not(tmp_path):
     put_public(tmp_path, tea=200, rice=150)
     text = GOALS.replace('"zipf:0.5"\nrows = 500', '"old.csv"').replace(
-        "top 2 right with 90 %", "top 2 right with 50 %"
+        "top 2 right with 90%", "top 2 right with 50%"
     )
     study = put(tmp_path, text)
     first = study.run(run_id="monday", output=tmp_path / "out")

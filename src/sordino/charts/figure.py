@@ -307,7 +307,7 @@ def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) 
     parts = [] if label is None else [str(row.get(label))]
     share = as_number(row.get("q"))
     if share is not None:
-        parts.append(f"{100 * share:.6g} %")
+        parts.append(f"{100 * share:.6g}%")
     own = next((row[name] for name in ("figure", "count") if isinstance(row.get(name), str)), None)
     if not parts and own is not None:
         parts.append(own)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from sordino.cli.declared import use_declaration
@@ -91,7 +93,17 @@ HEADINGS = {
         "--temp-limit",
         "--plink",
     ],
-    "Output": ["--format", "--output", "--keep", "--run-id", "--simultaneous", "--quiet", "--help"],
+    "Output": [
+        "--format",
+        "--output",
+        "--keep",
+        "--run-id",
+        "--details",
+        "--simultaneous",
+        "--quiet",
+        "--help-all",
+        "--help",
+    ],
     "Fine tuning": [
         "--method",
         "--kth-count",
@@ -117,12 +129,77 @@ HEADINGS = {
 }
 
 
+MOST = 14
+"""So many options the short help shows."""
+# Of these it shows as many as there is room for: those without which hardly anybody releases.
+FIRST = (
+    "--help-all",
+    "--release",
+    "--item",
+    "--column",
+    "--score",
+    "--units",
+    "--k",
+    "--q",
+    "--threshold",
+    "--positives",
+    "--domain",
+    "--lower",
+    "--upper",
+    "--cap",
+    "--by",
+    "--user",
+    "--epsilon",
+    "--ledger",
+    "--account",
+    "--where",
+    "--dry-run",
+    "--details",
+    "--max-rows",
+    "--sensitivity",
+    "--format",
+    "--output",
+    "--no-ledger",
+    "--goal",
+)
+_NOT_FIRST = {"top": {"--cap", "--threshold"}, "above": {"--sensitivity"}}
+"""What only some of those need who use a command."""
+_ALL = "sordino.help-all"
+
+
+def _show_all(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
 class GroupedCommand(Command):
-    """A command whose help shows its options under headings."""
+    """A command whose help shows its options under headings: the first ones, or all of them."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        shown = click.Option(
+            ["--help-all"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_all,
+            help="Show all options.",
+        )
+        self.params.append(shown)
 
     def prepare(self, ctx: click.Context, typed: dict[str, object]) -> None:
         """Let a declared table say what nobody has typed."""
         use_declaration(self, ctx, typed)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does; in the short help its first paragraph."""
+        text = self.help or ""
+        short = click.Command(
+            self.name, help=text if _ALL in ctx.meta else text.partition("\n\n")[0]
+        )
+        short.format_help_text(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, each with the text that it brought along, heading by heading."""
@@ -133,9 +210,22 @@ class GroupedCommand(Command):
             if (record := param.get_help_record(ctx)) is not None
             for flag in param.opts
         }
-        for heading, flags in HEADINGS.items():
+        flags = [flag for flags in HEADINGS.values() for flag in flags if flag in records]
+        shown = set(flags)
+        if _ALL not in ctx.meta:
+            others = _NOT_FIRST.get(self.name or "", set())
+            shown = set([one for one in FIRST if one in records and one not in others][:MOST])
+        for heading, placed in HEADINGS.items():
             # A command shows its own options only.
-            shown = [records[flag] for flag in flags if flag in records]
-            if shown:
+            listed = [records[flag] for flag in placed if flag in shown]
+            if listed:
                 with formatter.section(heading):
-                    formatter.write_dl(shown)
+                    formatter.write_dl(listed)
+        if more := len(flags) - len(shown):
+            formatter.write_paragraph()
+            formatter.write_text(
+                "SOURCE is a path, or the name of a table that sordino declare has declared. "
+                f"--help-all shows {more} more options."
+                if "--user" in records
+                else f"--help-all shows {more} more options."
+            )

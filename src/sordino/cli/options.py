@@ -263,6 +263,9 @@ FORMAT = click.option(
     type=click.Choice(["table", "json", "csv"]),
     help="How stdout is written [default: table on a terminal, json elsewhere].",
 )
+DETAILS = click.option(
+    "--details", is_flag=True, help="Say all that is known of the figures below a table."
+)
 QUIET = click.option(
     "--quiet/--no-quiet",
     default=None,
@@ -307,8 +310,7 @@ WHERE = click.option(
     metavar="PREDICATE",
     multiple=True,
     callback=_join_predicates,
-    help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"; if it is given "
-    "more than once, those for which all of them hold.",
+    help="Only rows for which this holds, such as \"state = 'NY'\"; of several all must hold.",
 )
 RUN_ID = click.option(
     "--run-id",
@@ -346,14 +348,14 @@ unit_options = gather(
     click.option(
         "--user",
         metavar="COL",
-        help="Column that says whom a row belongs to: the guarantee protects all of its rows.",
+        help="Column that says whose a row is: a person is protected with all rows.",
     ),
-    click.option("--row-is-unit", is_flag=True, help="The guarantee protects single rows."),
+    click.option("--row-is-unit", is_flag=True, help="Each row is another person."),
     click.option(
         "--max-rows",
         type=int,
         metavar="M",
-        help="Let a unit count for at most M rows (of a histogram: items).",
+        help="Use at most M rows of each person, chosen at random; of labels that are counted, M.",
     ),
     ADJACENCY,
 )
@@ -408,7 +410,7 @@ label_options = gather(
     click.option(
         "--unlisted",
         is_flag=True,
-        help="Nobody lists the labels: find those that many units have. --delta.",
+        help="Nobody lists the labels: find those that many people have. --delta.",
     ),
     click.option(
         "--delta",
@@ -421,7 +423,7 @@ label_options = gather(
         "--least",
         type=int,
         metavar="L",
-        help="With --unlisted: labels of fewer than L units are never looked at [default: 1].",
+        help="With --unlisted: labels of fewer than L people are never looked at [default: 1].",
     ),
 )
 
@@ -443,12 +445,12 @@ statement_options = gather(
         "--sensitivity",
         type=NUMBER,
         metavar="S",
-        help="How far any one answer moves between neighbours.",
+        help="How far any one answer moves between neighbors.",
     ),
     click.option(
         "--monotone",
         is_flag=True,
-        help="All answers move in the same direction between neighbours.",
+        help="All answers move in the same direction between neighbors.",
     ),
     click.option(
         "--step",
@@ -471,6 +473,7 @@ class RunOptions:
     output: OutputFile | None = None
     keep: bool = False
     run_id: str | None = None
+    details: bool = False
     seed: int | None
     synthetic: bool
     quiet: bool | None

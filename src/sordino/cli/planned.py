@@ -33,7 +33,7 @@ _GOAL = click.option(
     metavar="GOAL",
     # Read before the epsilon that it stands for, wherever it is written.
     is_eager=True,
-    help='In place of --epsilon: "±20", "5 %" or "top 10 right with 90 %". The smallest epsilon '
+    help='In place of --epsilon: "±20", "5%" or "top 10 right with 90%". The smallest epsilon '
     "that reaches it is taken; of shares and right items with --like.",
 )
 _LIKE_ROWS = click.option(

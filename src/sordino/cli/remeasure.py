@@ -15,6 +15,7 @@ from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     DATE,
     DECLARATION,
+    DETAILS,
     EPSILON,
     PART,
     SOURCE,
@@ -28,6 +29,7 @@ from sordino.cli.table import release_or_plan
 from sordino.cli.work import (
     DROPPED,
     DRY,
+    call_as_declared,
     choose_entropy,
     find_source,
     show_progress,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 @take(RemeasureRequest, "noise")
 @take(RemeasureRequest, "planned")
 @run_options
+@DETAILS
 def remeasure(
     source: str,
     declared: DeclaredTable | None,
@@ -84,6 +87,7 @@ def remeasure(
     # Asked first: they say whom the release protects, and how its source is read.
     kept = ledger.read_release(key, part=part)
     whom, form = read_kept_unit(kept)
+    whom = call_as_declared(whom, declared)
     run.claim_output()
     if not is_quiet(run.quiet):
         # The same words every time: whether the rule applied to any row is private.

@@ -14,6 +14,7 @@ from sordino.cli.consent import MOST_EPSILON, require_consent
 from sordino.cli.options import (
     DATE,
     DECLARATION,
+    DETAILS,
     SOURCE,
     RunOptions,
     UnitOptions,
@@ -70,7 +71,15 @@ class TableOptions:
 
 
 table_options = gather(
-    "table", TableOptions, SOURCE, DECLARATION, DATE, unit_options, csv_options, run_options
+    "table",
+    TableOptions,
+    SOURCE,
+    DECLARATION,
+    DATE,
+    unit_options,
+    csv_options,
+    run_options,
+    DETAILS,
 )
 
 

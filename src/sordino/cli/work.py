@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from sordino.cli.options import (
@@ -57,6 +58,13 @@ def make_unit(unit: UnitOptions) -> PrivacyUnit:
             raise InvalidParameter("--max-rows needs --user: a unit that is a row has one row.")
         return PrivacyUnit.row(adjacency=unit.adjacency)
     return PrivacyUnit(unit.user, adjacency=unit.adjacency, max_rows=unit.max_rows)
+
+
+def call_as_declared(unit: PrivacyUnit, declared: DeclaredTable | None) -> PrivacyUnit:
+    """Return a unit that is called what its declaration says, where that is about its column."""
+    if declared is None or declared.unit.column != unit.column:
+        return unit
+    return replace(unit, called=declared.unit.called)
 
 
 def make_domain(labels: LabelOptions) -> Domain:
@@ -210,7 +218,7 @@ def open_session(
 ) -> Iterator[Session]:
     """Open the session that the options describe, and say the rule for rows that cannot be read."""
     # In the order in which what is wrong with them is said.
-    whom = make_unit(unit)
+    whom = call_as_declared(make_unit(unit), declared)
     entropy = choose_entropy(run)
     form = make_csv_format(csv)
     ledger = open_account(run)

@@ -9,7 +9,7 @@ draw of noise for the price of one would tell more than was paid for.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import click
@@ -18,10 +18,11 @@ from sordino.cli.options import RunOptions, is_quiet
 from sordino.cli.output import write_lines, write_record
 from sordino.cli.output_file import NotKeptError, OutputFile
 from sordino.cli.stderr import say
-from sordino.errors import DataSourceError, RunLost, RunTaken
+from sordino.errors import DataSourceError, RunLost, RunTaken, SordinoError
 from sordino.ledger import Ledger
 from sordino.ledger.history import chained
 from sordino.record import Record
+from sordino.results.legend import say_short
 
 KEPT = (
     "Kept in the ledger: sordino ledger release prints it again, and whoever may read the ledger "
@@ -57,19 +58,46 @@ def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None
         If it could not be written. The charge stays.
     """
     _say_odds(record, run)
+    told = _say_below(record, run)
     # A second start of a run is answered from what is kept.
     if not run.keep and run.run_id is None:
-        write_record(record, run.chosen_form, run.output)
+        write_record(record, run.chosen_form, run.output, notes=told)
         return
     # What is kept says so, too: it is printed again to the last letter.
     kept = replace(record, facts={**record.facts, "kept": True}, notes=[*record.notes, KEPT])
     if _was_kept(kept, keep):
-        write_kept(kept, run.chosen_form, run.output)
+        told = None if told is None else [*told[:-1], f"{told[-1]} Kept: {record.facts['id']}."]
+        write_kept(kept, run.chosen_form, run.output, told)
         return
-    write_record(
-        replace(record, facts={**record.facts, "kept": False}), run.chosen_form, run.output
-    )
+    not_kept = replace(record, facts={**record.facts, "kept": False})
+    write_record(not_kept, run.chosen_form, run.output, notes=told)
     raise NotKeptError(NOT_KEPT)
+
+
+def _say_below(record: Record, run: RunOptions) -> list[str] | None:
+    """Return the lines below the table of a release; None where all of its notes stand there."""
+    if run.details or run.chosen_form != "table":
+        return None
+    lines = say_short(record, _say_paid(record, run))
+    return None if lines is None else [*lines[:-1], f"{lines[-1]} More: --details."]
+
+
+def _say_paid(record: Record, run: RunOptions) -> str | None:
+    """Return what a release took of its account, and how many more like it fit."""
+    # Imported here: JSON and CSV do not say it.
+    from sordino.ledger.left import write_percent
+
+    try:
+        ledger = open_account(run)
+        if ledger is None:
+            return None
+        left = ledger.find_left(record.facts["id"])
+        budget = float(ledger.statement(charges=False).epsilon)
+    # The release was paid for: that a ledger went away keeps nobody from it.
+    except SordinoError:
+        return None
+    share = f"{write_percent(left.needed)} of account {record.facts['account']}"
+    return f" of {budget:,.12g} ({share}). {left.say_more()}".removesuffix(".")
 
 
 def _say_odds(record: Record, run: RunOptions) -> None:
@@ -115,10 +143,15 @@ def write_document(text: str, output: OutputFile | None, *, lost: str) -> None:
         raise DataSourceError(lost) from None
 
 
-def write_kept(record: Record, form: str, output: OutputFile | None) -> None:
+def write_kept(
+    record: Record,
+    form: str,
+    output: OutputFile | None,
+    notes: Sequence[str] | None = None,
+) -> None:
     """Write what is kept already; where that fails nothing is lost, and the sentence says so."""
     try:
-        write_record(record, form, output)
+        write_record(record, form, output, notes=notes)
     except DataSourceError:
         raise DataSourceError(KEPT_AND_LOST) from None
 
@@ -176,7 +209,8 @@ def write_again(run: RunOptions) -> bool:
             "one."
         )
     run.claim_output()
-    write_kept(ledger.read_release(line.id), run.chosen_form, run.output)
+    kept = ledger.read_release(line.id)
+    write_kept(kept, run.chosen_form, run.output, _say_below(kept, run))
     return True
 
 

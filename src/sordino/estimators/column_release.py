@@ -25,7 +25,7 @@ class NumbersShare(Release):
     estimate : float or None
         In [0, 1]; None if the noisy counts tell nothing, as where there are hardly any rows.
     low, high : float
-        Ends that contain the share with a probability of at least 95 %; 0 and 1 where nothing is
+        Ends that contain the share with a probability of at least 95%; 0 and 1 where nothing is
         known.
 
     Examples

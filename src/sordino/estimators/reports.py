@@ -42,7 +42,7 @@ class ReportsMean(Tabular):
         side.
     interval : tuple of float
         Covers the mean of the numbers with at least the confidence, for every number of reports and
-        whatever the numbers are; within the range. It is some 40 % wider than 1.96 standard errors,
+        whatever the numbers are; within the range. It is some 40% wider than 1.96 standard errors,
         because nothing in it is an approximation.
     reports : int
         How many.

@@ -220,7 +220,7 @@ def _split_by_lead(selection: TopK | HybridTop | UnlistedTop) -> list[NDArray[np
 
 
 def _largest_misfit(degrees: int) -> float:
-    """Return the 99.9 % quantile of chi-square, by the approximation of Wilson and Hilferty."""
+    """Return the 99.9% quantile of chi-square, by the approximation of Wilson and Hilferty."""
     share = 2 / (9 * degrees)
     return degrees * (1 - share + _NORMAL_999 * math.sqrt(share)) ** 3
 

@@ -265,7 +265,7 @@ def derive(
     item : object, optional
         Which row of a release with rows: its label, or its position in what a mechanism released.
     confidence : number, optional
-        In (0, 1): of the interval. By default that of the release, 95 % of most; of several the
+        In (0, 1): of the interval. By default that of the release, 95% of most; of several the
         highest. Who looks at several figures, and then chooses one, must ask for more.
     planned : bool
         Say True only if it was settled before the first of these releases was seen which releases

@@ -36,7 +36,7 @@ def find_epsilon(
     Parameters
     ----------
     goal : str
-        "right with 90 %" or, of three, "top 3 right with 90 %": how likely all k are the best ones,
+        "right with 90%" or, of three, "top 3 right with 90%": how likely all k are the best ones,
         in their order.
     markers, families, k, scale, method, beta, damping, exact
         As for `choose_method`.
@@ -61,7 +61,7 @@ def find_epsilon(
     --------
     >>> import sordino as sd
     >>> public = {"markers": 40, "families": 150, "exact": True}
-    >>> epsilon = sd.genomics.find_epsilon(goal="right with 90 %", **public)
+    >>> epsilon = sd.genomics.find_epsilon(goal="right with 90%", **public)
     >>> float(epsilon)
     3.41
     >>> sd.genomics.choose_method(epsilon=epsilon, **public).success >= 0.9

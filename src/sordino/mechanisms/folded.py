@@ -110,7 +110,7 @@ class FoldedMechanism(Mechanism):
         one_of_the_laws("laplace", "staircase"),
         (
             '"laplace" has the smaller excess. "staircase" is for one number, and has the '
-            "smaller variance where the bound is many steps and epsilon above 1 or so: by 15 % in "
+            "smaller variance where the bound is many steps and epsilon above 1 or so: by 15% in "
             "the middle at epsilon 2. Kept as the law of the noise before it is folded, in steps."
         ),
         default="laplace",

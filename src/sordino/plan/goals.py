@@ -1,7 +1,7 @@
 """Goals: the smallest epsilon with which a release will be as good as somebody wishes.
 
-The wish is written as a text: "±20" or "5 %" for how far a figure may lie off, "top 10 right with
-90 %" for how likely the right items are named. What is looked at are plans, so nothing is read and
+The wish is written as a text: "±20" or "5%" for how far a figure may lie off, "top 10 right with
+90%" for how likely the right items are named. What is looked at are plans, so nothing is read and
 nothing is charged.
 """
 
@@ -21,7 +21,7 @@ _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})(?:[eE]([+-]?[0-9]{1,2}
 _REACH = re.compile(rf"(?:±|\+-|\+/-)\s*{_NUMBER}", re.ASCII)
 _SHARE = re.compile(rf"(?:±|\+-|\+/-)?\s*{_NUMBER}\s*%", re.ASCII)
 _RIGHT = re.compile(rf"(?:top\s+([0-9]{{1,9}})\s+)?right\s+with\s+{_NUMBER}\s*%", re.ASCII)
-_HOW = 'a goal such as "±20", "5 %" or "top 10 right with 90 %"'
+_HOW = 'a goal such as "±20", "5%" or "top 10 right with 90%"'
 
 _DECADES = range(-4, 4)
 GRID: tuple[Fraction, ...] = tuple(
@@ -299,7 +299,7 @@ def find_place(epsilon: float) -> int:
 
 def describe_right(value: float) -> str:
     """Return how likely a choice is right, of how likely it is wrong, in words."""
-    return f"right with {math.floor(100 * (1 - value))} %"
+    return f"right with {math.floor(100 * (1 - value))}%"
 
 
 def seek_right(
@@ -318,7 +318,7 @@ def seek_right(
     owner : str
         Whose goal it is, for messages.
     goal : str
-        Such as "right with 90 %".
+        Such as "right with 90%".
     k : int
         How many are chosen.
     succeed : function
@@ -337,7 +337,7 @@ def seek_right(
     wish = parse_goal(owner, goal)
     if wish.kind != "right" or wish.k not in {None, k}:
         raise InvalidParameter(
-            f'{owner}.goal must be about its choice of k = {k}, such as "right with 90 %"; '
+            f'{owner}.goal must be about its choice of k = {k}, such as "right with 90%"; '
             f"got {shown(goal)}."
         )
 

@@ -24,7 +24,7 @@ add-remove. A replaced unit can lower one count and raise another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
 from sordino.constraints import ADJACENCY, COUNT, shown, text
@@ -49,6 +49,8 @@ class PrivacyUnit:
         replaced by other rows.
     max_rows : int, optional
         Each unit contributes at most this many rows, or distinct items where items are counted.
+    called : str, optional
+        What a unit is called below tables, such as "customer"; "person" unless said.
 
     Raises
     ------
@@ -67,11 +69,15 @@ class PrivacyUnit:
     column: str | None
     adjacency: Adjacency = "add-remove"
     max_rows: int | None = None
+    # Only what people read differs by it.
+    called: str | None = field(default=None, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.column is not None:
             text(self.column, "PrivacyUnit.column")
         ADJACENCY("PrivacyUnit.adjacency", self.adjacency)
+        if self.called is not None:
+            text(self.called, "PrivacyUnit.called")
         if self.max_rows is not None:
             # No table has more rows, and engines count in as many bits.
             if COUNT("PrivacyUnit.max_rows", self.max_rows) > _MOST_ROWS:

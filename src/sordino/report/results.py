@@ -52,7 +52,7 @@ _MORE = {
     "true_low": "true number at least",
     "true_high": "true number at most",
     "gap": "lead",
-    "order_unclear": "tie",
+    "tie": "tie",
     "standard_deviation": "standard deviation",
     "clip_low": "numbers below count as",
     "clip_high": "numbers above count as",
@@ -308,7 +308,7 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
         notes.append(warning)
     if told.facts.get("exact") is False:
         notes.append("The guarantee of this noise holds in ideal arithmetic only.")
-    if any(row.get("order_unclear") is True for row in told.rows):
+    if any(row.get("tie") is True for row in told.rows):
         notes.append("tie: it may be no larger than the next one.")
     counts = told.kind in {"top", "set", "above", "histogram", "count"}
     if counts and told.number("max_rows") is not None and any(map(_has_open_end, told.rows)):

@@ -363,7 +363,7 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         else:
             yield "; figures of all rows may differ"
     # Of the last one it is unclear whether it leads over those that are not named.
-    *first, last = (row.get("order_unclear") is True for row in told.rows)
+    *first, last = (row.get("tie") is True for row in told.rows)
     if any(first):
         yield f"; {'all' if all(first) else 'some'} may be ties"
     if last:

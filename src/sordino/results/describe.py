@@ -27,6 +27,7 @@ from sordino.results.figures import (
     name_clip,
     say_lower,
 )
+from sordino.results.legend import describe_epsilon
 from sordino.results.parts import (
     COUNT_COLUMNS,
     TRUE_COLUMNS,
@@ -119,12 +120,17 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
         adjacency=some.adjacency,
         max_rows=some.max_rows,
         figure=some.figure,
+        called=some.called,
     )
+    # Noise without a pure epsilon was paid for with one.
+    if some.epsilon is not None and (facts["epsilon"] is None or facts.get("rho")):
+        facts["epsilon_asked"] = some.epsilon
     facts |= list_noises(release.mechanism) | some.list_facts() | list_total(release)
     notes = [
         *some.say_about(),
         *some.say_left_out(),
-        f"Spent: {describe_spent(facts)}. Protects: {some.unit}, {some.adjacency}.",
+        f"Spent: {describe_epsilon(facts)}. Protects: {some.unit}, {some.adjacency}.",
+        *_say_meter(facts),
         *_say_noise(facts),
         *describe_receipt(release.receipt),
     ]
@@ -137,6 +143,12 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
         )
         notes.insert(0, f"{facts['warning']} Nothing was spent.")
     return facts, [*notes, *list_warnings(release)]
+
+
+def _say_meter(facts: Mapping[str, Any]) -> Notes:
+    """Return what an account counts, where that is no pure epsilon; else nothing."""
+    impure = facts["epsilon"] is None or facts.get("rho")
+    return [f"The account counts {describe_spent(facts)}."] if impure else []
 
 
 def _say_noise(facts: Mapping[str, Any]) -> Notes:
@@ -262,7 +274,7 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
     true_columns, capped = _describe_cap(some, ordered=True)
     # In JSON and CSV there is what the estimate was made of, too.
     made_of = ("measured", "combined")
-    columns = ("rank", "item", *COUNT_COLUMNS, "gap", *true_columns, "order_unclear", *made_of)
+    columns = ("rank", "item", *COUNT_COLUMNS, "gap", *true_columns, "tie", *made_of)
     measured = any(row.measured is not None for row in release)
     sure, worth = _describe_intervals(release, on_average=release.on_average)
     rows = pick(release.list_rows(), columns)
@@ -300,7 +312,7 @@ def _describe_sums(release: Any, some: Population, facts: Facts, notes: Notes) -
         "gap",
         *of_clip,
         *TRUE_COLUMNS,
-        "order_unclear",
+        "tie",
         "measured",
     )
     said = [LARGEST_SUMS, INTERVAL_OF_SUMS, *worth, TRUE_SUMS, UNCLEAR_SUMS]
@@ -425,7 +437,7 @@ def _describe_cap(
             "true count; empty: no end is known."
         ]
     # An item of units that touch few others may lead here, and lie behind in true counts.
-    about = "low, high and order_unclear" if ordered else "low and high"
+    about = "low, high and tie" if ordered else "low and high"
     [bound] = some.say_bound()
     return TRUE_COLUMNS, [
         f"{bound} {about} are about what is counted so. true_low: lower bound of the true count, "

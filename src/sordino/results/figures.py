@@ -148,14 +148,14 @@ def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
     if some.figure != "quantile" or not values or values[0].limited_by_grid is None:
         return {}, []
     notes, records = [], values[0].records
-    what = "rows" if some.per_person is None else "units"
+    what = "rows" if some.per_person is None else some.people
     what += " with these weights" if some.weighed else ""
     # With a size hint nothing was spent on their number.
     if records is not None:
         told = f"About {records:,} {what}" if some.by is None else f"records: {what} of each group"
         first, weights = find_first(values[0].mechanism), values[0].weights
         times = 1.0 if weights is None else weights.rows_of_step
-        how = f"+-{math.ceil(first.reach_of_size * times):,} with 95 %"
+        how = f"+-{math.ceil(first.reach_of_size * times):,} with 95%"
         # Of weighed rows in groups its epsilon is that of a step of a weight.
         if weights is None or some.by is None:
             how += f", for epsilon {first.size_epsilon_spent:.3f} of it"
@@ -196,13 +196,9 @@ def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
         )
     if release.rows:
         each = list_spent(release.rows[0].release.cost)
-        one_row = ", for one row of a unit" if some.groups_per_unit is None else ""
-        what, more = (
-            ("All groups together were", "")
-            if some.clips_together or some.weighed
-            else ("Each group was", one_row)
-        )
-        notes.append(f"{what} released with {describe_spent(each)}{more}.")
+        shared = some.clips_together or some.weighed
+        what = "All groups together" if shared else "Each group"
+        notes.append(f"{what} got {describe_spent(each)}.")
     return facts, notes
 
 
@@ -213,7 +209,7 @@ def say_lower(some: Population) -> Notes:
     """
     if some.lower is None:
         return []
-    what = "numbers" if some.per_person is None else "values of units"
+    what = "numbers" if some.per_person is None else f"values of {some.people}"
     return [
         f"By --lower, {what} below {format_cell(some.lower)} count as {format_cell(some.lower)}."
     ]
@@ -227,7 +223,7 @@ def _say_size(release: Any, some: Population) -> Notes:
     )
     if some.adjacency != "replace-one" or public:
         return []
-    counted = "units" if some.weighed or some.per_person is not None else "rows"
+    counted = some.people if some.weighed or some.per_person is not None else "rows"
     return [f"How many {counted} have a number is private, and the noise hides it."]
 
 

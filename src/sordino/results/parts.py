@@ -28,11 +28,12 @@ def describe_found(release: Any, most: int | None = None) -> tuple[Facts, Notes]
     found, threshold = len(release), release.label_threshold
     among = "" if most is None else f" of at most {most}"
     # Without a bound on the labels of a unit the threshold hangs on a private count.
-    needed = f"about {threshold} units" if threshold else "many units"
+    people = "people" if release.population is None else release.population.people
+    needed = f"about {threshold:,} {people}" if threshold else f"many {people}"
     facts = {} if threshold is None else {"label_threshold": threshold}
     notes = [
-        f"Found {found}{among}: nobody listed the labels, and one needs {needed}. Of a label that "
-        "is missing nothing follows: it may have fewer, or not exist."
+        f"Found {found}{among}: nobody listed the labels. A label needs {needed} to appear. A "
+        "missing label tells you nothing."
     ]
     # Only a top has several ways to find labels.
     if why := getattr(release, "why", None):

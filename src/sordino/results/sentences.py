@@ -21,19 +21,19 @@ INTERVAL_OF_SELECTED = (
 )
 MEASURED_SET = "estimate: the fresh measurement as a whole number inside the interval."
 A_SET = "A set: the rows stand in the order of the domain; nothing says which count is larger."
-UNCLEAR = "order_unclear: yes where the item may be no larger than the next one."
+UNCLEAR = "tie: yes where the item may be no larger than the next one."
 ABOVE_ESTIMATE = "estimate: unbiased before selection, too high after it."
 ABOVE_LOW = (
-    "low: 95 % lower bound of each count, valid after selection; 0 where the gap bounds nothing, "
+    "low: 95% lower bound of each count, valid after selection; 0 where the gap bounds nothing, "
     "empty with --adaptive."
 )
-ABOVE_MEASURED = "low and high: 95 % interval of each count, from the fresh measurement alone."
+ABOVE_MEASURED = "low and high: 95% interval of each count, from the fresh measurement alone."
 RANK = (
-    "rank_error: with 95 % the rank of the value is that far from the target at most, in "
+    "rank_error: with 95% the rank of the value is that far from the target at most, in "
     "numbers; those in a bucket with it count as at it."
 )
 VALUES = (
-    "low and high: 95 % interval of each quantile, from a share of epsilon of its own; "
+    "low and high: 95% interval of each quantile, from a share of epsilon of its own; "
     "empty: no end is known."
 )
 RANK_WEIGHED = (
@@ -48,61 +48,62 @@ VALUES_OF_SOME = (
     "low and high: 95% interval of each quantile of the rows that count, from a share of epsilon "
     "of its own; true_low and true_high: of all rows. Empty: no end is known."
 )
-TOO_FEW = "too_few: yes where the interval leaves nothing out: too few numbers to tell the figure."
+TOO_FEW = (
+    "too_few: not enough people, or epsilon, to say anything; the interval leaves nothing out."
+)
 NO_ERROR = "Where too_few is yes there is no standard_error."
-TOO_FEW_OF_SUM = "too_few: yes where the sum cannot be told from 0, that of no numbers."
+TOO_FEW_OF_SUM = "too_few: not enough people, or epsilon, to tell the sum from 0."
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (
-    "true_low and true_high: 95 % interval of the figure of all numbers as they are, if none lies "
+    "true_low and true_high: 95% interval of the figure of all numbers as they are, if none lies "
     "below --lower; empty: no end is known."
 )
 CLIPPED = (
-    "low and high: 95 % interval of what numbers clipped to clip_low and clip_high give; what lies "
+    "low and high: 95% interval of what numbers clipped to clip_low and clip_high give; what lies "
     "beyond is not known."
 )
 LARGEST_SUMS = "estimate: the largest of noisy sums; too high on average for the last rows."
 INTERVAL_OF_SUMS = (
-    "low and high: interval of what units give that count for at most clip_high in all items "
+    "low and high: interval of what people give that count for at most clip_high in all items "
     "together; who has more counts as that, with the same share of it in each item. It allows for "
     "the selection, so that the low end of a row that was barely selected lies far down."
 )
-LEAST_OF_SUMS = "What a unit adds up to below 0 counts as 0."
+LEAST_OF_SUMS = "What a person adds up to below 0 counts as 0."
 UNKNOWN_NUMBERS = "How many rows held a number is not known: nothing was spent on it."
 TRUE_SUMS = (
-    "true_low: low end of the sum as it is, if no unit adds up to less than 0 in an item; how far "
-    "it lies above is not known."
+    "true_low: low end of the sum as it is, if no person adds up to less than 0 in an item; how "
+    "far it lies above is not known."
 )
 UNCLEAR_SUMS = (
-    "order_unclear: yes where the item may be no larger than the next one, as units count within "
-    "the clip."
+    "tie: yes where the item may be no larger than the next one, as people count within the clip."
 )
 CLIPPED_TOGETHER = (
-    "low and high: 95% interval of what units give that count for at most clip_high in all groups "
+    "low and high: 95% interval of what people give that count for at most clip_high in all groups "
     "together; who has more counts as that, with the same share of it in each group."
 )
 CLIPPED_WEIGHED = (
-    "low and high: 95 % interval of the mean with these weights of numbers clipped to clip_low and "
+    "low and high: 95% interval of the mean with these weights of numbers clipped to clip_low and "
     "clip_high; what lies beyond is not known."
 )
 TRUE_WEIGHED = (
-    "true_low and true_high: 95 % interval of the mean with these weights of all numbers as they "
+    "true_low and true_high: 95% interval of the mean with these weights of all numbers as they "
     "are, if none lies below --lower, or of true_high above --cap; empty: no end is known."
 )
 TOO_FEW_WEIGHED = (
-    "too_few: yes where the interval leaves nothing out, or where rows weigh too little to be told "
-    "from none."
+    "too_few: not enough people, or epsilon, to say anything; the interval leaves nothing out, or "
+    "rows weigh too little to be told from none."
 )
 WEIGHED = (CLIPPED_WEIGHED, TRUE_WEIGHED, TOO_FEW_WEIGHED, NO_ERROR)
 """What is said of intervals of a mean whose rows have weights."""
 WEIGHED_VARIANCE = (
     CLIPPED_WEIGHED.replace("the mean", "the variance"),
-    "true_low: lower end of the variance with these weights of all numbers as they are, with 95 %; "
+    "true_low: lower end of the variance with these weights of all numbers as they are, with 95%; "
     "how far it lies above is not known.",
     TOO_FEW_WEIGHED,
 )
 """The same of a variance, which clipping only makes smaller."""
 MOVED = (
-    "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved "
+    "low and high: 95% interval of what rows between clip_low and clip_high give, each moved "
     "there, if it lies in the declared range."
 )
 AGAIN = "estimate: all looks together, each weighted by its precision, moved into the interval."

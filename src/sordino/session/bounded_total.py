@@ -70,7 +70,7 @@ class BoundedValue(Derivable, HasInterval, ColumnRelease):
         The largest standard deviation of a release over the range: the one at the figure would tell
         where it lies.
     interval : tuple of float
-        Covers the figure with a probability of at least 95 %, if it lies in the range; from the
+        Covers the figure with a probability of at least 95%, if it lies in the range; from the
         exact law of the noise. Its ends are `low` and `high` as well.
     clip : tuple of float
         The public ends that each record was moved into.
@@ -99,7 +99,7 @@ class BoundedValue(Derivable, HasInterval, ColumnRelease):
     output_range: tuple[float, float]
 
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
-        """Return an interval of the figure at another confidence than 95 %.
+        """Return an interval of the figure at another confidence than 95%.
 
         Raises
         ------

@@ -314,6 +314,7 @@ class ReleaseExecutor:
             self.unit,
             started.reservation.domain,
             self.list_left_out(),
+            getattr(started.request, "epsilon", None),
         )
 
     @contextmanager

@@ -367,7 +367,7 @@ def make_rows(counted: NoisyCounts) -> tuple[TopItem, ...]:
                 measured=float(said.measured[place]),
                 combined=None,
                 # Told apart where the intervals do not meet; nothing is known of what was left out.
-                order_unclear=None if last else bool(said.low[place] <= said.high[place + 1]),
+                tie=None if last else bool(said.low[place] <= said.high[place + 1]),
             )
         )
     return tuple(rows)

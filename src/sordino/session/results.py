@@ -37,21 +37,21 @@ class TopItem:
         better, else the measurement. Unbiased before selection, not after it. Where nothing was
         measured: from the gaps down to the threshold that ended the list, else None.
     low, high : float or None
-        95 % interval of the count from the measurement alone; valid after selection. With
+        95% interval of the count from the measurement alone; valid after selection. With
         `max_rows` it is about the count of units that count for so many items at most.
     true_low, true_high : float or None
         The same for the true count. With `max_rows` a unit counts for some of its rows or items
-        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        only, and the true count may be higher: then `true_low` is a lower bound of 95%, and
         `true_high` is infinite.
     measured : float or None
         The fresh measurement: unbiased, also after selection.
     combined : float or None
         Gaps and measurement combined, before it was moved into the interval; None where gaps are
         not used.
-    order_unclear : bool or None
+    tie : bool or None
         Whether this item may be no larger than the next one (in the last row: than the best one
         left out, or than the threshold that ended the list). Where it is not larger, it is called
-        clear with a probability of at most 5 %. None: nothing is known. With `max_rows` it is about
+        clear with a probability of at most 5%. None: nothing is known. With `max_rows` it is about
         the counts of units that count for so many items at most, as `low` and `high` are: true
         counts may stand in another order.
     gap : float or None
@@ -70,7 +70,7 @@ class TopItem:
     true_high: float | None
     measured: float | None
     combined: float | None
-    order_unclear: bool | None
+    tie: bool | None
 
 
 @final
@@ -85,11 +85,11 @@ class CountedItem:
     estimate : float
         Its unbiased noisy count.
     low, high : float
-        95 % interval of the count; with `max_rows` it is about the units that count for so many
+        95% interval of the count; with `max_rows` it is about the units that count for so many
         items at most.
     true_low, true_high : float
         The same for the true count. With `max_rows` a unit counts for some of its rows or items
-        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        only, and the true count may be higher: then `true_low` is a lower bound of 95%, and
         `true_high` is infinite.
     """
 
@@ -124,7 +124,7 @@ class TopItems(Release):
     capped : bool or None
         Of the largest sums: whether that is the cap, or the search for it ran to its end.
     confidence : float
-        Of the interval of each row: 95 % unless all hold together. With method "histogram" the
+        Of the interval of each row: 95% unless all hold together. With method "histogram" the
         expected share of rows whose interval holds is at least that.
     together : float
         Least probability with which the intervals of all rows hold.
@@ -184,11 +184,11 @@ class TopSetItem:
         The fresh measurement as a whole number inside the interval; this and all below is None
         where nothing was measured.
     low, high : float or None
-        95 % interval of the count; valid after selection. With `max_rows` it is about the count of
+        95% interval of the count; valid after selection. With `max_rows` it is about the count of
         units that count for so many items at most.
     true_low, true_high : float or None
         The same for the true count. With `max_rows` a unit counts for some of its rows or items
-        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        only, and the true count may be higher: then `true_low` is a lower bound of 95%, and
         `true_high` is infinite.
     measured : float or None
         The fresh measurement: unbiased, also after selection.
@@ -250,14 +250,14 @@ class AboveItem:
     estimate : float
         Point estimate of the count; unbiased before selection, too high after it.
     low : float or None
-        95 % lower bound of the count that is valid after selection: from the fresh measurement, or
+        95% lower bound of the count that is valid after selection: from the fresh measurement, or
         from the gap if nothing was measured; 0 where the gap bounds nothing. None with `adaptive`
         if nothing was measured: no bound from a gap is proved there.
     high : float or None
-        With `low` a 95 % interval from the fresh measurement; None if nothing was measured.
+        With `low` a 95% interval from the fresh measurement; None if nothing was measured.
     true_low, true_high : float or None
         The same for the true count. With `max_rows` a unit counts for some of its rows or items
-        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        only, and the true count may be higher: then `true_low` is a lower bound of 95%, and
         `true_high` is infinite.
     """
 
@@ -329,7 +329,7 @@ class Histogram(Release):
         Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a
         label that is missing nothing follows.
     confidence : float
-        Of the interval of each row: 95 % unless all hold together.
+        Of the interval of each row: 95% unless all hold together.
     together : float
         Least probability with which the intervals of all rows hold.
     """
@@ -353,17 +353,17 @@ class Histogram(Release):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Count(Derivable, Release):
-    """One private count of a table: unbiased, with a 95 % interval.
+    """One private count of a table: unbiased, with a 95% interval.
 
     Attributes
     ----------
     estimate : float
     low, high : float
-        A 95 % interval of the count; with `bounds`, of the count moved into them; with `max_rows`,
+        A 95% interval of the count; with `bounds`, of the count moved into them; with `max_rows`,
         of the rows that count.
     true_low, true_high : float
         The same for the true count. With `max_rows` a unit counts for some of its rows or items
-        only, and the true count may be higher: then `true_low` is a lower bound of 95 %, and
+        only, and the true count may be higher: then `true_low` is a lower bound of 95%, and
         `true_high` is infinite.
     standard_error : float
         Standard deviation of the noise; within `bounds` the largest over the range.
@@ -431,7 +431,7 @@ def build_top(
             **said.describe(rank),
             measured=float(said.measured[rank]),
             combined=None if math.isnan(said.combined[rank]) else float(said.combined[rank]),
-            order_unclear=unclear[rank],
+            tie=unclear[rank],
         )
         for rank, label in enumerate(labels)
     )

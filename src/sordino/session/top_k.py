@@ -133,7 +133,7 @@ class TopKRequest(SelectionRequest[TopItems]):
     -------
     TopItems
         Rows with rank, item, estimate, low, high, gap, true_low, true_high, measured, combined,
-        order_unclear.
+        tie.
 
     Raises
     ------
@@ -684,7 +684,7 @@ def _name_rows(top: UnlistedTop) -> tuple[TopItem, ...]:
             true_high=None,
             measured=None,
             combined=None,
-            order_unclear=unclear[rank],
+            tie=unclear[rank],
         )
         for rank, label in enumerate(top.labels)
     )

@@ -68,7 +68,7 @@ class TopSumsRequest(Request[TopItems]):
     -------
     TopItems
         Rows with rank, item, estimate, low, high, gap, true_low, true_high, measured,
-        order_unclear; estimates and ends are sums. `clip` is what a person counts for at most.
+        tie; estimates and ends are sums. `clip` is what a person counts for at most.
 
     Raises
     ------

@@ -11,7 +11,11 @@ from sordino.session.request import Request
 
 
 def find_population(
-    request: Request[Any], unit: PrivacyUnit, domain: Domain | None, left_out: Sequence[str]
+    request: Request[Any],
+    unit: PrivacyUnit,
+    domain: Domain | None,
+    left_out: Sequence[str],
+    epsilon: object = None,
 ) -> Population:
     """Return which rows count in a release.
 
@@ -25,6 +29,8 @@ def find_population(
         Its labels.
     left_out : sequence of str
         Which rows count in no release of the session.
+    epsilon : number or None
+        What this release was asked to spend.
     """
     asked = {name: getattr(request, name, None) for name in ("item", "column", "by", "where")}
     labels = asked["by"] or asked["item"]
@@ -58,6 +64,8 @@ def find_population(
         share_refused=getattr(request, "numbers_share", None) == 0,
         weighed=request.weighs,
         own_clips=getattr(request, "clip", None) == "each",
+        called=unit.called,
+        epsilon=_read_number(epsilon),
     )
 
 

@@ -13,7 +13,7 @@ from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 
 MEMORY = 4 << 30
-"""How many bytes each engine may use unless somebody says, or 60 % of the machine's if that is
+"""How many bytes each engine may use unless somebody says, or 60% of the machine's if that is
 less."""
 
 LEAST = 512 << 20

@@ -288,12 +288,13 @@ def read_table(
             f"; got {shown(account)}.",
         )
     payer: AccountTable = build_declared(document, (*place, "account"), account, AccountTable)
-    called = said.get("called", "person")
+    unit, given = _read_unit(document, place, said), said.get("called", "person")
+    called = guard(document, (*place, "called"), lambda: text(given, f"{name}.called"))
     return DeclaredTable(
         name=name,
         source=source,
-        unit=_read_unit(document, place, said),
-        called=guard(document, (*place, "called"), lambda: text(called, f"{name}.called")),
+        unit=unit if unit.column is None else replace(unit, called=called),
+        called=called,
         labels=_read_label_files(document, place, said.get("labels", {}), folder),
         ledger=locate_ledger(folder, document.expand(payer.ledger, (*place, "account"))),
         account=payer.name,

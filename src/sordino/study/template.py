@@ -213,7 +213,7 @@ def _write_examples() -> list[str]:
         "budget",
         "# add up to 1 at most; `sordino COMMAND --help` says what each parameter means. In place "
         "of a share",
-        '# goal = "±20", "5 %" or "right with 90 %" takes the smallest epsilon that reaches '
+        '# goal = "±20", "5%" or "right with 90%" takes the smallest epsilon that reaches '
         "it, within what",
         '# the others leave; like = "zipf:1.1" and rows = 10000 say what is assumed of the '
         "data for that.",

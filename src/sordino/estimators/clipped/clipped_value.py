@@ -76,13 +76,13 @@ class ClippedRelease(Derivable, HasInterval, ColumnRelease):
     @cached_property
     # It is read, and never set.
     def interval(self) -> tuple[float, float]:  # type: ignore[override]
-        """Where the figure of the clipped records is, with a probability of at least 95 %."""
+        """Where the figure of the clipped records is, with a probability of at least 95%."""
         # Computed when somebody asks: of thousands of groups that takes longer than to release
         # them.
         return self._find_ends(MISS_PROBABILITY)
 
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
-        """Return an interval for the figure of the clipped records at another confidence than 95 %.
+        """Return an interval for the figure of the clipped records at another confidence than 95%.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class ClippedValue(ClippedRelease):
         mean of a private number of records an approximation for many, at the released numbers;
         infinite where there are too few to tell a mean.
     interval : tuple of float
-        Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from
+        Covers the sum or mean *of the clipped records* with a probability of at least 95%: from
         the exact law of the noise, also for few records. Its ends are `low` and `high` as well.
     true_low, true_high : float
         Ends of an interval of 95% of the figure of all records as they are; infinite where no end

@@ -66,7 +66,7 @@ class VarianceValue(ClippedRelease):
         Standard deviation of the noise of the variance, given the clip: an approximation for many
         records, at the released numbers; infinite where there are too few to tell.
     interval : tuple of float
-        Covers the variance *of the clipped records* with a probability of at least 95 %, also for
+        Covers the variance *of the clipped records* with a probability of at least 95%, also for
         few records. Its square roots cover their standard deviation. Its ends are `low` and `high`
         as well.
     true_low, true_high : float

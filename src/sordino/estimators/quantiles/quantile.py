@@ -80,7 +80,7 @@ class QuantileValue(HasEstimate, ColumnRelease):
         permute-and-flip those that share the bucket of the value, and no others. Buckets are those
         of `searched_grid`. The rank itself is not public where the number of records is not.
     low, high : float or None
-        With an interval (`Session.quantile`): ends that the quantile lies between with 95 %, in the
+        With an interval (`Session.quantile`): ends that the quantile lies between with 95%, in the
         unit of the values; the value lies there, too. None without one.
     true_low, true_high : float or None
         The same for the quantile of all rows. In a session with `max_rows` rows are left out, and
@@ -335,11 +335,11 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         depend on it.
         """
         part = self.parts[place]
-        # Each search has two bounds, and two searches share the 5 %.
+        # Each search has two bounds, and two searches share the 5%.
         wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
         if isinstance(part, RankFlip):
             # Of K + 1 buckets K at most do not hold the target.
-            # One bound with the whole 5 %: the depth of a bucket bounds both sides at once.
+            # One bound with the whole 5%: the depth of a bucket bounds both sides at once.
             farther = part.error(self.grid.size, 1 - CONFIDENCE)
             return -farther, farther
         short, over = part.errors(edge, wrong)

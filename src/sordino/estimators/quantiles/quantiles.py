@@ -305,7 +305,7 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
 
     @property
     def reach_of_size(self) -> int:
-        """How far the noisy number lies from the true one at most, with 95 %."""
+        """How far the noisy number lies from the true one at most, with 95%."""
         return -self.size_noise.quantile((1 - CONFIDENCE) / 2)
 
     @cached_property

@@ -156,7 +156,7 @@ class SizedQuantile(ColumnQuantiles[QuantileValue]):
 
     @property
     def reach_of_size(self) -> int:
-        """How far the noisy number lies from the true one at most, with 95 %; 0 with a hint."""
+        """How far the noisy number lies from the true one at most, with 95%; 0 with a hint."""
         return 0 if self.size_noise is None else -self.size_noise.quantile((1 - CONFIDENCE) / 2)
 
     @property

@@ -54,7 +54,7 @@ class GoalMeter:
             return "an interval without an end, or none because nothing is measured"
         if self.goal.kind == "right":
             return describe_right(value)
-        return f"± {value:.3g}" if self.goal.kind == "reach" else f"± {100 * value:.3g} %"
+        return f"± {value:.3g}" if self.goal.kind == "reach" else f"± {100 * value:.3g}%"
 
 
 def count_choices(goal: Goal) -> int:
@@ -92,7 +92,7 @@ def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
         )
     if goal.kind == "right" and not request.chooses:
         raise InvalidParameter(
-            f'{request.name}.goal must be about a figure, such as "±20" or "5 %", because '
+            f'{request.name}.goal must be about a figure, such as "±20" or "5%", because '
             f"nothing is chosen; got {goal.text!r}."
         )
     if goal.k is not None and goal.k != k:

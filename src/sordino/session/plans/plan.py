@@ -210,7 +210,7 @@ def _say_off(row: PlannedFigure) -> str:
     # Of few runs: rounded down, as everywhere.
     return (
         f"; off the figure without noise by {row.off:.6g} at most, which "
-        f"{math.floor(100 * row.held)} % of the intervals held"
+        f"{math.floor(100 * row.held)}% of the intervals held"
     )
 
 
@@ -229,4 +229,4 @@ def _say_choice(one: PlannedChoice) -> str:
 
 def _say_chance(chance: float) -> str:
     """Return a chance in percent, rounded down: a few runs are never certain."""
-    return "over 99 %" if chance > 0.99 else f"{math.floor(100 * chance)} %"
+    return "over 99%" if chance > 0.99 else f"{math.floor(100 * chance)}%"

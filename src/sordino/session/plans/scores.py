@@ -96,7 +96,7 @@ def seek_epsilon(
     Parameters
     ----------
     goal : str
-        Such as "right with 90 %".
+        Such as "right with 90%".
     build : function
         Makes the selection of an epsilon.
     ledger : Ledger or None

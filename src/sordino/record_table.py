@@ -1,0 +1,140 @@
+"""A record as a table for people: numbers with the digits that their intervals deserve.
+
+JSON and CSV have all digits.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from functools import partial
+from typing import Any, Literal
+
+from sordino.record import Record, escape_controls, format_cell
+
+_LABEL, _BETWEEN = 20, 2
+"""So wide a column of labels is at least, if its labels are; and so far columns stand apart."""
+WIDTH = 160
+"""Of a table that nobody sees in a terminal, whose width is not known."""
+_ROUNDED = {
+    "estimate": ROUND_HALF_EVEN,
+    "gap": ROUND_HALF_EVEN,
+    # What lies between two ends lies between them after rounding.
+    "low": ROUND_FLOOR,
+    "true_low": ROUND_FLOOR,
+    "high": ROUND_CEILING,
+    "true_high": ROUND_CEILING,
+}
+"""What is written in the digits that the interval of its row deserves, and how it is rounded."""
+_FEW: dict[str, Callable[[float], str]] = {
+    "p_value": lambda number: f"{number:.2g}",
+    "standard_error": lambda number: f"{number:.3g}" if number < 1000 else f"{number:,.0f}",
+    "rank_error_low": lambda number: f"{math.floor(number):,}",
+    "rank_error_high": lambda number: f"{math.ceil(number):,}",
+}
+_EXACT = Context(prec=700)
+
+
+def draw_table(record: Record, width: int | None = WIDTH) -> str:
+    """Return the rows of a record as a table; with `width=None` as wide as the terminal."""
+    # Imported here, because JSON and CSV do not need it.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table, listed, needed = Table(box=None, pad_edge=False, header_style="bold"), [], 0
+    shown = write_cells(record)
+    for name, texts in shown.items():
+        cells = [Text(escape_controls(text)) for text in texts]
+        header = Text(escape_controls(name))
+        numeric = all(not isinstance(row[name], str) for row in record.rows)
+        # A long label is folded and never cut: the row must say which item it is. A number is
+        # neither, for half of one is another number.
+        justify: Literal["right", "left"] = "right" if numeric else "left"
+        table.add_column(header, justify=justify, overflow="fold", no_wrap=numeric)
+        listed.append(cells)
+        wide = max(cell.cell_len for cell in (header, *cells))
+        needed += (wide if numeric else min(wide, _LABEL)) + _BETWEEN
+    for line in zip(*listed, strict=True):
+        table.add_row(*line)
+    # Off a terminal the output is the same wherever it is made.
+    console = Console(file=io.StringIO(), width=width)
+    console.width = max(console.width, needed)
+    with console.capture() as capture:
+        console.print(table)
+    # The lines are padded to the width of the table.
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def write_cells(record: Record) -> dict[str, list[str]]:
+    """Return the cells of each column that people are shown, as texts."""
+    units = [_find_power(row, counts=record.counts) for row in record.rows]
+    found = {}
+    for name in record.columns:
+        if name in record.hidden:
+            continue
+        values = [row[name] for row in record.rows]
+        # One digit after the point where a column has a number that is not whole, else none.
+        digits = int(any(isinstance(one, float) and not one.is_integer() for one in values))
+        write = partial(_format_count, digits=digits) if record.counts else format_figure
+        found[name] = [
+            write(value)
+            if name not in _ROUNDED
+            else _round(value, _choose_power(value, digits, record) if unit is None else unit, name)
+            for value, unit in zip(values, units, strict=True)
+        ]
+    # Of these few digits are enough, and programs get all of them.
+    for name in _FEW.keys() & found.keys():
+        values = [row[name] for row in record.rows]
+        found[name] = [_FEW[name](v) if isinstance(v, float) else format_cell(v) for v in values]
+    return found
+
+
+def _find_power(row: Mapping[str, Any], *, counts: bool) -> int | None:
+    """Return the power of ten to which numbers of a row are rounded; None without an interval."""
+    low, high, estimate = (row.get(name) for name in ("low", "high", "estimate"))
+    end, times = (estimate, 1) if high is None else (high, 2)
+    # Of a kept record somebody else may have written it.
+    if not isinstance(low, int | float) or not isinstance(end, int | float):
+        return None
+    half = (end - low) / times
+    # Rounded outwards an interval grows by a quarter at most.
+    if not 1e-300 < half < 1e300:
+        return None
+    unit = math.floor(math.log10(half / 4))
+    return max(unit, 0) if counts else unit
+
+
+def _choose_power(value: Any, digits: int, record: Record) -> int:
+    """Return the power of ten to which a number is rounded that has no interval."""
+    if record.counts or not isinstance(value, float) or not value or not math.isfinite(value):
+        return -digits
+    return math.floor(math.log10(abs(value))) - 5
+
+
+def _round(value: Any, unit: int, name: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return format_cell(value)
+    step = Decimal((0, (1,), unit))
+    rounded = Decimal(repr(value)).quantize(step, rounding=_ROUNDED[name], context=_EXACT)
+    # Beyond these ends an exponent is easier to read than the zeros.
+    if rounded and not 1e-9 <= abs(rounded) < 1e15:
+        return f"{rounded.normalize(_EXACT):g}"
+    return f"{rounded + 0:,f}"
+
+
+def _format_count(value: Any, digits: int) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return format_cell(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def format_figure(value: Any) -> str:
+    """Return a cell with at least six digits, and no exponent where a person would write none."""
+    # Beyond these ends an exponent is easier to read than the zeros.
+    if not isinstance(value, float) or not 1e-9 <= abs(value) < 1e15:
+        return _format_count(value, 0) if isinstance(value, int) else format_cell(value)
+    text = f"{value:,.{max(0, 5 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,331 @@
+"""The short form of a release: at most three lines below its table, made of its facts alone.
+
+They say what an interval holds, of whom the figures are, and what they cost. All else that is known
+stands in the notes of a record (`--details`) and in JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sordino.population import name_many, name_one, name_value
+from sordino.record import (
+    SIMULATED,
+    Record,
+    describe_spent,
+    escape_controls,
+    format_cell,
+    format_share,
+)
+from sordino.results.totals import TOTALS
+
+Facts = Mapping[str, Any]
+Rows = Sequence[Facts]
+
+_COUNTS = frozenset(
+    {"count", "count_distinct_units", "histogram", "value_histogram", "top_k", "top_set", "above"}
+)
+_TO = " \N{EN DASH} "
+
+
+def say_short(record: Record, paid: str | None = None) -> list[str] | None:
+    """Return at most three lines about a release of a table; None of anything else.
+
+    Parameters
+    ----------
+    record : Record
+        As `describe` returns it, or as a ledger has kept it.
+    paid : str, optional
+        What the release took of its account, where that is known now.
+    """
+    facts = record.facts
+    # Older records do not say what was asked; what else there is has notes that are short.
+    if not {"figure", "left_out", "unit"} <= facts.keys():
+        return None
+    rows = [{name: row[name] for name in record.columns} for row in record.rows]
+    lines = [_say_first_line(facts, rows), _say_of_whom(facts, rows), _say_cost(facts, paid)]
+    return [escape_controls(line) for line in lines if line]
+
+
+# ---- what the interval holds ---------------------------------------------------------------------
+
+
+def _say_first_line(facts: Facts, rows: Rows) -> str:
+    """Return what the ends of a row hold, how surely, and what else a column says of that."""
+    if "label_threshold" not in facts and facts.get("warning") and not rows:
+        return f"{facts['warning']} Nothing was spent."
+    first = rows[0] if rows else {}
+    said = [] if rows else ["Nothing was found."]
+    if facts.get("set"):
+        said.append("A set: nothing says which of them is larger.")
+    if _has(rows, "low") or _has(rows, "high"):
+        said.append(_say_between(facts, rows))
+    elif "rank_error_low" in first:
+        of = "the rows with these weights" if facts.get("weight_cap") else "the numbers"
+        said.append(f"rank_error: the value is at most so many places off, in {of}, with 95%.")
+    elif "gap" in first and facts["figure"] == "top_k":
+        said.append("gap: lead over the next one, with noise. Nothing was measured.")
+    said += _say_true_ends(facts, rows)
+    said += _say_estimate(facts, rows)
+    if _has_flag(rows, "tie"):
+        said.append("tie: may be no larger than the next.")
+    if _has_flag(rows, "too_few"):
+        persons = _call_many(facts)
+        said.append(f"too_few: not enough {persons}, or epsilon, to say anything.")
+    if _has_flag(rows, "capped"):
+        said.append("capped: the search ended at the end of the grid; more may lie beyond.")
+    return " ".join(said)
+
+
+def _say_between(facts: Facts, rows: Rows) -> str:
+    """Return what lies between the ends of an interval, and how surely."""
+    about, share = _name_subject(facts, rows), format_share(facts.get("confidence") or 0.95)
+    if not _has(rows, "high"):
+        return f"low: {about} is at least this, with {share}."
+    together, many = facts.get("confidence_together"), len(rows)
+    all_rows = ""
+    if many > 1 and "confidence_together" in facts:
+        all_rows = (
+            f"; all {many} at once with {format_share(together)}"
+            if together
+            else "; nothing is promised of all at once (--simultaneous)"
+        )
+    if facts.get("on_average"):
+        return f"low to high: on average at least {share} of the intervals hold {about}{all_rows}."
+    looks = ""
+    if facts["release"] == "remeasure":
+        looks = ", from all looks together" if facts.get("planned") else ", from the new look alone"
+    return f"low to high: holds {about} with {share}{looks}{all_rows}."
+
+
+def _name_subject(facts: Facts, rows: Rows) -> str:
+    """Return what an interval is about."""
+    figure, person = facts["figure"], _call_one(facts)
+    bounds = facts.get("bounds")
+    if bounds is not None:
+        # Another look at a figure is within no range of its own.
+        moved = f"moved into {format_cell(bounds[0])}{_TO}{format_cell(bounds[1])}"
+        return f"the {'number' if figure in _COUNTS else figure} {moved}"
+    if figure in _COUNTS:
+        return "the number counted so" if _is_bounded(facts) else "the true number"
+    if figure == "top_sums":
+        what = "sum" if facts.get("column") else "number of rows"
+        return f"the {what} where each {person} counts for at most {_write_clip(rows)}"
+    weights = " with these weights" if facts.get("weight_cap") else ""
+    of = " of the rows that count" if _is_bounded(facts) else ""
+    if figure == "quantile":
+        return f"the quantile{weights}{of}"
+    if facts.get("clipped_together") and not weights:
+        most = _write_clip(rows)
+        all_groups = "in all groups together"
+        return f"the {figure} where each {person} counts for at most {most} {all_groups}"
+    clip = _write_clip(rows, both=True)
+    return f"the {figure}{weights}{of} after capping values to {clip}"
+
+
+def _write_clip(rows: Rows, *, both: bool = False) -> str:
+    """Return the ends of the clip: in numbers, where they are the same in all rows."""
+    names = ("clip_low", "clip_high") if both else ("clip_high",)
+    clips = {tuple(row.get(name) for name in names) for row in rows}
+    [ends] = clips if len(clips) == 1 else [()]
+    # A kept record that somebody else has written may say anything.
+    known = [end for end in ends if isinstance(end, int | float)]
+    return _TO.join(map(_write_end, known) if len(known) == len(names) else names)
+
+
+def _write_end(end: float) -> str:
+    return f"{end:,.4g}" if abs(end) < 10_000 else f"{end:,.0f}"
+
+
+def _say_true_ends(facts: Facts, rows: Rows) -> list[str]:
+    """Return what is known of the figure itself, where the interval is about another one."""
+    if not any("true_low" in row for row in rows):
+        return []
+    counts = facts["figure"] in _COUNTS
+    what = "number" if counts else "figure of all rows" if _is_bounded(facts) else "figure"
+    lower = _has(rows, "true_low")
+    if _has(rows, "true_high"):
+        return [f"true_low to true_high: holds the true {what}."]
+    told = f"true_low: the true {what} is at least this."
+    return [told if lower else f"The true {what}: no end is known."]
+
+
+def _say_estimate(facts: Facts, rows: Rows) -> list[str]:
+    """Return what is wrong with an estimate on average, where something is."""
+    figure, method = facts["figure"], facts.get("method")
+    if not rows or facts["release"] == "remeasure":
+        return []
+    if (method == "histogram" and figure == "top_k") or figure == "top_sums":
+        return ["estimate: too high on average for the last rows."]
+    gaps = figure == "top_k" and not _has(rows, "low") and _has(rows, "estimate")
+    if gaps or (figure == "above" and facts.get("noise") != "gumbel" and method != "histogram"):
+        return ["estimate: too high, because it was selected."]
+    return []
+
+
+# ---- of whom the figures are ---------------------------------------------------------------------
+
+
+def _say_of_whom(facts: Facts, rows: Rows) -> str:
+    """Return which rows count, what is not counted, and who listed the labels."""
+    said = [_say_counted(facts), *_say_how_much(facts, rows), *_say_labels(facts)]
+    if facts.get("numbers_share") is not None:
+        whom = _call_many(facts) if _weighs(facts) else "rows"
+        said.append(f"About {format_share(facts['numbers_share'])} of the {whom} had a number.")
+    left_out = [_shorten_rule(rule) for rule in facts["left_out"] if isinstance(rule, str)]
+    if left_out:
+        said.append(f"Not counted: {', '.join(dict.fromkeys(left_out))}.")
+    if rows and facts.get("warning"):
+        said.append(f"WARNING: {facts['warning']}")
+    return " ".join(said)
+
+
+def _say_counted(facts: Facts) -> str:
+    """Return who or what is counted, or whose numbers a figure is of, with the filter."""
+    figure, person = facts["figure"], _call_one(facts)
+    column, value = facts.get("column"), facts.get("per_person")
+    most = facts["max_rows"] if _is_bounded(facts) else None
+    of_value = None if value is None else name_value(value, column, person)
+    of_most = (
+        "" if most is None else f"at most {most} {'row' if most == 1 else 'rows'} of each {person}"
+    )
+    more = []
+    if figure == "count":
+        said = f"Counts {of_most or 'rows'}"
+    elif figure in _COUNTS:
+        said = f"Counts {_call_many(facts)}"
+        more += [] if most is None else [f"each for at most {most} item{'' if most == 1 else 's'}"]
+        more += [] if of_value is None else [f"by {of_value}"]
+    elif figure == "top_sums":
+        said = f"{of_value[0].upper()}{of_value[1:]}" if of_value else f"Sum of {column}"
+    else:
+        heading = TOTALS[figure].heading if figure in TOTALS else "Quantile"
+        said = f"{heading} of {of_value or column}"
+        if most is not None:
+            groups = facts.get("groups_per_unit")
+            each = "1 group" if groups == 1 else f"{groups} groups"
+            among = " in all groups together" if groups is None else f" in each of at most {each}"
+            said += f", of {of_most}{among if facts.get('by') else ''}"
+    if facts.get("where") is not None:
+        said += f" with {facts['where']}"
+    by = facts.get("by") or facts.get("item")
+    return f"{', '.join([said, *more, *([] if by is None else [f'by {by}'])])}."
+
+
+def _say_how_much(facts: Facts, rows: Rows) -> list[str]:
+    """Return as how much a person counts at most, and from where numbers count as others."""
+    said, person = [], _call_one(facts)
+    if (cap := facts.get("weight_cap")) is not None:
+        what = "groups" if facts.get("per_person") else "rows"
+        said.append(f"A {person} with more than {cap:,} {what} counts as {cap:,}.")
+    lower = facts.get("lower")
+    # Of a total the clip says it.
+    if lower is not None and not any("clip_low" in row for row in rows):
+        said.append(f"Values below {format_cell(lower)} count as {format_cell(lower)}.")
+    return said
+
+
+def _say_labels(facts: Facts) -> list[str]:
+    """Return who listed the labels where that is not a file, and what ended the list."""
+    said, label = [], facts.get("item") or "label"
+    if facts.get("threshold") is not None:
+        ended = "it ended the list" if facts.get("crossed") else ""
+        if facts.get("complete") is False:
+            ended = "enough was found, and later items were not asked"
+        said.append(f"Threshold: {format_cell(facts['threshold'])}{f'; {ended}' if ended else ''}.")
+    if facts.get("domain") == "assumed public":
+        said.append(f"Labels of {label}: declared public.")
+    if facts.get("label_threshold") is not None:
+        many = f"about {facts['label_threshold']:,} {_call_many(facts)}"
+        said.append(f"A label of {label} needs {many} to appear. A missing one tells you nothing.")
+    elif str(facts.get("domain")).startswith("unlisted"):
+        said.append("A missing label tells you nothing.")
+    return said
+
+
+_SHORT_RULES = (
+    ("lines that ", "unreadable lines"),
+    ("rows without a value in any named column", "empty rows"),
+    ("rows without a value in ", "rows without {}"),
+    ("rows without a number in ", "rows without a number in {}"),
+    ("rows of groups that ", "other groups"),
+)
+"""How rules by which rows are left out begin, and what they are called in few words."""
+
+
+def _shorten_rule(rule: str) -> str:
+    """Return a rule by which rows are left out in few words; one that is not known as it is."""
+    for start, short in _SHORT_RULES:
+        if rule.startswith(start):
+            return short.format(rule.removeprefix(start))
+    if rule.startswith("rows whose "):
+        label = rule.removeprefix("rows whose ")
+        for end, short in (
+            (" is no label of the domain", "rows with another {}"),
+            (" is missing, empty or longer than 4096 characters", "rows without {}"),
+        ):
+            if label.endswith(end):
+                return short.format(label.removesuffix(end))
+    return rule
+
+
+# ---- what it cost --------------------------------------------------------------------------------
+
+
+def _say_cost(facts: Facts, paid: str | None) -> str:
+    """Return what a release cost: an epsilon, and of what account."""
+    said = [SIMULATED] if facts.get("simulated") else []
+    spent = describe_epsilon(facts, digits=4)
+    # What it took of its account says whose account that is.
+    account = f", of account {facts['account']}" if facts.get("account") else ""
+    said.append(f"Spent: {spent}{account if paid is None else paid}.")
+    if facts["release"] == "remeasure" and facts.get("total_epsilon") is not None:
+        said.append(f"All looks together: epsilon {facts['total_epsilon']:.12g}.")
+    return " ".join(said)
+
+
+def describe_epsilon(facts: Facts, digits: int = 12) -> str:
+    """Return what a release spent as an epsilon, with the kind of noise where it is not pure."""
+    impure = facts.get("epsilon") is None or facts.get("rho")
+    # What was kept by somebody else may say less.
+    epsilon = facts.get("epsilon_asked") if impure else facts["epsilon"]
+    if epsilon is None:
+        return describe_spent(facts)
+    kinds = {facts.get("noise"), facts.get("measure_noise")} if impure else set()
+    noise = " and ".join(kind.capitalize() for kind in ("gumbel", "gaussian") if kind in kinds)
+    fails = facts.get("failures") or facts.get("delta")
+    delta = f", delta {fails:.{digits}g}" if fails else ""
+    return f"epsilon {epsilon:.{digits}g}{delta}{f' ({noise} noise)' if noise else ''}"
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+def _call_one(facts: Facts) -> str:
+    """Return what whoever is protected is called."""
+    called = facts.get("called")
+    return name_one(facts["unit"], called if isinstance(called, str) else None)
+
+
+def _call_many(facts: Facts) -> str:
+    """Return what several of them are called."""
+    return name_many(_call_one(facts))
+
+
+def _is_bounded(facts: Facts) -> bool:
+    """Whether a person counts for some rows or items only."""
+    units = facts["figure"] in {"count_distinct_units", "value_histogram", "top_sums"}
+    return facts.get("max_rows") is not None and not units
+
+
+def _weighs(facts: Facts) -> bool:
+    return facts.get("weight_cap") is not None or facts.get("per_person") is not None
+
+
+def _has(rows: Rows, name: str) -> bool:
+    return any(row.get(name) is not None for row in rows)
+
+
+def _has_flag(rows: Rows, name: str) -> bool:
+    return any(row.get(name) is True for row in rows)
