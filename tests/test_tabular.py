@@ -82,6 +82,13 @@ def test_a_frame_has_the_figures_of_the_release(kind):
     assert arrow["estimate"].to_pylist() == polars["estimate"].to_list() == figures_of(release)
     assert pandas["estimate"].tolist() == figures_of(release)
     assert arrow.column_names == polars.columns == list(pandas.columns)
+    # A row has them by the same names in every release; of several quantiles a group has several.
+    rows = list(release) if hasattr(release, "__iter__") else [release]
+    for name in ("estimate", "low", "high", "true_low", "true_high", "too_few"):
+        told = [getattr(row, name) for row in rows if hasattr(row, name)]
+        flat = [one for said in told for one in (said if isinstance(said, tuple) else (said,))]
+        assert name not in polars.columns or polars[name].to_list() == flat
+    assert all(hasattr(row, "estimate") for row in rows)
     # No column holds anything but plain values.
     assert {str(column.type) for column in arrow.columns} <= {"string", "int64", "double", "bool"}
     assert pl.from_arrow(arrow).equals(polars)

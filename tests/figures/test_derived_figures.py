@@ -328,8 +328,8 @@ def test_what_is_made_of_clipped_figures_says_so(session):
     assert [row["clipped"] for row in page.list_rows()] == [True] * len(figures) + [False] * len(
         plain
     )
-    assert "moved between two ends first" in page._repr_html_()
-    assert "moved between two ends first" in figures["of sums"]._repr_html_()
+    assert "values after capping" in page._repr_html_()
+    assert "values after capping" in figures["of sums"]._repr_html_()
     assert "moved between" not in sd.derive_all(plain)._repr_html_()
     assert figures["of sums"].to_dict()["clipped"] is True
 

@@ -43,12 +43,12 @@ _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 # engine, and `--help` must not. A command of another distribution has no module here; an extra of
 # its name installs it.
 _COMMANDS: dict[str, tuple[str | None, str]] = {
-    "top": ("top", "Release the items that the most units touch."),
+    "top": ("top", "Release the items that the most people have."),
     "above": (
         "above",
         "Release the items, or the answers of a stream, that lie above a threshold.",
     ),
-    "count": ("counts", "Release the number of rows, or of distinct units."),
+    "count": ("counts", "Release the number of rows, or of people."),
     "histogram": ("counts", "Release the count of every item of a domain."),
     "quantile": ("numbers", "Release quantiles of a column of numbers."),
     "sum": ("numbers:total", "Release the sum of a column of numbers."),
@@ -61,7 +61,7 @@ _COMMANDS: dict[str, tuple[str | None, str]] = {
     "randomize": ("randomize", "Release a noisy report of every row of a column."),
     "select": ("select", "Release the best of some candidates with private scores."),
     "declare": ("declare", "Give a table a name, with whom it protects and who pays."),
-    "init": ("init", "Write a study of a table: its columns and a few questions, and no row."),
+    "init": ("init", "Write a template (study.toml) for several releases of a table."),
     "run": ("study", "Make all releases of a study, and write them into a folder."),
     "plan": ("plan", "Say what to expect of a release; nothing is read or charged."),
     "ledger": ("ledger", "Accounts with a budget."),

@@ -117,17 +117,17 @@ class VectorOptions:
 def above(
     ctx: click.Context, /, table: TableOptions, *, statement: StatementOptions, **asked: Any
 ) -> None:
-    """Release which items of a public domain more than T distinct units touch, in domain order.
+    """Release the items of a public domain that more than T people have, in its order.
 
-    Where a unit has few items all are counted with noise, and those above T are released. Else they
-    are asked one after the other, those below cost nothing, and it stops after C.
+    Where a person has few items all are counted with noise, and those above T are released. Else
+    they are asked one after the other, those below cost nothing, and it stops after C.
 
     SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, duckdb:FILE#TABLE,
     excel:FILE#SHEET, postgresql://...#TABLE or sc://HOST#CATALOG.SCHEMA.TABLE.
 
     With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its
     verdict at once. Labels and the number of fields are public; answers move by at most
-    --sensitivity S between neighbours (all in one direction: --monotone). It ends with the input,
+    --sensitivity S between neighbors (all in one direction: --monotone). It ends with the input,
     or when enough was found.
     """
     stream = table.source == "-"

@@ -19,12 +19,12 @@ from sordino.session.value_histogram import ValueHistogramRequest
 
 @click.command(cls=GroupedCommand)
 @take_all(CountRequest)
-@click.option("--units", is_flag=True, help="Count distinct units instead of rows.")
+@click.option("--units", is_flag=True, help="Count people instead of rows.")
 @table_options
 def count(table: TableOptions, *, units: bool, **asked: object) -> None:
-    """Release the number of rows, or of distinct units.
+    """Release the number of rows, or of people.
 
-    With --user the number of rows needs --max-rows M: each unit counts for at most M of them.
+    With --user the number of rows needs --max-rows M: each person counts for at most M of them.
     """
     release_from_table("count_distinct_units" if units else "count", table, asked)
 
@@ -39,7 +39,7 @@ def count(table: TableOptions, *, units: bool, **asked: object) -> None:
     "counted",
     type=click.Choice(["units", "rows"]),
     default="units",
-    help="Of each item, how many units have it, or how many rows there are; of these a unit has "
+    help="Of each item, how many people have it, or how many rows there are; of these a person has "
     "any number, and what it has in all is clipped.",
 )
 @table_options
@@ -53,13 +53,13 @@ def histogram(
     per_person: str | None,
     **asked: object,
 ) -> None:
-    """Release the count of distinct units of every item of a public domain, or in every bin.
+    """Release how many people have each item of a public domain, or are in each bin.
 
-    With --count rows the rows of every item are counted, and units are protected with all of
+    With --count rows the rows of every item are counted, and people are protected with all of
     theirs: the same as sum --per-person count --by COL.
 
-    One unit can touch every item, so the noise grows with the domain unless --row-is-unit or
-    --max-rows bounds that. With --bins units are counted by a number that each of them has:
+    One person can have every item, so the noise grows with the domain unless --row-is-unit or
+    --max-rows bounds that. With --bins people are counted by a number that each of them has:
     --column COL --per-person sum, or --per-person count for how many rows.
     """
     if bins is None:

@@ -89,10 +89,10 @@ def _take_column(request: type[ColumnRequest[Any]], **own: Any) -> Callable[[Any
 def quantile(table: TableOptions, *, q: tuple[Fraction, ...], **asked: object) -> None:
     """Release quantiles of a column of numbers.
 
-    With --user all rows of a unit count, with weights (--weight-cap), and with --by one weight is
-    for all groups. With --max-rows M a unit counts for at most M rows instead, with --by COL in all
-    groups together, and no group has more noise than one in which all of these are. With
-    --groups-per-unit G a unit counts in at most G groups with at most M rows in each, and every
+    With --user all rows of a person count, with weights (--weight-cap), and with --by one weight is
+    for all groups. With --max-rows M a person counts for at most M rows instead, with --by COL in
+    all groups together, and no group has more noise than one in which all of these are. With
+    --groups-per-unit G a person counts in at most G groups with at most M rows in each, and every
     group gets an equal part of --epsilon.
     """
     if asked["interval_share"] == "none":
@@ -135,7 +135,7 @@ def mean(table: TableOptions, **asked: object) -> None:
 
     Where to clip is found privately; with --bounded it is --lower and --cap, and how many rows have
     a number must be public: --row-is-unit, --adjacency replace-one, no --where, no --by, and a
-    column that a table of PostgreSQL or DuckDB declares NOT NULL. With --user all rows of a unit
+    column that a table of PostgreSQL or DuckDB declares NOT NULL. With --user all rows of a person
     count, with weights (--weight-cap), and with --by one clip is for all groups, unless --max-rows
     or --groups-per-unit bounds them.
     """

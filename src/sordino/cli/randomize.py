@@ -143,7 +143,7 @@ unit_options = gather(
         "--max-rows",
         type=int,
         metavar="M",
-        help="Rows of a unit that count; it is charged M times --epsilon.",
+        help="Rows of a person that count; it is charged M times --epsilon.",
     ),
     # The number of rows is public here, so neighbors have equally many: docs/proofs/reports.md.
     click.option(

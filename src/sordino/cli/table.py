@@ -5,7 +5,7 @@ Made and written, or with `--dry-run` what they would cost and give in their pla
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
@@ -185,7 +185,9 @@ def plan_alone(name: str, mechanism: Any, run: RunOptions, **more: Any) -> None:
     from sordino.session.plans.alone import plan_mechanism
 
     run.claim_output()
-    write_plan(plan_mechanism(name, mechanism, open_account(run), goal=run.goal, **more), run)
+    plan = plan_mechanism(name, mechanism, open_account(run), goal=run.goal, **more)
+    # It has few notes, and no option that asks for them.
+    write_plan(plan, replace(run, details=True))
 
 
 def refuse_shape(run: RunOptions) -> None:
@@ -246,4 +248,17 @@ def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> Non
         ),
         counts=False,
     )
-    write_record(record, run.chosen_form, run.output)
+    short = None if run.details else _shorten_plan(plan, told)
+    write_record(record, run.chosen_form, run.output, notes=short)
+
+
+def _shorten_plan(plan: Plan, told: list[str]) -> list[str]:
+    """Return three lines at most: what the widths are, what was assumed, and what it would cost."""
+    *first, cost, account, _odds = plan.list_notes()
+    assumed = [note for note in first if not note.startswith("Left out: ")]
+    parts = (
+        [*told, *plan.list_choices()],
+        assumed,
+        [cost, account, NOT_READ, "More: --details."],
+    )
+    return [" ".join(part) for part in parts if part]

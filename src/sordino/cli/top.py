@@ -1,4 +1,4 @@
-"""The command `sordino top`: which items of a public domain the most units touch."""
+"""The command `sordino top`: which items of a public domain the most people have."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _OF_COUNTS = ("noise", "method", "kth_count", "selection_share")
     "--rank-by",
     metavar="sum(COL)|rows",
     help="Rank by what the numbers of a column add up to, or by how many rows there are, and not "
-    "by how many units have an item.",
+    "by how many people have an item.",
 )
 # What adds up numbers is not loaded for lists of counts.
 @click.option(
     "--cap",
     type=NUMBER,
     metavar="U",
-    help="With --rank-by, public: as far up as what a unit adds up to goes; it can be generous.",
+    help="With --rank-by, public: as far up as what a person adds up to goes; it can be generous.",
 )
 @table_options
 def top(
@@ -61,11 +61,11 @@ def top(
     cap: Number | None,
     **asked: object,
 ) -> None:
-    """Release the K items of a public domain that the most distinct units touch.
+    """Release the K items of a public domain that the most people have.
 
     They come with estimates, intervals and gaps; as a set without gaps, in the order of the domain.
     With --rank-by those with the largest sums of a column, or with the most rows: nothing bounds
-    how much a unit has, and no bound is guessed.
+    how much a person has, and no bound is guessed.
 
     SOURCE is a path, a glob or a folder of CSV, JSON lines or Parquet, a folder of Delta,
     duckdb:FILE#TABLE, excel:FILE#SHEET, postgresql://...#TABLE or sc://HOST#CATALOG.SCHEMA.TABLE.

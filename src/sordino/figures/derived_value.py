@@ -23,9 +23,9 @@ from sordino.tabular import Row, Tabular
 Made = Combination | Ratio
 _USUAL = 0.95
 CLIPPED = (
-    "Where it says clipped, an interval is about numbers that were moved between two ends first, "
-    "or counted for less, as their release tells. The figure of the numbers as they are may lie "
-    "outside: how far is not known."
+    "Where it says clipped, an interval is about values after capping, or counted for less, as "
+    "their release tells. The figure of the values as they are may lie outside: how far is not "
+    "known."
 )
 """What is said below figures that were made of clipped ones."""
 

@@ -218,7 +218,7 @@ class AboveRequest(Request[AboveItems]):
     method: Literal["gaps", "histogram"] | None = parameter(
         OrNone(one_of("gaps", "histogram")),
         "gaps: a sparse vector, which stops after C; histogram: count all with noise, then take "
-        "all above, for units with few items. If nothing is said, what has less noise.",
+        "all above, for people with few items. If nothing is said, what has less noise.",
         default=None,
     )
 

@@ -114,7 +114,7 @@ class ColumnRequest(Request[R]):
     )
     groups_per_unit: int | None = parameter(
         checked_later,
-        "Let a unit count in at most so many groups, with max_rows rows in each; unless said, it "
+        "Let a person count in at most so many groups, with max_rows rows in each; unless said, it "
         "may be in any, and max_rows is about all of them together.",
         more="With `by` and a unit column. The groups G of a unit are chosen by a secret salt, "
         "and each group has epsilon / G of the budget. Not given, each group has the noise of one "

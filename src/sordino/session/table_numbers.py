@@ -47,6 +47,9 @@ from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_t
 from sordino.session.request import CONFIDENCE, Table
 from sordino.tabular import Kind, Row
 
+Told = float | bool | tuple[float | bool | None, ...] | None
+"""What a row of a group says of its figure, or of several quantiles of it."""
+
 
 @final
 @dataclass(frozen=True)
@@ -63,10 +66,49 @@ class GroupRow:
         alone: of what a unit may have in it, added or removed, or of one row, where rows are
         bounded in all groups together. All of a unit, or a unit that is replaced, may be several
         such steps (`budgets`).
+    estimate, low, high, true_low, true_high, too_few : optional
+        Those of its release; of several quantiles a tuple of them, in their order.
     """
 
     item: str
     release: Any
+
+    @property
+    def estimate(self) -> Told:
+        """The figure of the group."""
+        return self._pick("estimate")
+
+    @property
+    def low(self) -> Told:
+        """Where the interval begins."""
+        return self._pick("low")
+
+    @property
+    def high(self) -> Told:
+        """Where the interval ends."""
+        return self._pick("high")
+
+    @property
+    def true_low(self) -> Told:
+        """Where an interval of all rows and numbers as they are begins."""
+        return self._pick("true_low")
+
+    @property
+    def true_high(self) -> Told:
+        """Where an interval of all rows and numbers as they are ends."""
+        return self._pick("true_high")
+
+    @property
+    def too_few(self) -> Told:
+        """Whether there are not enough people, or epsilon, to say anything."""
+        return self._pick("too_few")
+
+    def _pick(self, name: str) -> Told:
+        several = hasattr(self.release, "__getitem__")
+        found = tuple(
+            getattr(one, name, None) for one in (self.release if several else [self.release])
+        )
+        return found if several else found[0]
 
 
 @final

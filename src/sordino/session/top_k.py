@@ -186,7 +186,7 @@ class TopKRequest(SelectionRequest[TopItems]):
     method: Literal["gaps", "histogram"] | None = parameter(
         OrNone(one_of("gaps", "histogram")),
         "gaps: select, then measure; histogram: count all with noise, then take the best, for "
-        "units with few items. If nothing is said, what confuses items less.",
+        "people with few items. If nothing is said, what confuses items less.",
         more="The noise of a selection grows with k, that of a histogram with how many items a "
         "unit counts for; all of epsilon does both there. The rule goes by k, `max_rows` (1 where "
         "each row is a unit), the size of the domain and the selection share.",

@@ -224,9 +224,9 @@ def _find_file_kind(files: Sequence[Path]) -> Kind:
             ending, "If it is CSV, give it a name that ends in .csv, or a link to it."
         )
         raise UnsupportedBackend(
-            "The files of a source must be of a kind that is read, by the ends of their names; got "
-            f"one that {f'ends in {shown(ending)}' if ending else 'has no end such as .csv'}. "
-            f"{advice}"
+            f"I do not know the ending {shown(ending)} of a file. {advice}"
+            if ending
+            else f"I do not know what a file is whose name has no ending, such as .csv. {advice}"
         )
     # Parquet is compressed inside, where its columns can still be found.
     packed = sorted({file.suffix.lower() for file in files if file.suffix.lower() in PACKED})
