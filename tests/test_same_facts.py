@@ -406,7 +406,7 @@ def assert_short(lines, kind, frame):
         assert (value if "column" in asked else "how many rows each person has") in told
     if asked.get("domain") is UNLISTED and "threshold" not in asked:
         assert "missing one tells you nothing" in told
-    assert "of account" in told or "SIMULATED" in told
+    assert "account " in told
 
 
 def kept_of(shop, kind):

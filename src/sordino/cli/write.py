@@ -18,11 +18,11 @@ from sordino.cli.options import RunOptions, is_quiet
 from sordino.cli.output import write_lines, write_record
 from sordino.cli.output_file import NotKeptError, OutputFile
 from sordino.cli.stderr import say
-from sordino.errors import DataSourceError, RunLost, RunTaken, SordinoError
+from sordino.errors import DataSourceError, RunLost, RunTaken
 from sordino.ledger import Ledger
 from sordino.ledger.history import chained
 from sordino.record import Record
-from sordino.results.legend import say_short
+from sordino.results.legend import Paid, say_short
 
 KEPT = (
     "Kept in the ledger: sordino ledger release prints it again, and whoever may read the ledger "
@@ -58,19 +58,20 @@ def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None
         If it could not be written. The charge stays.
     """
     _say_odds(record, run)
-    told = _say_below(record, run)
     # A second start of a run is answered from what is kept.
     if not run.keep and run.run_id is None:
-        write_record(record, run.chosen_form, run.output, notes=told)
+        write_record(record, run.chosen_form, run.output, notes=_say_below(record, run))
         return
     # What is kept says so, too: it is printed again to the last letter.
     kept = replace(record, facts={**record.facts, "kept": True}, notes=[*record.notes, KEPT])
     if _was_kept(kept, keep):
-        told = None if told is None else [*told[:-1], f"{told[-1]} Kept: {record.facts['id']}."]
+        told = _say_below(record, run)
+        if told is not None:
+            told[-1] += f" Kept: {record.facts['id']}."
         write_kept(kept, run.chosen_form, run.output, told)
         return
-    not_kept = replace(record, facts={**record.facts, "kept": False})
-    write_record(not_kept, run.chosen_form, run.output, notes=told)
+    lost = replace(record, facts={**record.facts, "kept": False})
+    write_record(lost, run.chosen_form, run.output, notes=_say_below(record, run))
     raise NotKeptError(NOT_KEPT)
 
 
@@ -78,26 +79,25 @@ def _say_below(record: Record, run: RunOptions) -> list[str] | None:
     """Return the lines below the table of a release; None where all of its notes stand there."""
     if run.details or run.chosen_form != "table":
         return None
-    lines = say_short(record, _say_paid(record, run))
+    lines = say_short(record, _find_paid(record, run))
     return None if lines is None else [*lines[:-1], f"{lines[-1]} More: --details."]
 
 
-def _say_paid(record: Record, run: RunOptions) -> str | None:
-    """Return what a release took of its account, and how many more like it fit."""
-    # Imported here: JSON and CSV do not say it.
-    from sordino.ledger.left import write_percent
-
+def _find_paid(record: Record, run: RunOptions) -> Paid | None:
+    """Return what the account says of a release: its share of it, and how many more like it fit."""
     try:
+        # Imported here: JSON and CSV do not say it.
+        from sordino.ledger.left import write_percent
+
         ledger = open_account(run)
         if ledger is None:
             return None
         left = ledger.find_left(record.facts["id"])
         budget = float(ledger.statement(charges=False).epsilon)
-    # The release was paid for: that a ledger went away keeps nobody from it.
-    except SordinoError:
+        return Paid(budget, write_percent(left.needed), left.say_more())
+    # As with what is kept: the release was paid for, and is written whatever a ledger does now.
+    except (Exception, KeyboardInterrupt):  # noqa: BLE001
         return None
-    share = f"{write_percent(left.needed)} of account {record.facts['account']}"
-    return f" of {budget:,.12g} ({share}). {left.say_more()}".removesuffix(".")
 
 
 def _say_odds(record: Record, run: RunOptions) -> None:

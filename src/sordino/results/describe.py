@@ -122,9 +122,10 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
         figure=some.figure,
         called=some.called,
     )
-    # Noise without a pure epsilon was paid for with one.
-    if some.epsilon is not None and (facts["epsilon"] is None or facts.get("rho")):
-        facts["epsilon_asked"] = some.epsilon
+    # Noise without a pure epsilon was paid for with one, or noise with a larger one.
+    spent, asked = facts["epsilon"], some.epsilon
+    if asked is not None and (spent is None or facts.get("rho") or spent > asked * (1 + 1e-9)):
+        facts["epsilon_asked"] = asked
     facts |= list_noises(release.mechanism) | some.list_facts() | list_total(release)
     notes = [
         *some.say_about(),
@@ -146,9 +147,8 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
 
 
 def _say_meter(facts: Mapping[str, Any]) -> Notes:
-    """Return what an account counts, where that is no pure epsilon; else nothing."""
-    impure = facts["epsilon"] is None or facts.get("rho")
-    return [f"The account counts {describe_spent(facts)}."] if impure else []
+    """Return what a release spent, where that is no epsilon that was asked for; else nothing."""
+    return [f"By itself: {describe_spent(facts)}."] if "epsilon_asked" in facts else []
 
 
 def _say_noise(facts: Mapping[str, Any]) -> Notes:

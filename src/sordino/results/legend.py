@@ -7,7 +7,7 @@ stands in the notes of a record (`--details`) and in JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sordino.population import name_many, name_one, name_value
 from sordino.record import (
@@ -26,18 +26,36 @@ Rows = Sequence[Facts]
 _COUNTS = frozenset(
     {"count", "count_distinct_units", "histogram", "value_histogram", "top_k", "top_set", "above"}
 )
+
+
+class Paid(NamedTuple):
+    """What an account says of a release that it has paid for.
+
+    Attributes
+    ----------
+    budget : float
+        The epsilon of the account.
+    share, more : str
+        Which part of it the release took, and how many more like it fit.
+    """
+
+    budget: float
+    share: str
+    more: str
+
+
 _TO = " \N{EN DASH} "
 
 
-def say_short(record: Record, paid: str | None = None) -> list[str] | None:
+def say_short(record: Record, paid: Paid | None = None) -> list[str] | None:
     """Return at most three lines about a release of a table; None of anything else.
 
     Parameters
     ----------
     record : Record
         As `describe` returns it, or as a ledger has kept it.
-    paid : str, optional
-        What the release took of its account, where that is known now.
+    paid : Paid, optional
+        What its account says, where somebody has asked it.
     """
     facts = record.facts
     # Older records do not say what was asked; what else there is has notes that are short.
@@ -105,7 +123,7 @@ def _name_subject(facts: Facts, rows: Rows) -> str:
     bounds = facts.get("bounds")
     if bounds is not None:
         # Another look at a figure is within no range of its own.
-        moved = f"moved into {format_cell(bounds[0])}{_TO}{format_cell(bounds[1])}"
+        moved = f"moved into {_TO.join(map(_write_end, bounds))}"
         return f"the {'number' if figure in _COUNTS else figure} {moved}"
     if figure in _COUNTS:
         return "the number counted so" if _is_bounded(facts) else "the true number"
@@ -273,30 +291,44 @@ def _shorten_rule(rule: str) -> str:
 # ---- what it cost --------------------------------------------------------------------------------
 
 
-def _say_cost(facts: Facts, paid: str | None) -> str:
-    """Return what a release cost: an epsilon, and of what account."""
+def _say_cost(facts: Facts, paid: Paid | None) -> str:
+    """Return what a release cost: an epsilon, and which share of what account that is."""
     said = [SIMULATED] if facts.get("simulated") else []
-    spent = describe_epsilon(facts, digits=4)
-    # What it took of its account says whose account that is.
-    account = f", of account {facts['account']}" if facts.get("account") else ""
-    said.append(f"Spent: {spent}{account if paid is None else paid}.")
+    epsilon, *more = _list_epsilon(facts, digits=4)
+    if paid is not None:
+        spent = f"{epsilon} of {paid.budget:,.12g}"
+        more.insert(0, f"{paid.share} of account {facts['account']}")
+    else:
+        spent = epsilon
+        more += [f"account {facts['account']}"] if facts.get("account") else []
+    beside = "; ".join(more)
+    said.append(f"Spent: {spent}{f' ({beside})' if more else ''}.")
+    said += [] if paid is None else [paid.more]
     if facts["release"] == "remeasure" and facts.get("total_epsilon") is not None:
         said.append(f"All looks together: epsilon {facts['total_epsilon']:.12g}.")
     return " ".join(said)
 
 
-def describe_epsilon(facts: Facts, digits: int = 12) -> str:
-    """Return what a release spent as an epsilon, with the kind of noise where it is not pure."""
-    impure = facts.get("epsilon") is None or facts.get("rho")
-    # What was kept by somebody else may say less.
-    epsilon = facts.get("epsilon_asked") if impure else facts["epsilon"]
+def _list_epsilon(facts: Facts, digits: int) -> list[str]:
+    """Return what a release spent as an epsilon, its delta, and its noise where it is not pure."""
+    impure = "epsilon_asked" in facts
+    epsilon = facts["epsilon_asked"] if impure else facts["epsilon"]
+    # A mean of several looks has no epsilon that was asked for.
     if epsilon is None:
-        return describe_spent(facts)
+        return [describe_spent(facts)]
     kinds = {facts.get("noise"), facts.get("measure_noise")} if impure else set()
     noise = " and ".join(kind.capitalize() for kind in ("gumbel", "gaussian") if kind in kinds)
     fails = facts.get("failures") or facts.get("delta")
-    delta = f", delta {fails:.{digits}g}" if fails else ""
-    return f"epsilon {epsilon:.{digits}g}{delta}{f' ({noise} noise)' if noise else ''}"
+    return [
+        f"epsilon {epsilon:.{digits}g}",
+        *([f"delta {fails:.{digits}g}"] if fails else []),
+        *([f"{noise} noise"] if noise else []),
+    ]
+
+
+def describe_epsilon(facts: Facts) -> str:
+    """Return what a release spent as an epsilon, with the kind of noise where it is not pure."""
+    return ", ".join(_list_epsilon(facts, digits=12))
 
 
 # ---- words ---------------------------------------------------------------------------------------
