@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from sordino.cli.declared import use_declaration
-from sordino.cli.once import Command
+from sordino.cli.declared import DeclaredCommand
 
 # Every option of these commands, in the order in which the help shows them.
 HEADINGS = {
@@ -174,7 +173,7 @@ def _show_all(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-class GroupedCommand(Command):
+class GroupedCommand(DeclaredCommand):
     """A command whose help shows its options under headings: the first ones, or all of them."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -188,10 +187,6 @@ class GroupedCommand(Command):
             help="Show all options.",
         )
         self.params.append(shown)
-
-    def prepare(self, ctx: click.Context, typed: dict[str, object]) -> None:
-        """Let a declared table say what nobody has typed."""
-        use_declaration(self, ctx, typed)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does; in the short help its first paragraph."""
