@@ -20,26 +20,19 @@ _COUNTED: dict[str, Literal["rows", "units"]] = {
 _KEY_OF_A_PERSON = re.compile(
     r"([A-Za-z][\w -]{0,30}?)(?:[_ -](?:id|key|no|nr|num|number|code)|Id|ID)", re.ASCII
 )
-_PLURALS = {"person": "people", "family": "families"}
 
 
-def call_person(column: str | None, *, several: bool = False) -> str:
+def call_person(column: str | None) -> str:
     """Return what somebody is called, by the name of the column that says who it is.
 
     Examples
     --------
     >>> from sordino.population import call_person
-    >>> call_person("customer_id"), call_person("patientId", several=True), call_person("x")
-    ('customer', 'patients', 'person')
+    >>> call_person("customer_id"), call_person("patientId"), call_person("x")
+    ('customer', 'patient', 'person')
     """
     found = _KEY_OF_A_PERSON.fullmatch(column or "")
-    one = "row" if column is None else found[1].replace("_", " ") if found else "person"
-    return name_several(one) if several else one
-
-
-def name_several(word: str) -> str:
-    """Return the plural of a noun."""
-    return _PLURALS.get(word, f"{word}s")
+    return "row" if column is None else found[1].replace("_", " ") if found else "person"
 
 
 @final

@@ -265,7 +265,7 @@ def test_a_paragraph_to_paste_says_of_whom_it_is():
 
 def test_axes_are_called_after_what_they_count_and_mechanisms_are_for_auditors():
     rows = [{"item": "a", "estimate": 9.0, "low": 7.0, "high": 11.0}]
-    unit = {"unit": "column customer_id"}
+    unit = {"unit": "column customer_id", "called": "customer"}
     for kind, name in (("histogram", "customers"), ("mean", "mean of price")):
         page = make_report([document(kind, rows=rows, column="price", **unit)])
         assert f">{name}</text>" in page

@@ -10,7 +10,6 @@ from typing import Any
 
 from sordino.charts import Figure, draw_svg, read_figure
 from sordino.charts.figure import as_number, find_drawn_ends
-from sordino.population import call_person
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.report.spent import read_epsilon, say_spent
@@ -21,6 +20,7 @@ from sordino.report.theorems import (
     find_theorems,
 )
 from sordino.report.words import (
+    call_people,
     counts_some,
     find_heading,
     is_about_all,
@@ -106,11 +106,8 @@ def _name_values(told: ReportedRelease) -> str:
     if ranks_sums(told):
         return f"sum of {column}" if column else "rows"
     if told.kind in {"top", "set", "above", "histogram", "count"}:
-        unit = told.text("unit") or ""
-        # Of a count of rows the column of the unit is not what is counted.
         rows = told.kind == "count" and told.rows and told.rows[0].get("count") == "rows"
-        counted = unit.startswith("column ") and not rows
-        return call_person(unit.removeprefix("column "), several=True) if counted else "rows"
+        return "rows" if rows else call_people(told, several=True)
     return f"{told.kind} of {asked}" if asked and told.kind in TOTALS else asked
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sordino.charts.figure import as_number
-from sordino.population import call_person, name_several, name_value
-from sordino.report.markup import Markup, element, join, quote
+from sordino.population import name_many, name_one, name_value
+from sordino.report.markup import Markup, cut, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.results.totals import TOTALS
 from sordino.tabular import MOVED, MOVED_OF_SOME, MOVED_TOGETHER, MOVED_WEIGHED
@@ -20,6 +20,7 @@ _SHOWN = 3
 """So many labels of a list are named in one line."""
 _ENDS = ("estimate", "low", "high", "true_low", "true_high")
 TOO_FEW = "too few numbers to tell"
+_MOST_CALLED = 40
 _MOST_OF_FILTER = 1 << 16
 """Letters of a filter, more than anybody types: beyond, a page says how many there are."""
 
@@ -86,12 +87,15 @@ def say_share(share: float) -> str:
 
 
 def name_people(told: ReportedRelease, *, several: bool = False) -> Markup:
-    """Return whom a release protects, as a noun: "row", "customer", or "person"."""
-    unit = told.text("unit") or ""
-    if unit.startswith("each "):
-        word = unit.removeprefix("each ")
-        return join(name_several(word) if several else word)
-    return join(call_person(unit.removeprefix("column "), several=several))
+    """Return whom a release protects, as a noun: "row", "person", or as its owner calls them."""
+    return join(call_people(told, several=several))
+
+
+def call_people(told: ReportedRelease, *, several: bool = False) -> str:
+    """Return that noun as a plain text."""
+    called = told.text("called")
+    one = name_one(told.text("unit") or "", None if called is None else cut(called, _MOST_CALLED))
+    return name_many(one) if several else one
 
 
 def name_release(told: ReportedRelease) -> Markup:
@@ -339,13 +343,13 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
         which = f" to {say_ends(low, high)}" if known else ""
         if is_clipped_together(told):
             most = f", at {say_number(high)}" if known else ""
-            yield f", after capping what each {name_people(told)} adds up to{most}"
+            yield f", after capping what each {call_people(told)} adds up to{most}"
         else:
             own = ", to ends of its own in each group" if told.facts.get("own_clips") else ""
             yield f", after capping values{own or which}"
     if cap is not None:
         many = "groups" if told.text("per_person") is not None else "rows"
-        yield f", where no {name_people(told)} counts as more than {say_number(cap)} {many}"
+        yield f", where no {call_people(told)} counts as more than {say_number(cap)} {many}"
     if told.facts.get("limited_by_grid") or any(row.get("limited_by_grid") for row in told.rows):
         yield ", as exact as a grid of values allows, and less so than the noise would"
     threshold = told.number("threshold")
