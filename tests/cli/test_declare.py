@@ -771,3 +771,32 @@ def test_an_emptied_declaration_takes_the_next_table(declare, shop):
     made = declare()
     assert made.code == 0, made.err
     assert (shop / "sordino.toml").read_text(encoding="utf-8").startswith("# nothing yet\n")
+
+
+def test_an_account_of_a_path_moves_to_the_declared_name(sordino, declare, shop):
+    """With what it has spent, and only where the declaration says that it pays."""
+    old = ("--ledger", "budget.db", "--account", "old")
+    made = ("--epsilon", 2, "--unit", "customer_id", "--source", "purchases.csv")
+    assert sordino("ledger", "create", *old, *made).code == 0
+    count = ("--units", "--epsilon", 0.25)
+    path = ("count", "purchases.csv", "--user", "customer_id", *count, *old)
+    assert sordino(*path).code == 0
+    move = ("ledger", "resource", *old, "--to", "purchases")
+    assert_refused(sordino(*move), "must be declared in sordino.toml")
+    assert declare("--account", "old", "--name", "purchases", epsilon=None).code == 0
+    assert sordino("ledger", "create", *old[:3], "other", *made).code == 0
+    assert_refused(sordino(*move[:5], "other", *move[6:]), "a table for which this account pays")
+    assert sordino("count", "purchases", *count).code == 0
+    moved = sordino(*move)
+    assert (moved.json["source"], moved.json["spent"]) == ("name:purchases", 0.5)
+    assert_refused(sordino(*move), "and not about a place", code=5)
+    # The name goes on, wherever the table lies; the path does not.
+    (shop / "purchases.csv").rename(shop / "moved.csv")
+    text = (shop / "sordino.toml").read_text(encoding="utf-8").replace("purchases.csv", "moved.csv")
+    (shop / "sordino.toml").write_text(text, encoding="utf-8")
+    assert sordino("count", "purchases", *count).code == 0
+    (shop / "moved.csv").rename(shop / "purchases.csv")
+    assert_refused(sordino(*path), "ask it by that name", code=5)
+    assert_refused(declare("--name", "again"), "about that table already", code=5)
+    assert sordino("ledger", "verify", *old).json["sound"]
+    assert spent(shop, "old") == 0.75

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ledger.fakes import REAL, Marking, make
+from ledger.fakes import PLACE, REAL, Marking, make
 from sordino.cost import Pure
 from sordino.ledger import Charge, Ledger
 from sordino.record import Record
@@ -95,6 +95,16 @@ def prepare(name: str, ledger: Ledger, mark: Path) -> Struck:
             ledger.grant("team", SHARE)
             return Struck(
                 ledger, lambda: ledger.grant("team", SHARE), SHARE, 2 * SHARE, "grant_share", mark
+            )
+        case "resource":
+            place = PLACE["source"]
+            return Struck(
+                ledger,
+                lambda: ledger.call_by_name("orders", place=place),
+                zero,
+                zero,
+                "resource",
+                mark,
             )
     raise AssertionError(name)
 

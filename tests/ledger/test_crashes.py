@@ -30,7 +30,7 @@ from sordino.ledger import Ledger
 from sordino.ledger.store import sqlite
 
 KILLED = -9
-NAMES = ("reserve", "draw", "settle", "void", "keep", "create", "entrust", "grant")
+NAMES = ("reserve", "draw", "settle", "void", "keep", "create", "entrust", "grant", "resource")
 
 
 def charge_once(ledger: Ledger, mark: Path, unit: Fraction = Fraction(1)) -> None:

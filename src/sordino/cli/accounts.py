@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +15,10 @@ from sordino.cli.stderr import say
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger, Statement
 from sordino.ledger.left import write_percent
+
+# Only for type checkers: who names a ledger needs no declaration.
+if TYPE_CHECKING:
+    from sordino.study.declaration import DeclaredTable
 
 ALMOST_SPENT = 9
 """The exit code where less is left than `--fail-below` says."""
@@ -69,17 +74,27 @@ def find_payer(
         raise InvalidParameter(
             f"NAME says ledger and account, and goes with no --ledger or --account; got {name!r}."
         )
+    table = find_declared(name, declaration)
+    return table.ledger, table.account
+
+
+def find_declared(name: str, declaration: str | None) -> DeclaredTable:
+    """Return a declared table, whatever the day.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is none.
+    """
     # Imported here: who names a ledger needs no declaration.
     from sordino.study.declaration import DAY, find_declaration, find_table, open_declaration
 
     path = find_declaration() if declaration is None else declaration
     if path is None:
         raise InvalidParameter(
-            f"{name!r} must be declared in sordino.toml, here or above; there is none. Name a "
-            "ledger: --ledger URL."
+            f"{name!r} must be declared in sordino.toml, here or above; there is none."
         )
-    table = find_table(open_declaration(path), name, DAY)
-    return table.ledger, table.account
+    return find_table(open_declaration(path), name, DAY)
 
 
 def draw_bar(share: Fraction) -> str:
@@ -104,6 +119,49 @@ def say_left(statement: Statement) -> list[str]:
         else "; no more like the last release"
     )
     return [*notes, f"Left: {statement.examples.say()}{like}."]
+
+
+def say_details(statement: dict[str, Any]) -> list[str]:
+    """Return what an account says of its sums, as it counts them."""
+    failures = statement.get("failures")
+    return [
+        f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent "
+        f"{statement['spent']:.12g}, remaining {statement['remaining']:.12g}.",
+        *([f"Its unit is read as {statement['reading']}."] if "reading" in statement else []),
+        *_say_renyi(statement),
+        *([_say_failures(failures["limit"], failures["spent"])] if failures else []),
+        *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
+    ]
+
+
+def _say_renyi(statement: dict[str, Any]) -> list[str]:
+    """Return what the account says of its other sums, if it has any."""
+    sums = statement.get("renyi")
+    if sums is None:
+        return []
+    share = statement["parent"] is not None
+    if sums["epsilon_limit"] is None:
+        pure = "It has no share of the epsilons, and may hold costs without one."
+    elif sums["epsilon_spent"] is None:
+        pure = "Something without an epsilon was charged: only the divergences count."
+    else:
+        pure = (
+            f"Epsilons {sums['epsilon_spent']:.12g} of {sums['epsilon_limit']:.12g}; "
+            f"{'both sums count' if share else 'one of the two sums within its limit is enough'}."
+        )
+    notes = [f"Divergences at order {sums['order']:.6g}. {pure}"]
+    if not share:
+        notes.append(
+            f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at "
+            f"delta {statement['delta']:.12g}."
+        )
+    if sums["failures_limit"]:
+        notes.append(_say_failures(sums["failures_limit"], sums["failures_spent"]))
+    return notes
+
+
+def _say_failures(limit: float, spent: float) -> str:
+    return f"Delta for labels that nobody listed (failures): {spent:.6g} of {limit:.6g} is spent."
 
 
 _COLUMNS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Literal, final
 
 import click
 
@@ -13,9 +13,11 @@ from sordino.cli.accounts import (
     DETAILS,
     FAIL_BELOW,
     SHOW_FORMAT,
+    find_declared,
     find_payer,
     list_accounts,
     refuse_below,
+    say_details,
     say_left,
     write_accounts,
     write_amounts,
@@ -402,6 +404,33 @@ def convert(
     )
 
 
+@ledger.command()
+@URL
+@ACCOUNT
+@click.option("--to", "name", metavar="NAME", required=True, help="A declared table.")
+@click.option(
+    "--declaration",
+    metavar="FILE",
+    help="Where NAME is declared [default: sordino.toml here or above].",
+)
+@FORMAT
+def resource(url: str, account: str, name: str, declaration: str | None, form: str | None) -> None:
+    """Let an account be about NAME from now on, where it was about the path of that table.
+
+    The declaration says where the table lies and that this account pays for it.
+    """
+    table = find_declared(name, declaration)
+    opened = Ledger.open(url, account=account)
+    payer = Ledger.open(table.ledger, account=table.account)
+    if (payer.url, payer.account) != (opened.url, opened.account):
+        raise InvalidParameter(
+            f"--to must name a table for which this account pays; {table.name!r} is declared with "
+            f"account {table.account!r} of {payer.url!r}. Nothing was moved."
+        )
+    moved = opened.call_by_name(table.name, place=table.source.path)
+    _write_account_lines(moved, form, charges=False)
+
+
 @ledger.command("void-reservation")
 @URL
 @ACCOUNT
@@ -545,7 +574,7 @@ def _write_account_lines(
             [f"Converted into account {said.successor}, which goes on for it."]
             * bool(said.successor)
         ),
-        *(_say_details(statement) if details else []),
+        *(say_details(statement) if details else []),
     ]
     # Beside its divergence or rho what a charge takes from the other sums.
     more = (
@@ -570,46 +599,3 @@ def _write_account_lines(
         columns = ("time", "label", "state", "share", *(amounts if details else ()), "kept", "id")
     write_rows(form, columns, listed, statement, notes)
     return said
-
-
-def _say_details(statement: dict[str, Any]) -> list[str]:
-    """Return what an account says of its sums, as it counts them."""
-    failures = statement.get("failures")
-    return [
-        f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent "
-        f"{statement['spent']:.12g}, remaining {statement['remaining']:.12g}.",
-        *([f"Its unit is read as {statement['reading']}."] if "reading" in statement else []),
-        *_say_renyi(statement),
-        *([_say_failures(failures["limit"], failures["spent"])] if failures else []),
-        *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
-    ]
-
-
-def _say_renyi(statement: dict[str, Any]) -> list[str]:
-    """Return what the account says of its other sums, if it has any."""
-    sums = statement.get("renyi")
-    if sums is None:
-        return []
-    share = statement["parent"] is not None
-    if sums["epsilon_limit"] is None:
-        pure = "It has no share of the epsilons, and may hold costs without one."
-    elif sums["epsilon_spent"] is None:
-        pure = "Something without an epsilon was charged: only the divergences count."
-    else:
-        pure = (
-            f"Epsilons {sums['epsilon_spent']:.12g} of {sums['epsilon_limit']:.12g}; "
-            f"{'both sums count' if share else 'one of the two sums within its limit is enough'}."
-        )
-    notes = [f"Divergences at order {sums['order']:.6g}. {pure}"]
-    if not share:
-        notes.append(
-            f"Spent so far: epsilon {sums['spent_epsilon']:.6g} of {statement['epsilon']:.12g} at "
-            f"delta {statement['delta']:.12g}."
-        )
-    if sums["failures_limit"]:
-        notes.append(_say_failures(sums["failures_limit"], sums["failures_spent"]))
-    return notes
-
-
-def _say_failures(limit: float, spent: float) -> str:
-    return f"Delta for labels that nobody listed (failures): {spent:.6g} of {limit:.6g} is spent."

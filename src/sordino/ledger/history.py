@@ -166,8 +166,9 @@ class Event:
         1 for the first event of the account.
     kind : str
         "create", "reserve", "draw", "settle", "void", "keep" (the ledger has kept a release),
-        "grant" (a share given to a child account), "receive" (one that was received) or "convert"
-        (another account has taken this one over).
+        "grant" (a share given to a child account), "receive" (one that was received), "convert"
+        (another account has taken this one over) or "resource" (its table is called by a name from
+        here on).
     charge : str or None
         Id of the charge that it is about.
     amount : Fraction
@@ -368,6 +369,7 @@ class Replay:
     met: bool = False
     successor: str = ""
     readings: set[str] = field(default_factory=set)
+    source: str = ""
 
     def play(self, row: Row) -> None:
         """Take the next event."""
@@ -425,6 +427,8 @@ class Replay:
             self.successor,
         ):
             self._wrong("the account states another sum or limit than its events have")
+        if self.source != account.source:
+            self._wrong("the account is about another table than its events say")
         if self.readings - {account.reading}:
             self._wrong("a charge reads the column of the unit otherwise than the account does")
         now = {key: tuple(rest) for key, *rest in charges}
@@ -461,9 +465,8 @@ class Replay:
         if misplaced or min(amounts) < 0 or (self.successor and row.kind in _BEGINNINGS):
             return False
         match row.kind:
-            case "convert":
-                self.successor = body["into"]
-                return not any(amounts)
+            case "convert" | "resource":
+                return self._goes_on(row.kind, body) and not any(amounts)
             case "create" | "receive":
                 nothing = self.account.limits._replace(main=0, pure=0, failing=0)
                 self.limits = _widened(nothing if row.kind == "create" else self.limits, amounts)
@@ -488,10 +491,20 @@ class Replay:
                     self._wrong(f"event {row.number} does not reserve what it describes")
                 # Charges that are older than digests have none.
                 return new and body["digest"] == (
-                    "" if body.get("migrated") is True else digest_of(body, self.account)
+                    ""
+                    if body.get("migrated") is True
+                    else digest_of(body, self.account._replace(source=self.source))
                 )
         # A charge that was never reserved raises here, and `play` notes it.
         return self._use(row, body, self.charges[row.charge])
+
+    def _goes_on(self, kind: str, body: Mapping[str, Any]) -> bool:
+        """Take on that another account goes on for this one, or that its table has a name now."""
+        if kind == "convert":
+            self.successor = body["into"]
+            return True
+        was, self.source = self.source, body["source"]
+        return body["was"] == was and self.source.startswith("name:")
 
     def _is_rightly_given(self, row: Row, body: Mapping[str, Any]) -> bool:
         """Tell whether a limit is that of the budget, and the facts are those of the account."""
@@ -501,7 +514,10 @@ class Replay:
         # A child has what its parent gave. If no budget can be made of these facts, `play` notes
         # that.
         rightly = account.parent is not None or self.limits == budget_of(account).limits
-        return rightly and {name: body[name] for name in account.facts} == account.facts
+        # What it is about may be called otherwise since; `finish` compares that.
+        self.source = body["source"]
+        known = account.facts | {"source": self.source}
+        return rightly and {name: body[name] for name in account.facts} == known
 
     def _use(self, row: Row, body: Mapping[str, Any], charged: _ReplayedCharge) -> bool:
         was_open, amounts = charged.state in {"reserved", "drawn"}, amounts_of_row(row)
@@ -639,5 +655,5 @@ FACTS = ("name", "parent", "meter", "epsilon", "delta", "adjacency", "unit", "so
 _AMOUNT = re.compile(r"[0-9]{1,4000}(/0*[1-9][0-9]{0,4000})?", re.ASCII)
 _RENYI_FACTS = ("alpha", "failures")
 """What the meter "renyi" adds."""
-_BEGINNINGS = frozenset(("receive", "grant", "reserve", "convert"))
+_BEGINNINGS = frozenset(("receive", "grant", "reserve", "convert", "resource"))
 """Events that an account that was taken over has no more."""

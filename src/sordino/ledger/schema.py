@@ -30,7 +30,7 @@ from typing import final
 
 from sordino.ledger.renyi import LARGEST
 
-VERSION = 5
+VERSION = 6
 OLDEST = 4
 """What has this schema is brought up to date: a file by its first write, a server by its owner."""
 # The parameters that are texts; all others are whole numbers.
@@ -512,7 +512,33 @@ CONVERT = Operation(
         _all_settled,
     ),
 )
-OPERATIONS = (RESERVE, DRAW, SETTLE, VOID, KEEP, CREATE, ENTRUST, GRANT, CONVERT)
+# From a place to a name that nothing else in the ledger is about, if nothing has happened since the
+# caller looked. A share would stay behind, so there is none; the history has both texts.
+_OTHERS = "SELECT 1 FROM ~account AS other WHERE other.source = :source OR other.parent = :account"
+_move, _moved = _Change(
+    kind="resource",
+    amount="0",
+    pure="0",
+    failing="0",
+    impure="0",
+    # Of two moves to one name at once on a server the second finds the first here, breaks the rule
+    # of the column, and then nothing of it has happened.
+    after={"source": f"CASE WHEN NOT EXISTS ({_OTHERS}) THEN :source END"},
+).written(":account")
+RESOURCE = Operation(
+    "resource",
+    (
+        # Holds one account for all moves, so that one comes after the other.
+        "UPDATE ~account SET number = number WHERE name = (SELECT min(name) FROM ~account)"
+        " AND EXISTS (SELECT 1 FROM ~account AS own WHERE own.name = :account"
+        " AND own.head = :last AND own.successor = '' AND own.parent IS NULL)"
+        f" AND NOT EXISTS ({_OTHERS})",
+        f"{_move} WHERE name = :account AND head = :last",
+        # Where that changed nothing there is an event of this number already.
+        _moved,
+    ),
+)
+OPERATIONS = (RESERVE, DRAW, SETTLE, VOID, KEEP, CREATE, ENTRUST, GRANT, CONVERT, RESOURCE)
 
 ACCOUNTS = "SELECT name FROM ~account"
 ACCOUNT = (

@@ -13,8 +13,14 @@ from sordino.address import is_server_table
 from sordino.constraints import ADJACENCY, shown, text
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import schema
-from sordino.ledger.account.identity import canonical_unit, is_about, known_source
-from sordino.ledger.account.pages import Pages
+from sordino.ledger.account.identity import (
+    canonical_unit,
+    has_no_place,
+    is_about,
+    known_source,
+    real_place,
+)
+from sordino.ledger.account.pages import Pages, names
 from sordino.ledger.account.records import body_of, described, nonce, recorded
 from sordino.ledger.amounts import check_claims, exact_amounts, nano_down
 from sordino.ledger.history import Account, chained, digest_of
@@ -202,6 +208,39 @@ def _give_share(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
             if carry_out(store, schema.ENTRUST, parameters, account=parameters["parent"]):
                 return True
     return carry_out(store, schema.GRANT, parameters, account=parameters["parent"])
+
+
+def call_by_name(store: Store, pages: Pages, name: str, place: str) -> None:
+    """Let an account be about a name, where it was about the place of the same table."""
+    source, then = f"name:{name}", "Nothing was moved."
+    with pages.reading() as (row, rows):
+        others = [Account(*rows(schema.ACCOUNT, account=one)[0]) for one in names(rows)]
+    shares = ", ".join(one.name for one in others if one.parent == row.name)
+    taken = next((one.name for one in others if one.source == source), None)
+    why = None
+    if row.successor or row.parent is not None:
+        how = f"was converted into {row.successor!r}" if row.successor else "is a share of another"
+        why = f"{how}, and only the account that pays is moved"
+    elif has_no_place(row.source):
+        why = f"is about {row.source!r}, and not about a place"
+    elif real_place(row.source) != real_place(place):
+        why = f"is about {row.source!r}, and {name!r} lies at {place!r}: that is another table"
+    elif shares:
+        why = f"has shares ({shares}), which would stay behind"
+    elif taken is not None:
+        why = f"cannot be about {name!r}, because account {taken!r} is: that would be two budgets"
+    if why is not None:
+        raise LedgerConflict(f"Account {row.name!r} {why}. {then}")
+    body = body_of(was=row.source, source=source)
+    parameters = {"account": row.name, "last": row.head, "source": source, "body": body}
+    # It asks for this again: nothing has happened to the account, and nobody has the name.
+    moved = False
+    with suppress(LedgerConflict):
+        moved = carry_out(store, schema.RESOURCE, parameters, account=row.name)
+    if not moved:
+        raise LedgerConflict(
+            f"Account {row.name!r} was changed by others at the same time. {then} Try again."
+        )
 
 
 def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:

@@ -7,10 +7,27 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
-from sordino.constraints import ADJACENCY, COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, shown, text
+from sordino.constraints import (
+    ADJACENCY,
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    TABLE_NAME,
+    TRUTH,
+    Number,
+    shown,
+    text,
+)
 from sordino.errors import InvalidParameter, LedgerConflict, RunTaken
 from sordino.ledger import schema as schema_module
-from sordino.ledger.account.changes import give_up, grant_share, id_of_run, parameters_of, request
+from sordino.ledger.account.changes import (
+    call_by_name,
+    give_up,
+    grant_share,
+    id_of_run,
+    parameters_of,
+    request,
+)
 from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
@@ -572,6 +589,31 @@ class Ledger:
             raise InvalidParameter(f"budget must be a Budget; got {shown(budget)}.")
         convert_account(self._store, self._pages, made.account, budget)
         return made
+
+    def call_by_name(self, name: str, *, place: str | os.PathLike[str]) -> Ledger:
+        """Return this account as one about a name, where it was about the place of its table.
+
+        From then on its charges say the name. The history has both, and the charges before it hold
+        as they were made.
+
+        Parameters
+        ----------
+        name : str
+            What the owner calls the table; no account of this ledger is about that name.
+        place : str or path
+            Where that table lies: it must be what the account is about.
+
+        Raises
+        ------
+        LedgerConflict
+            If it is about something else, or about a name already, is a share or has shares, was
+            converted, or another account is about that name.
+        LedgerError
+            If the ledger cannot be written.
+        """
+        named: str = TABLE_NAME("call_by_name.name", name)
+        call_by_name(self._store, self._pages, named, str(known_source(place)))
+        return Ledger(self._store.address, self.account)
 
     def void(self, key: str, *, reason: str) -> ChargeLine:
         """Give up a charge that was never settled.

@@ -142,7 +142,11 @@ def _list_accounts(url: str) -> list[tuple[Account, str]]:
                 account = Account(*rows(schema.ACCOUNT, account=name)[0])
                 first = rows(schema.EVENTS, account=name, after=0, until=1)
                 body = json_of(Row(*first[0]).body) if first else {}
-                found.append((account, _as_text(body.get("place"))))
+                place, made_for = _as_text(body.get("place")), _as_text(body.get("source"))
+                # One that was given a name later was made for a place.
+                if made_for not in {"", account.source}:
+                    place = real_place(made_for)
+                found.append((account, place))
     # What cannot be read for another reason could have a second account: that is an error.
     except NoLedgerError:
         return []

@@ -303,7 +303,7 @@ class PostgresStore:
         return True
 
     def _bring_up_to_date(self, connection: Connection, older: int) -> None:
-        """Bring a ledger of schema 4 to the present one in one transaction.
+        """Bring a ledger of an older schema to the present one in one transaction.
 
         The functions of the older schema are replaced: a client of an older version charges nothing
         more.
@@ -413,9 +413,10 @@ def _schema_definitions() -> list[str]:
 
 
 def _newer_definitions() -> list[str]:
-    """Return the statements that bring schema 4 to the present one."""
+    """Return the statements that bring schemas 4 and 5 to the present one."""
     return [
-        f"ALTER TABLE ~account ADD COLUMN {READING_COLUMN}",
+        # Schema 5 has it, and lacks a function.
+        f"ALTER TABLE ~account ADD COLUMN IF NOT EXISTS {READING_COLUMN}",
         # Their parameters are others, so that they would be second functions of the same names.
         *(f"DROP FUNCTION IF EXISTS ~{operation.name}" for operation in OPERATIONS),
         *(_function_definition(operation) for operation in OPERATIONS),
