@@ -454,6 +454,9 @@ def test_whoever_reads_is_told_the_same(shop, capfd, name):
         assert ("where" in frame.columns, "max_rows" in frame.columns) == (where, some)
         assert not where or set(frame["where"]) == {WHERE}
         assert not some or set(frame["max_rows"]) == {2}
+        facts = describe(release).facts
+        for fact in ("numbers_share", "numbers_share_low", "numbers_share_high"):
+            assert (fact in frame.columns) == (fact in facts)
     drawn = json.dumps(release.plot().to_dict())
     folded = drawn.replace('", "', " ")
     assert where == (WHERE in folded)

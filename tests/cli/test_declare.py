@@ -74,6 +74,12 @@ def test_two_commands_lead_from_a_table_to_a_release(declare, sordino, shop):
     assert {row["item"] for row in top.json["rows"]} <= {"tea", "rice", "salt", "saffron"}
     assert (top.json["account"], top.json["epsilon"]) == ("purchases", 0.5)
     assert spent(shop) == 0.5
+    # People are called as the declaration calls them; its account says what is left of it.
+    assert top.json["called"] == "customer"
+    lines = sordino("top", "purchases", *TOP, "--format", "table").out.splitlines()[-2:]
+    assert lines[0].startswith("Counts customers, by product. Not counted: ")
+    share = "Spent: epsilon 0.5 of 2 (25% of account purchases). About 2 more like this one."
+    assert lines[1] == f"{share} More: --details."
 
 
 @pytest.mark.parametrize("options", [(), LABELS])
@@ -354,8 +360,10 @@ def test_the_old_way_is_unchanged(declare, sordino, shop):
 def test_a_release_can_be_measured_again_by_its_name(declare, sordino, shop):
     assert declare(*LABELS).code == 0
     kept = sordino("count", "purchases", "--units", "--epsilon", 0.5, "--keep")
-    done = sordino("remeasure", "purchases", "--release", kept.json["id"], "--epsilon", 0.5)
+    table = ("--epsilon", 0.5, "--format", "table")
+    done = sordino("remeasure", "purchases", "--release", kept.json["id"], *table)
     assert done.code == 0, done.err
+    assert "Counts customers." in done.out
     assert spent(shop) == 1
 
 

@@ -164,12 +164,10 @@ def test_other_domains(top, sordino, tmp_path):
     public = top("--assume-public", domain=None, domain_column=None, k=4)
     assert {row["item"] for row in public.json["rows"]} == {"tea", "rice", "salt", "unlisted"}
     assert public.json["domain"] == "assumed public"
-    assert (
-        "assumed public"
-        in top(
-            "--assume-public", "--format", "table", "--details", domain=None, domain_column=None
-        ).out
-    )
+    table = ("--assume-public", "--format", "table")
+    assert "declared public" in top(*table, domain=None, domain_column=None).out
+    long = top(*table, "--details", domain=None, domain_column=None).out
+    assert "Labels: assumed public." in long
 
 
 def test_seeded_runs_repeat_and_real_ones_do_not(top):

@@ -284,7 +284,7 @@ def test_what_is_made_of_figures_of_some_rows_says_of_which(session):
     """A figure of rows that a filter chose, or a bound, is never taken for one of all rows."""
     some = session.count(epsilon=1, where="paid > 3")
     every = session.count_distinct_units(epsilon=1)
-    bound = "Counts at most 1 row of each unit; true counts may be higher."
+    bound = "Counts at most 1 row of each person; true counts may be higher."
     assert (some + every).about == ("Only rows where paid > 3.", bound)
     assert (2 * (some / every) - 1).about == (some + every).about
     assert (every + every).about == ()
@@ -330,7 +330,7 @@ def test_what_is_made_of_clipped_figures_says_so(session):
     )
     assert "values after capping" in page._repr_html_()
     assert "values after capping" in figures["of sums"]._repr_html_()
-    assert "moved between" not in sd.derive_all(plain)._repr_html_()
+    assert "after capping" not in sd.derive_all(plain)._repr_html_()
     assert figures["of sums"].to_dict()["clipped"] is True
 
 

@@ -321,7 +321,7 @@ def test_a_sum_is_one_of_people_where_nothing_bounds_their_rows(bounded):
     assert facts.get("per_person") == (None if bounded else "sum")
     assert release.population.max_rows == unit.max_rows
     notes = release.population.list_notes()
-    assert any("sum of n of each unit" in note for note in notes) is not bounded
+    assert any("sum of n of each person" in note for note in notes) is not bounded
 
 
 def test_a_bound_on_rows_does_not_count_where_each_person_has_one_number():

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from sordino.study.declaration import DeclaredTable
 
 DROPPED = (
-    "By rule, lines that do not parse, rows without a unit or without a number that is asked for, "
-    "and labels outside the domain are dropped; how many is private."
+    "By rule, lines that do not parse, rows without a person or without a number that is asked "
+    "for, and labels outside the domain are not counted; how many is private."
 )
 DRY = "--dry-run: nothing is read but the schema, and nothing is charged."
 UNRECORDED = "--no-ledger: nothing remembers what this release spends."
