@@ -93,9 +93,8 @@ class SelectionRequest(Request[R]):
     domain: Any = parameter(
         accept_domain,
         "Which labels can be released.",
-        more="A `Domain` or a list of labels; one that is made of the table itself, such as "
-        '``df["product"].unique()``, tells who is in the table: for that say "assume-public", '
-        "which is printed and recorded. Items that no row has count 0; other labels are dropped.",
+        more='A `Domain` or a list of labels. One made of the table, as ``df["item"].unique()``, '
+        'tells who is in it: say "assume-public" for that. Other labels are dropped.',
         default=None,
     )
     where: str | None = parameter(
