@@ -220,6 +220,8 @@ def _say_counted(facts: Facts) -> str:
     else:
         heading = TOTALS[figure].heading if figure in TOTALS else "Quantile"
         said = f"{heading} of {of_value or column}"
+        # The sum of what each adds up to is that of all.
+        said = f"The sum of {column} of each {person}, added up" if figure == value else said
         if most is not None:
             groups = facts.get("groups_per_unit")
             each = "1 group" if groups == 1 else f"{groups} groups"
