@@ -808,3 +808,14 @@ def test_an_account_of_a_path_moves_to_the_declared_name(sordino, declare, shop)
     assert_refused(declare("--name", "again"), "about that table already", code=5)
     assert sordino("ledger", "verify", *old).json["sound"]
     assert spent(shop, "old") == 0.75
+
+
+def test_a_part_of_the_delta_is_kept_for_labels_that_nobody_listed(sordino, declare, shop):
+    made = declare("--delta", "1e-6", "--failures", "5e-7")
+    assert ", 5 of them with labels that nobody listed (--delta 1e-07)." in made.out
+    found = ("top", "purchases", "--item", "product", "-k", 1, "--epsilon", 1, "--unlisted")
+    assert sordino(*found, "--delta", "1e-7").code == 0
+    # What is there keeps what it has.
+    other = ("--delta", "1e-6", "--failures", "1e-7", "--to", "other.toml")
+    assert_refused(declare(*other), "it has failures 5e-07", code=5)
+    assert_refused(declare("--failures", "1e-7", epsilon=None), "--failures needs --epsilon")

@@ -73,6 +73,7 @@ class NewTable:
     to: str | None
     epsilon: Fraction | None
     delta: Fraction | None
+    failures: Fraction | None
     ledger: str | None
     account: str | None
     second_budget: bool
@@ -96,6 +97,12 @@ _new_table = gather(
     ),
     click.option("--epsilon", type=NUMBER, help="What all releases together may spend, for ever."),
     click.option("--delta", type=NUMBER, metavar="D", help="The delta of the account."),
+    click.option(
+        "--failures",
+        type=NUMBER,
+        metavar="F",
+        help="The part of --delta for labels that nobody listed [default: 0].",
+    ),
     click.option(
         "--ledger",
         metavar="URL",
@@ -180,6 +187,7 @@ def declare(source: str, new: NewTable, csv: CsvOptions) -> None:
         unit=unit,
         epsilon=None if budget is None else Fraction(budget.epsilon),
         delta=None if new.delta is None else Fraction(new.delta),
+        failures=new.failures,
         named=new.name is not None or new.account is not None,
         second=new.second_budget,
         say_account="--account {}",
@@ -197,13 +205,14 @@ def declare(source: str, new: NewTable, csv: CsvOptions) -> None:
 
 def _make_budget(new: NewTable) -> Budget | None:
     if new.epsilon is None:
-        if new.delta is not None:
-            raise InvalidParameter("--delta needs --epsilon: a budget has both.")
+        for flag, given in (("--delta", new.delta), ("--failures", new.failures)):
+            if given is not None:
+                raise InvalidParameter(f"{flag} needs --epsilon: a budget has both.")
         return None
     require_consent("--epsilon", new.epsilon, MOST_BUDGET, given=new.consent)
     delta = Fraction(0) if new.delta is None else new.delta
     require_small_delta(delta, None, given=new.consent)
-    return Budget(epsilon=new.epsilon, delta=delta)
+    return Budget(epsilon=new.epsilon, delta=delta, failures=new.failures or 0)
 
 
 def _say_done(declared: TableDraft, path: str, ledger: Ledger, day: str | None) -> list[str]:

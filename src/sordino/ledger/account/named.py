@@ -40,7 +40,7 @@ class WantedAccount:
         Where it lies, as `known_source` writes it; empty for a table in memory.
     unit : PrivacyUnit
         Whom it protects.
-    epsilon, delta : Fraction or None
+    epsilon, delta, failures : Fraction or None
         Its budget; None where an account that is there may have any.
     named : bool
         Whether the owner has said the name; else it is that of a file, which others may have, too.
@@ -57,6 +57,7 @@ class WantedAccount:
     unit: Any
     epsilon: Fraction | None
     delta: Fraction | None
+    failures: Fraction | None = None
     named: bool
     second: bool
     say_account: str
@@ -172,7 +173,11 @@ def _refuse_misfit(own: Account, wanted: WantedAccount) -> None:
         (own.adjacency, wanted.unit.adjacency),
         ("" if _is_of(own, wanted) else f"about {own.source}", f"about {wanted.source}"),
     ]
-    budgets = (("epsilon", own.epsilon, wanted.epsilon), ("delta", own.delta, wanted.delta))
+    budgets = (
+        ("epsilon", own.epsilon, wanted.epsilon),
+        ("delta", own.delta, wanted.delta),
+        ("failures", own.failures, wanted.failures),
+    )
     pairs += [
         (f"{name} {float(Fraction(has)):g}", f"{name} {float(asked):g}")
         for name, has, asked in budgets
