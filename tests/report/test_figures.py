@@ -197,6 +197,13 @@ def test_a_whisker_that_squeezes_the_others_makes_the_axis_logarithmic():
     signed = find_axis(build_spec(read_figure("mean", rows)))
     assert signed["scale"]["type"] == "symlog"
     assert {-1000, 0, 10, 1000} <= set(signed["axis"]["values"])
+    # Below zero the axis reaches as far as the figures do.
+    for row in rows:
+        row |= {name: -abs(row[name]) for name in ("estimate", "low", "high")}
+    below = find_axis(build_spec(read_figure("mean", rows)))["scale"]["domain"]
+    ends = [row[name] for row in rows for name in ("estimate", "low", "high")]
+    assert below[0] <= min(ends)
+    assert max(ends) <= below[1]
     # Bars begin at zero, and their lengths are compared.
     assert "type" not in find_axis(build_spec(read_figure("histogram", rows)))["scale"]
     assert ">price (log scale)<" in draw_svg(
@@ -223,20 +230,29 @@ def test_figures_of_dates_are_a_line_from_left_to_right(kind, labels):
     assert figure.form == "trend"
     spec = build_spec(figure)
     assert {layer["mark"]["type"] for layer in spec["layer"]} == {"rule", "point", "line"}
-    assert find_axis(spec)["scale"]["domain"] == labels
+    assert find_axis(spec)["type"] == "temporal"
+    assert [
+        row["label"][: len(label)] for row, label in zip(data_of(spec)[:3], labels, strict=True)
+    ] == labels
     assert [row["value"] for row in data_of(spec) if "share" not in row and "value" in row][:3] == [
         5.0,
         6.0,
         7.0,
     ]
-    drawn = draw_svg(figure, named_by="caption")
-    assert labels[0] in drawn
+    draw_svg(figure, named_by="caption")
 
 
 @pytest.mark.parametrize(
     "labels",
-    [DAYS[:2], DAYS[::-1], [*DAYS[:2], "2026-02-30"], [*DAYS, "tea"], ["10", "20", "30"]],
-    ids=["two", "backward", "no day", "a word", "numbers"],
+    [
+        DAYS[:2],
+        DAYS[::-1],
+        [*DAYS[:2], "2026-02-30"],
+        [*DAYS, "tea"],
+        ["10", "20", "30"],
+        ["1234", "1300", "2000"],
+    ],
+    ids=["two", "backward", "no day", "a word", "numbers", "codes"],
 )
 @pytest.mark.sample(2)
 def test_what_is_no_row_of_dates_is_no_line(labels):
@@ -254,8 +270,6 @@ def test_a_year_of_days_is_drawn_whole_and_an_open_end_is_an_arrow():
     assert (figure.form, len(figure.marks)) == ("trend", 365)
     spec = build_spec(figure)
     assert [row["shape"] for row in data_of(spec) if "shape" in row][:2] == ["stroke", "triangle"]
-    # As many of them are named as there is room for.
-    assert 2 <= len(find_axis(spec)["axis"]["values"]) <= 5
 
 
 # ---- labels ------------------------------------------------------------------------------------------------

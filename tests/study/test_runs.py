@@ -269,6 +269,32 @@ def test_an_edited_folder_of_a_finished_run_is_not_believed(tmp_path, name, chan
     assert study.run(run_id="monday", output=tmp_path / "out").releases == first.releases
 
 
+@pytest.mark.parametrize(
+    ("where", "put"),
+    [
+        ("</h1>", "<svg><text>Epsilon 0.001 only</text></svg></h1>"),
+        ("</body>", "<style>main{display:none}</style></body>"),
+        ("</body>", "<section><h2>Results</h2>9,999 customers</section></body>"),
+        ("</svg>", '<foreignObject style="position:fixed">9,999</foreignObject></svg>'),
+        ('id="the-account">The account</h2>', 'style="inset:0">9,999</h2>'),
+    ],
+)
+@pytest.mark.sample(2)
+def test_nothing_is_put_into_the_page_of_a_finished_run(tmp_path, where, put):
+    """Not into its pictures either, nor into what it says of the account, which are not compared."""
+    study = sd.Study.load(put_shop(tmp_path))
+    study.run(run_id="monday", output=tmp_path / "out")
+    file = tmp_path / "out" / "report.html"
+    written = file.read_text(encoding="utf-8")
+    assert where in written
+    # The account goes on, and the page stays as it was.
+    study.run(run_id="tuesday", output=tmp_path / "later")
+    assert not study.run(run_id="monday", output=tmp_path / "out").paid
+    file.write_text(written.replace(where, put, 1), encoding="utf-8")
+    with pytest.raises(sd.InvalidParameter, match=r"report\.html"):
+        study.run(run_id="monday", output=tmp_path / "out")
+
+
 def test_a_folder_of_another_version_is_compared_by_its_results(tmp_path):
     """That version may have written the tables otherwise."""
     study = sd.Study.load(put_shop(tmp_path))

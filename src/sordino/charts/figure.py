@@ -38,8 +38,8 @@ _VALUES = ("estimate", "value", "values", "estimates", "gap", "gaps", "p_value")
 # Kinds of releases whose figures are lengths from zero, and complete: there bars say no more than
 # is true.
 _BARS = frozenset({"histogram", "Histogram", "UnlistedCounts"})
-# A year, a month, or a day.
-_DATE = re.compile(r"[12][0-9]{3}(-[0-9]{2}){0,2}", re.ASCII)
+# A year, a month, or a day, of times that people keep tables of: other numbers are codes.
+_DATE = re.compile(r"(?:19|20)[0-9]{2}(-[0-9]{2}){0,2}", re.ASCII)
 
 
 @final
@@ -84,7 +84,7 @@ class Figure:
     line : float or None
         A public number to compare with: a threshold, or the limit of an account.
     days : tuple of str
-        Of stairs over time: the day of each mark, "YYYY-MM-DD".
+        Over time: the day of each mark, "YYYY-MM-DD", of a month or a year its first one.
     room : int or None
         How many narrow letters the longest label takes, where that is not the one that is drawn.
     notes : tuple of str
@@ -142,11 +142,12 @@ def read_figure(
     if many and found is not None:
         numbers = [number for row in rows if (number := as_drawn(row.get(found))) is not None]
         return replace(_count_values(numbers, value_name), notes=_fold_label(notes))
+    days: tuple[str, ...] = ()
     if _is_curve(rows):
         form: Form = "curve"
     elif found is None:
         form = "names"
-    elif _is_over_time(rows, label):
+    elif days := _list_days(rows, label):
         form = "trend"
     else:
         form = "bars" if kind in _BARS else "whiskers"
@@ -159,6 +160,7 @@ def read_figure(
         form=form,
         marks=marks,
         total=len(rows),
+        days=days[: len(marks)],
         line=as_drawn(line),
         value_name=value_name,
         label_name=label_name,
@@ -284,22 +286,24 @@ def _is_curve(rows: Sequence[Mapping[str, Any]]) -> bool:
     )
 
 
-def _is_over_time(rows: Sequence[Mapping[str, Any]], label: str | None) -> bool:
-    """Tell whether rows are one figure of each of some years, months or days, one after the other.
+def _list_days(rows: Sequence[Mapping[str, Any]], label: str | None) -> tuple[str, ...]:
+    """Return the days of rows that are one figure of each of some years, months or days.
 
-    Where several quantiles stand in one group, its date comes several times.
+    Nothing if they are not, or do not follow one another: where several quantiles stand in one
+    group, its date comes several times.
     """
     if label is None or len(rows) < _LEAST_DATES or any("rank" in row for row in rows):
-        return False
+        return ()
     dates = [row.get(label) for row in rows]
     texts = [one for one in dates if isinstance(one, str) and _DATE.fullmatch(one)]
     if len(texts) < len(rows) or len(set(map(len, texts))) > 1:
-        return False
+        return ()
+    days = [text + "0000-01-01"[len(text) :] for text in texts]
     try:
-        days = [date.fromisoformat(text + "0000-01-01"[len(text) :]) for text in texts]
+        known = [date.fromisoformat(day) for day in days]
     except ValueError:
-        return False
-    return all(day < later for day, later in pairwise(days))
+        return ()
+    return tuple(days) if all(day < later for day, later in pairwise(known)) else ()
 
 
 def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) -> str:

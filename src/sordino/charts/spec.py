@@ -206,12 +206,15 @@ def _take_logarithms(across: Spec, numbers: Sequence[float]) -> Spec:
         # The usual size is where the logarithm begins.
         usual = math.floor(math.log10(sizes[len(sizes) // 2]))
         low = min(usual, high)
-        scale = {"type": "symlog", "constant": 10.0**low, "domain": [least * 1.2, most * 1.2]}
+        # With some room on either side, on whichever side of zero that is.
+        ends = [least * 1.2, most * 1.2 if most > 0 else most / 1.2]
+        scale = {"type": "symlog", "constant": 10.0**low, "domain": ends}
     # Between them, so many powers of ten that no two meet.
     step = max(1, -(-(high - low + 1) // 4))
     powers = [10.0**power for power in range(low, high + 1, step)]
     places = [-power for power in powers if least < 0] + [0.0] * (least <= 0) + powers
-    axis["values"] = [one for one in sorted(places) if scale["domain"][0] <= one <= most * 1.2]
+    first, last = scale["domain"]
+    axis["values"] = [one for one in sorted(places) if first <= one <= last]
     return {**across, "scale": {**scale, "nice": False, "zero": False}, "axis": axis}
 
 
@@ -379,29 +382,20 @@ def _draw_curve(figure: Figure) -> Spec:
 
 def _draw_trend(figure: Figure) -> Spec:
     """Return a line over time, from left to right, with a whisker at each date."""
-    values = [_list_known(mark) for mark in figure.marks]
+    # A date takes the place of its label: what draws knows how far apart two of them lie.
+    values = [
+        _list_known(mark) | {"label": day}
+        for mark, day in zip(figure.marks, figure.days, strict=True)
+    ]
     numbers = [number for row in values for name, number in row.items() if name != "label"]
     ends = _find_axis_range(numbers, from_zero=min(numbers, default=0.0) >= 0)
-    # Each label is named that has room beside the one before it.
-    letters = figure.room or max(measure_text(mark.label) for mark in figure.marks)
-    step = -(-len(values) * letters * _LETTER // (WIDTH - _NUMBERS - _MARGIN))
-    labels = [mark.label for mark in figure.marks]
-    across = {
-        "field": "label",
-        "type": "nominal",
-        "scale": {"domain": labels},
-        "axis": {"title": None, "values": labels[:: max(1, step)], "labelAngle": 0},
-    }
-    up = _place_numbers(figure, *ends)
-    known = [row | {"place": place} for place, row in enumerate(values) if "value" in row]
-    place = {"x": across, "y": up}
-    # What draws would put dates into the order of their texts.
-    order = {"order": {"field": "place", "type": "quantitative"}}
+    place = {"x": _place_days("label", figure.days), "y": _place_numbers(figure, *ends)}
+    known = [row for row in values if "value" in row]
     line = {"type": "line", "color": FILL, "strokeWidth": 2}
     dot = {"type": "point", "filled": True, "color": MARK, "opacity": 1, "size": 60}
     layers = [
         *_draw_whiskers(values, ends, place),
-        *_list_layer(known, line, {**place, **order}),
+        *_list_layer(known, line, place),
         *_list_layer(known, dot, place),
     ]
     return {"height": _TALL, "layer": layers}
@@ -430,9 +424,22 @@ def _draw_spread(figure: Figure) -> Spec:
     }
 
 
-def _choose_format(days: Sequence[str]) -> str:
-    """Return how days are written below an axis: short, so that no two of them meet."""
-    return "%b %d" if max(days)[:4] == min(days)[:4] else "%Y-%m"
+def _place_days(name: str, days: Sequence[str]) -> Spec:
+    """Return the axis of days."""
+    if all(day.endswith("-01-01") for day in days):
+        form = "%Y"
+    elif all(day.endswith("-01") for day in days) or max(days)[:4] != min(days)[:4]:
+        form = "%Y-%m"
+    else:
+        form = "%b %d"
+    return {
+        "field": name,
+        "type": "temporal",
+        # In UTC, so that the same days are drawn alike wherever that is done.
+        "scale": {"type": "utc"},
+        # Short, and few, so that no two of them meet.
+        "axis": {"title": None, "tickCount": 4, "format": form},
+    }
 
 
 def _draw_steps(figure: Figure) -> Spec:
@@ -449,13 +456,7 @@ def _draw_steps(figure: Figure) -> Spec:
         "axis": {"title": "charge", "tickMinStep": 1},
     }
     if over_time:
-        # In UTC, so that the same account is drawn alike wherever that is done.
-        across = {
-            "field": "place",
-            "type": "temporal",
-            "scale": {"type": "utc"},
-            "axis": {"title": None, "tickCount": 4, "format": _choose_format(figure.days)},
-        }
+        across = _place_days("place", figure.days)
     most = max([figure.line or 0.0, *(mark.value or 0.0 for mark in figure.marks)])
     up = {
         "field": "value",

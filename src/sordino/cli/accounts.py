@@ -14,7 +14,7 @@ from sordino.cli.output import write_lines, write_rows
 from sordino.cli.stderr import say
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger, Statement
-from sordino.ledger.left import write_percent
+from sordino.ledger.left import write_percent, write_spent
 
 # Only for type checkers: who names a ledger needs no declaration.
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def draw_bar(share: Fraction) -> str:
 def say_left(statement: Statement) -> list[str]:
     """Return what is spent of an account, and what it is still good for."""
     spent = statement.spent_share
-    told = "all" if spent == 1 else write_percent(min(spent, Fraction(99, 100)))
+    told = "all" if spent == 1 else write_spent(spent)
     notes = [f"Account {statement.account}: {draw_bar(spent)} {told} of its budget is spent."]
     if statement.successor is not None or statement.examples is None:
         return notes
@@ -198,7 +198,7 @@ def write_accounts(statements: Sequence[Statement], form: str | None) -> None:
     lines = [
         {
             "account": one.account,
-            "spent": f"{draw_bar(one.spent_share)} {write_percent(one.spent_share)}",
+            "spent": f"{draw_bar(one.spent_share)} {write_spent(one.spent_share)}",
             "left": (
                 f"converted into {one.successor}"
                 if one.successor is not None or one.examples is None
@@ -254,7 +254,10 @@ def write_metrics(url: str, statements: Sequence[Statement]) -> None:
         sample
         for one in statements
         if one.successor is None
-        for sample in _list_samples({"ledger": url, "account": one.account}, one)
+        # What the ledger calls itself: an address may hold a password.
+        for sample in _list_samples(
+            {"ledger": Ledger.open(url, account=one.account).url, "account": one.account}, one
+        )
     ]
     for name, meaning in _METRICS.items():
         own = [(labels, value) for metric, labels, value in samples if metric == name]

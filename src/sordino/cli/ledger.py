@@ -47,7 +47,7 @@ from sordino.cost import ZCDP
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
 from sordino.ledger import Budget, Ledger, Statement
 from sordino.ledger.account.identity import has_no_place
-from sordino.ledger.left import write_percent
+from sordino.ledger.left import write_percent, write_spent
 
 # Only for type checkers: see `_create_account`.
 if TYPE_CHECKING:
@@ -591,7 +591,7 @@ def _write_account_lines(
         statement |= {f"account_{name}": statement.pop(name) for name in ("epsilon", "delta")}
     if chosen == "table":
         listed = [
-            one | {"share": write_percent(line.share)}
+            one | {"share": write_spent(line.share)}
             for one, line in zip(listed, said.charges, strict=True)
         ]
     columns: tuple[str, ...] = ("time", "label", "state", *amounts, "kept", "id", "share")

@@ -9,17 +9,22 @@ draw of noise for the price of one would tell more than was paid for.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import click
 
-from sordino.cli.options import RunOptions, is_quiet
+from sordino.address import without_password
+from sordino.cli.options import DECLARED, RunOptions, is_quiet
 from sordino.cli.output import write_lines, write_record
 from sordino.cli.output_file import NotKeptError, OutputFile
 from sordino.cli.stderr import say
 from sordino.errors import DataSourceError, RunLost, RunTaken
 from sordino.ledger import Ledger
+from sordino.ledger.account.identity import canonical_source
 from sordino.ledger.history import chained
 from sordino.record import Record
 from sordino.results.legend import Paid, say_short
@@ -165,6 +170,7 @@ _ASIDE = frozenset(
     }
 )
 """Options that say nothing of what is released. Of a declared table its options stand beside."""
+_PLACES = frozenset({"source", "domain", "domain_sql_file"})
 
 
 def open_account(run: RunOptions) -> Ledger | None:
@@ -217,8 +223,32 @@ def write_again(run: RunOptions) -> bool:
 def _describe_run(run_id: str) -> tuple[str, dict[str, dict[str, str]]]:
     """Return the name of a run in its account, and what the ledger records of it."""
     ctx = click.get_current_context()
-    asked = {name: value for name, value in ctx.params.items() if name not in _ASIDE}
-    # Exact numbers, and paths, are written as texts.
+    declared = ctx.meta.get(DECLARED)
+    # A declared table is the same one on each machine, and for whoever starts from another folder.
+    base = None if declared is None else Path(declared.document.path).absolute().parent
+    usual = {one.name: one.default for one in ctx.command.params}
+    # What is as usual is left out: a later version may have more options.
+    asked = {
+        name: _name_place(value, base) if name in _PLACES else _hide(value)
+        for name, value in ctx.params.items()
+        if name not in _ASIDE and value not in (None, (), usual[name])
+    }
+    # Exact numbers are written as texts.
     said = json.dumps([ctx.command.name, asked], default=str, sort_keys=True)
     # No study has a name with a space: its runs have names of their own.
     return f"release {run_id}", {"run": {"id": run_id, "digest": chained(said)}}
+
+
+def _name_place(value: Any, base: Path | None) -> Any:
+    """Return a path, or several, as the same file has it from everywhere."""
+    if isinstance(value, tuple):
+        return [_name_place(one, base) for one in value]
+    if not isinstance(value, str) or "://" in value:
+        return _hide(value)
+    place = canonical_source(value)
+    return os.path.relpath(place, base) if base is not None and place.startswith("/") else place
+
+
+def _hide(value: Any) -> Any:
+    """Return an address without user and password; anything else as it is."""
+    return without_password(value) if isinstance(value, str) and "://" in value else value

@@ -62,8 +62,7 @@ class Left:
 
     def say_spent(self) -> str:
         """Return what is spent, in percent."""
-        # Only what is all is called all.
-        return write_percent(min(self.spent, Fraction(99, 100)) if self.spent < 1 else self.spent)
+        return write_spent(self.spent)
 
     def say_more(self, like: str = "like this one") -> str:
         """Return how many more fit, as a sentence."""
@@ -186,6 +185,11 @@ def find_left_of(account: Account, asked: Sums = NOTHING) -> Left:
     if account.successor:
         return Left(spent=Fraction(1), needed=Fraction(0), more=0)
     return find_left(account.limits, account.sums, asked)
+
+
+def write_spent(share: Fraction) -> str:
+    """Return which share is spent, in percent: only all of it is called all."""
+    return write_percent(share, -1 if Fraction(99, 100) < share < 1 else 0)
 
 
 def write_percent(share: Fraction, towards: int = 0) -> str:

@@ -36,9 +36,30 @@ _MOST_ABOUT = 20_000
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-# What draws may draw otherwise in another version of itself.
-_PICTURE = re.compile("<svg.*?</svg>", re.DOTALL)
 _ACCOUNT = "the-account"
+# What draws may draw otherwise in another version of itself; the account goes on.
+_ASIDE = re.compile(
+    f'(?<=<figure>)<svg.*?</svg>|<section aria-labelledby="{_ACCOUNT}">.*?</section>'
+    '|<p class="promise">.*?</p>',
+    re.DOTALL,
+)
+_TAG = re.compile(r'</?([a-z0-9]+)((?: [a-zA-Z0-9-]+="[^"<>]*")*)/?>')
+_NAME = re.compile(r' ([a-zA-Z0-9-]+)="')
+_WORD = re.compile(r"\S+")
+_TAGS = frozenset(
+    _WORD.findall(
+        "bdi caption code dd details div dl dt figcaption figure g h2 line p path section summary "
+        "svg table tbody td text th thead tr"
+    )
+)
+_ATTRIBUTES = frozenset(
+    _WORD.findall(
+        "aria-hidden aria-label aria-labelledby aria-roledescription class d display fill "
+        "font-family font-size font-weight id opacity pointer-events role scope stroke "
+        "stroke-dasharray stroke-miterlimit stroke-width tabindex text-anchor transform viewBox "
+        "x1 x2 y1 y2 x y"
+    )
+)
 
 
 def make_report(
@@ -137,13 +158,24 @@ def make_report(
     return f"<!DOCTYPE html>\n{element('html', head, element('body', body, footer), lang='en')}\n"
 
 
-def cut_figures(page: str) -> str:
-    """Return the part of a page that tells what was released: without pictures.
+def cut_account(page: str) -> str | None:
+    """Return a page without its pictures, and without what it says of the account at its time.
 
-    What follows there is about the account when the page was written, and about proofs.
+    None where these parts could show something else than that.
     """
-    told, _, _ = page.partition(f'<section aria-labelledby="{_ACCOUNT}">')
-    return _PICTURE.sub("", told)
+    if not all(map(_is_harmless, _ASIDE.findall(page))):
+        return None
+    return _ASIDE.sub("", page)
+
+
+def _is_harmless(part: str) -> bool:
+    """Tell whether a part of a page has no element but those that it may have, and no style."""
+    return all(
+        (found := _TAG.fullmatch(tag)) is not None
+        and found[1] in _TAGS
+        and set(_NAME.findall(found[2])) <= _ATTRIBUTES
+        for tag in re.findall("<[^>]*>?", part)
+    )
 
 
 @cache
@@ -193,6 +225,8 @@ def _write_summary(
         return []
     whom = name_whom(told)
     one = len(told) == 1
+    hidden = _say_hidden(told, account, one=one)
+    by_account = account is not None and add_epsilons(told) is None
     warning = (
         "Simulated: the noise of these figures is predictable. They show what a report looks like, "
         "and protect nobody."
@@ -218,7 +252,7 @@ def _write_summary(
         ),
         element("ul", *listed, class_="summary"),
         element("p", _say_ranges(told)),
-        element("p", *_say_hidden(told, account, one=one)),
+        element("p", *hidden, class_="promise" if by_account else None),
     ]
 
 

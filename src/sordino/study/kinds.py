@@ -119,6 +119,7 @@ def read_domain(said: Any, folder: str) -> Domain:
     InvalidParameter
         If it describes none.
     """
+    said = {"assume_public": True} if said == "assume-public" else said
     if isinstance(said, list):
         return Domain.of(said)
     which = [name for name in _DOMAINS if isinstance(said, dict) and name in said]

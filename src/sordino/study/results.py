@@ -18,10 +18,10 @@ from sordino.ledger import Ledger
 from sordino.record import SCHEMA, Record
 from sordino.record_text import encode_json, make_document, write_csv
 from sordino.report import make_report
-from sordino.report.page import cut_figures
+from sordino.report.page import cut_account
 from sordino.results import describe
 from sordino.statements import Owner
-from sordino.statements.trees import choose_form
+from sordino.statements.trees import choose_form, read_tree
 from sordino.study.folder import RESULTS, RunFolder, encode, encode_text
 
 METRICS = "metrics.json"
@@ -131,12 +131,12 @@ def write_folder(
 
 
 def refuse_changed(
-    folder: RunFolder, results: dict[str, Any], records: Sequence[Record], ledger: Ledger
+    folder: RunFolder, results: dict[str, Any], records: Sequence[Record], papers: Papers
 ) -> None:
     """Refuse a finished run's folder if a release or the statement is not as the ledger has it.
 
-    Of the page, if there is one, what it tells of the releases is compared. The rest of it, and the
-    line for monitors, say what the account was when they were written.
+    Of the page, if there is one, all is compared but its pictures and what it tells of the account,
+    which says what that was when it was written; so does the line for monitors.
 
     Raises
     ------
@@ -155,10 +155,11 @@ def refuse_changed(
         # Which of the two there is depends on what was installed then.
         read = {name: folder.read(name) for name in ("statement.yaml", "statement.json")}
         said = {name: text for name, text in read.items() if text is not None}
-        changed += [name for name, text in said.items() if not _holds(ledger, text)] or (
+        changed += [name for name, text in said.items() if not _holds(papers.ledger, text)] or (
             [] if said else ["statement.yaml"]
         )
-        changed += [REPORT] if _tells_otherwise(folder, results, ledger) else []
+        if not changed and _tells_otherwise(folder, results, papers, said):
+            changed = [REPORT]
     if changed:
         raise InvalidParameter(
             f"The folder of a finished run must be as it was written; {', '.join(changed)} in "
@@ -167,14 +168,19 @@ def refuse_changed(
         )
 
 
-def _tells_otherwise(folder: RunFolder, results: dict[str, Any], ledger: Ledger) -> bool:
-    """Tell whether a page says something else of the releases than they are."""
+def _tells_otherwise(
+    folder: RunFolder, results: dict[str, Any], papers: Papers, said: dict[str, bytes]
+) -> bool:
+    """Tell whether a page says something else than the releases and the statement of a run."""
     page = folder.read(REPORT)
     # Without the extra there was none, or none can be made to compare it with.
     if page is None or not can_draw():
         return False
-    made = _make_page(results, ledger)
-    return cut_figures(page.decode("utf-8", "replace")) != cut_figures(made)
+    [(name, text), *_] = said.items()
+    statement = read_tree(text.decode("utf-8"), name)
+    made = _make_page(results, papers.ledger, statement=statement, docs=papers.docs)
+    told = cut_account(page.decode("utf-8", "replace"))
+    return told is None or told != cut_account(made)
 
 
 def _make_page(results: dict[str, Any], ledger: Ledger, **more: Any) -> str:

@@ -310,9 +310,8 @@ class Study:
             # Where the ledger has kept less, the folder is the only copy.
             if line.kept == len(self.releases):
                 records = self._recall(ledger, line, run)
-                refuse_changed(
-                    folder, build_results(self.name, self.title, run, records), records, ledger
-                )
+                results = build_results(self.name, self.title, run, records)
+                refuse_changed(folder, results, records, Papers(ledger, self._owner, self._docs))
             return StudyRun(
                 run=run,
                 charge=line.id,

@@ -18,7 +18,7 @@ from sordino.constraints import (
     shown,
     text,
 )
-from sordino.errors import InvalidParameter, LedgerConflict, RunTaken
+from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, RunTaken
 from sordino.ledger import schema as schema_module
 from sordino.ledger.account.changes import (
     call_by_name,
@@ -295,17 +295,22 @@ class Ledger:
         BudgetExceeded, LedgerConflict, LedgerError, InvalidParameter
             As `reserve`.
         """
-        return preview_charge(
-            self._pages,
-            things(chargeable),
-            label=label,
-            unit=unit,
-            source=source,
-            adjacency=adjacency,
-            reading=reading,
-            detail=detail,
-            allow_approximate=TRUTH("allow_approximate", allow_approximate),
-        )
+        try:
+            return preview_charge(
+                self._pages,
+                things(chargeable),
+                label=label,
+                unit=unit,
+                source=source,
+                adjacency=adjacency,
+                reading=reading,
+                detail=detail,
+                allow_approximate=TRUTH("allow_approximate", allow_approximate),
+            )
+        except BudgetExceeded:
+            # Another start of the run may have paid what there was.
+            self._refuse_taken(None if self._run is None else self._run[0])
+            raise
 
     def statement(self, *, charges: bool = True) -> Statement:
         """Return the account as of one moment.
