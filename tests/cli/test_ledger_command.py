@@ -75,30 +75,29 @@ def test_a_zcdp_account(sordino, tmp_path):
     assert "Account z: rho 0.185" in sordino("ledger", "show", *z, "--format", "table").out
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("--meter", "zcdp"), "must be in (0, 1) on the zCDP meter"),
-        (("--delta", "1e-6", "--meter", "pure"), "must be 0 on the pure meter"),
-        (("--delta", "1e-6", "--failures", "1e-6"), "needs a part of delta for itself"),
-        (
-            ("--delta", "1e-6", "--meter", "zcdp", "--failures", "2e-6"),
-            "needs a part of delta for itself",
-        ),
-        (("--failures", "1e-6"), "must be 0 on the pure meter, which has no delta"),
-        (("--delta", "1"), "must be a number in [0, 1)"),
-        (("--delta", "-0.1"), "must be a number in [0, 1)"),
-        (("--delta", "nan"), "not a finite decimal number"),
-        (("--meter", "rdp"), "'rdp' is not one of"),
-    ],
-)
-def test_budgets_that_are_none(sordino, tmp_path, options, says):
-    made = sordino(
-        "ledger", "init", "--ledger", tmp_path / "b.db", "--account", "shop", *NEW, *options
-    )
-    assert (made.code, made.out) == (2, "")
-    assert says in made.err
-    assert not (tmp_path / "b.db").exists()
+NO_BUDGETS = [
+    (("--meter", "zcdp"), "must be in (0, 1) on the zCDP meter"),
+    (("--delta", "1e-6", "--meter", "pure"), "must be 0 on the pure meter"),
+    (("--delta", "1e-6", "--failures", "1e-6"), "needs a part of delta for itself"),
+    (
+        ("--delta", "1e-6", "--meter", "zcdp", "--failures", "2e-6"),
+        "needs a part of delta for itself",
+    ),
+    (("--failures", "1e-6"), "must be 0 on the pure meter, which has no delta"),
+    (("--delta", "1"), "must be a number in [0, 1)"),
+    (("--delta", "-0.1"), "must be a number in [0, 1)"),
+    (("--delta", "nan"), "not a finite decimal number"),
+    (("--meter", "rdp"), "'rdp' is not one of"),
+]
+
+
+def test_budgets_that_are_none(sordino, tmp_path):
+    new = ("ledger", "init", "--ledger", tmp_path / "b.db", "--account", "shop", *NEW)
+    for options, says in NO_BUDGETS:
+        made = sordino(*new, *options)
+        assert (made.code, made.out) == (2, ""), options
+        assert says in made.err
+        assert not (tmp_path / "b.db").exists()
 
 
 def test_an_account_with_a_delta(sordino, tmp_path):

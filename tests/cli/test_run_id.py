@@ -58,31 +58,29 @@ def spent(account):
     return statement.spent, len(statement.charges)
 
 
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.each_value
-def test_a_killed_release_is_paid_once_and_answered_once(sordino, orders, account, point):
-    struck, fate = POINTS[point]
-    asked = ["count", orders, "--units", "--user", "customer", "--epsilon", 1, *account]
-    asked = [*map(str, asked), "--run-id", "monday"]
-    killed = subprocess.run(
-        [sys.executable, "-c", COMMAND.format(point=struck), *asked],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
-    assert bool(killed.stdout) == (fate == "printed")
-    assert spent(account) == ((0, 0) if fate == "nothing" else (1, 1))
-    retries = [sordino(*asked) for _ in range(2)]
-    assert spent(account) == (1, 1)
+def test_a_killed_release_is_paid_once_and_answered_once(sordino, orders, account):
+    for paid, (point, (struck, fate)) in enumerate(POINTS.items()):
+        asked = ("count", orders, "--units", "--user", "customer", "--epsilon", 1, *account)
+        asked = [*map(str, asked), "--run-id", point.replace(" ", "-")]
+        killed = subprocess.run(
+            [sys.executable, "-c", COMMAND.format(point=struck), *asked],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert killed.returncode == -signal.SIGKILL, point
+        assert bool(killed.stdout) == (fate == "printed"), point
+        assert spent(account) == (paid + (fate != "nothing"),) * 2, point
+        retries = [sordino(*asked) for _ in range(2)]
+        assert spent(account) == (paid + 1, paid + 1), point
+        if fate == "lost":
+            assert [(one.code, one.out) for one in retries] == [(8, "")] * 2, point
+            assert "has not kept its release. Nothing was charged now." in retries[0].err
+            continue
+        answers = {killed.stdout, *(one.out for one in retries)} - {""}
+        assert ([one.code for one in retries], len(answers)) == ([0, 0], 1), point
     assert Ledger.open(account[1], account="shop").verify().sound
-    if fate == "lost":
-        assert [(one.code, one.out) for one in retries] == [(8, "")] * 2
-        assert "the ledger has not kept its release. Nothing was charged now." in retries[0].err
-        return
-    answers = {killed.stdout, *(one.out for one in retries)} - {""}
-    assert ([one.code for one in retries], len(answers)) == ([0, 0], 1)
 
 
 def test_a_run_is_printed_again_without_its_rows_and_in_any_form(count, account, orders, tmp_path):

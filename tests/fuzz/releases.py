@@ -260,7 +260,12 @@ def _said(outcome: tuple[int, str, str], form: str = "") -> str:
 _PASSING = frozenset({"id", "time", "charge", "digest", "head", "created", "settled"})
 """What differs between two ledgers anyway: when, and random keys with the hashes over them."""
 
-_RETURNED = frozenset({"drawn", "spent", "remaining", "exact", "amount", "more_like_the_last"})
+_RETURNED = frozenset(
+    {
+        *("drawn", "spent", "remaining", "exact", "amount", "more_like_the_last"),
+        *("share", "spent_share", "examples"),
+    }
+)
 """What the outcome of a search decides, and its release tells as well."""
 
 

@@ -48,7 +48,7 @@ def test_the_message_names_what_is_needed_and_what_remains(tmp_path):
     assert ledger.statement().charges == ()
 
 
-@pytest.mark.parametrize("parts", [3, 6, 7, 9, 11, 700])
+@pytest.mark.parametrize("parts", [3, 7, 700])
 def test_parts_of_a_budget_that_were_rounded_up_name_what_fits(tmp_path, parts):
     ledger = make(tmp_path / "budget.db", 1)
     whole = Pure(epsilon=Fraction(1, parts))
@@ -184,7 +184,7 @@ def test_shares_are_rounded_down(place):
             with pytest.raises(InvalidParameter, match="grant.amount must be from a billionth"):
                 ledger.grant(child, huge)
         for much in (1, 9 * 10**9):
-            with pytest.raises(BudgetExceeded, match=f"The share of '{child}' needs"):
+            with pytest.raises(BudgetExceeded, match=f"the share of '{child}' needs"):
                 ledger.grant(child, much)
     assert spent(ledger) == Fraction(333333333, 10**9)
 

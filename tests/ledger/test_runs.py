@@ -83,12 +83,12 @@ def test_a_conflict_of_another_kind_is_not_taken_for_a_run(ledger):
     assert ledger.find_run("monday") is None
 
 
-@pytest.mark.parametrize("run", ["", "a\nb", 3])
-def test_a_run_has_a_name(ledger, run):
-    with pytest.raises(InvalidParameter, match="run must be a non-empty printable text"):
-        ledger.reserve(Pure(epsilon=TENTH), run=run)
-    with pytest.raises(InvalidParameter, match="run must be a non-empty printable text"):
-        ledger.find_run(run)
+def test_a_run_has_a_name(ledger):
+    for run in ("", "a\nb", 3):
+        with pytest.raises(InvalidParameter, match="run must be a non-empty printable text"):
+            ledger.reserve(Pure(epsilon=TENTH), run=run)
+        with pytest.raises(InvalidParameter, match="run must be a non-empty printable text"):
+            ledger.find_run(run)
 
 
 def test_a_preview_refuses_what_a_charge_would_and_charges_nothing(ledger):
