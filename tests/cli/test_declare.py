@@ -470,6 +470,16 @@ def test_a_table_and_a_ledger_of_a_server(sordino, shop, server, monkeypatch):
     )
     done = sordino("count", "orders", "--units", "--epsilon", 0.5)
     assert (done.code, done.json["account"]) == (0, "orders"), done.err
+    # Monitors are told no password; and which one opened the table says nothing of what was asked.
+    user = there.netloc.rpartition("@")[0].partition(":")[0]
+    asked = ("count", "orders", "--units", "--epsilon", 0.5, "--run-id", "monday")
+    monkeypatch.setenv("WHO", f"{user}:s3cr3t-one")
+    first = sordino(*asked)
+    metrics = sordino("ledger", "show", "orders", "--format", "prometheus").out
+    assert 'account="orders"' in metrics
+    assert "s3cr3t" not in metrics
+    monkeypatch.setenv("WHO", f"{user}:s3cr3t-two")
+    assert (first.code, sordino(*asked).out) == (0, first.out), first.err
     # The server says which table it is, however it is called.
     again = sordino(
         "declare", f"{server}#public.declared", *whom[:4], "--name", "x", "--ledger", ledger,

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from sordino.cost import Pure
 from sordino.ledger import Ledger
 
 COMMAND = """
@@ -47,7 +48,8 @@ def count(sordino, orders, account):
     """`sordino count` of the shop as a run, with changes."""
 
     def call(*more, run="monday", epsilon=1, source=orders):
-        asked = ("count", source, "--units", "--user", "customer", "--epsilon", epsilon)
+        asked = ("count", source, "--units", "--user", "customer")
+        asked += () if epsilon is None else ("--epsilon", epsilon)
         return sordino(*asked, *account, *(("--run-id", run) if run else ()), *more)
 
     return call
@@ -119,6 +121,50 @@ def test_a_run_that_was_paid_for_something_else_is_refused_before_the_charge(
         assert (seen.code, seen.out) == (8, ""), seen.err
         assert "was paid for another request" in seen.err
     assert spent(account) == (1, 1)
+
+
+def test_a_run_is_the_same_from_everywhere_and_another_table_is_not(
+    sordino, count, account, orders, tmp_path, monkeypatch
+):
+    first = count()
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(orders.parent)
+    assert count(source=orders.name).out == first.out
+    # A file of that name in another folder holds somebody else.
+    (tmp_path / "deep" / orders.name).write_text(orders.read_text(encoding="utf-8"), "utf-8")
+    monkeypatch.chdir(tmp_path / "deep")
+    assert count(source=orders.name).code == 8
+    # Nor does it matter from which folder a declaration is found.
+    monkeypatch.chdir(tmp_path)
+    whom = ("--person", "customer", "--epsilon", 2, "--name", "shop2", "--ledger", "own.db")
+    assert sordino("declare", orders, *whom).code == 0
+    asked = ("count", "shop2", "--units", "--epsilon", 1, "--run-id", "a")
+    told = sordino(*asked)
+    monkeypatch.chdir(tmp_path / "deep")
+    assert (told.code, sordino(*asked).out) == (0, told.out), told.err
+    named = sordino(*asked, "--declaration", tmp_path / "sordino.toml")
+    assert (named.code, named.out) == (0, told.out)
+    assert sordino(*asked, "--null", "x").code == 8
+
+
+def test_who_loses_the_race_for_a_goal_is_told_so(sordino, count, account, monkeypatch):
+    """The other start may have left too little for it."""
+    goal = ("--goal", "\u00b120")
+    whole = Ledger.find_run
+    seen = []
+
+    def pay(self, run):
+        found = whole(self, run)
+        if not seen and found is None:
+            seen.append(run)
+            monkeypatch.setattr(Ledger, "find_run", whole)
+            assert count(*goal, epsilon=None).code == 0
+            Ledger.open(account[1], account="shop").reserve(Pure(epsilon=8.7))
+        return found
+
+    monkeypatch.setattr(Ledger, "find_run", pay)
+    lost = count(*goal, epsilon=None)
+    assert (lost.code, lost.out) == (8, ""), lost.err
 
 
 def test_what_a_run_needs_is_said_before_anything_is_read(sordino, count, account, orders, told):

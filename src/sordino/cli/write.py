@@ -70,10 +70,7 @@ def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None
     # What is kept says so, too: it is printed again to the last letter.
     kept = replace(record, facts={**record.facts, "kept": True}, notes=[*record.notes, KEPT])
     if _was_kept(kept, keep):
-        told = _say_below(record, run)
-        if told is not None:
-            told[-1] += f" Kept: {record.facts['id']}."
-        write_kept(kept, run.chosen_form, run.output, told)
+        write_kept(kept, run.chosen_form, run.output, _say_kept(record, run))
         return
     lost = replace(record, facts={**record.facts, "kept": False})
     write_record(lost, run.chosen_form, run.output, notes=_say_below(record, run))
@@ -86,6 +83,12 @@ def _say_below(record: Record, run: RunOptions) -> list[str] | None:
         return None
     lines = say_short(record, _find_paid(record, run))
     return None if lines is None else [*lines[:-1], f"{lines[-1]} More: --details."]
+
+
+def _say_kept(record: Record, run: RunOptions) -> list[str] | None:
+    """Return these lines of a release that is kept, with its id there."""
+    lines = _say_below(record, run)
+    return lines and [*lines[:-1], f"{lines[-1]} Kept: {record.facts['id']}."]
 
 
 def _find_paid(record: Record, run: RunOptions) -> Paid | None:
@@ -216,7 +219,7 @@ def write_again(run: RunOptions) -> bool:
         )
     run.claim_output()
     kept = ledger.read_release(line.id)
-    write_kept(kept, run.chosen_form, run.output, _say_below(kept, run))
+    write_kept(kept, run.chosen_form, run.output, _say_kept(kept, run))
     return True
 
 
