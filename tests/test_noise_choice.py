@@ -797,9 +797,9 @@ def test_the_choice_is_printed_and_kept(tmp_path, visits, capsys):
     assert said["epsilon"] is None
     assert said["delta"] is None
     assert 0 < said["rho"] < 0.0002
-    assert run([*asked, "--format", "table"]) == 0
+    assert run([*asked, "--format", "table", "--details"]) == 0
     table = capsys.readouterr().out
-    assert "rho 0.000" in table
+    assert "By itself: rho 0.000" in table
     assert "Noise: gaussian;" in table
     kept = ledger.read_release(said["id"])
     assert kept.facts["noise"] == "gaussian"
@@ -832,8 +832,8 @@ def test_the_choice_is_printed_and_kept(tmp_path, visits, capsys):
     assert run([*total, "--format", "json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["noise"], said["epsilon"]) == ("gaussian", None)
-    assert run([*total, "--format", "table"]) == 0
-    assert "Each group was released with rho" in capsys.readouterr().out
+    assert run([*total, "--format", "table", "--details"]) == 0
+    assert "Each group got rho" in capsys.readouterr().out
 
 
 def test_a_rho_grows_with_the_square_of_epsilon_and_none_is_for_nothing():

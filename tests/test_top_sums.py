@@ -138,7 +138,7 @@ def test_labels_that_nobody_listed_are_found_first(tmp_path):
     assert facts["per_person"] == "sum"
     assert (facts["groups_per_unit"], facts["lower"]) == (3, 0)
     notes = " ".join(top.population.list_notes())
-    assert "Groups were looked for with a unit in at most 3 of them." in notes
+    assert "Groups were looked for with a person in at most 3 of them." in notes
 
 
 def test_a_bound_on_rows_does_not_count_where_labels_are_listed():
@@ -304,7 +304,7 @@ def test_a_threshold_of_the_command_is_told(tmp_path, capfd):
     assert told["threshold"] == int(level)
     assert told["crossed"] is True
     assert all(row["estimate"] > int(level) for row in told["rows"])
-    assert run([*words, "--threshold", level, "--no-ledger", "--format", "table"]) == 0
+    assert run([*words, "--threshold", level, "--no-ledger", "--format", "table", "--details"]) == 0
     assert f"Threshold: {level}; the threshold ended the list." in capfd.readouterr().out
     assert run([*words, "--threshold", level, "--no-ledger", "--format", "csv"]) == 0
     [row, *_] = csv.DictReader(capfd.readouterr().out.splitlines())

@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -70,7 +69,7 @@ def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None
     # What is kept says so, too: it is printed again to the last letter.
     kept = replace(record, facts={**record.facts, "kept": True}, notes=[*record.notes, KEPT])
     if _was_kept(kept, keep):
-        write_kept(kept, run.chosen_form, run.output, _say_kept(record, run))
+        write_kept(kept, run.chosen_form, run.output, _say_below(kept, run))
         return
     lost = replace(record, facts={**record.facts, "kept": False})
     write_record(lost, run.chosen_form, run.output, notes=_say_below(record, run))
@@ -82,13 +81,9 @@ def _say_below(record: Record, run: RunOptions) -> list[str] | None:
     if run.details or run.chosen_form != "table":
         return None
     lines = say_short(record, _find_paid(record, run))
-    return None if lines is None else [*lines[:-1], f"{lines[-1]} More: --details."]
-
-
-def _say_kept(record: Record, run: RunOptions) -> list[str] | None:
-    """Return these lines of a release that is kept, with its id there."""
-    lines = _say_below(record, run)
-    return lines and [*lines[:-1], f"{lines[-1]} Kept: {record.facts['id']}."]
+    # By its id it can be printed again.
+    kept = f" Kept: {record.facts['id']}." if record.facts.get("kept") else ""
+    return lines and [*lines[:-1], f"{lines[-1]}{kept} More: --details."]
 
 
 def _find_paid(record: Record, run: RunOptions) -> Paid | None:
@@ -219,7 +214,7 @@ def write_again(run: RunOptions) -> bool:
         )
     run.claim_output()
     kept = ledger.read_release(line.id)
-    write_kept(kept, run.chosen_form, run.output, _say_kept(kept, run))
+    write_kept(kept, run.chosen_form, run.output, _say_below(kept, run))
     return True
 
 
@@ -232,7 +227,7 @@ def _describe_run(run_id: str) -> tuple[str, dict[str, dict[str, str]]]:
     usual = {one.name: one.default for one in ctx.command.params}
     # What is as usual is left out: a later version may have more options.
     asked = {
-        name: _name_place(value, base) if name in _PLACES else _hide(value)
+        name: _place_from(value, base) if name in _PLACES else _hide(value)
         for name, value in ctx.params.items()
         if name not in _ASIDE and value not in (None, (), usual[name])
     }
@@ -242,16 +237,16 @@ def _describe_run(run_id: str) -> tuple[str, dict[str, dict[str, str]]]:
     return f"release {run_id}", {"run": {"id": run_id, "digest": chained(said)}}
 
 
-def _name_place(value: Any, base: Path | None) -> Any:
+def _place_from(value: object, base: Path | None) -> object:
     """Return a path, or several, as the same file has it from everywhere."""
     if isinstance(value, tuple):
-        return [_name_place(one, base) for one in value]
+        return [_place_from(one, base) for one in value]
     if not isinstance(value, str) or "://" in value:
         return _hide(value)
     place = canonical_source(value)
     return os.path.relpath(place, base) if base is not None and place.startswith("/") else place
 
 
-def _hide(value: Any) -> Any:
+def _hide(value: object) -> object:
     """Return an address without user and password; anything else as it is."""
     return without_password(value) if isinstance(value, str) and "://" in value else value

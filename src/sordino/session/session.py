@@ -308,6 +308,7 @@ class Session(Releases):
         """
         return self.quantile(column, q=0.5, **asked)
 
+    @scrubbed
     def keep(self, release: Any, record: Record | None = None) -> None:
         """Keep a release in the ledger, to print it again if what was made of it is lost.
 
