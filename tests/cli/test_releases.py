@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -416,7 +417,7 @@ def test_the_demo_shows_what_the_command_prints(top, account):
 
     # What a line is about stands before its colon; how many rows there are differs.
     def begin(lines):
-        return [line.split(":")[0].split(" with ")[0] for line in lines]
+        return [re.split(":| with |, by ", line)[0] for line in lines]
 
     assert len(printed) == 1 + 3 + 3
     assert begin(shown[-3:]) == begin(printed[-3:])

@@ -27,7 +27,7 @@ from sordino.population import call_person
 from sordino.questions import PrivacyUnit
 from sordino.sensitivity import Adjacency
 from sordino.sources import open_source
-from sordino.study.declaration import FILE, put_day
+from sordino.study.declaration import FILE, LEDGER, put_day
 from sordino.study.declare import (
     DeclarationFile,
     TableDraft,
@@ -36,9 +36,6 @@ from sordino.study.declare import (
 )
 from sordino.study.tables import locate_ledger, name_source
 from sordino.study.template import name_after
-
-LEDGER = "budget.db"
-"""The file of the ledger unless another one is named."""
 
 
 def _split_labels(

@@ -35,6 +35,8 @@ from sordino.study.tables import (
 
 Said = Mapping[str, Any]
 """What a file says, by the names of keys."""
+LEDGER = "budget.db"
+"""The file of the ledger unless another one is named."""
 FILE = "sordino.toml"
 """How the file is called unless somebody names another one."""
 DAY = "{date}"

@@ -20,6 +20,7 @@ from sordino.sensitivity import Adjacency
 from sordino.session import Session
 from sordino.sources import CsvFormat, open_source
 from sordino.study.declaration import (
+    LEDGER,
     find_declaration,
     find_table,
     name_for,
@@ -70,7 +71,8 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
     delta : number, optional
         The delta of the account; 0 unless said.
     save : str or path
-        The ledger: a file, which is made if there is none, or "postgresql://USER@HOST/DATABASE".
+        The ledger: a file, which is made if there is none, or "postgresql://USER@HOST/DATABASE";
+        "budget.db" unless said.
     name : str, optional
         What you call the table, and its account. Unless said it is the name of the file without its
         ending; of a table in memory "table", if its ledger has no other account.
@@ -150,11 +152,7 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
             "open.person must say whom a row belongs to, or row=True that each row is somebody "
             f"else; got {'both' if row else 'neither'}."
         )
-    if save is None:
-        raise InvalidParameter(
-            "open.save must name the ledger that remembers what is spent, such as 'budget.db'; got "
-            "None."
-        )
+    save = LEDGER if save is None else save
     unit = PrivacyUnit(person, adjacency=adjacency or "add-remove", max_rows=max_rows)
     budget = None if epsilon is None else Budget(epsilon=epsilon, delta=delta or 0)
     return _open_here(

@@ -10,6 +10,7 @@ from typing import Any, final
 from sordino.ledger.account.changes import request
 from sordino.ledger.account.pages import RELEASE, Pages
 from sordino.ledger.amounts import amount_of
+from sordino.ledger.left import find_share, write_percent
 from sordino.ledger.renyi import ATTO
 
 
@@ -32,6 +33,8 @@ class Preview:
         What remains now.
     left : Fraction
         What would remain.
+    share_left : Fraction
+        Which share of the budget that is: of two sums of which one is enough the larger one.
     epsilon_left : Fraction or None
         On an account that counts epsilons beside divergences: what would remain of them; else None.
     failures_left : Fraction or None
@@ -60,19 +63,21 @@ class Preview:
     needs: Fraction
     remaining: Fraction
     left: Fraction
+    share_left: Fraction
     epsilon_left: Fraction | None
     failures_left: Fraction | None
     more: int | None
 
     def say_left(self) -> str:
         """Return what would remain, in words."""
-        left = f"{self.measure} {float(self.left):.9g}"
-        # It is enough if one of the two sums stays within its limit.
-        return f"{left}, or epsilon {float(self.epsilon_left):.9g}," if self.epsilon_left else left
+        return f"{write_percent(self.share_left, -1)} of its budget"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready values, amounts as floats."""
-        amounts = ("delta", "needs", "remaining", "left", "epsilon_left", "failures_left")
+        amounts = (
+            *("delta", "needs", "remaining", "left", "share_left"),
+            *("epsilon_left", "failures_left"),
+        )
         found = {name: getattr(self, name) for name in amounts}
         return {
             "account": self.account,
@@ -108,6 +113,7 @@ def preview_charge(pages: Pages, parts: Sequence[Any], **stated: Any) -> Preview
         needs=amount_of(asked.main),
         remaining=amount_of(max(0, limits.main - spent.main)),
         left=amount_of(max(0, limits.main - after.main)),
+        share_left=max(Fraction(0), 1 - find_share(limits, after)),
         # Once something without an epsilon is charged, epsilons count no more.
         epsilon_left=(
             amount_of(0 if after.impure else max(0, limits.pure - after.pure))
