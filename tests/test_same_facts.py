@@ -561,14 +561,14 @@ epsilon = 10
     page = assert_whole((done.folder / "report.html").read_text(encoding="utf-8")).text
     summary = page[: page.index("Results1.")]
     assert summary.count(WHERE) == 2
-    assert "at most 2 rows of each who" in summary
+    assert "at most 2 rows of each person" in summary
     # Files that were written before releases said it themselves: what was asked says it.
     for one in (adults, means):
         for fact in ("where", "by", "groups_per_unit", "left_out", "column", "item", "figure"):
             one.pop(fact, None)
     old = assert_whole(make_report([adults, means])).text
     assert old[: old.index("Results1.")].count(WHERE) == 2
-    assert "at most 2 rows of each who in each of at most 1 group" in old
+    assert "at most 2 rows of each person in each of at most 1 group" in old
 
 
 def test_an_older_file_is_not_taken_for_one_of_all_rows():

@@ -229,9 +229,8 @@ def _say_bound(told: ReportedRelease) -> Markup | None:
     if most is None or not counts_some(told):
         return None
     what = "item" if told.kind in {"top", "set", "above", "histogram"} else "row"
-    unit = (told.text("unit") or "unit").removeprefix("column ")
-    many = f"at most {say_number(most)} {what}{'' if most == 1 else 's'} of each "
-    return join(many, quote(unit), _say_in_groups(told))
+    many = f"at most {say_number(most)} {what}{'' if most == 1 else 's'}"
+    return join(f"{many} of each {call_people(told)}", _say_in_groups(told))
 
 
 def counts_some(told: ReportedRelease) -> bool:
