@@ -72,7 +72,7 @@ def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
         == "  turnover: sum, epsilon 1; how wide it will be depends on the data (--dry-run)."
     )
     assert lines[4].startswith(
-        "Together epsilon 2; account shop has epsilon 10 left, and 80% of its budget after this run. At epsilon 2"
+        "Together epsilon 2; account shop has 100% of its budget left, and 80% after this run. At epsilon 2"
     )
     assert [line for line in lines if line.startswith("Reading")] == [
         f"Reading for {name}." for name in NAMES
@@ -133,7 +133,7 @@ def test_a_dry_run_reads_and_charges_nothing(sordino, shop, monkeypatch):
     assert (said["budget"], said["remaining"], said["refused"]) == (2, 10, None)
     assert said["left"]["left"] == 8
     table = sordino("run", "study.toml", "--dry-run", "--format", "table")
-    assert "The account has epsilon 10 left, and 80% of its budget after this run." in table.out
+    assert "The account has 100% of its budget left, and 80% after this run." in table.out
     assert "Nothing was read or charged." in table.out
     assert spent(shop) == 0
     assert {one.name for one in shop.iterdir()} == {

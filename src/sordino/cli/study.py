@@ -17,6 +17,7 @@ from sordino.cli.output_file import NotKeptError
 from sordino.cli.stderr import say
 from sordino.cli.work import DROPPED, show_progress
 from sordino.errors import BudgetExceeded
+from sordino.ledger.left import write_percent
 from sordino.study import Study, StudyPlan, StudyRun
 
 NOT_KEPT = (
@@ -98,8 +99,8 @@ def _say_plan(plan: StudyPlan) -> None:
         for sentence in [*others, *choices]:
             say(f"    {sentence}")
     say(
-        f"Together epsilon {float(plan.epsilon):.6g}; account {plan.account} has {plan.measure} "
-        f"{float(plan.remaining):.6g} left{_say_after(plan)}. {plan.odds}"
+        f"Together epsilon {float(plan.epsilon):.6g}; account {plan.account} has "
+        f"{_say_left(plan)}. {plan.odds}"
     )
     if not can_draw():
         say("The folder will have no report.html, which needs: pip install 'sordino[report]'.")
@@ -158,7 +159,7 @@ def _write_plan(plan: StudyPlan, form: str | None) -> None:
         f"Run {plan.run} of study {plan.study}, account {plan.account}: together epsilon "
         f"{float(plan.epsilon):.6g}.",
         plan.odds,
-        f"The account has {plan.measure} {float(plan.remaining):.6g} left{_say_after(plan)}.",
+        f"The account has {_say_left(plan)}.",
         "Nothing was read or charged.",
     ]
     if plan.charge is not None:
@@ -170,10 +171,11 @@ def _write_plan(plan: StudyPlan, form: str | None) -> None:
     write_rows(form, columns, rows, facts, notes)
 
 
-def _say_after(plan: StudyPlan) -> str:
-    """Return what the account would have left afterwards, where it would take the run."""
-    after = plan.account_after
-    return "" if after is None else f", and {after.say_left()} after this run"
+def _say_left(plan: StudyPlan) -> str:
+    """Return what the account has left, and would have afterwards, where it would take the run."""
+    after, left = plan.account_after, write_percent(plan.share_left, -1)
+    more = "" if after is None else f", and {write_percent(after.share_left, -1)} after this run"
+    return f"{left} of its budget left{more}"
 
 
 def _list_lines(row: dict[str, Any]) -> list[dict[str, Any]]:

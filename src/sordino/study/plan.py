@@ -96,6 +96,8 @@ class StudyPlan:
         In what the account counts: "epsilon", "rho" or "divergence".
     remaining : Fraction
         What the account has left now.
+    share_left : Fraction
+        Which share of its budget that is.
     account_after : Preview or None
         What it would have left afterwards; None if it would not take the run, or was charged for it
         before.
@@ -117,6 +119,7 @@ class StudyPlan:
     cost: Cost
     measure: str
     remaining: Fraction
+    share_left: Fraction
     odds: str
     refused: str | None = None
     charge: str | None = None
@@ -134,6 +137,7 @@ class StudyPlan:
             "cost": self.cost.to_dict(),
             "measure": self.measure,
             "remaining": float(self.remaining),
+            "share_left": float(self.share_left),
             "left": None if self.account_after is None else self.account_after.to_dict(),
             "odds": self.odds,
             "refused": self.refused,

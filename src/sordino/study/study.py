@@ -421,6 +421,7 @@ class Study:
             cost=cost,
             measure=statement.measure,
             remaining=statement.remaining,
+            share_left=1 - statement.spent_share,
             odds=say_odds_of(cost, None if preview is None else preview.delta),
             refused=refused,
             charge=None if line is None else line.id,
