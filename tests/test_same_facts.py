@@ -750,7 +750,9 @@ def test_a_filter_that_turns_lines_is_one_line(shop, capfd):
     table = shop.command(kind, capfd, "--format", "table")
     assert "\x1b" not in table
     assert "\u202e" not in table
-    assert "Counts at most 2 rows of each person with what = 'tea' OR\\n what = " in table
+    assert (
+        "Counts at most 2 rows of each person, only rows where what = 'tea' OR\\n what = " in table
+    )
     release = shop.release(kind)
     assert "\x1b" not in release._repr_html_()
     assert_whole(make_report([release]))
@@ -782,3 +784,70 @@ def test_rows_that_are_left_out_may_lie_below_0(shop, lower, known):
     assert math.isfinite(release.true_low) == known
     [again] = session.remeasure(release, epsilon=1)
     assert math.isfinite(again.true_low) == known
+
+
+SHOP = pl.DataFrame(
+    {
+        "who": [f"u{i % 300}" for i in range(1200)],
+        "what": [("tea", "rice", "salt")[i % 3] for i in range(1200)],
+        "x": [float(i % 40) for i in range(1200)],
+    }
+)
+X = {"column": "x", "lower": 0, "cap": 1000, "epsilon": 5}
+LEGENDS = {
+    "largest sums": (
+        lambda s: s.top_sums("what", "x", k=1, epsilon=5, domain=LISTED, cap=1000),
+        ("in all items together", "Values below 0 count as 0.", "if nothing lies below 0"),
+    ),
+    "mean of means": (lambda s: s.mean(**X, per_person="mean"), ("Mean of the mean of x",)),
+    "sum of sums": (lambda s: s.sum(**X), ("of each person, added up",)),
+    "weighed mean": (
+        lambda s: s.mean(**X, weight_cap=9),
+        ("the true figure with these weights is at least this, if nothing lies below 0",),
+    ),
+    "bounded sum": (
+        lambda s: s.sum(**X, bounds=(0, 1000)),
+        ("after capping what each person has to 0", "if that lies in 0", "beside their interval"),
+    ),
+    "filter": (
+        lambda s: s.count_distinct_units(epsilon=5, where="what = 'tea'"),
+        ("Counts people, only rows where what = 'tea'.",),
+    ),
+    "groups": (
+        lambda s: s.sum(**X, by="what", domain=LISTED),
+        ("nothing is promised of all at once", "cannot be told from 0"),
+    ),
+    "another look": (
+        lambda s: s.remeasure(s.count_distinct_units(epsilon=5), epsilon=5),
+        ("estimate: from all looks.", "All looks together: epsilon 10."),
+    ),
+    "selected": (
+        lambda s: s.above(
+            "what", threshold=10, positives=1, epsilon=9, domain=LISTED, adaptive=True
+        ),
+        ("too high, because it was selected",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEGENDS)
+def test_three_lines_say_under_which_condition_they_are_true(name):
+    ask, words = LEGENDS[name]
+    told = str(ask(sd.Session(SHOP, unit=sd.PrivacyUnit("who"), entropy=sd.Seeded(7))))
+    assert all(word in told for word in words), told
+
+
+def test_what_a_release_took_is_told_after_what_came_back(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    SHOP.write_csv("shop.csv")
+    pl.DataFrame({"what": LISTED}).write_csv("list.csv")
+    pays = ("--ledger", "l.db", "--account", "shop")
+    about = ("--epsilon", "2", "--adjacency", "add-remove", "--unit", "who", "--source", "shop.csv")
+    assert run(["ledger", "create", *pays, *about]) == 0
+    capfd.readouterr()
+    asked = ("--item", "what", "--threshold", "5", "-c", "3", "--max-rows", "3", "--epsilon", "1")
+    whom = ("--user", "who", "--domain", "list.csv", "--adaptive", "--format", "table")
+    assert run(["above", "shop.csv", *asked, *whom, *pays]) == 0
+    told = re.search(r"\(([0-9.]+%) of account shop", capfd.readouterr().out)[1]
+    assert run(["ledger", "show", *pays, "--format", "table"]) == 0
+    assert f" {told} " in capfd.readouterr().out

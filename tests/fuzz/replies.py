@@ -76,7 +76,7 @@ def _list_words(asked: dict[str, Any]) -> list[str]:
     """Return what a person has to find in a form that is read."""
     words = [] if asked["where"] is None else [escape_controls(asked["where"])]
     most = asked["max_rows"]
-    return words + ([] if most is None else ["of each" if most == 1 else f"at most {most}"])
+    return words + ([] if most is None else [f"at most {most}"])
 
 
 def _make_page(document: str, folder: Path, run: Run) -> str:

@@ -378,6 +378,14 @@ def test_intervals_are_rounded_outward():
     assert "3,002 (2,987 to 3,017)" in make_report([document("count", rows=counts)])
 
 
+def test_no_end_is_rounded_into_its_interval():
+    row = {"figure": "mean", "estimate": 999.9973, "low": 999.997268, "high": 999.997484}
+    row |= {"true_low": 999.9965071, "true_high": None}
+    page = make_report([document("mean", column="x", rows=[row])])
+    assert "999.99726 to 999.99749" in page
+    assert "999.9965</td>" in page
+
+
 def test_what_intervals_are_worth_is_rounded_down():
     rows = [{"count": "units", "estimate": 3002.0, "low": 2987.0, "high": 3017.0}]
     page = make_report([document("count", rows=rows, confidence=0.949999)])

@@ -250,7 +250,9 @@ def test_what_is_public_is_refused_before(tmp_path):
         np.zeros(3),
         pl.Series([1]),
     ):
-        with pytest.raises(UnsupportedBackend, match="A source must be|I do not know the ending|got"):
+        with pytest.raises(
+            UnsupportedBackend, match="A source must be|I do not know the ending|got"
+        ):
             open_source(strange)
     duckdb.connect(str(tmp_path / "t.db")).close()
     with pytest.raises(DataSourceError, match="'absent'"):

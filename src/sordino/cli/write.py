@@ -90,14 +90,15 @@ def _find_paid(record: Record, run: RunOptions) -> Paid | None:
     """Return what the account says of a release: its share of it, and how many more like it fit."""
     try:
         # Imported here: JSON and CSV do not say it.
-        from sordino.ledger.left import write_percent
+        from sordino.ledger.left import write_spent
 
         ledger = open_account(run)
         if ledger is None:
             return None
-        left = ledger.find_left(record.facts["id"])
+        key = record.facts["id"]
+        left, share = ledger.find_left(key), ledger.charge(key).share
         budget = float(ledger.statement(charges=False).epsilon)
-        return Paid(budget, write_percent(left.needed), left.say_more())
+        return Paid(budget, write_spent(share), left.say_more())
     # As with what is kept: the release was paid for, and is written whatever a ledger does now.
     except (Exception, KeyboardInterrupt):  # noqa: BLE001
         return None

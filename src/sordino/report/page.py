@@ -272,6 +272,8 @@ def _say_ranges(told: Sequence[ReportedRelease]) -> str:
         said = f"the true number lies with a probability of {say_share(share)}"
     if not all(each.knows_rows for each in drawn):
         said = said.replace("the true number", "the number of the rows that count")
+    if any(each.number("weight_cap") is not None for each in drawn):
+        said += ", but where a result below says that rows have weights"
     if any(map(is_clipped, told)):
         # Of sums and means that found their ends, the line says less than a reader would take it
         # for.

@@ -12,7 +12,7 @@ from sordino.charts import Figure, draw_svg, read_figure
 from sordino.charts.figure import as_number, find_drawn_ends
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
-from sordino.report.spent import read_epsilon, say_spent
+from sordino.report.spent import say_spent
 from sordino.report.theorems import (
     Theorem,
     find_group_theorem,
@@ -26,6 +26,7 @@ from sordino.report.words import (
     is_about_all,
     is_clipped,
     is_clipped_together,
+    is_on_average,
     list_drawn,
     make_list,
     name_people,
@@ -39,8 +40,10 @@ from sordino.report.words import (
     say_number,
     say_numbers_share,
     say_question,
+    say_true_end,
     write_filter,
 )
+from sordino.results.legend import describe_epsilon
 from sordino.results.totals import TOTALS
 
 MOST_ROWS = 200
@@ -119,7 +122,8 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
         for row, ends in zip(told.rows, drawn, strict=True)
     ]
     # Where the interval is about something else, the line is not that of the table.
-    whole = is_about_all(told) and not is_clipped(told)
+    weighed = told.number("weight_cap") is not None
+    whole = (is_about_all(told) or weighed) and not is_clipped(told)
     lies = "its interval" if whole else "says where the true number lies"
     lies = lies if told.knows_rows else "the interval of what counts"
     shapes = {
@@ -273,13 +277,16 @@ def _write_cell(row: Mapping[str, Any], name: str, first: bool) -> Markup:
     rounded = round_row(row)
     if name == "interval":
         return element("td", say_interval(rounded), class_="interval")
-    row = {**row, "estimate": rounded.get("estimate")} if name == "estimate" else row
+    if name == "estimate":
+        row = {**row, "estimate": rounded.get("estimate")}
     value = row.get(name)
     number = as_number(value)
     if name == "q" and number is not None:
         said: str = f"{say_number(100 * number)}%"
     elif isinstance(value, bool):
         said = "yes" if value else "no"
+    elif name in {"true_low", "true_high"}:
+        said = say_true_end(row, name) if number is not None else ""
     elif number is not None:
         said = say_number(number)
     else:
@@ -307,6 +314,9 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
         notes.append("The guarantee of this noise holds in ideal arithmetic only.")
     if any(row.get("tie") is True for row in told.rows):
         notes.append("tie: it may be no larger than the next one.")
+    # Only a fresh measurement has nothing to do with what was selected.
+    if told.kind == "above" or (told.kind == "top" and is_on_average(told)):
+        notes.append("Released numbers of what was selected are too high on average.")
     counts = told.kind in {"top", "set", "above", "histogram", "count"}
     if counts and told.number("max_rows") is not None and any(map(_has_open_end, told.rows)):
         notes.append("The numbers count a part of what each unit has; true counts may be higher.")
@@ -328,13 +338,6 @@ def _has_open_end(row: Mapping[str, Any]) -> bool:
 def _write_details(told: ReportedRelease) -> list[Markup]:
     left_out = told.texts("left_out")
     bounds = _say_bounds(told)
-    threshold = told.number("label_threshold")
-    unlisted = (
-        f"Nobody listed the labels. One is found if about {say_number(threshold)} units have it; "
-        "of one that is missing nothing follows."
-        if threshold is not None
-        else None
-    )
     where = told.text("where")
     rows = write_filter(where) if where else None
     if rows is None and not told.knows_rows and told.kind in _OF_ROWS:
@@ -349,7 +352,7 @@ def _write_details(told: ReportedRelease) -> list[Markup]:
         ("How sure", say_certainty(told)),
         ("Who is protected", say_neighbors(told)),
         ("Labels", _quote(told.text("domain"))),
-        ("Labels that were found", unlisted),
+        ("Labels that were found", _say_unlisted(told)),
         ("Rows that count", rows),
         ("Left out", join(*_list_result_parts(left_out)) if left_out else None),
         ("Bounds", bounds),
@@ -366,7 +369,8 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
     """Return what belongs beside a table that is printed elsewhere, as one paragraph."""
     if not told.knows_rows or told.simulated:
         return None
-    where, left_out, spent = told.text("where"), told.texts("left_out"), read_epsilon(told)
+    where, left_out = told.text("where"), told.texts("left_out")
+    spent = _say_amount(told)
     clip = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}
     low, high = clip.pop() if len(clip) == 1 else (None, None)
     capped = is_clipped(told)
@@ -374,19 +378,60 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
     sentences = [
         join(
             "Random noise was added to the figures, by differential privacy",
-            None if spent is None else f" with epsilon {say_number(float(spent))}",
+            None if spent is None else f" with {spent}",
             ".",
         ),
         say_neighbors(told),
         join("Only rows where ", write_filter(where), " count.") if where else None,
         join("Not counted: ", *_list_result_parts(left_out), ".") if left_out else None,
-        join(f"Values were capped to {ends}.") if capped else None,
+        join(_say_capped(told, high, ends)) if capped else None,
+        join(_say_weights(told)),
+        join(_say_unlisted(told)),
         join(say_certainty(told)),
         join(say_numbers_share(told)),
         join(_say_bounds(told)),
     ]
     pieces = [piece for one in sentences if one for piece in (" ", one)]
     return element("span", *pieces[1:], class_="paste")
+
+
+def _say_amount(told: ReportedRelease) -> str | None:
+    """Return the epsilon of a release, with its delta and the kind of its noise."""
+    # A file that somebody else has written may say anything.
+    numbers = {
+        name: told.number(name) for name in ("epsilon", "epsilon_asked", "delta", "failures")
+    }
+    said = {name: value for name, value in numbers.items() if value is not None}
+    texts = {name: told.text(name) for name in ("noise", "measure_noise")}
+    return describe_epsilon({**said, **texts}) if {"epsilon", "epsilon_asked"} & set(said) else None
+
+
+def _say_capped(told: ReportedRelease, high: float | None, ends: str) -> str:
+    """Return what was capped: each number, or what somebody adds up to in all groups."""
+    if not is_clipped_together(told):
+        return f"Values were capped to {ends}."
+    most = "an end of its own" if high is None else say_number(high)
+    return f"What each {call_people(told)} adds up to in all groups was capped at {most}."
+
+
+def _say_weights(told: ReportedRelease) -> str | None:
+    """Return as how much somebody counts at most, where rows have weights."""
+    cap = told.number("weight_cap")
+    if cap is None:
+        return None
+    many = "groups" if told.text("per_person") is not None else "rows"
+    return f"Who has more than {say_number(cap)} {many} counts as {say_number(cap)}."
+
+
+def _say_unlisted(told: ReportedRelease) -> str | None:
+    """Return what it takes for a label that nobody listed to be there."""
+    threshold = told.number("label_threshold")
+    if threshold is None:
+        return None
+    return (
+        f"Nobody listed the labels. One is found if about {say_number(threshold)} "
+        f"{call_people(told, several=True)} have it; of one that is missing nothing follows."
+    )
 
 
 def _say_goal(reached: Any) -> Markup | None:

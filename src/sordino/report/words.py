@@ -15,6 +15,8 @@ from sordino.tabular import MOVED, MOVED_OF_SOME, MOVED_TOGETHER, MOVED_WEIGHED
 
 _MINUS = "\N{MINUS SIGN}"
 """No hyphen: no line ends behind it."""
+_ALL = 15
+"""Digits of a number that was rounded before: those that a float has."""
 _DASH = "\N{EN DASH}"
 _SHOWN = 3
 """So many labels of a list are named in one line."""
@@ -25,15 +27,16 @@ _MOST_OF_FILTER = 1 << 16
 """Letters of a filter, more than anybody types: beyond, a page says how many there are."""
 
 
-def say_number(value: Any) -> str:
-    """Return a number as people write it, with six digits at least where it is no whole number."""
+def say_number(value: Any, digits: int = 6) -> str:
+    """Return a number as people write it, with so many digits at least if it is no whole number."""
     number = as_number(value)
     if number is None:
         return "unknown"
     size = abs(number)
     if size >= 1e15 or 0 < size < 1e-6:
-        return f"{number:.6g}".replace("-", _MINUS)
-    places = 0 if number.is_integer() else max(0, min(12, 5 - math.floor(math.log10(size))))
+        return f"{number:.{digits}g}".replace("-", _MINUS)
+    known = digits - 1 - math.floor(math.log10(size)) if size else 0
+    places = 0 if number.is_integer() else max(0, min(12, known))
     text = f"{number:,.{places}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return text.replace("-", _MINUS)
@@ -42,11 +45,12 @@ def say_number(value: Any) -> str:
 def say_interval(row: Mapping[str, Any]) -> str:
     """Return the interval of a row; empty where there is none."""
     low, high = as_number(row.get("low")), as_number(row.get("high"))
+    # Of a narrow one six digits would be an end that lies within.
     if low is not None and high is not None:
-        return f"{say_number(low)} to {say_number(high)}"
+        return f"{say_number(low, _ALL)} to {say_number(high, _ALL)}"
     if low is not None:
-        return f"at least {say_number(low)}"
-    return "" if high is None else f"at most {say_number(high)}"
+        return f"at least {say_number(low, _ALL)}"
+    return "" if high is None else f"at most {say_number(high, _ALL)}"
 
 
 def say_figure(row: Mapping[str, Any]) -> str:
@@ -79,6 +83,16 @@ def round_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     places = max(0, -math.floor(math.log10(step)))
     rounded = {name: round(number, places) for name, number in ends.items()}
     return {"estimate": round(round(estimate / step) * step, places)} | rounded
+
+
+def say_true_end(row: Mapping[str, Any], name: str) -> str:
+    """Return an end of the true figure with as many digits as the interval, rounded outward."""
+    end, low, high = (as_number(row.get(one)) for one in (name, "low", "high"))
+    if end is None or low is None or high is None or not 0 < high - low < 1e15:
+        return say_number(end, _ALL)
+    step = 10.0 ** (math.floor(math.log10(high - low)) - 1)
+    whole = math.floor(end / step) if name == "true_low" else math.ceil(end / step)
+    return say_number(round(whole * step, max(0, -math.floor(math.log10(step)))), _ALL)
 
 
 def say_share(share: float) -> str:
@@ -257,7 +271,7 @@ def list_drawn(told: ReportedRelease) -> Sequence[Mapping[str, Any]]:
 
 def is_about_all(told: ReportedRelease) -> bool:
     """Tell whether intervals are about the figure of all rows: an older file may not say it."""
-    return told.knows_rows and not counts_some(told)
+    return told.knows_rows and not counts_some(told) and told.number("weight_cap") is None
 
 
 def _name_things(item: str | None, word: str) -> Markup:
@@ -445,13 +459,21 @@ def say_certainty(told: ReportedRelease) -> str:
 
 def _say_others(told: ReportedRelease) -> str:
     """Return what is known of all rows, where an interval is about some of them."""
+    if told.number("weight_cap") is not None:
+        return "The figure of all rows, each counted once, may differ."
     if not counts_some(told):
         return "Which rows count, and how many of each unit, the file does not say."
-    if any(as_number(row.get("true_low")) is not None for row in told.rows):
+    if any(_lies_lower(row) for row in told.rows):
         return (
             'A true figure may be higher: it is at least that of the column "true number at least".'
         )
     return "The figure of all rows may differ: how far is not known."
+
+
+def _lies_lower(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row has a lower end of the true figure beside that of its interval."""
+    true_low = as_number(row.get("true_low"))
+    return true_low is not None and true_low != as_number(row.get("low"))
 
 
 def is_on_average(told: ReportedRelease) -> bool:
@@ -472,6 +494,8 @@ def is_on_average(told: ReportedRelease) -> bool:
 def _say_clipped(told: ReportedRelease, each: float | None) -> str:
     which = "The interval contains" if len(told.rows) == 1 else "Each interval contains"
     sure = "" if each is None else f" with a probability of {say_share(each)}"
+    if is_on_average(told):
+        which, sure = f"On average {say_share(each or 0.0)} of the intervals contain", ""
     if told.number("weight_cap") is not None:
         return f"{which}{sure} {MOVED_WEIGHED}"
     if is_clipped_together(told):

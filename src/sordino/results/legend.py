@@ -6,6 +6,7 @@ stands in the notes of a record (`--details`) and in JSON.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -90,7 +91,9 @@ def _say_first_line(facts: Facts, rows: Rows) -> str:
         said.append("tie: may be no larger than the next.")
     if _has_flag(rows, "too_few"):
         persons = _call_many(facts)
-        said.append(f"too_few: not enough {persons}, or epsilon, to say anything.")
+        few = f"not enough {persons}, or epsilon, to say anything"
+        few = "cannot be told from 0" if facts["figure"] == "sum" else few
+        said.append(f"too_few: {few}.")
     if _has_flag(rows, "capped"):
         said.append("capped: the search ended at the end of the grid; more may lie beyond.")
     return " ".join(said)
@@ -102,7 +105,7 @@ def _say_between(facts: Facts, rows: Rows) -> str:
     if not _has(rows, "high"):
         return f"low: {about} is at least this, with {share}."
     together, many = facts.get("confidence_together"), len(rows)
-    all_rows = ""
+    all_rows = "; nothing is promised of all at once" if many > 1 else ""
     if many > 1 and "confidence_together" in facts:
         all_rows = (
             f"; all {many} at once with {format_share(together)}"
@@ -121,15 +124,15 @@ def _name_subject(facts: Facts, rows: Rows) -> str:
     """Return what an interval is about."""
     figure, person = facts["figure"], _call_one(facts)
     bounds = facts.get("bounds")
-    if bounds is not None:
-        # Another look at a figure is within no range of its own.
-        moved = f"moved into {_TO.join(map(_write_end, bounds))}"
-        return f"the {'number' if figure in _COUNTS else figure} {moved}"
+    number = "the number counted so" if _is_bounded(facts) else "the true number"
     if figure in _COUNTS:
-        return "the number counted so" if _is_bounded(facts) else "the true number"
+        # Another look at a figure is within no range of its own.
+        moved = None if bounds is None else f"the number moved into {_write_range(bounds)}"
+        return moved or number
     if figure == "top_sums":
         what = "sum" if facts.get("column") else "number of rows"
-        return f"the {what} where each {person} counts for at most {_write_clip(rows)}"
+        most = f"at most {_write_clip(rows)} in all items together"
+        return f"the {what} where each {person} counts for {most}"
     weights = " with these weights" if facts.get("weight_cap") else ""
     of = " of the rows that count" if _is_bounded(facts) else ""
     if figure == "quantile":
@@ -138,8 +141,10 @@ def _name_subject(facts: Facts, rows: Rows) -> str:
         most = _write_clip(rows)
         all_groups = "in all groups together"
         return f"the {figure} where each {person} counts for at most {most} {all_groups}"
+    within = "" if bounds is None else f", if that lies in {_write_range(bounds)},"
+    value = "values" if facts.get("per_person") is None else f"what each {person} has"
     clip = _write_clip(rows, both=True)
-    return f"the {figure}{weights}{of} after capping values to {clip}"
+    return f"the {figure}{weights}{of} after capping {value} to {clip}{within}"
 
 
 def _write_clip(rows: Rows, *, both: bool = False) -> str:
@@ -152,6 +157,10 @@ def _write_clip(rows: Rows, *, both: bool = False) -> str:
     return _TO.join(map(_write_end, known) if len(known) == len(names) else names)
 
 
+def _write_range(bounds: Sequence[float]) -> str:
+    return _TO.join(map(_write_end, bounds))
+
+
 def _write_end(end: float) -> str:
     return f"{end:,.4g}" if abs(end) < 10_000 else f"{end:,.0f}"
 
@@ -162,22 +171,30 @@ def _say_true_ends(facts: Facts, rows: Rows) -> list[str]:
         return []
     counts = facts["figure"] in _COUNTS
     what = "number" if counts else "figure of all rows" if _is_bounded(facts) else "figure"
-    lower = _has(rows, "true_low")
-    if _has(rows, "true_high"):
-        return [f"true_low to true_high: holds the true {what}."]
-    told = f"true_low: the true {what} is at least this."
-    return [told if lower else f"The true {what}: no end is known."]
+    what += " with these weights" if facts.get("weight_cap") else ""
+    upper, given = _has(rows, "true_high"), []
+    # Of a total: the ends of numbers are no more than what its owner says of them.
+    if not counts and facts["figure"] not in {"variance", "quantile"}:
+        given += [] if facts.get("lower") is None else [f"below {format_cell(facts['lower'])}"]
+        given += ["above the cap"] if upper else []
+    only = f", if nothing lies {' or '.join(given)}" if given else ""
+    if upper:
+        return [f"true_low to true_high: holds the true {what}{only}."]
+    told = f"true_low: the true {what} is at least this{only}."
+    return [told if _has(rows, "true_low") else f"The true {what}: no end is known."]
 
 
 def _say_estimate(facts: Facts, rows: Rows) -> list[str]:
     """Return what is wrong with an estimate on average, where something is."""
     figure, method = facts["figure"], facts.get("method")
-    if not rows or facts["release"] == "remeasure":
+    if not rows:
         return []
+    if facts["release"] == "remeasure":
+        return [] if facts.get("planned") else ["estimate: from all looks."]
     if (method == "histogram" and figure == "top_k") or figure == "top_sums":
         return ["estimate: too high on average for the last rows."]
     gaps = figure == "top_k" and not _has(rows, "low") and _has(rows, "estimate")
-    if gaps or (figure == "above" and facts.get("noise") != "gumbel" and method != "histogram"):
+    if gaps or (figure == "above" and facts.get("noise") != "gumbel"):
         return ["estimate: too high, because it was selected."]
     return []
 
@@ -189,14 +206,23 @@ def _say_of_whom(facts: Facts, rows: Rows) -> str:
     """Return which rows count, what is not counted, and who listed the labels."""
     said = [_say_counted(facts), *_say_how_much(facts, rows), *_say_labels(facts)]
     if facts.get("numbers_share") is not None:
-        whom = _call_many(facts) if _weighs(facts) else "rows"
-        said.append(f"About {format_share(facts['numbers_share'])} of the {whom} had a number.")
+        said.append(_say_share(facts))
     left_out = [_shorten_rule(rule) for rule in facts["left_out"] if isinstance(rule, str)]
     if left_out:
         said.append(f"Not counted: {', '.join(dict.fromkeys(left_out))}.")
     if rows and facts.get("warning"):
         said.append(f"WARNING: {facts['warning']}")
     return " ".join(said)
+
+
+def _say_share(facts: Facts) -> str:
+    """Return how many had a number, with the ends of that share, rounded outward."""
+    whom = _call_many(facts) if _weighs(facts) else "rows"
+    low, high = facts.get("numbers_share_low"), facts.get("numbers_share_high")
+    ends = ""
+    if low is not None and high is not None:
+        ends = f" ({math.floor(100 * low)}% to {math.ceil(100 * high)}%)"
+    return f"About {format_share(facts['numbers_share'])}{ends} of the {whom} had a number."
 
 
 def _say_counted(facts: Facts) -> str:
@@ -221,14 +247,15 @@ def _say_counted(facts: Facts) -> str:
         heading = TOTALS[figure].heading if figure in TOTALS else "Quantile"
         said = f"{heading} of {of_value or column}"
         # The sum of what each adds up to is that of all.
-        said = f"The sum of {column} of each {person}, added up" if figure == value else said
+        if figure == value == "sum":
+            said = f"The sum of {column} of each {person}, added up"
         if most is not None:
             groups = facts.get("groups_per_unit")
             each = "1 group" if groups == 1 else f"{groups} groups"
             among = " in all groups together" if groups is None else f" in each of at most {each}"
             said += f", of {of_most}{among if facts.get('by') else ''}"
     if facts.get("where") is not None:
-        said += f" with {facts['where']}"
+        more.insert(0, f"only rows where {facts['where']}")
     by = facts.get("by") or facts.get("item")
     return f"{', '.join([said, *more, *([] if by is None else [f'by {by}'])])}."
 
@@ -237,11 +264,16 @@ def _say_how_much(facts: Facts, rows: Rows) -> list[str]:
     """Return as how much a person counts at most, and from where numbers count as others."""
     said, person = [], _call_one(facts)
     if (cap := facts.get("weight_cap")) is not None:
-        what = "groups" if facts.get("per_person") else "rows"
-        said.append(f"A {person} with more than {cap:,} {what} counts as {cap:,}.")
+        what = ("group" if facts.get("per_person") else "row") + ("s" if cap != 1 else "")
+        where = " in all groups together" if facts.get("by") else ""
+        said.append(f"A {person} with more than {cap:,} {what}{where} counts as {cap:,}.")
+    if facts.get("range_low") is not None:
+        wide = _write_range((facts["range_low"], facts["range_high"]))
+        said.append(f"Estimates lie within {wide}, and may lie beside their interval.")
     lower = facts.get("lower")
-    # Of a total the clip says it.
-    if lower is not None and not any("clip_low" in row for row in rows):
+    # Of a total the clip says it; of the largest sums it is not shown.
+    shown = facts["figure"] != "top_sums" and any("clip_low" in row for row in rows)
+    if lower is not None and not shown and facts.get("column") is not None:
         said.append(f"Values below {format_cell(lower)} count as {format_cell(lower)}.")
     return said
 
@@ -306,8 +338,11 @@ def _say_cost(facts: Facts, paid: Paid | None) -> str:
     beside = "; ".join(more)
     said.append(f"Spent: {spent}{f' ({beside})' if more else ''}.")
     said += [] if paid is None else [paid.more]
-    if facts["release"] == "remeasure" and facts.get("total_epsilon") is not None:
-        said.append(f"All looks together: epsilon {facts['total_epsilon']:.12g}.")
+    for name in ("epsilon", "rho"):
+        total = facts.get(f"total_{name}")
+        if facts["release"] == "remeasure" and total is not None:
+            said.append(f"All looks together: {name} {total:.12g}.")
+            break
     return " ".join(said)
 
 
