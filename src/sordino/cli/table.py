@@ -51,7 +51,7 @@ OFF = (
     "off: how far the figure of a run lay at most from the one without noise, of the rows that "
     "count and between the public ends; held: the share of the intervals that held that one."
 )
-BARE = "No figure has an interval with an end: nothing is measured, or with too little epsilon."
+BARE = "No width is known: nothing is measured, intervals have one end, or epsilon is too little."
 KNOWN = (
     "widest: width of the interval of a figure, whatever the data are; where it is cut at 0, less."
 )

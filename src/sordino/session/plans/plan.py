@@ -149,13 +149,19 @@ class Plan(Tabular):
         notes += [f"Left out: {'; '.join(self.left_out)}."] if self.left_out else []
         return [
             *notes,
-            f"Cost: {describe_spent(list_spent(self.cost))}.",
+            f"Cost: {self._say_cost()}.",
             self._say_account(),
             self.odds,
         ]
 
     def _list_notes(self, rows: int) -> list[str]:  # noqa: ARG002 - there are few
         return [*self.list_choices(), *self.list_notes(), "Nothing was read, nothing was charged."]
+
+    def _say_cost(self) -> str:
+        """Return the cost; where noise has no epsilon of its own, after the one that was asked."""
+        spent = list_spent(self.cost)
+        known = spent["epsilon"] is not None or self.epsilon is None
+        return f"{'' if known else f'epsilon {self.epsilon:.6g}, as '}{describe_spent(spent)}"
 
     def _say_account(self) -> str:
         seen = self.account
