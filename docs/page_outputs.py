@@ -276,6 +276,8 @@ def shape(text: str) -> list[str]:
         masked = re.sub(r"[-+]?\d[\d,.]*(?:e[-+]?\d+)?(?<![,.])", "0", masked)
         # Noise decides these as well, such as whether too few rows count.
         masked = re.sub(r"\b(?:yes|no)\b", "yes or no", masked)
+        # Below a table stands what a flag means, where noise has set one.
+        masked = re.sub(r" (?:tie|too_few|capped): [^.]*\.", "", masked)
         lines.append(" ".join(re.sub(r"([─┌┬┐├┼┤└┴┘])\1+", r"\1", masked).split()))
     return lines
 
