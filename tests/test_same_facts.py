@@ -10,7 +10,10 @@ import html
 import io
 import json
 import math
+import pickle
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cache
 
@@ -851,3 +854,16 @@ def test_what_a_release_took_is_told_after_what_came_back(tmp_path, monkeypatch,
     told = re.search(r"\(([0-9.]+%) of account shop", capfd.readouterr().out)[1]
     assert run(["ledger", "show", *pays, "--format", "table"]) == 0
     assert f" {told} " in capfd.readouterr().out
+
+
+def test_what_is_taken_from_a_pickle_says_whom_it_is_about(tmp_path):
+    """Also where nothing but the release was loaded."""
+    session = sd.Session(SHOP, unit=sd.PrivacyUnit("who", max_rows=2), entropy=sd.Seeded(7))
+    made = session.count(epsilon=5, where="what = 'tea'")
+    (tmp_path / "made.pkl").write_bytes(pickle.dumps(made))
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')))"
+    line = [sys.executable, "-c", code, str(tmp_path / "made.pkl")]
+    told = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    assert told == f"{made}\n"
+    assert "only rows where what = 'tea'" in told
+    assert "at most 2 rows of each person" in told

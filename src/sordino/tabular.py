@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from functools import cache
@@ -50,8 +50,6 @@ MOVED_WEIGHED = MOVED.replace(
     "all rows give with their weights once each is moved between the two ends in the table",
 )
 """The same of a mean whose rows have weights."""
-_SAID: dict[str, Callable[[Any], tuple[Record, list[str]]]] = {}
-"""How a release of a session is described, which a layer above this one knows."""
 SHOWN_ROWS = 50
 """A notebook shows so many rows of a release, and says how many there are."""
 
@@ -62,11 +60,6 @@ _TYPES: dict[str, dict[Kind, str]] = {
     "polars": {"text": "String", "whole": "Int64", "number": "Float64", "truth": "Boolean"},
     "pandas": {"text": "object", "whole": "Int64", "number": "float64", "truth": "boolean"},
 }
-
-
-def tell_by(describe: Callable[[Any], tuple[Record, list[str]]]) -> None:
-    """Let releases of sessions be told by a function: it returns a record, and its short lines."""
-    _SAID["session"] = describe
 
 
 class Tabular:
@@ -246,8 +239,12 @@ class Tabular:
 
     def _tell(self) -> tuple[Record, list[str]] | None:
         """Return what a release of a session says of itself; None of any other."""
-        known = getattr(self, "population", None) is not None and hasattr(self, "cost")
-        return _SAID["session"](self) if known and _SAID else None
+        if getattr(self, "population", None) is None or not hasattr(self, "cost"):
+            return None
+        # What describes releases stands above them. It is found by its name, so that one from a
+        # pickle says whom it is about where nothing else was loaded.
+        told: tuple[Record, list[str]] = import_module("sordino.results").tell(self)
+        return told
 
     def _repr_html_(self) -> str:
         """Return the rows as a table of a notebook; labels are texts there, whatever they hold."""

@@ -134,6 +134,9 @@ def test_a_run_is_the_same_from_everywhere_and_another_table_is_not(
     (tmp_path / "deep" / orders.name).write_text(orders.read_text(encoding="utf-8"), "utf-8")
     monkeypatch.chdir(tmp_path / "deep")
     assert count(source=orders.name).code == 8
+    # The signs of an address may stand in a filter.
+    monkeypatch.chdir(orders.parent)
+    assert count("--where", "product <> 'http://a/b'", run="b").code == 0
     # Nor does it matter from which folder a declaration is found.
     monkeypatch.chdir(tmp_path)
     whom = ("--person", "customer", "--epsilon", 2, "--name", "shop2", "--ledger", "own.db")
@@ -233,6 +236,9 @@ def test_a_program_pays_once_for_a_run_too(account, orders):
         session.keep(first)
         with pytest.raises(sd.RunTaken):
             session.count_distinct_units(epsilon=1)
+    # Another run is not dropped in silence.
+    with pytest.raises(sd.InvalidParameter, match="account for run 'monday'; got 'tuesday'"):
+        ledger.reserve(Pure(epsilon=1), run="tuesday")
     line = ledger.find_run("monday")
     assert (line.id, line.detail["job"], line.kept) == (first.receipt.id, "night", 1)
     assert spent(account) == (1, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from fractions import Fraction
 
 import pytest
@@ -155,6 +156,25 @@ def test_a_source_that_was_changed_behind_its_back_is_found(tmp_path, table):
         raw(ledger.url, f"UPDATE account SET source = '{source}'")
         problems = Ledger.open(ledger.url, account="orders").verify().problems
         assert "The account is about another table than its events say." in problems
+
+
+def test_a_name_is_exchanged_by_nobody_before_the_next_charge(tmp_path):
+    """Only a place may have been given a name since: an account that was made for one keeps it."""
+    place = tmp_path / "budget.db"
+    Ledger.create(
+        place,
+        account="shop",
+        budget=Budget(epsilon=3, delta=1e-6),
+        adjacency="add-remove",
+        unit="customer",
+        source="name:shop",
+    )
+    Ledger.open(place, account="shop").reserve(Pure(epsilon=0.1))
+    with sqlite3.connect(place) as connection:
+        connection.execute("UPDATE account SET source = 'name:other'")
+    connection.close()
+    with pytest.raises(sd.LedgerError, match="it was changed"):
+        Ledger.open(place, account="shop").reserve(Pure(epsilon=0.1))
 
 
 def test_a_ledger_of_schema_5_is_brought_up_to_date(place, table):

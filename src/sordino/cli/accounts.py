@@ -170,11 +170,10 @@ _COLUMNS = (
 )
 
 
-def list_accounts(url: str) -> list[Statement]:
-    """Return all accounts of a ledger, without their charges."""
-    return [
-        Ledger.open(url, account=name).statement(charges=False) for name in Ledger.accounts(url)
-    ]
+def list_accounts(url: str, account: str | None = None) -> list[Statement]:
+    """Return all accounts of a ledger, or one of them, without their charges."""
+    names = Ledger.accounts(url) if account is None else [account]
+    return [Ledger.open(url, account=name).statement(charges=False) for name in names]
 
 
 def write_amounts(statements: Sequence[Statement], form: str | None) -> None:
@@ -250,14 +249,13 @@ def write_metrics(url: str, statements: Sequence[Statement]) -> None:
     One that another account goes on for is left out.
     """
     lines = []
+    paying = [one for one in statements if one.successor is None]
+    # What the ledger calls itself: an address may hold a password.
+    shown = Ledger.open(url, account=paying[0].account).url if paying else ""
     samples = [
         sample
-        for one in statements
-        if one.successor is None
-        # What the ledger calls itself: an address may hold a password.
-        for sample in _list_samples(
-            {"ledger": Ledger.open(url, account=one.account).url, "account": one.account}, one
-        )
+        for one in paying
+        for sample in _list_samples({"ledger": shown, "account": one.account}, one)
     ]
     for name, meaning in _METRICS.items():
         own = [(labels, value) for metric, labels, value in samples if metric == name]

@@ -182,11 +182,7 @@ def show(
     """
     url, account = find_payer(name, declaration, url, account)
     if form == "prometheus":
-        found = (
-            list_accounts(url)
-            if account is None
-            else [Ledger.open(url, account=account).statement(charges=False)]
-        )
+        found = list_accounts(url, account)
         write_metrics(url, found)
     elif account is None:
         found = list_accounts(url)

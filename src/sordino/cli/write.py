@@ -228,10 +228,13 @@ def _describe_run(run_id: str) -> tuple[str, dict[str, dict[str, str]]]:
     usual = {one.name: one.default for one in ctx.command.params}
     # What is as usual is left out: a later version may have more options.
     asked = {
-        name: _place_from(value, base) if name in _PLACES else _hide(value)
+        name: _place_from(value, base) if name in _PLACES else value
         for name, value in ctx.params.items()
         if name not in _ASIDE and value not in (None, (), usual[name])
     }
+    # A shape, or a table. In a filter the signs of an address are a text like any other.
+    if "like" in asked:
+        asked["like"] = _hide(asked["like"])
     # Exact numbers are written as texts.
     said = json.dumps([ctx.command.name, asked], default=str, sort_keys=True)
     # No study has a name with a space: its runs have names of their own.

@@ -745,6 +745,11 @@ class Ledger:
         """
         account = self._pages.facts
         if self._run is not None:
+            if run not in {None, self._run[0]}:
+                raise InvalidParameter(
+                    f"reserve.run must be left out of an account for run {self._run[0]!r}; got "
+                    f"{shown(run)}. Nothing was charged."
+                )
             run, about = self._run
             detail = {**(detail or {}), **about}
         label, worst, key, parameters = request(

@@ -91,9 +91,10 @@ class Pages:
         try:
             [event] = [Row(*found) for found in first]
             made = json_of(event.body)
-            # A table that was given a name since has another source than at first.
-            named = {"source"} if row.source.startswith("name:") else set()
-            known = all(made[name] == fact for name, fact in row.facts.items() if name not in named)
+            # A place may have been given a name since; a name stays that.
+            moved = row.source.startswith("name:") and not str(made["source"]).startswith("name:")
+            facts = row.facts | ({"source": made["source"]} if moved else {})
+            known = all(made[name] == fact for name, fact in facts.items())
             known = known and linked("", event) == event.head
             fits = row.parent is not None or budget_of(row).limits == row.limits
         except (InvalidParameter, KeyError, ValueError, TypeError, ArithmeticError):
