@@ -118,7 +118,7 @@ def test_groups_share_the_budgets_of_those_that_one_unit_is_in(frame, unit, grou
             session(frame, unit), kind, by="g", domain=["c", "a", "none"], groups_per_unit=groups
         )
         assert isinstance(released, Groups)
-        assert [row.item for row in released] == ["a", "c", "none"]
+        assert [row.item for row in released] == ["c", "a", "none"]
         assert released.budgets == budgets
         each = {row.release.mechanism for row in released}
         [epsilon] = {m.epsilon for m in each}

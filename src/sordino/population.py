@@ -6,6 +6,7 @@ Every form of a release says it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -102,9 +103,9 @@ class Population:
     unit: str
     adjacency: str
     max_rows: int | None = None
-    item: str | None = None
+    item: ColumnNames | None = None
     column: str | None = None
-    by: str | None = None
+    by: ColumnNames | None = None
     where: str | None = None
     per_person: str | None = None
     groups_per_unit: int | None = None
@@ -159,9 +160,9 @@ class Population:
     def list_facts(self) -> dict[str, Any]:
         """Return which rows count, JSON-ready, by the names that every form of a release uses."""
         said = {
-            "item": self.by or self.item,
+            "item": list_columns(self.by or self.item),
             "column": self.column,
-            "by": self.by,
+            "by": list_columns(self.by),
             "where": self.where,
             "per_person": self.per_person,
             "domain": self.domain,
@@ -215,13 +216,13 @@ class Population:
         Another one says that one clip is of all groups.
         """
         ranked = self.figure == "top_sums"
-        asked = self.item if self.column is None and not ranked else self.column
+        asked = say_columns(self.item) if self.column is None and not ranked else self.column
         if self.per_person is not None:
             asked = name_value(self.per_person, asked, self.person)
         parts = [] if asked is None else [f"about {asked}"]
         # The largest sums are those of their items.
         each = self.item if ranked else self.by
-        parts += [] if each is None else [f"for each {each}"]
+        parts += [] if each is None else [f"for each {say_columns(each)}"]
         parts += [] if self.where is None else [f"only rows where {self.where}"]
         said = ", ".join(parts)
         told = [f"{said[0].upper()}{said[1:]}."] if said else []
@@ -319,6 +320,28 @@ class Population:
             each = "1 group" if groups == 1 else f"{groups} groups"
             most += " in all groups together" if groups is None else f" in each of at most {each}"
         return [f"Counts {most}; the figure of all rows may differ."]
+
+
+ColumnNames = str | Sequence[str]
+"""The name of a column of labels, or those of several whose labels are tuples."""
+
+
+def list_columns(names: ColumnNames | None) -> str | list[str] | None:
+    """Return the name of a column, or a list of several, JSON-ready."""
+    return names if names is None or isinstance(names, str) else list(names)
+
+
+def say_columns(names: ColumnNames | None, word: str = "and") -> str | None:
+    """Return the names of columns in words: "region", or "region and age_group"."""
+    if names is None or isinstance(names, str):
+        return names
+    *others, last = map(str, names)
+    return f"{', '.join(others)} {word} {last}" if others else last
+
+
+def say_label(label: object) -> object:
+    """Return a label for people: the parts of one of several columns, with a dot in between."""
+    return " \u00b7 ".join(map(str, label)) if isinstance(label, tuple | list) else label
 
 
 _SAME_IN_PLURAL = ("craft", "sheep", "fish", "series", "species")

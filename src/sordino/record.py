@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, final
 from unicodedata import category
 
@@ -155,6 +156,24 @@ _UNREADABLE = (
     "What the ledger has kept of this release is no record of sordino: somebody else wrote it. "
     "`sordino ledger verify` tells whether it was changed."
 )
+
+
+def spread_labels(record: Record) -> Record:
+    """Return a record in which each part of a label of several columns has a column of its own."""
+    names = record.facts.get("item")
+    if not isinstance(names, list) or "item" not in record.columns:
+        return record
+    # Where a column is called like one of a release, it is told apart.
+    taken = {*record.columns, *record.facts}
+    parts = [f"item.{name}" if name in taken else str(name) for name in names]
+
+    def spread(row: Mapping[str, Any]) -> dict[str, Any]:
+        label = row["item"]
+        own = [*label] if isinstance(label, tuple | list) else [label]
+        return {**row, **dict(zip_longest(parts, own[: len(parts)]))}
+
+    columns = [part for name in record.columns for part in (parts if name == "item" else [name])]
+    return replace(record, columns=columns, rows=[spread(row) for row in record.rows])
 
 
 def list_facts(

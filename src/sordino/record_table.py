@@ -12,7 +12,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from functools import partial
 from typing import Any, Literal
 
-from sordino.record import Record, escape_controls, format_cell
+from sordino.record import Record, escape_controls, format_cell, spread_labels
 
 _LABEL, _BETWEEN = 20, 2
 """So wide a column of labels is at least, if its labels are; and so far columns stand apart."""
@@ -45,6 +45,7 @@ def draw_table(record: Record, width: int | None = WIDTH) -> str:
     from rich.text import Text  # noqa: PLC0415
 
     table, listed, needed = Table(box=None, pad_edge=False, header_style="bold"), [], 0
+    record = spread_labels(record)
     shown = write_cells(record)
     for name, texts in shown.items():
         cells = [Text(escape_controls(text)) for text in texts]
@@ -70,6 +71,7 @@ def draw_table(record: Record, width: int | None = WIDTH) -> str:
 
 def write_cells(record: Record) -> dict[str, list[str]]:
     """Return the cells of each column that people are shown, as texts."""
+    record = spread_labels(record)
     units = [_find_power(row, counts=record.counts) for row in record.rows]
     found = {}
     for name in record.columns:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sordino.record import Record, escape_controls, format_cell, steers
+from sordino.record import Record, escape_controls, format_cell, spread_labels, steers
 
 # Every character that JSON has left as it is and that is no plain one of ASCII.
 _OTHER_CHARACTERS = re.compile(r"[^\x20-\x7e\n]")
@@ -78,6 +78,7 @@ def make_document(record: Record) -> dict[str, Any]:
 
 def write_csv(record: Record) -> str:
     """Return a record as CSV; each row repeats the facts that nobody may lose."""
+    record = spread_labels(record)
     # What a row says itself stands there: a fact of the same name is about something else, or says
     # it again.
     marks = {

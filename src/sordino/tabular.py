@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_type_hints
 import numpy as np
 
 from sordino.errors import UnsupportedBackend
+from sordino.population import list_columns
 from sordino.record import Record, describe_spent, escape_controls, list_spent
 from sordino.record_table import draw_table, write_cells
 
@@ -375,6 +376,9 @@ def _name_kind(declared: Any) -> Kind | None:
     None if it has none.
     """
     parts = set(get_args(declared)) - {type(None)} or {declared}
+    # A label is a text, or the texts of several columns.
+    if str in parts:
+        return "text"
     names: dict[Any, Kind] = {str: "text", bool: "truth", int: "whole", float: "number"}
     return names.get(parts.pop()) if len(parts) == 1 else None
 
@@ -392,8 +396,15 @@ def _find_kind(values: Sequence[Any]) -> Kind:
 
 def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
     """Return the kinds of all columns, and what they hold."""
-    records = [_flatten(record) for record in release.list_rows()]
+    some = getattr(release, "population", None)
+    # A label of several columns has a column of a frame for each.
+    parts = None if some is None else list_columns(some.by or some.item)
+    parts = parts if isinstance(parts, list) else []
+    records = [_flatten(_spread(record, parts)) for record in release.list_rows()]
     kinds = release._list_columns()  # noqa: SLF001 - of the same class
+    if parts and "item" in kinds:
+        named: dict[str, Kind] = dict.fromkeys(_name_parts(parts, kinds), "text")
+        kinds = named | {name: kind for name, kind in kinds.items() if name != "item"}
     names = list(dict.fromkeys([*(name for record in records for name in record), *kinds]))
     columns = {name: [record.get(name) for record in records] for name in names}
     found = {name: kinds.get(name) or _find_kind(columns[name]) for name in names}
@@ -401,6 +412,22 @@ def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
         name: [None if value is None else _PLAIN[found[name]](value) for value in column]
         for name, column in columns.items()
     }
+
+
+def _name_parts(parts: Sequence[str], taken: Iterable[str]) -> list[str]:
+    return [f"item.{name}" if name in taken else name for name in parts]
+
+
+def _spread(record: Row, parts: Sequence[str]) -> Row:
+    """Return a row with each part of its label under the name of its column."""
+    label = record.get("item")
+    if not parts or not isinstance(label, tuple):
+        return record
+    named = dict(zip(_name_parts(parts, record), label, strict=True))
+    found: Row = {}
+    for name, value in record.items():
+        found |= named if name == "item" else {name: value}
+    return found
 
 
 # Fractions become floats.

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
+    OPTIONAL_ITEM,
     DecimalsOr,
     LabelOptions,
     RunOptions,
@@ -102,7 +103,7 @@ class VectorOptions:
 @take_all(
     AboveRequest,
     # Answers on standard input have labels of their own.
-    item=click.option("--item", metavar="COL", help="Column of labels."),
+    item=OPTIONAL_ITEM,
     threshold=take(AboveRequest, "threshold", metavar="T"),
     positives=take(AboveRequest, "positives", "-c", "--positives", metavar="C"),
     measure_share=take(AboveRequest, "measure_share", metavar="SHARE"),

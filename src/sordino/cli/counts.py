@@ -9,9 +9,10 @@ from typing import cast
 import click
 
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import LabelOptions, Shares, list_given, take, take_all
+from sordino.cli.options import OPTIONAL_ITEM, LabelOptions, Shares, list_given, take, take_all
 from sordino.cli.table import TableOptions, release_from_table, table_options
 from sordino.errors import InvalidParameter
+from sordino.population import ColumnNames
 from sordino.session.counts import CountRequest, HistogramRequest
 from sordino.session.request import MOST_ROWS
 from sordino.session.value_histogram import ValueHistogramRequest
@@ -30,7 +31,7 @@ def count(table: TableOptions, *, units: bool, **asked: object) -> None:
 
 
 @click.command(cls=GroupedCommand)
-@take_all(HistogramRequest, item=take(HistogramRequest, "item", metavar="COL", required=False))
+@take_all(HistogramRequest, item=OPTIONAL_ITEM)
 @take(ValueHistogramRequest, "column", metavar="COL", required=False)
 @take(ValueHistogramRequest, "bins", type=Shares(), metavar="E[,E...]", required=False)
 @take(ValueHistogramRequest, "per_person")
@@ -47,7 +48,7 @@ def histogram(
     table: TableOptions,
     *,
     counted: str,
-    item: str | None,
+    item: ColumnNames | None,
     column: str | None,
     bins: tuple[Fraction, ...] | None,
     per_person: str | None,
@@ -92,7 +93,7 @@ def histogram(
 
 
 def _count_rows(
-    table: TableOptions, item: str | None, asked: dict[str, object]
+    table: TableOptions, item: ColumnNames | None, asked: dict[str, object]
 ) -> dict[str, object]:
     """Return what is asked of a sum that counts the rows of each item; refuse what it has not."""
     unlisted = cast("LabelOptions", asked["labels"]).unlisted

@@ -102,10 +102,12 @@ def _list_options(table: DeclaredTable, typed: Values) -> Values:
         said["adjacency"] = unit.adjacency
     if not set(_NOBODY_PAYS) & set(typed):
         said |= {"ledger_url": table.ledger, "account": table.account}
-    listed = table.labels.get(typed.get("item") or typed.get("by") or "")
+    columns = cast("tuple[str, ...]", typed.get("item") or typed.get("by") or ())
+    # Of several columns the session knows what is declared.
+    listed = table.labels.get(columns[0]) if len(columns) == 1 else None
     if listed is not None and not set(_LABELS) & set(typed):
         said |= {
-            "domain": listed.file,
+            "domain": [listed.file],
             "domain_column": listed.column,
             "domain_no_header": not listed.header,
         }

@@ -60,7 +60,6 @@ def _take_column(request: type[ColumnRequest[Any]], **own: Any) -> Callable[[Any
         "cap": take(request, "cap", metavar="U"),
         # On the command line a unit is whom the guarantee protects, so this one is called --scale.
         "unit": take(request, "unit", "--scale", default="1"),
-        "by": take(request, "by", metavar="COL"),
         "groups_per_unit": take(request, "groups_per_unit", metavar="G"),
         "most_groups": take(request, "most_groups", metavar="N"),
         "search_share": take(request, "search_share", metavar="SHARE"),

@@ -286,7 +286,27 @@ ADJACENCY = click.option(
     show_default=True,
     help="Which data sets are neighbors.",
 )
-ITEM = click.option("--item", metavar="COL", required=True, help="Column of labels.")
+
+
+def name_labels(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
+) -> str | tuple[str, ...] | None:
+    """Return the name of a column of labels, or those of several; None where none was given."""
+    return given if len(given) > 1 else given[0] if given else None
+
+
+_SEVERAL: Values = {"metavar": "COL", "multiple": True, "callback": name_labels}
+ITEM = click.option(
+    "--item", required=True, help="Column of labels; may be given for several columns.", **_SEVERAL
+)
+BY = click.option(
+    "--by",
+    help="Column of labels: one release for each label of the domain; may be given for several.",
+    **_SEVERAL,
+)
+OPTIONAL_ITEM = click.option(
+    "--item", help="Column of labels; may be given for several columns.", **_SEVERAL
+)
 
 
 def _join_predicates(
@@ -366,7 +386,7 @@ unit_options = gather(
 class LabelOptions:
     """Which labels may be released."""
 
-    domain: str | None
+    domain: tuple[str, ...]
     domain_column: str | None
     domain_no_header: bool
     domain_range: str | None
@@ -382,7 +402,11 @@ label_options = gather(
     "labels",
     LabelOptions,
     click.option(
-        "--domain", metavar="FILE", help="CSV or Parquet file that lists the public labels."
+        "--domain",
+        metavar="[COL=]FILE",
+        multiple=True,
+        help="CSV or Parquet file that lists the public labels; of several columns one for each, "
+        "as COL=FILE or COL=A:B, or one that has them all.",
     ),
     click.option("--domain-column", metavar="C", help="Column of that file."),
     click.option(
@@ -596,6 +620,7 @@ def take_all(request: type[Declared], **own: Callable[[Any], Any] | None) -> Cal
     """
     shared: Values = {
         "item": ITEM,
+        "by": BY,
         "domain": label_options,
         "epsilon": EPSILON,
         "where": WHERE,

@@ -113,7 +113,7 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
     if write_again(run):
         return
     # Labels are public: what is wrong with them is said before anything is charged.
-    domain = None if labels is None else make_domain(labels)
+    domain = None if labels is None else make_domain(labels, asked.get("item") or asked.get("by"))
     with (
         open_session(table.source, table.unit, table.csv, run, table.declared) as session,
         show_progress(run.quiet) as progress,

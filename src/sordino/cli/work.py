@@ -26,7 +26,9 @@ from sordino.constraints import shown
 from sordino.entropy import SYSTEM, Entropy, Seeded
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
+from sordino.population import ColumnNames
 from sordino.questions import Domain, PrivacyUnit
+from sordino.questions.labels import name_columns
 from sordino.record import SIMULATED
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session import Payer, Progress, Uncharged
@@ -67,8 +69,12 @@ def call_as_declared(unit: PrivacyUnit, declared: DeclaredTable | None) -> Priva
     return replace(unit, called=declared.unit.called)
 
 
-def make_domain(labels: LabelOptions) -> Domain:
-    """Return the public domain that the options name."""
+def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domain | None:
+    """Return the public domain that the options name.
+
+    Of several columns a declaration may list the labels: None where no option does.
+    """
+    columns = () if named is None else name_columns("--item", named)
     given = {
         "--domain": labels.domain,
         "--domain-range": labels.domain_range,
@@ -76,10 +82,10 @@ def make_domain(labels: LabelOptions) -> Domain:
         "--assume-public": labels.assume_public,
         "--unlisted": labels.unlisted,
     }
+    if len(columns) > 1:
+        return _make_product(labels, columns, list_given(given))
     which = require_one(given, "which labels may be released")
-    of_file = list_given(
-        {"--domain-column": labels.domain_column, "--domain-no-header": labels.domain_no_header}
-    )
+    of_file = _list_of_file(labels)
     if of_file and which != "--domain":
         raise InvalidParameter(f"{of_file[0]} needs --domain FILE.")
     if labels.domain_sql_file and which != "--domain-sql":
@@ -90,32 +96,74 @@ def make_domain(labels: LabelOptions) -> Domain:
     if which != "--unlisted" and more:
         raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
     if which == "--unlisted":
-        if labels.delta is None:
-            raise InvalidParameter(
-                "--unlisted needs --delta D, the probability with which a label of a single unit "
-                "may be released: well below one over the number of units, such as 1e-6."
-            )
-        return Domain.unlisted(
-            delta=labels.delta, least=1 if labels.least is None else labels.least
-        )
+        return _make_unlisted(labels)
     if which == "--assume-public":
         return Domain.assume_public()
     if labels.domain_range is not None:
-        ends = _LABEL_RANGE.fullmatch(labels.domain_range)
-        if ends is None:
-            raise InvalidParameter(
-                f"--domain-range must be two whole numbers A:B; got {shown(labels.domain_range)}."
-            )
-        return Domain.range(int(ends[1]), int(ends[2]))
-    return (
-        # Exactly one option was given, so the query is there; the empty text is for the type
-        # checker.
-        Domain.from_sql(labels.domain_sql or "", files=labels.domain_sql_file)
-        if labels.domain is None
-        else Domain.from_file(
-            labels.domain, labels.domain_column, header=not labels.domain_no_header
+        return _read_range("--domain-range", labels.domain_range)
+    if labels.domain_sql is not None:
+        return Domain.from_sql(labels.domain_sql, files=labels.domain_sql_file)
+    if len(labels.domain) > 1:
+        raise InvalidParameter(
+            "--domain must be given once for one column of labels; got "
+            f"{' and '.join(map(shown, labels.domain))}."
         )
+    [file] = labels.domain
+    for column in columns:
+        file = file.removeprefix(f"{column}=")
+    return Domain.from_file(file, labels.domain_column, header=not labels.domain_no_header)
+
+
+def _list_of_file(labels: LabelOptions) -> list[str]:
+    """Return the options that were given about the file of a single column of labels."""
+    return list_given(
+        {"--domain-column": labels.domain_column, "--domain-no-header": labels.domain_no_header}
     )
+
+
+def _make_unlisted(labels: LabelOptions) -> Domain:
+    if labels.delta is None:
+        raise InvalidParameter(
+            "--unlisted needs --delta D, the probability with which a label of a single unit "
+            "may be released: well below one over the number of units, such as 1e-6."
+        )
+    return Domain.unlisted(delta=labels.delta, least=1 if labels.least is None else labels.least)
+
+
+def _read_range(option: str, said: str) -> Domain:
+    ends = _LABEL_RANGE.fullmatch(said)
+    if ends is None:
+        raise InvalidParameter(f"{option} must be two whole numbers A:B; got {shown(said)}.")
+    return Domain.range(int(ends[1]), int(ends[2]))
+
+
+def _make_product(
+    labels: LabelOptions, columns: tuple[str, ...], given: list[str]
+) -> Domain | None:
+    """Return the domain of several columns: a list for each of them, or a file of tuples."""
+    others = [*(flag for flag in given if flag != "--domain"), *_list_of_file(labels)]
+    if others:
+        raise InvalidParameter(
+            f"{others[0]} is for one column of labels; of {len(columns)} columns the labels of "
+            "each must be listed, because which combinations occur tells of people. Give --domain "
+            f"{columns[0]}=FILE for each, or --domain FILE with the columns {', '.join(columns)}."
+        )
+    parts: dict[str, Domain] = {}
+    for one in labels.domain:
+        known = [name for name in columns if one.startswith(f"{name}=")]
+        if not known and len(labels.domain) == 1:
+            return Domain.from_file(one).over(columns)
+        # The longest name: a column may be called like the beginning of another one.
+        name = max(known, key=len, default=None)
+        if name is None or name in parts:
+            raise InvalidParameter(
+                f"--domain must be COL=FILE, once for each of {', '.join(columns)}; got "
+                f"{shown(one)}."
+            )
+        said = one[len(name) + 1 :]
+        is_range = _LABEL_RANGE.fullmatch(said)
+        parts[name] = _read_range("--domain", said) if is_range else Domain.from_file(said)
+    return Domain.product(parts) if parts else None
 
 
 def make_csv_format(csv: CsvOptions) -> CsvFormat:
@@ -262,7 +310,8 @@ def read_labels(session: Session, domain: Domain, run: RunOptions) -> Domain:
     """Return the domain with its labels read; say before the charge what a file lists."""
     known = session.read_labels(domain)
     # Whether the first line is a label or a name is seen by people only.
-    if known.kind == "file" and not is_quiet(run.quiet):
+    files = known.kind == "file" or any(part.kind == "file" for part in known.parts)
+    if files and not is_quiet(run.quiet):
         say(f"Labels: {known.origin}.")
     return known
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -14,6 +14,7 @@ from sordino.constraints import DOMAIN_SIZE, one_of, shown
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.questions.domain import Domain
 from sordino.questions.label_sets import count_sets, fits_sets
+from sordino.questions.labels import Label, name_columns, write_places
 from sordino.questions.rank_law import Draw, choose_ranks
 from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
 from sordino.sensitivity import Sensitivity
@@ -46,7 +47,7 @@ class Counts:
     """
 
     values: NDArray[np.int64] = field(repr=False)
-    labels: Sequence[str] = field(repr=False)
+    labels: Sequence[Label] = field(repr=False)
     positions: NDArray[np.int64] | None = field(default=None, repr=False)
 
     def at(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -60,7 +61,7 @@ class Counts:
         found = np.minimum(np.searchsorted(self.positions, indices), self.values.size - 1)
         return np.where(self.positions[found] == indices, self.values[found], 0)
 
-    def of(self, labels: Sequence[str]) -> NDArray[np.int64]:
+    def of(self, labels: Sequence[Label]) -> NDArray[np.int64]:
         """Return the counts of some labels that a release has named; private."""
         places = {label: place for place, label in enumerate(self.labels)}
         return self.values[np.array([places[label] for label in labels], dtype=np.int64)]
@@ -131,28 +132,29 @@ class CountQuestion:
         return after_charge(self._work, progress)
 
     def _work(self, announce: Callable[[Scan], None]) -> Counts:
-        numbered = None if self.domain is None else self.domain.numbered
-        hidden = self.domain is not None and self.domain.hidden
-        labels = () if self.domain is None or numbered is not None or hidden else self.domain.known
-        if labels is None:
-            labels = self._assumed_labels(announce)
+        labels: Sequence[Label] = ()
+        sent: Sequence[str] | None = None
+        domain = self.domain
+        if domain is not None and not domain.hidden:
+            assumed = domain.kind == "assumed public" and domain.known is None
+            labels = self._assumed_labels(announce) if assumed else domain.labels
+            sent = domain.list_texts(labels)
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            listed = self.kind == "items" and numbered is None and not hidden
-            answer = scan.ask(self.sql, labels if listed else None)
+            answer = scan.ask(self.sql, sent)
         if self.kind != "items":
             return Counts(
                 np.asarray(answer["n" if self.kind == "rows" else "units"], dtype=np.int64), ()
             )
-        if numbered is not None:
+        if domain is None or domain.hidden:
+            return _sort_by_label(answer)
+        if domain.is_sparse:
             # The engine returns groups in any order, and `Counts.at` searches by position.
             order = np.argsort(answer["position"])
             found, counted = (
                 np.asarray(answer[name], dtype=np.int64)[order] for name in ("position", "n")
             )
-            return Counts(counted, numbered, found)
-        if hidden:
-            return _sort_by_label(answer)
+            return Counts(counted, labels, found)
         # Labels that no row has are not in the answer. Their count is 0, and they take part like
         # all others.
         values = np.zeros(len(labels), dtype=np.int64)
@@ -179,7 +181,7 @@ def prepare_counts(
     unit: PrivacyUnit,
     *,
     kind: Kind,
-    item: str | None = None,
+    item: str | Sequence[str] | None = None,
     domain: Domain | Iterable[object] | None = None,
     where: str | None = None,
     salt: Any = b"",
@@ -197,8 +199,8 @@ def prepare_counts(
         "items": for each label of the domain, the number of distinct units that have it (rows, if
         the unit is the row). "rows": the number of rows, at most `max_rows` of a unit. "units": the
         number of distinct units.
-    item : str, optional
-        The column with the labels, for kind "items".
+    item : str or sequence of str, optional
+        The column with the labels, for kind "items"; of several columns a label is a tuple.
     domain : Domain or iterable of labels, optional
         The labels to count, for kind "items". Other labels are dropped, absent ones count 0. With
         `Domain.unlisted` all labels of the column are counted, and those of at least `least` units
@@ -245,12 +247,12 @@ def prepare_counts(
     if kind == "items":
         if item is None:
             raise InvalidParameter("item must name the column with the labels; got None.")
-        columns["item"] = source.label_index(item, "item")
+        names = name_columns("item", item)
+        columns = list_label_columns(source, names, "item")
         # Public files and queries are read now, before the charge, where what is wrong may be
         # explained.
-        domain = _require_domain(domain).resolve(source)
-        if domain.numbered is not None:
-            _check_range_column(source, item)
+        domain = _require_domain(domain).over(names).resolve(source)
+        check_ranges(source, names, domain)
         if (domain.kind == "assumed public" or domain.hidden) and not source.legible:
             raise InvalidParameter(
                 f"Domain.{'unlisted' if domain.hidden else 'assume_public'} must not go with a "
@@ -281,19 +283,24 @@ def prepare_counts(
         f" WHERE {predicate.total})" if predicate is not None else ")"
     )
     known = domain if isinstance(domain, Domain) else None
+    tuples = None if known is None else known.tuples
     if known is not None and known.numbered is not None:
         # Rows whose value is not in the range are dropped here: a rule of each row by itself.
         kept = placed(
             kept, known.numbered.start, known.numbered.size, words, unit=unit.column is not None
         )
-    item_text = words.label(columns["item"], kinds[columns["item"]]) if kind == "items" else "1"
+    elif tuples is not None:
+        more = [] if unit.column is None else ["unit"]
+        kept = write_places(kept, tuples, words, carried=more, named="item")
+    one = "item" in columns
+    item_text = words.label(columns["item"], kinds[columns["item"]]) if one else "1"
     if known is not None and known.hidden:
         # Which texts can be labels that nobody listed: by the declared type, which is public, and
         # the text.
         plain = words.is_plain("item", kinds[columns["item"]])
         sql = labels_query(unit, kept, draw, plain, known.least, best)
     else:
-        listed = known is None or known.numbered is None
+        listed = known is None or (known.numbered is None and tuples is None)
         sql = count_query(kind, unit, kept, draw, listed=listed, size=_find_size(known))
     question = CountQuestion(
         source=source,
@@ -317,6 +324,26 @@ def prepare_counts(
     return question
 
 
+def list_label_columns(source: Source, names: Sequence[str], role: str) -> dict[str, int]:
+    """Return where the columns of labels stand: as `item`, or of several as item0, item1 and so on.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no such column, or its declared type has no exact text.
+    """
+    called = ["item"] if len(names) == 1 else [f"item{place}" for place in range(len(names))]
+    indices = [source.label_index(name, role) for name in names]
+    return dict(zip(called, indices, strict=True))
+
+
+def check_ranges(source: Source, names: Sequence[str], domain: Domain) -> None:
+    """Refuse columns of which no value could belong to their range."""
+    for name, part in zip(names, domain.parts or (domain,), strict=False):
+        if part.numbered is not None:
+            _check_range_column(source, name)
+
+
 def _describe_salt_length(salt: Any) -> str:
     # Never the salt itself: it is secret.
     return f"{len(salt)} bytes" if isinstance(salt, bytes) else type(salt).__name__
@@ -331,7 +358,14 @@ def _require_domain(domain: Any) -> Domain:
             "none. A list that was made of the table itself, as by unique(), tells who is in it: "
             'say "assume-public" for that, which is printed and recorded.'
         )
-    return domain if isinstance(domain, Domain) else Domain.of(domain)
+    return to_domain(domain)
+
+
+def to_domain(given: Any) -> Domain:
+    """Return the domain that a list of labels, or a mapping of columns to their labels, is."""
+    if isinstance(given, Domain):
+        return given
+    return Domain.product(given) if isinstance(given, Mapping) else Domain.of(given)
 
 
 def _check_best(domain: Domain, unit: PrivacyUnit, best: Any) -> int | None:
@@ -382,7 +416,7 @@ def _rehearse_counts(question: CountQuestion) -> None:
         # An engine that lacks some characters refuses labels with them. So each character is sent
         # once now, and a failure comes before the charge.
         sent = (
-            set().union(*domain.labels)
+            set().union(*(domain.list_texts(domain.labels) or ()))
             if domain and not read and not question.source.backend.dialect.every_character
             else ()
         )
@@ -429,9 +463,8 @@ def _find_size(domain: Domain | None) -> int | None:
     """Return how many labels there are, if that is known before rows are read."""
     if domain is None or domain.hidden:
         return None
-    if domain.numbered is not None:
-        return domain.numbered.size
-    return None if domain.known is None else len(domain.known)
+    assumed = domain.known is None and domain.numbered is None
+    return None if assumed else domain.size
 
 
 def count_query(

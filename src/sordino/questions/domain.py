@@ -8,55 +8,30 @@ from __future__ import annotations
 
 import datetime as dt
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, final, overload
+from typing import Any, Literal, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sordino.constraints import DOMAIN_SIZE, SHARE, TRUTH, Number, is_unicode, shown, text
 from sordino.errors import InvalidParameter, UnknownDomain
-from sordino.questions.label_files import read_file_labels, read_query_labels
+from sordino.questions.label_files import read_file_labels, read_query_labels, read_tuples
+from sordino.questions.labels import (
+    DENSE,
+    Label,
+    Numbered,
+    Tuples,
+    check_product,
+    list_tuples,
+    name_columns,
+)
 from sordino.sources.source import Source
 
 _LARGEST_RANGE_END = 1 << 62  # whole numbers of a column have 64 bits
-
-
-@final
-@dataclass(frozen=True)
-class Numbered(Sequence[str]):
-    """The labels of a range, each made when it is asked for.
-
-    They are the whole numbers from `start` on, or what `name` calls their positions.
-    """
-
-    start: int
-    size: int
-    name: Callable[[int], str] | None = field(default=None, repr=False)
-
-    def __len__(self) -> int:
-        return self.size
-
-    @overload
-    def __getitem__(self, position: int) -> str: ...
-    @overload
-    def __getitem__(self, position: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, position: int | slice) -> str | tuple[str, ...]:
-        if isinstance(position, slice):
-            return tuple(self[place] for place in range(*position.indices(self.size)))
-        place = int(position) + (self.size if position < 0 else 0)
-        if not 0 <= place < self.size:
-            raise IndexError(position)
-        if self.name is None:
-            return str(self.start + place)
-        # The function is the caller's: what it returns is checked each time.
-        label = self.name(place)
-        if not is_unicode(label) or "\0" in label:
-            raise InvalidParameter(
-                f"Domain.indexed.label must return Unicode text without NUL for {place}; got "
-                f"{shown(label)}."
-            )
-        return label
 
 
 @final
@@ -65,7 +40,7 @@ class Domain:
     """A public domain: a sorted list of text labels.
 
     NULL and duplicates are removed, and labels are sorted by code point. The position of a label is
-    its priority in ties.
+    its priority in ties. Rows of a release stand in the `order` in which labels were given.
 
     Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`. If
     there are too many labels to list them, use `Domain.range` or `Domain.indexed`, up to 2^52
@@ -81,9 +56,9 @@ class Domain:
     1000000000000
     """
 
-    kind: Literal["list", "file", "sql", "assumed public", "range", "unlisted"]
+    kind: Literal["list", "file", "sql", "assumed public", "range", "unlisted", "product"]
     origin: str
-    known: tuple[str, ...] | None = field(default=None, repr=False)
+    known: Sequence[Label] | None = field(default=None, repr=False)
     path: Path | None = field(default=None, repr=False)
     column: str | None = field(default=None, repr=False)
     query: str | None = field(default=None, repr=False)
@@ -92,19 +67,59 @@ class Domain:
     least: int = field(default=1, repr=False)
     header: bool = field(default=True, repr=False)
     files: tuple[Path, ...] = field(default=(), repr=False)
+    parts: tuple[Domain, ...] = field(default=(), repr=False)
+    columns: tuple[str, ...] = field(default=(), repr=False)
+    given: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, labels: Any) -> Domain:
         """Return the domain of some labels: texts, whole numbers, truth values, dates.
+
+        Labels of several columns are tuples, or lists, of such.
 
         Raises
         ------
         InvalidParameter
             If a label has no exact text or none is left.
         """
-        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
             raise InvalidParameter(f"A domain must be a list of labels; got {shown(labels)}.")
-        return cls("list", "list", known=_sort_labels(map(label_text, labels), "The list"))
+        listed = sorted(labels, key=str) if isinstance(labels, Set) else [*labels]
+        if listed and isinstance(listed[0], tuple | list):
+            return _know_tuples(cls("list", "list"), listed)
+        known, given = _sort_labels(map(label_text, listed), "The list")
+        # A set has no order of its own.
+        return cls("list", "list", known=known, given=None if isinstance(labels, Set) else given)
+
+    @classmethod
+    def product(cls, parts: Any) -> Domain:
+        """Return the domain of all combinations of the labels of several columns.
+
+        Parameters
+        ----------
+        parts : mapping of str to Domain or list of labels
+            What is listed for each column. At most 2^52 combinations.
+
+        Raises
+        ------
+        InvalidParameter, UnknownDomain
+            If there is no such mapping, or the labels of a part are not listed: which combinations
+            occur would tell of people.
+
+        Examples
+        --------
+        >>> from sordino.questions import Domain
+        >>> Domain.product({"region": ["North", "South"], "age": ["18-64", "65+"]}).labels[1]
+        ('North', '65+')
+        """
+        if not isinstance(parts, Mapping) or not parts:
+            raise InvalidParameter(
+                "Domain.product.parts must be a mapping of columns to their labels; got "
+                f"{shown(parts)}."
+            )
+        columns = name_columns("Domain.product.parts", list(parts))
+        domains = tuple(_as_part(name, parts[name]) for name in columns)
+        return _join_parts(cls("product", "", parts=domains, columns=columns))
 
     @classmethod
     def range(cls, start: int, stop: int) -> Domain:
@@ -278,10 +293,77 @@ class Domain:
                 "Domain.found belongs to Domain.unlisted; the labels of this domain "
                 f"({self.origin}) are known without a release."
             )
-        return replace(self, known=_sort_labels(labels, "What was found"))
+        return replace(self, known=_sort_labels(labels, "What was found")[0])
 
     @property
-    def labels(self) -> Sequence[str]:
+    def tuples(self) -> Tuples | None:
+        """Its tuples, if its labels are those of several columns; else None."""
+        return self.known if isinstance(self.known, Tuples) else None
+
+    def list_texts(self, labels: Sequence[Label]) -> Sequence[str] | None:
+        """Return the texts that an engine is sent to count these labels; None of a range."""
+        if self.numbered is not None:
+            return None
+        return cast("Sequence[str]", labels) if self.tuples is None else self.tuples.sent
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only counts that are not 0 are kept, because there may be too many labels."""
+        return self.numbered is not None or (self.tuples is not None and self.size > DENSE)
+
+    @property
+    def order(self) -> NDArray[np.int64] | None:
+        """The places of the labels in the order in which they were given; None: in their own."""
+        return self.given
+
+    def over(self, columns: tuple[str, ...], name: str = "item") -> Domain:
+        """Return this domain as one of the labels of some columns.
+
+        Raises
+        ------
+        InvalidParameter, UnknownDomain
+            If it is one of other columns.
+        """
+        if self.kind == "product":
+            for column in columns:
+                if column not in self.columns:
+                    raise UnknownDomain(
+                        f'{name} "{column}": no labels. Give the labels of each column: '
+                        f'domain={{"{column}": [...], ...}} (--domain {column}=FILE), or declare '
+                        f"them (labels.{column})."
+                    )
+            for column in self.columns:
+                if column not in columns:
+                    raise InvalidParameter(
+                        f"domain must list the labels of {', '.join(columns)}; got some of "
+                        f"{shown(column)}, too."
+                    )
+            own = dict(zip(self.columns, self.parts, strict=True))
+            if len(columns) == 1:
+                return own[columns[0]]
+            parts = tuple(own[column] for column in columns)
+            return _join_parts(replace(self, parts=parts, columns=columns))
+        many = len(columns)
+        width = len(self.tuples.parts) if self.tuples is not None else 1
+        if self.tuples is not None and width != many:
+            raise InvalidParameter(
+                f"Labels of {many} column{'s' * (many > 1)} must be tuples of {many}; got tuples "
+                f"of {width}."
+            )
+        if many == 1 or self.tuples is not None:
+            return self
+        if self.kind == "file" and self.known is None and self.column is None:
+            return replace(self, columns=columns)
+        if self.hidden or self.kind == "assumed public":
+            raise UnknownDomain(_COMBINATIONS)
+        raise InvalidParameter(
+            "Labels of several columns must be listed for each, or as tuples; got one list for "
+            f'{", ".join(columns)}. Give domain={{"{columns[0]}": [...], ...}} (--domain '
+            f"{columns[0]}=FILE)."
+        )
+
+    @property
+    def labels(self) -> Sequence[Label]:
         """The labels; those of a range are made when they are asked for.
 
         Raises
@@ -324,6 +406,9 @@ class Domain:
         # the charge. Labels that nobody listed are private, before and after.
         if self.known is not None or self.kind in {"assumed public", "range", "unlisted"}:
             return self
+        if self.kind == "product":
+            parts = tuple(part.resolve(source) for part in self.parts)
+            return _join_parts(replace(self, parts=parts))
         # All that follows happens before the charge, and may be explained: it reads public things
         # only.
         if self.query is not None:
@@ -331,6 +416,13 @@ class Domain:
             origin, what = self.origin, "The domain query"
         else:
             path = self.path or Path()
+            if self.columns:
+                rows = read_tuples(path, self.columns, source, header=self.header)
+                known = _know_tuples(self, rows)
+                named = ", ".join(self.columns)
+                return replace(
+                    known, origin=f"file {path}, columns {named}, {known.size} combinations"
+                )
             listed = read_file_labels(path, self.column, source, header=self.header)
             origin, what = f"file {path}", f"The file {path}"
         known = self._know(f"{origin}, column {listed.column}", listed.labels, what)
@@ -344,7 +436,32 @@ class Domain:
         return replace(known, origin=f"{known.origin}, {many}{told}")
 
     def _know(self, origin: str, labels: Iterable[str | None], what: str) -> Domain:
-        return replace(self, origin=origin, known=_sort_labels(labels, what))
+        known, given = _sort_labels(labels, what)
+        # What a query lists comes in any order.
+        return replace(self, origin=origin, known=known, given=None if self.query else given)
+
+
+def _join_parts(domain: Domain) -> Domain:
+    """Return a product with its combinations, once the labels of all parts are known."""
+    named = zip(domain.columns, domain.parts, strict=True)
+    origin = "; ".join(f"{name}: {part.origin}" for name, part in named)
+    if any(part.known is None and part.numbered is None for part in domain.parts):
+        return replace(domain, origin=origin)
+    listed = tuple(cast("Sequence[str]", part.labels) for part in domain.parts)
+    check_product(listed)
+    known = Tuples(listed)
+    # Of more nothing is kept that is not asked for.
+    given = known.order(part.given for part in domain.parts) if len(known) <= DENSE else None
+    return replace(domain, origin=origin, known=known, given=given)
+
+
+def _know_tuples(domain: Domain, listed: Sequence[Sequence[Any]]) -> Domain:
+    """Return a domain with the tuples of a list."""
+    texts = [tuple(map(label_text, one)) for one in listed]
+    known, given = list_tuples(texts, len(listed[0]) if listed else 0)
+    for part in known.parts:
+        _ = _sort_labels(part, "The list")
+    return replace(domain, known=known, given=given)
 
 
 def label_text(value: Any) -> str | None:
@@ -377,13 +494,41 @@ def _is_whole_number(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _sort_labels(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
+def _as_part(name: str, given: Any) -> Domain:
+    """Return the labels of one column of several."""
+    part = given if isinstance(given, Domain) else None
+    if part is None and given != "assume-public":
+        part = Domain.of(given)
+    if part is None or part.hidden or part.kind == "assumed public":
+        raise UnknownDomain(_COMBINATIONS)
+    if part.parts or part.tuples is not None:
+        raise InvalidParameter(
+            f"Domain.product must have the labels of one column for each; got those of several for "
+            f"{name!r}."
+        )
+    return part
+
+
+_COMBINATIONS = (
+    "Labels of several columns must be listed: which combinations occur tells of people. Give the "
+    "labels of each column, or the tuples."
+)
+
+
+def _sort_labels(
+    labels: Iterable[str | None], what: str
+) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
+    """Return labels, each once, by code point, and where each was given; None: in that order."""
+    given = [label for label in dict.fromkeys(labels) if label is not None]
     # Sorted, so that ties do not depend on the order in which the labels were given.
-    found = sorted({label for label in labels if label is not None})
+    found = sorted(given)
     if not found:
         raise InvalidParameter(f"{what} must have one label or more; got none.")
     # What is no Unicode cannot be sent to an engine, and no text of PostgreSQL holds NUL.
     for label in found:
         if "\0" in label or not is_unicode(label):
             raise InvalidParameter(f"A label must be Unicode text without NUL; got {shown(label)}.")
-    return tuple(found)
+    if found == given:
+        return tuple(found), None
+    places = {label: place for place, label in enumerate(found)}
+    return tuple(found), np.array([places[label] for label in given], dtype=np.int64)

@@ -6,14 +6,16 @@ One unit counts in a bounded number of groups only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from sordino.columns import BucketGrid
 from sordino.constraints import COUNT, shown
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
-from sordino.questions.counts import CountQuestion, prepare_counts
+from sordino.questions.counts import CountQuestion, prepare_counts, to_domain
 from sordino.questions.domain import Domain
+from sordino.questions.labels import name_columns
 from sordino.questions.unit import PrivacyUnit
 from sordino.sources.source import Source
 
@@ -29,7 +31,7 @@ def prepare_groups(
     source: Source,
     unit: PrivacyUnit,
     *,
-    by: str,
+    by: str | Sequence[str],
     domain: Any,
     groups_per_unit: int | None = None,
     where: str | None = None,
@@ -47,8 +49,8 @@ def prepare_groups(
         The opened table.
     unit : PrivacyUnit
         Who is protected.
-    by : str
-        The column of the groups.
+    by : str or sequence of str
+        The column of the groups, or several.
     domain : Domain
         A `Domain.unlisted`.
     groups_per_unit : int, optional
@@ -100,9 +102,9 @@ def prepare_groups(
     )
 
 
-def resolve_groups(domain: Any, source: Source) -> Domain:
+def resolve_groups(domain: Any, by: str | Sequence[str], source: Source) -> Domain:
     """Return the domain of groups with its labels read, where they are listed."""
-    return (domain if isinstance(domain, Domain) else Domain.of(domain)).resolve(source)
+    return to_domain(domain).over(name_columns("by", by), "by").resolve(source)
 
 
 def grouping(
@@ -110,7 +112,7 @@ def grouping(
     unit: PrivacyUnit,
     grid: BucketGrid,
     *,
-    by: str | None,
+    by: str | Sequence[str] | None,
     domain: Any,
     groups_per_unit: int | None,
     most_groups: int | None = None,
@@ -140,7 +142,7 @@ def grouping(
         )
     # Every group of the domain is released, also an empty
     # one. So which groups there are must not depend on rows.
-    known = resolve_groups(domain, source)
+    known = resolve_groups(domain, by, source)
     if known.kind == "assumed public":
         raise UnknownDomain(
             "Groups must come from a domain that is listed; one that "

@@ -86,33 +86,74 @@ def read_file_labels(
         If it cannot be used.
     """
     place = check_public(path, source, "The domain file")
-    if path.suffix.lower() in {".parquet", ".pq"}:
-        if not header:
-            raise InvalidParameter(
-                f"A Parquet file names its columns; got {path} with header=False "
-                "(--domain-no-header). Leave that out."
-            )
+    if _is_parquet(path, header=header):
         return _read_parquet_labels(place, column, path)
+    names, rows = _read_csv(place, path, header=header)
+    name = one_column(names, column, path)
+    position = names.index(name)
+    # An empty field is no label, as it is NULL in a CSV source. Nor is a field that a line lacks.
+    labels = [row[position] or None for row in rows if len(row) > position]
+    return ListedLabels(name, labels, shown(",".join(names)) if header else None)
+
+
+def read_tuples(
+    path: Path, columns: Sequence[str], source: Source, *, header: bool = True
+) -> list[tuple[str | None, ...]]:
+    """Return the labels of several columns of a CSV or Parquet file, those of a line together.
+
+    Raises
+    ------
+    UnsafePredicate, InvalidParameter, DataSourceError
+        As for `read_file_labels`.
+    """
+    place = check_public(path, source, "The domain file")
+    if not header:
+        raise InvalidParameter(
+            "A file of labels of several columns names them in its first line; got header=False "
+            "(--domain-no-header)."
+        )
+    if _is_parquet(path, header=header):
+        with engine() as opened:
+            opened.close_doors([place])
+            table = f"read_parquet({literal(str(place))}, hive_partitioning = false)"
+            names = list(describe_columns(opened, f"SELECT * FROM {table}", str(path)))
+            kept = [quoted(one_column(names, column, path)) for column in columns]
+            for name in kept:
+                _check_label_type(opened, f"SELECT {name} FROM {table}", f"a column of {path}")
+            texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in kept)
+            return opened.connection.execute(f"SELECT DISTINCT {texts} FROM {table}").fetchall()
+    names, rows = _read_csv(place, path, header=True)
+    places = [names.index(one_column(names, column, path)) for column in columns]
+    return [tuple(row[at] or None for at in places) for row in rows if len(row) > max(places)]
+
+
+def _is_parquet(path: Path, *, header: bool) -> bool:
+    if path.suffix.lower() not in {".parquet", ".pq"}:
+        return False
+    if not header:
+        raise InvalidParameter(
+            f"A Parquet file names its columns; got {path} with header=False "
+            "(--domain-no-header). Leave that out."
+        )
+    return True
+
+
+def _read_csv(place: Path, path: Path, *, header: bool) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns of a CSV file, and its other lines."""
     try:
         # "-sig": a byte order mark in front is no part of the name of the first column.
         with place.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.reader(_read_bounded_lines(file), strict=True)
             # The file is public, so this reader may be stricter
             # than the one for private rows: it refuses bad quotes.
+            rows = csv.reader(_read_bounded_lines(file), strict=True)
             first = next(rows, [])
             names = first if header else [str(number) for number in range(1, len(first) + 1)]
-            name = one_column(names, column, path)
-            position = names.index(name)
-            lines = rows if header else [first, *rows]
-            # An empty field is no label, as it is NULL in a CSV source. Nor is a field that a line
-            # lacks.
-            labels = [row[position] or None for row in lines if len(row) > position]
+            return names, list(rows) if header else [first, *rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataSourceError(
             f"The domain file must be UTF-8 CSV with a header line, or Parquet; {path} is not "
             f"({type(error).__name__})."
         ) from None
-    return ListedLabels(name, labels, shown(",".join(first)) if header else None)
 
 
 def _read_bounded_lines(file: TextIO) -> Iterator[str]:
@@ -151,7 +192,7 @@ def _read_parquet_labels(place: Path, column: str | None, path: Path) -> ListedL
         return ListedLabels(name, labels)
 
 
-def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
+def _check_label_type(opened: Engine, select: str, what: str) -> None:
     schema = describe_columns(opened, select, what)
     kind = next(iter(schema.values()))
     # The same types as those of items, whose values have one text each, without floats.
@@ -161,6 +202,10 @@ def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
             f"A domain must be one column of texts, whole numbers, dates or truth values; {what} "
             f"has {shown(kinds)}."
         )
+
+
+def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
+    _check_label_type(opened, select, what)
     rows = opened.connection.execute(
         f"SELECT DISTINCT CAST(label AS VARCHAR) FROM ({select}) AS listed(label)"
     ).fetchall()

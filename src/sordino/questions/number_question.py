@@ -17,9 +17,10 @@ from sordino.columns.sum_steps import SumSteps
 from sordino.constraints import Number, shown
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.questions.bounded_rows import Bounds, bounded, choose_groups_of
-from sordino.questions.counts import SALT
+from sordino.questions.counts import SALT, list_label_columns
 from sordino.questions.domain import Domain
 from sordino.questions.groups import grouping
+from sordino.questions.labels import Tuples, name_columns, write_places
 from sordino.questions.rank_choice import prepare_choice
 from sordino.questions.rank_law import Draw, list_marking, pick_ranks
 from sordino.questions.totals import BYTES_OF_CELL, NumberQuestion, Weighed, Weight
@@ -48,7 +49,7 @@ def prepare_numbers(
     grid: BucketGrid,
     where: str | None = None,
     salt: Any = b"",
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     domain: Domain | Iterable[object] | None = None,
     groups_per_unit: int | None = None,
     most_groups: int | None = None,
@@ -78,8 +79,8 @@ def prepare_numbers(
     salt : bytes
         At least 16 secret random bytes, needed with a unit column: it decides which rows of a unit
         count.
-    by : str, optional
-        A column of labels: each label of the domain is a group of its own.
+    by : str or sequence of str, optional
+        A column of labels, or several: each label of the domain is a group of its own.
     domain : Domain or list of labels, optional
         The groups, with `by`; rows with other labels are dropped. With `Domain.unlisted` a release
         finds them first (`prepare_groups`), and `NumberQuestion.among` takes what it found.
@@ -162,7 +163,7 @@ def prepare_numbers(
     )
     if by is not None:
         # Labels of groups are compared as text, as items and units are (docs/proofs/counts.md).
-        columns["item"] = source.label_index(by, "by")
+        columns |= list_label_columns(source, name_columns("by", by), "by")
     predicate = None if where is None else source.predicate(where)
     indices |= {*columns.values()} | (predicate.indices if predicate is not None else frozenset())
     dialect = source.backend.dialect
@@ -188,6 +189,7 @@ def prepare_numbers(
         draw=draw,
         people=_make_people(per_person, kind, row_cap, dialect, shared_ends),
         float_type=dialect.float_type,
+        tuples=None if known is None else known.tuples,
     )
     number_kind = kind if per_person is None else FLOAT_VALUES
     question = NumberQuestion(
@@ -236,6 +238,8 @@ class _RowWriter:
         What makes one number of the rows of a unit.
     float_type : str
         What the engine calls floats of 64 bits.
+    tuples : Tuples or None
+        The labels of groups, where they are of several columns.
     """
 
     kept: str
@@ -243,12 +247,19 @@ class _RowWriter:
     draw: Draw
     people: People | None
     float_type: str
+    tuples: Tuples | None
 
     def take_in(self, first: int) -> str:
         """Return rows with their groups."""
         if not self.bounds.grouped:
             return self.kept
         # The join drops rows with other labels first, so that they use up no group of their unit.
+        if self.tuples is not None:
+            carried = ["x"] if self.bounds.rows is None else ["x", "unit"]
+            words = self.draw.words
+            return write_places(
+                self.kept, self.tuples, words, carried=carried, named="grp", first=first
+            )
         labels = (
             f"(SELECT position - {first} AS grp, label AS item FROM labels"
             f" WHERE position >= {first})"
@@ -361,7 +372,7 @@ def _check_people(
     column: str | None,
     per_person: Aggregate | None,
     *,
-    by: str | None,
+    by: str | Sequence[str] | None,
     groups: int | None,
     in_all: bool,
 ) -> None:
@@ -402,7 +413,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     # after the charge none of them may fail for its plan.
     grouped = question.in_groups
     # Labels that nobody listed come from the engine itself, which takes them back.
-    sent = ["group"] if question.domain is not None and question.domain.hidden else question.groups
+    sent = ["group"] if question.domain is not None and question.domain.hidden else question.sent
     ends = StepRange(low=-1, high=1, step=Fraction(1))
     groups = question.most_groups or len(question.groups) or 1
     queries = question.dialect.buckets(question.kind, question.grid, question.ladder)
@@ -467,7 +478,7 @@ def _refuse_own(column: str | None) -> InvalidParameter:
 
 
 def _mark_rows(
-    unit: PrivacyUnit, number: str, whose: str, by: str | None, draw: Draw
+    unit: PrivacyUnit, number: str, whose: str, by: str | Sequence[str] | None, draw: Draw
 ) -> Marking | None:
     """Return how rows of a unit are chosen beside those of other columns; None where they are not.
 

@@ -20,6 +20,7 @@ from sordino.columns.step_range import SquareTotal, StepRange, Total
 from sordino.columns.sum_steps import SumSteps
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions.domain import Domain
+from sordino.questions.labels import Label
 from sordino.questions.rank_choice import SortedChoice
 from sordino.questions.unit import PrivacyUnit
 from sordino.sources.engine import Answer, Kept, Marking, Progress, Scan, after_charge
@@ -138,7 +139,7 @@ class NumberQuestion:
         return self.domain is not None and not self.in_all
 
     @property
-    def groups(self) -> Sequence[str]:
+    def groups(self) -> Sequence[Label]:
         """The labels of the groups; none if all rows are one group.
 
         Raises
@@ -149,10 +150,12 @@ class NumberQuestion:
         return () if self.domain is None else self.domain.labels
 
     @property
-    def _sent(self) -> Sequence[str]:
+    def sent(self) -> Sequence[str]:
         """The groups as the column writes them: a range may have other names for them."""
-        if self.domain is None or self.domain.numbered is None:
-            return self.groups
+        if self.domain is None:
+            return ()
+        if self.domain.numbered is None:
+            return self.domain.list_texts(self.groups) or ()
         # Rows hold the numbers themselves. What `Domain.indexed` calls them is for releases only.
         start = self.domain.numbered.start
         return [str(number) for number in range(start, start + self.domain.size)]
@@ -324,7 +327,7 @@ class NumberQuestion:
         if self.in_all:
             return None
         grouped = self.domain is not None
-        sent = self._sent if grouped else None
+        sent = self.sent if grouped else None
         return Kept(self.rows(first), self.rows(0), sent, self.marking, self.choice)
 
     def _count(self, announce: Callable[[Scan], None]) -> ColumnCounts:
@@ -344,7 +347,7 @@ class NumberQuestion:
             announce(scan)
             for query in self.dialect.buckets(weighed.kind, weighed.grid, WEIGHT):
                 sql = query.over(weighed.rows(len(query.cuts), weight), grouped=weighed.each)
-                answer = scan.ask(sql, [*query.cuts, *self._sent])
+                answer = scan.ask(sql, [*query.cuts, *self.sent])
                 found = query.weighed(answer, weighed.grid, groups)
                 if found is not None:
                     return found
@@ -384,7 +387,7 @@ class NumberQuestion:
                 # the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.in_groups)
                 kept = self._keep(len(query.cuts))
-                yield query, scan.ask(sql, [*query.cuts, *self._sent], kept=kept)
+                yield query, scan.ask(sql, [*query.cuts, *self.sent], kept=kept)
 
     def _add_up(
         self,
@@ -408,7 +411,7 @@ class NumberQuestion:
             rows = write_rows(len(own), ranges[0])
             wanted = Addends(list(places), rows, grouped, squares, weighed, beyond)
             sql = self.dialect.steps(kind, wanted)
-            sent = [*own, *self._sent] if grouped else None
+            sent = [*own, *self.sent] if grouped else None
             answer = scan.ask(sql, sent, kept=self._keep(len(own)))
         # Groups without rows are not in the answer: their total is 0, and they are released like
         # all others.

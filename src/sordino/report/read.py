@@ -13,6 +13,7 @@ from typing import Any, final
 from sordino.charts.figure import as_number
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
+from sordino.population import say_columns, say_label
 from sordino.results import describe, describe_alone
 from sordino.results.totals import TOTALS
 from sordino.tabular import Tabular
@@ -182,6 +183,11 @@ def _make_reported(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) 
     if isinstance(asked, Mapping):
         # A study says beside the release what was asked, by the names of the parameters.
         facts = {name: asked[name] for name in _ASKED if name in asked} | dict(facts)
+    # Labels of several columns are shown as one text.
+    several = (name for name in ("item", "by") if isinstance(facts.get(name), list))
+    said = {name: say_columns(facts[name]) for name in several if facts[name]}
+    facts = dict(facts) | said
+    rows = [{**row, "item": say_label(row["item"])} if "item" in row else row for row in rows]
     if isinstance(facts.get("by"), str):
         # Where nothing was said, a unit counts in any group; a row is in one.
         groups = 1 if facts.get("unit") == "each row" else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sordino.population import Population
+from sordino.population import Population, say_columns
 from sordino.record import (
     Record,
     describe_receipt,
@@ -139,9 +139,8 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
         notes.append(f"Labels: {some.domain}.")
     if some.domain == "assumed public" and not release.cost.pure():
         # Only where nothing was drawn: those of a table without any label.
-        facts["warning"] = (
-            f"{some.by or some.item} has no label in any row, so there is nothing to release."
-        )
+        labels = say_columns(some.by or some.item)
+        facts["warning"] = f"{labels} has no label in any row, so there is nothing to release."
         notes.insert(0, f"{facts['warning']} Nothing was spent.")
     return facts, [*notes, *list_warnings(release)]
 
@@ -244,7 +243,9 @@ def _describe_top(release: Any, some: Population, facts: Facts, notes: Notes) ->
     # Labels that were assumed public may be fewer than K, which is seen only when they are read.
     crossed, many = getattr(release, "crossed", None), len(release)
     if some.domain == "assumed public" and 0 < many < (some.k or 0) and not crossed:
-        notes.append(f"{some.item} has {many} labels in all: the list has all of them.")
+        notes.append(
+            f"{say_columns(some.item)} has {many} labels in all: the list has all of them."
+        )
     more, told = _describe_threshold(some, many, crossed=crossed)
     facts, notes = facts | more, [*notes, *told]
     if some.unlisted:

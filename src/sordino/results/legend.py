@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sordino.population import name_many, name_one, name_value
+from sordino.population import name_many, name_one, name_value, say_columns
 from sordino.record import (
     SIMULATED,
     Record,
@@ -257,7 +257,7 @@ def _say_counted(facts: Facts) -> str:
     if facts.get("where") is not None:
         more.insert(0, f"only rows where {facts['where']}")
     by = facts.get("by") or facts.get("item")
-    return f"{', '.join([said, *more, *([] if by is None else [f'by {by}'])])}."
+    return f"{', '.join([said, *more, *([] if by is None else [f'by {say_columns(by)}'])])}."
 
 
 def _say_how_much(facts: Facts, rows: Rows) -> list[str]:
@@ -280,7 +280,7 @@ def _say_how_much(facts: Facts, rows: Rows) -> list[str]:
 
 def _say_labels(facts: Facts) -> list[str]:
     """Return who listed the labels where that is not a file, and what ended the list."""
-    said, label = [], facts.get("item") or "label"
+    said, label = [], say_columns(facts.get("item")) or "label"
     if facts.get("threshold") is not None:
         ended = "it ended the list" if facts.get("crossed") else ""
         if facts.get("complete") is False:

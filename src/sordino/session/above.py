@@ -26,6 +26,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators import lower_bound
 from sordino.estimators.rows import estimate_rows, share_confidence
 from sordino.mechanisms import AdaptiveSparseVector, GumbelSparseVector, SparseVector
+from sordino.population import ColumnNames
 from sordino.questions import CountQuestion, Domain, PrivacyUnit
 from sordino.releases import Positives
 from sordino.sensitivity import Sensitivity
@@ -59,6 +60,7 @@ from sordino.session.request import (
     check_account,
     check_listable,
     check_measurable,
+    checked_columns,
     checked_later,
     find_items,
     is_unlisted,
@@ -156,7 +158,7 @@ class AboveRequest(Request[AboveItems]):
     name: ClassVar[str] = "above"
     chooses: ClassVar[bool] = True
 
-    item: str = parameter(checked_later, "Column of labels.", kw_only=False)
+    item: ColumnNames = parameter(checked_columns, "Column of labels, or several.", kw_only=False)
     threshold: Number = parameter(FINITE, "Public threshold.", more="It is about the counts.")
     positives: int = parameter(
         COUNT,

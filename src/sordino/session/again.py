@@ -28,6 +28,7 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.clipped.weighed_clip import WeighedClip
 from sordino.questions import Domain
+from sordino.questions.labels import Label
 from sordino.session.column_request import ColumnRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.looks import Rows, read_look
@@ -77,7 +78,7 @@ class Clips:
     """
 
     figure: Clipped
-    labels: tuple[str, ...] | None
+    labels: tuple[Label, ...] | None
     found: tuple[Clip, ...]
 
 
@@ -259,7 +260,7 @@ def _list_labels(request: HistogramRequest, names: list[Any]) -> HistogramReques
 def _find_clips(first: Any) -> Clips:
     """Return the clips of the first look at a column."""
     if isinstance(first, Groups):
-        labels: tuple[str, ...] | None = tuple(row.item for row in first.rows)
+        labels: tuple[Label, ...] | None = tuple(row.item for row in first.rows)
         releases = [row.release for row in first.rows]
         if not releases:
             raise InvalidParameter(
@@ -339,7 +340,7 @@ def _check_figure(request: Column, figure: Clipped, table: Table) -> None:
             )
 
 
-def _order(clips: Clips, labels: tuple[str, ...] | None) -> tuple[Clip, ...]:
+def _order(clips: Clips, labels: tuple[Label, ...] | None) -> tuple[Clip, ...]:
     """Return the clips in the order in which a question has its groups."""
     if labels is None or clips.labels is None:
         return clips.found
@@ -353,7 +354,7 @@ def _order(clips: Clips, labels: tuple[str, ...] | None) -> tuple[Clip, ...]:
 
 
 def _build_again(
-    request: ColumnRequest[Any], table: Table, again: ClippedAgain, labels: tuple[str, ...] | None
+    request: ColumnRequest[Any], table: Table, again: ClippedAgain, labels: tuple[Label, ...] | None
 ) -> TableNumbers:
     return TableNumbers(
         estimator=again,

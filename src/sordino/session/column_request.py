@@ -29,6 +29,7 @@ from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.numbers_share import count_numbers
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
+from sordino.population import ColumnNames
 from sordino.questions import (
     Counts,
     Domain,
@@ -37,6 +38,7 @@ from sordino.questions import (
     prepare_numbers,
 )
 from sordino.questions.groups import GROUPS, resolve_groups
+from sordino.questions.labels import Label
 from sordino.releases import UnlistedCounts
 from sordino.sensitivity import Adjacency
 from sordino.session.column_figures import Estimator, Searching, adapt
@@ -48,6 +50,7 @@ from sordino.session.request import (
     Table,
     accept_domain,
     check_account,
+    checked_columns,
     checked_later,
     is_unlisted,
 )
@@ -103,8 +106,10 @@ class ColumnRequest(Request[R]):
     growth: Number | None = parameter(checked_later, GROWTH_MEANS, default=1.05)
     unit: Number = parameter(checked_later, "Below it edges are evenly spaced.", default=1.0)
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
-    by: str | None = parameter(
-        checked_later, "Column of labels: one release for each label of the domain.", default=None
+    by: ColumnNames | None = parameter(
+        OrNone(checked_columns),
+        "Column of labels, or several: one release for each label of the domain.",
+        default=None,
     )
     domain: Any = parameter(
         accept_domain,
@@ -189,7 +194,7 @@ class ColumnRequest(Request[R]):
         request = self
         # How many groups there are may say how they are read, and what an estimator is of.
         if self.by is not None and self.domain is not None:
-            request = replace(self, domain=resolve_groups(self.domain, table.source))
+            request = replace(self, domain=resolve_groups(self.domain, self.by, table.source))
         estimator = request.fill_epsilon(table)
         question = request.ask_for(table, estimator)
         return (yield from request.release_figures(table, question, estimator, request.detail()))
@@ -404,12 +409,13 @@ class ColumnRequest(Request[R]):
         self, table: Table, question: NumberQuestion, estimator: Estimator
     ) -> TableNumbers:
         """Return what releases the figures of all groups."""
-        return self.wrap(
-            table, estimator, None if question.domain is None else tuple(question.groups)
-        )
+        if question.domain is None:
+            return self.wrap(table, estimator, None)
+        whole = self.wrap(table, estimator, tuple(question.groups))
+        return replace(whole, order=question.domain.order)
 
     def wrap(
-        self, table: Table, estimator: Estimator, labels: tuple[str, ...] | None
+        self, table: Table, estimator: Estimator, labels: tuple[Label, ...] | None
     ) -> TableNumbers:
         """Return what releases the figures of groups; what it costs does not depend on labels."""
         return TableNumbers(
@@ -477,7 +483,7 @@ def find_and_release(
     units = prepare_groups(
         table.source,
         table.unit,
-        by=cast("str", request.by),
+        by=cast("ColumnNames", request.by),
         domain=domain,
         groups_per_unit=request.groups_per_unit,
         where=request.where,

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino.constraints import POSITIVE, TRUTH, Number, OrNone, one_of, shown, to_fraction
 from sordino.cost import ZCDP, Cost, Pure
@@ -16,7 +17,9 @@ from sordino.errors import InvalidParameter
 from sordino.estimators import interval
 from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
+from sordino.population import ColumnNames
 from sordino.questions import prepare_counts
+from sordino.questions.labels import Label
 from sordino.questions.unit import Kind, VectorNorm
 from sordino.releases import Value, Values
 from sordino.sensitivity import Sensitivity
@@ -33,6 +36,7 @@ from sordino.session.request import (
     ask_items,
     check_account,
     checked_bounds,
+    checked_columns,
     checked_later,
     find_items,
     is_unlisted,
@@ -136,7 +140,7 @@ class HistogramRequest(Request[Histogram]):
     name: ClassVar[str] = "histogram"
     kept: ClassVar[tuple[str, ...]] = ("item", "where", "simultaneous")
 
-    item: str = parameter(checked_later, "Column of labels.", kw_only=False)
+    item: ColumnNames = parameter(checked_columns, "Column of labels, or several.", kw_only=False)
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     domain: Any = parameter(
         accept_domain, "Which labels are counted.", more="As for `top_k`.", default=None
@@ -198,27 +202,33 @@ class HistogramRequest(Request[Histogram]):
             counts.labels,
             simultaneous=self.simultaneous,
             capped=table.unit.max_rows is not None,
+            order=None if question.domain is None else question.domain.order,
         )
 
 
 def build_histogram(
-    fresh: Values, labels: Sequence[str], *, simultaneous: bool, capped: bool
+    fresh: Values,
+    labels: Sequence[Label],
+    *,
+    simultaneous: bool,
+    capped: bool,
+    order: NDArray[np.int64] | None = None,
 ) -> Histogram:
-    """Return the histogram of a measurement, a row for each label."""
+    """Return the histogram of a measurement, a row for each label, in the order of their places."""
     each, together = share_confidence(CONFIDENCE, fresh.values.size, simultaneous=simultaneous)
     # Not cut at 0, as the counts are not: so they can be added up without bias.
     low, high = interval(fresh, confidence=each)
     true_low, true_high = true_interval(fresh, each, capped=capped)
     rows = tuple(
         CountedItem(
-            item=label,
+            item=labels[place],
             estimate=float(fresh.values[place]),
             low=float(low[place]),
             high=float(high[place]),
             true_low=float(true_low[place]),
             true_high=float(true_high[place]),
         )
-        for place, label in enumerate(labels)
+        for place in (range(len(labels)) if order is None else order.tolist())
     )
     return Histogram(
         rows=rows,

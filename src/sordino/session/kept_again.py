@@ -30,6 +30,7 @@ from sordino.estimators import (
 from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.questions import PrivacyUnit
+from sordino.questions.labels import Label, name_columns
 from sordino.record import Record
 from sordino.releases import parameters
 from sordino.session.again import Base, Clips, Known, is_named
@@ -100,9 +101,10 @@ def add_again(
 def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, str]:
     """Return the declared types of the columns that are asked about."""
     named = [getattr(request, name, None) for name in ("item", "column", "by")]
+    columns = [one for name in named if name for one in name_columns("item", name)]
     return {
         name: source.columns[name]
-        for name in dict.fromkeys([*named, unit.column])
+        for name in dict.fromkeys([*columns, unit.column])
         if name is not None and name in source.columns
     }
 
@@ -274,7 +276,9 @@ def _read_form(said: Mapping[str, Any]) -> CsvFormat:
 
 def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
     """Return what asks again, and the labels of the rows."""
-    asked, labels = dict(said["request"]), said["labels"]
+    asked = dict(said["request"])
+    # A label of several columns is a list there.
+    labels = _read_labels(said["labels"])
     kind: Any = RELEASES[asked.pop("name")].request
     # What requests have said since the first version is None where it was not said.
     asked = dict.fromkeys(_LATER.intersection(kind.kept)) | asked
@@ -282,7 +286,7 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
         _refuse_kept()
     listed = labels is None or (
         isinstance(labels, list)
-        and all(isinstance(one, str) for one in labels)
+        and all(isinstance(one, str | tuple) for one in labels)
         and 0 < len(set(labels)) == len(labels)
     )
     if not listed:
@@ -304,7 +308,17 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
     return Base(request=request, clips=clips), [0] if labels is None else labels
 
 
-def _read_clips(said: Any, labels: list[str] | None) -> tuple[Clips | None, dict[str, Any]]:
+def _read_labels(said: Any) -> Any:
+    """Return labels as they are compared; those of several columns are tuples."""
+    if not isinstance(said, list):
+        return said
+    return [
+        tuple(one) if isinstance(one, list) and all(isinstance(part, str) for part in one) else one
+        for one in said
+    ]
+
+
+def _read_clips(said: Any, labels: list[Label] | None) -> tuple[Clips | None, dict[str, Any]]:
     """Return the clips, and what they say of a request: each is one that its search can find."""
     if said is None:
         return None, {}

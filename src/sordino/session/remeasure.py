@@ -18,6 +18,7 @@ from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clipped_again import ClippedAgain
 from sordino.population import Population
+from sordino.questions.labels import Label
 from sordino.receipt import Receipt
 from sordino.releases import Release
 from sordino.session.again import Base, Known, find_known
@@ -59,7 +60,7 @@ class RemeasuredRow:
         from 0.
     """
 
-    item: str | None
+    item: Label | None
     estimate: float
     low: float
     high: float

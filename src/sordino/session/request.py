@@ -23,8 +23,9 @@ from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.grid import check_rates_from
 from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism
-from sordino.population import Population
+from sordino.population import ColumnNames, Population
 from sordino.questions import CountQuestion, Counts, Domain, PrivacyUnit, prepare_counts
+from sordino.questions.labels import name_columns
 from sordino.receipt import Receipt, read_clock
 from sordino.record import Record
 from sordino.releases import parameters
@@ -252,10 +253,20 @@ def checked_later(_name: str, value: Any) -> Any:
     return value
 
 
+def checked_columns(name: str, value: Any) -> Any:
+    """Return the name of a column of labels as a text, or those of several as a tuple."""
+    if isinstance(value, tuple | list):
+        names = name_columns(name, value)
+        return names if len(names) > 1 else names[0]
+    return value
+
+
 def accept_domain(_name: str, domain: object) -> object:
     """Keep a domain that is checked later; a text says that the labels of the table are public."""
-    assumed = isinstance(domain, str) and domain == "assume-public"
-    return Domain.assume_public() if assumed else domain
+    if isinstance(domain, str) and domain == "assume-public":
+        return Domain.assume_public()
+    # A copy: what was checked must not change afterwards.
+    return Domain.product(domain) if isinstance(domain, Mapping) else domain
 
 
 def _checked_callback(name: str, value: object) -> object:
@@ -322,11 +333,17 @@ class Request(Declared, Generic[R]):
 
     def take_labels(self, declared: Mapping[str, object]) -> Self:
         """Return this request with the labels that are declared of its column, if it says none."""
-        column: str = getattr(self, "item", None) or getattr(self, "by", None) or ""
-        if column not in declared or getattr(self, "domain", column) is not None:
+        named = getattr(self, "item", None) or getattr(self, "by", None) or ()
+        columns = name_columns("item", named) if named else ()
+        given: Any = getattr(self, "domain", declared)
+        parts = dict(zip(given.columns, given.parts, strict=True)) if _is_product(given) else {}
+        known = {name: declared[name] for name in columns if name in declared and name not in parts}
+        if not known or (given is not None and not parts):
             return self
-        domain: dict[str, Any] = {"domain": declared[column]}
-        return replace(self, **domain)
+        several = len(columns) > 1
+        domain = Domain.product(parts | known) if several else known[columns[0]]
+        changed: dict[str, Any] = {"domain": domain}
+        return replace(self, **changed)
 
     def settle(self, unit: PrivacyUnit) -> Self:  # noqa: ARG002
         """Return the request with what it chooses for the user, by whom the guarantee protects."""
@@ -405,7 +422,7 @@ def check_account(name: str, table: Table) -> None:
 
 
 def find_items(
-    table: Table, item: str, domain: Any, where: str | None, *, best: int | None = None
+    table: Table, item: ColumnNames, domain: Any, where: str | None, *, best: int | None = None
 ) -> CountQuestion:
     """Return the question how many units each label has, of labels that nobody listed."""
     return prepare_counts(
@@ -425,7 +442,9 @@ def is_unlisted(domain: Any) -> bool:
     return isinstance(domain, Domain) and domain.hidden
 
 
-def ask_items(table: Table, name: str, item: str, domain: Any, where: str | None) -> CountQuestion:
+def ask_items(
+    table: Table, name: str, item: ColumnNames, domain: Any, where: str | None
+) -> CountQuestion:
     """Return the question how many units each label of a domain has."""
     refuse_unlisted(name, domain)
     # A fresh salt for each release: which rows of a unit count follows from it.
@@ -440,6 +459,10 @@ def ask_items(table: Table, name: str, item: str, domain: Any, where: str | None
     )
 
 
+def _is_product(domain: object) -> bool:
+    return isinstance(domain, Domain) and domain.kind == "product"
+
+
 def size_of(domain: Domain | None) -> int | None:
     """Return the size of a domain, or None where none is public: of assumed and hidden labels."""
     return (
@@ -448,11 +471,11 @@ def size_of(domain: Domain | None) -> int | None:
 
 
 def not_listed(domain: Domain | None) -> int | None:
-    """Return the size of a range, whose labels are not listed, else None.
+    """Return the size of a domain of which not all counts are kept, such as a range, else None.
 
     Mechanisms are then handed only the counts that are not 0.
     """
-    return None if domain is None or domain.numbered is None else domain.size
+    return domain.size if domain is not None and domain.is_sparse else None
 
 
 def check_listable(name: str, most: int, domain: Domain | None) -> None:

@@ -16,6 +16,7 @@ from sordino.estimators import interval
 from sordino.estimators.rows import estimate_rows, find_unclear
 from sordino.figures import Derivable
 from sordino.mechanisms import GaussianMechanism
+from sordino.questions.labels import Label
 from sordino.releases import HybridTop, Release, TopK, UnlistedTop, Value, Values
 from sordino.session.request import CONFIDENCE
 from sordino.tabular import Row
@@ -30,8 +31,8 @@ class TopItem:
     ----------
     rank : int
         1 for the first.
-    item : str
-        The label.
+    item : str or tuple of str
+        The label; of several columns a tuple.
     estimate : float or None
         One number for the count, inside the interval: from gaps and measurement where that is
         better, else the measurement. Unbiased before selection, not after it. Where nothing was
@@ -61,7 +62,7 @@ class TopItem:
     """
 
     rank: int
-    item: str
+    item: Label
     estimate: float | None
     low: float | None
     high: float | None
@@ -80,8 +81,8 @@ class CountedItem:
 
     Attributes
     ----------
-    item : str
-        The label.
+    item : str or tuple of str
+        The label; of several columns a tuple.
     estimate : float
         Its unbiased noisy count.
     low, high : float
@@ -93,7 +94,7 @@ class CountedItem:
         `true_high` is infinite.
     """
 
-    item: str
+    item: Label
     estimate: float
     low: float
     high: float
@@ -178,8 +179,8 @@ class TopSetItem:
 
     Attributes
     ----------
-    item : str
-        The label.
+    item : str or tuple of str
+        The label; of several columns a tuple.
     estimate : float or None
         The fresh measurement as a whole number inside the interval; this and all below is None
         where nothing was measured.
@@ -194,7 +195,7 @@ class TopSetItem:
         The fresh measurement: unbiased, also after selection.
     """
 
-    item: str
+    item: Label
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
@@ -239,8 +240,8 @@ class AboveItem:
 
     Attributes
     ----------
-    item : str
-        The label.
+    item : str or tuple of str
+        The label; of several columns a tuple.
     gap : float or None
         How far its noisy count lay above the noisy threshold: raw, noise included. None with Gumbel
         noise.
@@ -261,7 +262,7 @@ class AboveItem:
         `true_high` is infinite.
     """
 
-    item: str
+    item: Label
     gap: float | None
     branch: int
     estimate: float

@@ -8,10 +8,13 @@ docs/proofs/groups.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sordino.cost import Cost, compose
 from sordino.cost.grouped import cost_of_groups
@@ -32,6 +35,7 @@ from sordino.estimators.quantiles.quantile_interval import QuantilesWithInterval
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
 from sordino.questions import NumberQuestion
+from sordino.questions.labels import Label
 from sordino.receipt import Receipt
 from sordino.releases import Values, short_repr
 from sordino.scrubbing import scrubbed
@@ -58,8 +62,8 @@ class GroupRow:
 
     Attributes
     ----------
-    item : str
-        The label of the group.
+    item : str or tuple of str
+        The label of the group; of several columns a tuple.
     release : object
         Its release, as without groups: a `QuantileValue`, `QuantileValues`, a `ClippedValue`, a
         `VarianceValue` or a `BoundedValue`. Its cost is that of one step of a unit in this group
@@ -70,7 +74,7 @@ class GroupRow:
         Those of its release; of several quantiles a tuple of them, in their order.
     """
 
-    item: str
+    item: Label
     release: Any
 
     @property
@@ -186,6 +190,8 @@ class TableNumbers:
         What neighbors are.
     labels : tuple of str, optional
         Of the groups; None: all rows are one group. What a release costs does not depend on them.
+    order : array of int64, optional
+        The places of the labels in the order in which their rows stand; None: in their own.
     groups_per_unit : int
         In how many groups one unit has a part.
     together : bool
@@ -197,9 +203,10 @@ class TableNumbers:
 
     estimator: Estimator
     adjacency: Adjacency
-    labels: tuple[str, ...] | None = None
+    labels: tuple[Label, ...] | None = None
     groups_per_unit: int = 1
     together: bool = False
+    order: NDArray[np.int64] | None = field(default=None, compare=False)
     shared: LaplaceMechanism | None = None
 
     def __repr__(self) -> str:
@@ -282,9 +289,8 @@ class TableNumbers:
         estimator, found = self.estimator, self._figures.release(numbers.answers, entropy)
         if self.labels is None:
             return found[0]
-        rows = tuple(
-            GroupRow(label, release) for label, release in zip(self.labels, found, strict=True)
-        )
+        places = range(len(self.labels)) if self.order is None else self.order.tolist()
+        rows = tuple(GroupRow(self.labels[place], found[place]) for place in places)
         mechanism = (
             estimator.mechanisms if isinstance(estimator, QuantilesWithIntervals) else estimator
         )

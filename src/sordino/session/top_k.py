@@ -30,6 +30,7 @@ from sordino.estimators.rows import find_unclear, share_confidence
 from sordino.mechanisms import HybridTopK, LimitedTopK, NoisyTopK, UnlistedTopK
 from sordino.plan import choose_unlisted
 from sordino.plan.unlisted import Way
+from sordino.population import ColumnNames
 from sordino.questions import CountQuestion, Counts, Domain
 from sordino.releases import UnlistedTop
 from sordino.session.noise_choice import (
@@ -63,6 +64,7 @@ from sordino.session.request import (
     check_account,
     check_listable,
     check_measurable,
+    checked_columns,
     checked_later,
     find_items,
     is_unlisted,
@@ -79,7 +81,7 @@ class SelectionRequest(Request[R]):
 
     chooses: ClassVar[bool] = True
 
-    item: str = parameter(checked_later, "Column of labels.", kw_only=False)
+    item: ColumnNames = parameter(checked_columns, "Column of labels, or several.", kw_only=False)
     k: int = parameter(
         COUNT,
         "How many items.",
@@ -98,10 +100,7 @@ class SelectionRequest(Request[R]):
         default=None,
     )
     where: str | None = parameter(
-        checked_later,
-        "A row predicate.",
-        more="See docs/decisions/0005-predicates.md.",
-        default=None,
+        checked_later, "A row predicate (docs/decisions/0005-predicates.md).", default=None
     )
     measure_noise: MeasureNoise | None = parameter(
         OrNone(one_of("laplace", "gaussian")), f"Of the measurement. {NOISE_MEANS}", default=None

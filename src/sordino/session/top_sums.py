@@ -26,8 +26,10 @@ from sordino.estimators.histogram_rows import estimate_histogram_rows
 from sordino.mechanisms import HistogramTopK
 from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.mechanisms.histogram_top_k import NOBODY, decide
+from sordino.population import ColumnNames
 from sordino.questions import PrivacyUnit
 from sordino.questions.groups import resolve_groups
+from sordino.questions.labels import Label
 from sordino.releases import HistogramTop
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.noisy_histogram import NoisyCounts, make_rows
@@ -40,6 +42,7 @@ from sordino.session.request import (
     Steps,
     Table,
     accept_domain,
+    checked_columns,
     checked_later,
     is_unlisted,
 )
@@ -91,7 +94,7 @@ class TopSumsRequest(Request[TopItems]):
 
     name: ClassVar[str] = "top_sums"
 
-    item: str = parameter(checked_later, "Column of labels.", kw_only=False)
+    item: ColumnNames = parameter(checked_columns, "Column of labels, or several.", kw_only=False)
     column: str | None = parameter(
         checked_later,
         "Column of numbers that are added up for each label; None: its rows are counted.",
@@ -160,7 +163,7 @@ class TopSumsRequest(Request[TopItems]):
             )
         domain = self.domain
         if domain is not None and not unlisted:
-            domain = resolve_groups(domain, table.source)
+            domain = resolve_groups(domain, self.item, table.source)
             if domain.kind != "assumed public" and self.k > domain.size:
                 raise InvalidParameter(
                     f"top_sums.k must be at most the size of the domain, {domain.size}; got "
@@ -214,7 +217,7 @@ class TopSumsRequest(Request[TopItems]):
         steps = max(-_FAR, min(_FAR, math.ceil(threshold / step)))
         return Cut(steps, steps * step - threshold)
 
-    def _pick(self, labels: list[str], sums: list[ClippedValue], *, found: bool) -> NoisyCounts:
+    def _pick(self, labels: list[Label], sums: list[ClippedValue], *, found: bool) -> NoisyCounts:
         """Return the largest, with intervals that allow for the selection."""
         noise, estimator = sums[0].noise, cast("ClippedSums", sums[0].mechanism)
         many, step = min(self.k, len(labels)), float(noise.step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sordino.population import Population, describe_missing
+from sordino.population import Population, describe_missing, say_columns
 from sordino.questions import Domain, PrivacyUnit
 from sordino.session.request import Request
 
@@ -43,7 +43,9 @@ def find_population(
         out.append("rows of groups that were not found")
     if labels is not None and domain is not None:
         no_label = "is missing, empty or longer than 4096 characters" if domain.hidden else ""
-        out.append(f"rows whose {labels} {no_label or 'is no label of the domain'}")
+        out.append(
+            f"rows whose {say_columns(labels, 'or')} {no_label or 'is no label of the domain'}"
+        )
     return Population(
         figure=request.name,
         unit=name_unit(unit),

@@ -92,7 +92,7 @@ def build_request(
         If a parameter is missing or does not satisfy its rule.
     """
     given = {
-        one.name: _read_value(one.name, said[one.name], str(one.type), folder)
+        one.name: _read_value(one.name, said, str(one.type), folder)
         for one in _list_said(kind)
         if one.name in said
     }
@@ -104,11 +104,22 @@ def build_request(
     return kind(**given | {"epsilon": epsilon})
 
 
-def _read_value(name: str, value: Any, declared: str, folder: str) -> Any:
+def _read_value(name: str, said: Mapping[str, Any], declared: str, folder: str) -> Any:
+    value = said[name]
     if name == "domain":
-        return read_domain(value, folder)
+        return read_labels_of(said, folder)
     # Only where the parameter itself may be None.
     return None if value == NONE and "None" in declared else value
+
+
+def read_labels_of(said: Mapping[str, Any], folder: str) -> Domain:
+    """Return the domain that a release describes: of several columns the labels of each."""
+    value, columns = said["domain"], said.get("item") or said.get("by")
+    if not isinstance(columns, list) or len(columns) < 2:
+        return read_domain(value, folder)
+    if isinstance(value, dict) and set(value) <= set(columns):
+        return Domain.product({name: read_domain(one, folder) for name, one in value.items()})
+    return read_domain(value, folder).over(tuple(columns))
 
 
 def read_domain(said: Any, folder: str) -> Domain:

@@ -11,7 +11,7 @@ from typing import Any, cast, final
 from sordino.constraints import NAME, WHOLE_SHARE, to_fraction
 from sordino.session.request import Request
 from sordino.study.document import Document
-from sordino.study.kinds import build_request, find_kind, list_known, read_domain
+from sordino.study.kinds import build_request, find_kind, list_known, read_labels_of
 from sordino.study.outlook import OUTLOOK, Outlook, read_outlook
 from sordino.study.tables import BudgetTable, guard, say_beyond
 
@@ -111,7 +111,7 @@ def _read_release_table(
     asked = _ANY_EPSILON if "goal" in said else epsilon
     if "domain" in said and "domain" in list_known(kind):
         # By itself first, so that what is wrong with it has its own line.
-        guard(document, (*place, "domain"), lambda: read_domain(said["domain"], folder))
+        guard(document, (*place, "domain"), lambda: read_labels_of(said, folder))
     request = guard(document, place, lambda: build_request(kind, said, asked, folder))
     outlook = read_outlook(document, place, said, request, folder)
     plain = {key: value for key, value in said.items() if key not in {*_ABOUT_RELEASE, "epsilon"}}

@@ -17,6 +17,7 @@ from sordino.columns import StepRange, Total
 from sordino.columns.step_range import SquareTotal
 from sordino.constraints import exact
 from sordino.questions import NumberQuestion
+from sordino.questions.labels import Label
 from sordino.questions.totals import Weight
 from sordino.session.plans.dry_run import Answers
 from sordino.session.plans.shapes import Floats
@@ -42,9 +43,9 @@ class ExpectedValue:
     """
 
     each: float | None = None
-    of_groups: Mapping[str, float] = field(default_factory=dict)
+    of_groups: Mapping[Label, float] = field(default_factory=dict)
 
-    def find(self, item: str | None) -> float | None:
+    def find(self, item: Label | None) -> float | None:
         """Return the figure of a group, or of all rows; None if it is not known."""
         return self.each if item is None else self.of_groups.get(item, self.each)
 
@@ -68,7 +69,7 @@ class ExpectedValues:
         # Where the weight is found, rows as they are: so many of a person weigh alike.
         self._weight = Weight(getattr(request, "declared_weight", None) or _ALIKE, _WEIGHT_BITS)
         # Public rows are the same in each run, so that they are added up once for all of them.
-        self._of_public: dict[tuple[str, str | None], float | None] = {}
+        self._of_public: dict[tuple[str, Label | None], float | None] = {}
 
     def find(self, answers: Answers, asked: Sequence[Any]) -> ExpectedValue:
         """Return the figures of the data that have answered these questions."""
@@ -85,7 +86,7 @@ class ExpectedValues:
         return self._read(answers.text, questions[0]) if questions else ExpectedValue()
 
     def _read(self, text: str, question: NumberQuestion) -> ExpectedValue:
-        groups: list[str | None] = [None] if question.domain is None else list(question.groups)
+        groups: list[Label | None] = [None] if question.domain is None else list(question.groups)
         if any((text, group) not in self._of_public for group in groups):
             for group, figure in zip(groups, self._add_up(question, len(groups)), strict=True):
                 self._of_public[text, group] = figure

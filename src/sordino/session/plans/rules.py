@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sordino.population import describe_missing
+from sordino.population import describe_missing, say_columns
 from sordino.session.executor import ReleaseExecutor
 
 
@@ -18,7 +18,7 @@ def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
         rules.append(f"rows for which {where} does not hold")
     labels = getattr(request, "by", None) or getattr(request, "item", None)
     if labels is not None and getattr(request, "domain", None) is not None:
-        rules.append(f"rows whose {labels} is no label of the domain")
+        rules.append(f"rows whose {say_columns(labels, 'or')} is no label of the domain")
     most = executor.unit.max_rows
     groups = getattr(request, "groups_per_unit", None)
     per_person = getattr(request, "per_person", None)

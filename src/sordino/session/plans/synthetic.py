@@ -22,6 +22,7 @@ from sordino.columns.step_range import SquareTotal
 from sordino.columns.sum_steps import SumSteps
 from sordino.errors import InvalidParameter
 from sordino.questions import CountQuestion, Counts, NumberQuestion
+from sordino.questions.labels import Label
 from sordino.questions.records import RecordQuestion
 from sordino.questions.totals import ColumnCounts, Weighed, Weight
 from sordino.questions.value_bins import BinQuestion
@@ -88,15 +89,15 @@ class SyntheticData:
         domain = question.domain
         if domain is not None and domain.hidden:
             return self._count_hidden(domain.least, question.best)
-        if domain is not None and domain.numbered is not None:
+        if domain is not None and domain.is_sparse:
             # Spread over the range: the rest of it has no rows.
             listed = min(domain.size, self.rows, MOST_LISTED)
             places = np.arange(listed, dtype=np.int64) * (domain.size // listed)
             counts = _list_shuffled(self.shape, listed, self.rows)
             kept = counts > 0
-            return Counts(counts[kept], domain.numbered, places[kept])
+            return Counts(counts[kept], domain.labels, places[kept])
         known = None if domain is None else domain.known
-        labels: Sequence[str] = (
+        labels: Sequence[Label] = (
             [f"item {place + 1}" for place in range(ASSUMED)] if known is None else known
         )
         return Counts(_list_shuffled(self.shape, len(labels), self.rows), labels)
@@ -217,7 +218,7 @@ class _SyntheticColumn:
     _counted: Floats | None = None
 
     @property
-    def groups(self) -> Sequence[str]:
+    def groups(self) -> Sequence[Label]:
         """Labels of the groups."""
         return self.question.groups
 

@@ -1,0 +1,266 @@
+"""Labels that are too many to write down: of a range, and of several columns together.
+
+A label of several columns is a tuple, which is known by its place and never by a joined text. The
+place of a tuple is a whole number, made of the places of its parts in what is listed for each
+(mixed radix). Different tuples have different places, whatever separators their texts hold:
+docs/proofs/tuples.md.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from typing import Any, final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import is_unicode, shown, text
+from sordino.errors import InvalidParameter
+from sordino.sources.sql.sql_templates import SqlTemplates
+
+LARGEST_PLACE = 1 << 52
+"""A product of lists has at most so many tuples; then every partial sum fits 64 bits."""
+DENSE = 1 << 20
+"""Of at most so many tuples every count is kept, also those that are 0."""
+
+Label = str | tuple[str, ...]
+"""What an item or a group is called: a text, or one text for each of several columns."""
+
+
+@final
+@dataclass(frozen=True)
+class Numbered(Sequence[str]):
+    """The labels of a range, each made when it is asked for.
+
+    They are the whole numbers from `start` on, or what `name` calls their positions.
+    """
+
+    start: int
+    size: int
+    name: Callable[[int], str] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, position: int | slice) -> str | tuple[str, ...]:
+        if isinstance(position, slice):
+            return tuple(self[place] for place in range(*position.indices(self.size)))
+        place = int(position) + (self.size if position < 0 else 0)
+        if not 0 <= place < self.size:
+            raise IndexError(position)
+        if self.name is None:
+            return str(self.start + place)
+        # The function is the caller's: what it returns is checked each time.
+        label = self.name(place)
+        if not is_unicode(label) or "\0" in label:
+            raise InvalidParameter(
+                f"Domain.indexed.label must return Unicode text without NUL for {place}; got "
+                f"{shown(label)}."
+            )
+        return label
+
+
+@final
+@dataclass(frozen=True)
+class Tuples(Sequence[tuple[str, ...]]):
+    """The tuples of listed parts, each made when it is asked for; sorted part by part.
+
+    Parameters
+    ----------
+    parts : tuple of sequence of str
+        What is listed for each column, sorted, or a range.
+    places : tuple of int or None
+        Which places of the product are listed, rising; None: all of them.
+    """
+
+    parts: tuple[Sequence[str], ...] = field(repr=False)
+    places: tuple[int, ...] | None = field(default=None, repr=False)
+
+    @property
+    def product(self) -> int:
+        """How many combinations of the parts there are."""
+        return math.prod(len(part) for part in self.parts)
+
+    def __len__(self) -> int:
+        return self.product if self.places is None else len(self.places)
+
+    @overload
+    def __getitem__(self, position: int) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[tuple[str, ...], ...]: ...
+    def __getitem__(self, position: int | slice) -> tuple[str, ...] | tuple[tuple[str, ...], ...]:
+        if isinstance(position, slice):
+            return tuple(self[place] for place in range(*position.indices(len(self))))
+        place = int(position) + (len(self) if position < 0 else 0)
+        if not 0 <= place < len(self):
+            raise IndexError(position)
+        rest = place if self.places is None else self.places[place]
+        found = []
+        for part in reversed(self.parts):
+            rest, own = divmod(rest, len(part))
+            found.append(part[own])
+        return tuple(reversed(found))
+
+    @property
+    def sent(self) -> list[str]:
+        """The texts that an engine is sent: those of listed parts, then the places of a list."""
+        listed = (part for part in self.parts if not isinstance(part, Numbered))
+        return [*chain(*listed), *map(str, self.places or ())]
+
+    def order(self, parts: Iterable[NDArray[np.int64] | None]) -> NDArray[np.int64] | None:
+        """Return the places in the order in which parts were given; None if that is their own."""
+        orders = [*parts]
+        if self.places is not None or all(one is None for one in orders):
+            return None
+        found = np.zeros(1, dtype=np.int64)
+        for part, order in zip(self.parts, orders, strict=True):
+            own = np.arange(len(part)) if order is None else order
+            found = np.add.outer(found * len(part), own).reshape(-1)
+        return found
+
+
+def list_tuples(given: Iterable[Any], columns: int) -> tuple[Tuples, NDArray[np.int64] | None]:
+    """Return the tuples of a list, and the order in which they were given.
+
+    What lacks a part is no tuple; what stands there twice counts once.
+
+    Raises
+    ------
+    InvalidParameter
+        If none is left, or one has another number of parts.
+    """
+    known: dict[tuple[str, ...], None] = {}
+    for one in given:
+        if len(one) != columns:
+            raise InvalidParameter(
+                f"Labels of {columns} columns must be tuples of {columns} texts; got {shown(one)}."
+            )
+        if None not in one:
+            known[tuple(one)] = None
+    if not known:
+        raise InvalidParameter("A list of tuples must have one or more without a missing part.")
+    parts = tuple(tuple(sorted({one[place] for one in known})) for place in range(columns))
+    check_product(parts)
+    sizes = [len(part) for part in parts]
+    weights = [*accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1)][::-1]
+    places = {
+        one: sum(
+            bisect_left(part, text_) * weight
+            for part, text_, weight in zip(parts, one, weights, strict=True)
+        )
+        for one in known
+    }
+    ranks = {place: rank for rank, place in enumerate(sorted(places.values()))}
+    order = np.array([ranks[places[one]] for one in known], dtype=np.int64)
+    found = Tuples(parts, None if len(known) == math.prod(sizes) else tuple(ranks))
+    return found, None if np.all(np.diff(order) > 0) else order
+
+
+def check_product(parts: Sequence[Sequence[str]]) -> None:
+    """Refuse more combinations than a place can number."""
+    if (size := math.prod(len(part) for part in parts)) > LARGEST_PLACE:
+        sizes = " x ".join(f"{len(part):,}" for part in parts)
+        raise InvalidParameter(
+            f"Labels of several columns must have at most 2^52 combinations; got {sizes} = "
+            f"{size:,}. Leave a column away, or list the tuples."
+        )
+
+
+def name_columns(name: str, given: Any) -> tuple[str, ...]:
+    """Return the names of one column of labels, or of several, in their order.
+
+    Raises
+    ------
+    InvalidParameter
+        If they are no texts, none, or one stands there twice.
+    """
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, tuple | list) or not given:
+        raise InvalidParameter(
+            f"{name} must be the name of a column, or a list of names; got {shown(given)}."
+        )
+    names = tuple(text(one, name) for one in given)
+    for one in names:
+        if names.count(one) > 1:
+            raise InvalidParameter(f"{name} must name each column once; got {one!r} twice.")
+    return names
+
+
+def write_places(
+    kept: str,
+    tuples: Tuples,
+    words: SqlTemplates,
+    *,
+    carried: Sequence[str],
+    named: str,
+    first: int = 0,
+) -> str:
+    """Return rows with the place of their tuple, in parentheses; those without one are dropped.
+
+    Whether a row has a tuple is a rule of that row alone.
+
+    Parameters
+    ----------
+    kept : str
+        A SELECT in parentheses with the columns item0, item1 and so on, as texts or NULL.
+    tuples : Tuples
+        What is listed.
+    words : SqlTemplates
+        The words of the engine.
+    carried : sequence of str
+        Other columns that are wanted.
+    named : str
+        What the place is called.
+    first : int
+        Where its texts begin among those that are sent.
+    """
+    joins, places, at = [], [], first
+    ranges = {}
+    for number, part in enumerate(tuples.parts):
+        if isinstance(part, Numbered):
+            ranges[number] = f"{words.whole.format(f'item{number}')} - ({part.start})"
+            places.append(_cast_place(f"range{number}", len(part)))
+            continue
+        end = at + len(part)
+        # 64 bits before anything is multiplied: in fewer, one row could end the query for all.
+        joins.append(
+            f" JOIN (SELECT CAST(position AS BIGINT) - {at} AS place, label FROM labels"
+            f" WHERE position >= {at} AND position < {end}) AS part{number}"
+            f" ON kept.item{number} = part{number}.label"
+        )
+        places.append(f"part{number}.place")
+        at = end
+    if ranges:
+        # Read once: the number in a text is written out as often as it is named.
+        made = ", ".join(f"{sql} AS range{number}" for number, sql in ranges.items())
+        kept = f"(SELECT kept.*, {made} FROM {kept} AS kept)"
+    place = places[0]
+    for part, own in zip(tuples.parts[1:], places[1:], strict=True):
+        place = f"({place} * {len(part)} + {own})"
+    more = "".join(f", {name}" for name in carried)
+    found = f"(SELECT {place} AS place{more} FROM {kept} AS kept{''.join(joins)})"
+    if tuples.places is None:
+        return f"(SELECT place AS {named}{more} FROM {found} AS found WHERE place IS NOT NULL)"
+    # Places are compared as texts, which never fails; equal numbers have one text.
+    listed = (
+        f"(SELECT CAST(position AS BIGINT) - {at} AS listed, label FROM labels"
+        f" WHERE position >= {at})"
+    )
+    return (
+        f"(SELECT listed AS {named}{more} FROM {found} AS found JOIN {listed} AS ranks"
+        f" ON {words.shown.format('place')} = ranks.label)"
+    )
+
+
+def _cast_place(value: str, size: int) -> str:
+    """Return a place in a range in 64 bits; NULL beyond it, whatever the number is."""
+    return f"CASE WHEN {value} >= 0 AND {value} < {size} THEN CAST({value} AS BIGINT) END"
