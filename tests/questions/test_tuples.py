@@ -184,16 +184,19 @@ def test_groups_are_tuples():
 @pytest.mark.parametrize("most", [None, 1, 2])
 def test_postgres_counts_alike(most):
     rows = make_rows(7)
+    name = f"tuples_{most or 0}"
     with psycopg.connect(database(), autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS tuples")
-        connection.execute('CREATE TABLE tuples ("user" text, one text, two text, x bigint)')
+        connection.execute(f"DROP TABLE IF EXISTS public.{name}")
+        connection.execute(
+            f'CREATE TABLE public.{name} ("user" text, one text, two text, x bigint)'
+        )
         with connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO tuples VALUES (%s, %s, %s, %s)", rows)
-        address = f"{database()}#tuples"
+            cursor.executemany(f"INSERT INTO public.{name} VALUES (%s, %s, %s, %s)", rows)
+        address = f"{database()}#public.{name}"
         assert count(ask(address, most)) == count(ask(rows, most))
         listed = Domain.of(sorted(LISTED)[::2])
         assert count(ask(address, most, listed)) == count(ask(rows, most, listed))
-        connection.execute("DROP TABLE tuples")
+        connection.execute(f"DROP TABLE public.{name}")
 
 
 def test_the_order_given_is_shown_and_ties_have_their_own():

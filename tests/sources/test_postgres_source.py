@@ -147,7 +147,7 @@ def test_sessions_count_and_choose(server):
         grouped = s.sum(
             "n", epsilon=100, lower=0, cap=100, by="item", domain=["tea", "rice"], groups_per_unit=1
         )
-        assert [row.item for row in grouped] == ["rice", "tea"]
+        assert [row.item for row in grouped] == ["tea", "rice"]
     ranged = prepare_counts(
         open_source(address), ROW, kind="items", item="n", domain=sd.Domain.range(2, 5)
     ).run()

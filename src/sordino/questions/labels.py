@@ -182,12 +182,10 @@ def name_columns(name: str, given: Any) -> tuple[str, ...]:
     InvalidParameter
         If they are no texts, none, or one stands there twice.
     """
-    if isinstance(given, str):
+    if not isinstance(given, tuple | list):
         return (given,)
-    if not isinstance(given, tuple | list) or not given:
-        raise InvalidParameter(
-            f"{name} must be the name of a column, or a list of names; got {shown(given)}."
-        )
+    if not given:
+        raise InvalidParameter(f"{name} must be the name of a column, or a list of some; got none.")
     names = tuple(text(one, name) for one in given)
     for one in names:
         if names.count(one) > 1:

@@ -301,11 +301,10 @@ def measure_totals(
     else:
         found = choose_totals_noise("remeasure", noise, table, whole, Pure(epsilon=0), None)
         rho = found.get("total_rho")
-    mechanism = (
-        whole
-        if rho is None
-        else _build_again(request, table, replace(pure, budget=ZCDP(rho=rho)), labels)
-    )
+    if rho is not None:
+        whole = _build_again(request, table, replace(pure, budget=ZCDP(rho=rho)), labels)
+    order = None if question.domain is None else question.domain.order
+    mechanism = replace(whole, order=order)
 
     charged = yield Reservation((mechanism,), request.detail(), question.domain)
     totals = charged.read(mechanism.read(question))

@@ -8,7 +8,7 @@ Proof: docs/proofs/derived-figures.md, "Measured again".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -231,8 +231,13 @@ class RemeasureRequest(Request[Remeasured]):
         except StopIteration as end:
             # How a generator returns.
             fresh = end.value
+        groups = None if reservation.domain is None else reservation.domain.labels
         return join_looks(
-            known, fresh, planned=self.planned, capped=table.unit.max_rows is not None
+            known,
+            fresh,
+            planned=self.planned,
+            capped=table.unit.max_rows is not None,
+            groups=groups,
         )
 
     @property
@@ -265,12 +270,19 @@ def recognize(release: Any, asked: Any) -> Known:
     return find_known(release, asked.find(release), looks, base)
 
 
-def join_looks(known: Known, fresh: Any, *, planned: bool, capped: bool) -> Remeasured:
-    """Return all looks as one release; `fresh` is new."""
+def join_looks(
+    known: Known,
+    fresh: Any,
+    *,
+    planned: bool,
+    capped: bool,
+    groups: Sequence[Label] | None = None,
+) -> Remeasured:
+    """Return all looks as one release; `fresh` is new, with groups in the order of their domain."""
     kind = known.base.request.name
     looks, reads = (*known.looks, fresh), [*known.rows, read_look(fresh)]
     said_of: dict[Any, Any] = _list_measured_rows(fresh)
-    figures = _list_column_figures(fresh)
+    figures = _list_column_figures(fresh, groups)
     confidence = getattr(fresh, "confidence", 0.95)
     wrong = 1 - to_fraction(confidence)
     rows = []
@@ -344,7 +356,9 @@ def _list_measured_rows(fresh: Any) -> dict[Any, Any]:
     return {0: fresh} if rows is None else {row.item: row for row in rows}
 
 
-def _list_column_figures(fresh: Any) -> dict[Any, tuple[ClippedAgain, int]]:
+def _list_column_figures(
+    fresh: Any, groups: Sequence[Label] | None
+) -> dict[Any, tuple[ClippedAgain, int]]:
     """Return what has measured a column again, and which of its groups each row is.
 
     Nothing of counts.
@@ -352,7 +366,8 @@ def _list_column_figures(fresh: Any) -> dict[Any, tuple[ClippedAgain, int]]:
     again = fresh.mechanism
     if not isinstance(again, ClippedAgain):
         return {}
-    names = [row.item for row in fresh.rows] if isinstance(fresh, Groups) else [0]
+    # Rows may stand in another order than groups do.
+    names = (groups or ()) if isinstance(fresh, Groups) else [0]
     return {name: (again, group) for group, name in enumerate(names)}
 
 

@@ -258,6 +258,7 @@ def checked_columns(name: str, value: Any) -> Any:
     if isinstance(value, tuple | list):
         names = name_columns(name, value)
         return names if len(names) > 1 else names[0]
+    # What is no text is refused with the columns of the table at hand.
     return value
 
 

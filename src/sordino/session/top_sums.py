@@ -163,7 +163,8 @@ class TopSumsRequest(Request[TopItems]):
             )
         domain = self.domain
         if domain is not None and not unlisted:
-            domain = resolve_groups(domain, self.item, table.source)
+            # Ties go by the order of labels, whatever order they were given in.
+            domain = replace(resolve_groups(domain, self.item, table.source), given=None)
             if domain.kind != "assumed public" and self.k > domain.size:
                 raise InvalidParameter(
                     f"top_sums.k must be at most the size of the domain, {domain.size}; got "
