@@ -132,6 +132,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/know-how-good-it-will-be.md": put_nothing,
     "docs/how-to/see-before-you-spend.md": put_nothing,
     "docs/how-to/publish-a-table.md": put_nothing,
+    "docs/how-to/two-way-table.md": put_nothing,
     "docs/how-to/release-figures-of-unlisted-groups.md": put_nothing,
     "docs/how-to/publish-what-you-promise.md": put_nothing,
     "docs/how-to/run-a-study.md": put_nothing,

@@ -70,6 +70,7 @@ MADE = {
     "Choice": lambda: drawn(sd.ExponentialMechanism(epsilon=1, sensitivity=sd.COUNTING)),
     "ClippedValue": lambda: opened().sum("x", **COLUMN),
     "Count": lambda: opened().count(epsilon=1),
+    "CrossTable": lambda: opened().table("what", epsilon=2, domain=LABELS),
     "DerivedValue": lambda: laplace() + laplace(9),
     "DerivedValues": lambda: sd.derive_all(
         {"sum": laplace() + laplace(9), "share": laplace() / laplace(90)}

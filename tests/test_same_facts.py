@@ -75,6 +75,9 @@ KINDS = {
     "count within bounds": Kind("count", {"bounds": (0, 900), "where": WHERE}, doubts=TRUE),
     "histogram": Kind("histogram", {"item": "what", "domain": LISTED, "where": WHERE}, doubts=TRUE),
     "unlisted histogram": Kind("histogram", {"item": "what", "domain": UNLISTED}, doubts=TRUE),
+    "table": Kind(
+        "table", {"item": "what", "domain": LISTED, "where": WHERE}, max_rows=None, doubts=TRUE
+    ),
     "bins": Kind(
         "value_histogram",
         {"column": "x", "bins": (10.5, 20), "per_person": "sum", "where": WHERE},

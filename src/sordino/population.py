@@ -341,7 +341,10 @@ def say_columns(names: ColumnNames | None, word: str = "and") -> str | None:
 
 def say_label(label: object) -> object:
     """Return a label for people: the parts of one of several columns, with a dot in between."""
-    return " \u00b7 ".join(map(str, label)) if isinstance(label, tuple | list) else label
+    if not isinstance(label, tuple | list):
+        return label
+    # In a table a number may be of all labels of a column.
+    return " \u00b7 ".join("all" if part is None else str(part) for part in label)
 
 
 _SAME_IN_PLURAL = ("craft", "sheep", "fish", "series", "species")

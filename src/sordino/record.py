@@ -164,7 +164,7 @@ def spread_labels(record: Record) -> Record:
     if not isinstance(names, list) or "item" not in record.columns:
         return record
     # Where a column is called like one of a release, it is told apart.
-    taken = {*record.columns, *record.facts}
+    taken = {*record.columns, *record.facts} - {"item"}
     parts = [f"item.{name}" if name in taken else str(name) for name in names]
 
     def spread(row: Mapping[str, Any]) -> dict[str, Any]:

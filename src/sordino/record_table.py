@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import partial
 from typing import Any, Literal
@@ -17,6 +18,8 @@ from sordino.record import Record, escape_controls, format_cell, spread_labels
 _LABEL, _BETWEEN = 20, 2
 """So wide a column of labels is at least, if its labels are; and so far columns stand apart."""
 WIDTH = 160
+_MOST_HEADS = 16
+"""A cross table with more columns is drawn as a list."""
 """Of a table that nobody sees in a terminal, whose width is not known."""
 _ROUNDED = {
     "estimate": ROUND_HALF_EVEN,
@@ -45,7 +48,7 @@ def draw_table(record: Record, width: int | None = WIDTH) -> str:
     from rich.text import Text  # noqa: PLC0415
 
     table, listed, needed = Table(box=None, pad_edge=False, header_style="bold"), [], 0
-    record = spread_labels(record)
+    record = spread_labels(_lay_out(record))
     shown = write_cells(record)
     for name, texts in shown.items():
         cells = [Text(escape_controls(text)) for text in texts]
@@ -67,6 +70,40 @@ def draw_table(record: Record, width: int | None = WIDTH) -> str:
         console.print(table)
     # The lines are padded to the width of the table.
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _lay_out(record: Record) -> Record:
+    """Return a cross table of two columns as people draw it; any other record as it is."""
+    names = record.facts.get("item")
+    if record.facts.get("figure") != "table" or not isinstance(names, list) or len(names) != 2:
+        return record
+    labels: list[Any] = [row.get("item") for row in record.rows]
+    # A kept record that somebody else has written is drawn as a list.
+    if not all(isinstance(one, list | tuple) and len(one) == 2 for one in labels):
+        return record
+    heads, lines = ([*dict.fromkeys(one[side] for one in labels)] for side in (1, 0))
+    if len(heads) > _MOST_HEADS:
+        return record
+    value = "published" if "published" in record.columns else "estimate"
+    found = {tuple(row["item"]): row[value] for row in record.rows}
+    # All labels stand last.
+    heads, lines = ([one for one in side if one is not None] + [None] for side in (heads, lines))
+    first = f"{names[0]} / {names[1]}"
+    shown = {None: "all"}
+    columns = [first, *(shown.get(head, str(head)) for head in heads)]
+    if len(set(columns)) < len(columns):
+        return record
+    rows = [
+        dict(
+            zip(
+                columns,
+                [shown.get(line, line), *(found.get((line, one)) for one in heads)],
+                strict=True,
+            )
+        )
+        for line in lines
+    ]
+    return replace(record, columns=columns, rows=rows, hidden=())
 
 
 def write_cells(record: Record) -> dict[str, list[str]]:

@@ -415,7 +415,8 @@ def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
 
 
 def _name_parts(parts: Sequence[str], taken: Iterable[str]) -> list[str]:
-    return [f"item.{name}" if name in taken else name for name in parts]
+    others = {*taken} - {"item"}
+    return [f"item.{name}" if name in others else name for name in parts]
 
 
 def _spread(record: Row, parts: Sequence[str]) -> Row:

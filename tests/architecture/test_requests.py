@@ -54,6 +54,7 @@ SIGNATURES = {
     "simultaneous=, noise=, measure_noise=, split=, correction=, correction_run=, correction_margin=, "
     "method=, progress= -> AboveItems",
     "histogram": "item, *, epsilon, domain=, where=, bounds=, simultaneous=, noise=, progress= -> Histogram",
+    "table": "item, *, epsilon, domain=, where=, max_cells=, not_negative=, noise=, progress= -> CrossTable",
     "value_histogram": "column, *, bins, epsilon, per_person=, where=, simultaneous=, noise=, progress= "
     "-> Histogram",
     "count": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
@@ -190,6 +191,7 @@ def test_every_thread_reserves_then_reads_then_releases():
         "above.steps",
         "again.measure_totals",
         "counts.steps",
+        "cross_table.steps",
         "local.steps",
         "noisy_histogram.count_with_noise",
         "column_request.find_and_release",
@@ -200,7 +202,7 @@ def test_every_thread_reserves_then_reads_then_releases():
         "top_k._select_and_measure",
         "value_histogram.steps",
     }
-    assert len(found) == 13
+    assert len(found) == 14
     # It hands what is charged to the thread of another request, which is in this list.
     assert dict(found).pop("remeasure.steps") == ["reserve"]
     found = [(name, thread) for name, thread in found if name != "remeasure.steps"]

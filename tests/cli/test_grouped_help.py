@@ -21,6 +21,7 @@ RELEASING = (
     "above",
     "count",
     "histogram",
+    "table",
     "quantile",
     "sum",
     "mean",

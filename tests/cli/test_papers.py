@@ -21,7 +21,7 @@ TABLES = {
     for name, line in RELEASE_LINES.items()
     if "stdin" not in name and not name.startswith("randomize")
 }
-INTERVALS = {"top", "above", "histogram", "count", "quantile", "sum", "mean", "variance"}
+INTERVALS = {"top", "above", "histogram", "table", "count", "quantile", "sum", "mean", "variance"}
 pytestmark = pytest.mark.usefixtures("no_progress")
 
 
@@ -59,7 +59,9 @@ def test_json_says_what_the_ledger_says(charged, name):
     assert DAY.fullmatch(told["time"])
     assert (told["delta"], told["version"], told["schema"]) == (0, sordino.__version__, SCHEMA)
     assert ("confidence" in told) == (name in INTERVALS)
-    assert told["max_rows"] == (1 if name in {"quantile", "sum", "mean", "variance"} else None)
+    assert told["max_rows"] == (
+        1 if name in {"quantile", "sum", "mean", "variance", "table"} else None
+    )
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -13,6 +13,7 @@ RELEASE_LINES = {
     "above": ("above", "orders.csv", *_ITEMS, *_UNIT, "--threshold", -50, "-c", 1),
     "above on stdin": ("above", "-", "--threshold", 5, "-c", 1, "--sensitivity", 1),
     "histogram": ("histogram", "orders.csv", *_ITEMS, *_UNIT),
+    "table": ("table", "orders.csv", *_ITEMS, *_UNIT),
     "count": ("count", "orders.csv", *_UNIT, "--units"),
     "quantile": ("quantile", "orders.csv", "--q", "0.5", *_FIGURE),
     "sum": ("sum", "orders.csv", *_FIGURE),

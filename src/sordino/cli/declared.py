@@ -66,6 +66,9 @@ def use_declaration(command: click.Command, ctx: click.Context, typed: Values) -
         if said["adjacency"] not in choice.choices:
             del said["adjacency"]
     # Click takes from here what stands neither on the command line nor in the environment.
+    # A table of cells has a bound of its own.
+    if "max_cells" in names:
+        said.pop("max_rows", None)
     ctx.default_map = {**(ctx.default_map or {}), **said}
 
 

@@ -46,7 +46,14 @@ HEADINGS = {
         "--b",
         "--c",
     ],
-    "Who": ["--user", "--max-rows", "--row-is-unit", "--groups-per-unit", "--adjacency"],
+    "Who": [
+        "--user",
+        "--max-rows",
+        "--max-cells",
+        "--row-is-unit",
+        "--groups-per-unit",
+        "--adjacency",
+    ],
     "How much": [
         "--epsilon",
         "--ledger",
@@ -99,6 +106,7 @@ HEADINGS = {
         "--run-id",
         "--details",
         "--simultaneous",
+        "--no-negative",
         "--quiet",
         "--help-all",
         "--help",

@@ -33,6 +33,8 @@ _KINDS = {
     "TopSetItems": "top",
     "AboveItems": "above",
     "Histogram": "histogram",
+    "table": "histogram",
+    "CrossTable": "histogram",
     "Count": "count",
     "QuantileValue": "quantile",
     "QuantileValues": "quantile",

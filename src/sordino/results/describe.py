@@ -42,6 +42,7 @@ from sordino.results.sentences import (
     ABOVE_ESTIMATE,
     ABOVE_LOW,
     ABOVE_MEASURED,
+    ADDS_UP,
     AGAIN,
     ALL,
     ALONE,
@@ -55,6 +56,8 @@ from sordino.results.sentences import (
     LARGEST_SUMS,
     LEAST_OF_SUMS,
     MEASURED_SET,
+    NEGATIVE,
+    NOT_NEGATIVE,
     ONLY_MEASURED,
     TRUE_SUMS,
     UNCLEAR,
@@ -236,6 +239,25 @@ def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Not
         rows=pick(release.list_rows(), columns),
         facts=facts | sure | {"standard_error": release.standard_error} | ranged,
         notes=[INTERVAL_OF_SELECTED if some.unlisted else INTERVAL, *worth, *capped, *told, *notes],
+    )
+
+
+def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
+    """Return a cross table: its cells, then margins and total, in which no label stands for all."""
+    true_columns, capped = _describe_cap(some)
+    shown = any(row.published is not None for row in release)
+    columns = ("item", *(["published"] if shown else []), *COUNT_COLUMNS, *true_columns)
+    sure = {"confidence": release.confidence, "confidence_together": release.together}
+    # A column alone is a list of one, as its labels are.
+    facts |= sure | {"item": list(release.columns), "standard_error": release.standard_error}
+    if release.not_negative:
+        facts["not_negative"] = shown
+    told = [ADDS_UP, *([NOT_NEGATIVE if shown else NEGATIVE] if release.not_negative else [])]
+    return Record(
+        columns=columns,
+        rows=pick(release.list_rows(), columns),
+        facts=facts,
+        notes=[INTERVAL, *told, *capped, *notes],
     )
 
 
@@ -488,6 +510,7 @@ _FIGURES = {
     "count_distinct_units": _describe_count,
     "histogram": _describe_histogram,
     "value_histogram": _describe_histogram,
+    "table": _describe_table,
     "top_k": _describe_top,
     "top_set": _describe_top,
     "top_sums": _describe_sums,

@@ -25,7 +25,16 @@ Facts = Mapping[str, Any]
 Rows = Sequence[Facts]
 
 _COUNTS = frozenset(
-    {"count", "count_distinct_units", "histogram", "value_histogram", "top_k", "top_set", "above"}
+    {
+        "count",
+        "count_distinct_units",
+        "histogram",
+        "value_histogram",
+        "table",
+        "top_k",
+        "top_set",
+        "above",
+    }
 )
 
 
@@ -74,6 +83,8 @@ def _say_first_line(facts: Facts, rows: Rows) -> str:
     """Return what the ends of a row hold, how surely, and what else a column says of that."""
     if "label_threshold" not in facts and facts.get("warning") and not rows:
         return f"{facts['warning']} Nothing was spent."
+    if facts["figure"] == "table":
+        return _say_table(facts, rows)
     first = rows[0] if rows else {}
     said = [] if rows else ["Nothing was found."]
     if facts.get("set"):
@@ -97,6 +108,29 @@ def _say_first_line(facts: Facts, rows: Rows) -> str:
     if _has_flag(rows, "capped"):
         said.append("capped: the search ended at the end of the grid; more may lie beyond.")
     return " ".join(said)
+
+
+def _say_table(facts: Facts, rows: Rows) -> str:
+    """Return how far the numbers of a cross table reach, by what they add up over."""
+    far: dict[str, float] = {}
+    for row in rows:
+        named = [name for name, part in zip(facts["item"], row["item"], strict=True) if part]
+        what = "total" if not named else "cells"
+        if 0 < len(named) < len(facts["item"]):
+            what = f"each {say_columns(named)}"
+        # Where an end is moved up to 0, the other one still tells.
+        far[what] = max(far.get(what, 0.0), row["high"] - row["estimate"])
+    reach = ", ".join(f"{what} \u00b1 {math.ceil(one):,}" for what, one in far.items())
+    together = format_share(facts["confidence_together"])
+    if facts.get("not_negative"):
+        # What is shown is another number than the one that its interval is around.
+        inside = f"all intervals hold {_name_subject(facts, rows)} at once with {together}"
+        said = f"Whole numbers that add up, each inside its interval (estimate, {reach}): {inside}."
+        return f"{said} Estimates: --format json."
+    said = f"{reach}: holds {_name_subject(facts, rows)}, all at once with {together}."
+    if facts.get("not_negative") is False:
+        said += " No table without negative numbers fits, so the estimates are shown."
+    return said
 
 
 def _say_between(facts: Facts, rows: Rows) -> str:

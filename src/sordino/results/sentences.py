@@ -20,6 +20,15 @@ INTERVAL_OF_SELECTED = (
     "that was barely selected lies far down."
 )
 MEASURED_SET = "estimate: the fresh measurement as a whole number inside the interval."
+ADDS_UP = "A table: margins and the total are sums of cells. All intervals hold together with 95%."
+NOT_NEGATIVE = (
+    "published: whole numbers, none below 0, that add up and lie inside of all intervals; they are "
+    "made of the estimates, which are unbiased."
+)
+NEGATIVE = (
+    "No table without negative numbers was found inside of all intervals, so the estimates are "
+    "shown as they are."
+)
 A_SET = "A set: the rows stand in the order of the domain; nothing says which count is larger."
 UNCLEAR = "tie: yes where the item may be no larger than the next one."
 ABOVE_ESTIMATE = "estimate: unbiased before selection, too high after it."

@@ -90,6 +90,7 @@ class Releases:
     top_sums = releases(lambda: requests.TopSumsRequest)
     above = releases(lambda: requests.AboveRequest)
     histogram = releases(lambda: requests.HistogramRequest)
+    table = releases(lambda: requests.TableRequest)
     value_histogram = releases(lambda: requests.ValueHistogramRequest)
     count = releases(lambda: requests.CountRequest)
     count_distinct_units = releases(lambda: requests.CountUnitsRequest)

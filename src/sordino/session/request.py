@@ -444,14 +444,22 @@ def is_unlisted(domain: Any) -> bool:
 
 
 def ask_items(
-    table: Table, name: str, item: ColumnNames, domain: Any, where: str | None
+    table: Table,
+    name: str,
+    item: ColumnNames,
+    domain: Any,
+    where: str | None,
+    unit: PrivacyUnit | None = None,
 ) -> CountQuestion:
-    """Return the question how many units each label of a domain has."""
+    """Return the question how many units each label of a domain has.
+
+    With a `unit` that has another bound than that of the session.
+    """
     refuse_unlisted(name, domain)
     # A fresh salt for each release: which rows of a unit count follows from it.
     return prepare_counts(
         table.source,
-        table.unit,
+        unit or table.unit,
         kind="items",
         item=item,
         domain=domain,

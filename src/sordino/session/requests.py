@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         CountUnitsRequest as CountUnitsRequest,
         HistogramRequest as HistogramRequest,
     )
+    from sordino.session.cross_table import TableRequest as TableRequest
     from sordino.session.local import RandomizeRequest as RandomizeRequest
     from sordino.session.numbers import (
         MeanRequest as MeanRequest,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "above": ("AboveRequest",),
     "counts": ("CountRequest", "CountUnitsRequest", "HistogramRequest"),
+    "cross_table": ("TableRequest",),
     "local": ("RandomizeRequest",),
     "numbers": ("MeanRequest", "SumRequest", "VarianceRequest"),
     "quantile_request": ("QuantileRequest",),

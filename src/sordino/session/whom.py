@@ -51,7 +51,7 @@ def find_population(
         unit=name_unit(unit),
         adjacency=unit.adjacency,
         # One number for each person is of all of its rows.
-        max_rows=unit.max_rows if per_person is None and not request.weighs else None,
+        max_rows=_find_bound(request, unit),
         per_person=per_person,
         **asked | {"where": asked["where"] or None},
         groups_per_unit=_find_group_bound(request, unit, domain),
@@ -69,6 +69,15 @@ def find_population(
         called=unit.called,
         epsilon=_read_number(epsilon),
     )
+
+
+def _find_bound(request: Request[Any], unit: PrivacyUnit) -> int | None:
+    """Return how many rows or items of a unit count."""
+    if getattr(request, "per_person", None) is not None or request.weighs:
+        return None
+    # A table has a bound of its own.
+    cells = getattr(request, "max_cells", None)
+    return unit.max_rows if cells is None or unit.column is None else int(cells)
 
 
 def _find_group_bound(

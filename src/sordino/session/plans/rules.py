@@ -19,7 +19,8 @@ def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
     labels = getattr(request, "by", None) or getattr(request, "item", None)
     if labels is not None and getattr(request, "domain", None) is not None:
         rules.append(f"rows whose {say_columns(labels, 'or')} is no label of the domain")
-    most = executor.unit.max_rows
+    cells = getattr(request, "max_cells", None) if executor.unit.column is not None else None
+    most = executor.unit.max_rows if cells is None else cells
     groups = getattr(request, "groups_per_unit", None)
     per_person = getattr(request, "per_person", None)
     # A number of units is that of all of them, whichever of their rows count.

@@ -199,6 +199,7 @@ def name_figures(request: Any) -> tuple[str, ...]:
                 "remeasure": "each figure",
                 **{name: one.planned for name, one in TOTALS.items()},
                 "top_sums": "each sum",
+                "table": "each cell",
             }.get(request.name, "each count"),
         )
     grouped = getattr(request, "by", None) is not None

@@ -1,0 +1,353 @@
+"""Cross tables: how many people are in each cell of several columns, with all margins.
+
+One noise for each cell, of which a person is in one; margins and the total are sums of what was
+released. So the table adds up by itself: docs/proofs/tables.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from sordino.constraints import COUNT, POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
+from sordino.declared import parameter
+from sordino.errors import InvalidParameter, UnknownDomain
+from sordino.figures import DerivedValue, derive
+from sordino.figures.mixed_noise import find_far
+from sordino.figures.table_fit import Axes, Whole, fit_counts, list_margins
+from sordino.figures.terms import Origin, Term
+from sordino.population import ColumnNames
+from sordino.questions import Domain, PrivacyUnit
+from sordino.questions.labels import DENSE, Tuples, name_columns
+from sordino.releases import Release
+from sordino.session.counts import CountNoise
+from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
+from sordino.session.request import (
+    CONFIDENCE,
+    Request,
+    Reservation,
+    Steps,
+    Table,
+    accept_domain,
+    ask_items,
+    checked_columns,
+    checked_later,
+)
+
+Cell = tuple[str | None, ...]
+"""The labels of a number of a table; None stands for all labels of that column."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TableCell:
+    """One number of a cross table: a cell, a margin or the total.
+
+    Attributes
+    ----------
+    item : tuple of str or None
+        Its labels; None in the place of a column over which it adds up.
+    estimate : float
+        Its unbiased noisy count: of a margin the sum of those of its cells.
+    low, high : float
+        Interval of the count. All of a table hold together with 95%.
+    true_low, true_high : float
+        The same for the true count; infinite where a person counts in some of its cells only.
+    published : int or None
+        With `not_negative`, what is shown in place of the estimate: whole, not below 0, inside of
+        its interval, and still adding up. None where no such table was found.
+    """
+
+    item: Cell
+    estimate: float
+    low: float
+    high: float
+    true_low: float
+    true_high: float
+    published: int | None = None
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CrossTable(Release):
+    """How many people are in each cell of a table, with all margins and the total.
+
+    Attributes
+    ----------
+    rows : tuple of TableCell
+        The cells, in the order in which labels were given; then the margins, and the total last.
+    columns : tuple of str
+        The columns of the labels.
+    standard_error : float
+        Standard deviation of the noise of a cell.
+    confidence : float
+        Of the interval of a cell alone.
+    together : float
+        With which probability all intervals of the table hold together, margins and total included.
+    not_negative : bool
+        Whether whole numbers that are not below 0 were asked for.
+    """
+
+    rows: tuple[TableCell, ...]
+    columns: tuple[str, ...]
+    standard_error: float
+    confidence: float
+    together: float
+    not_negative: bool = False
+
+    def __iter__(self) -> Iterator[TableCell]:
+        """Iterate over cells, margins and the total."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Return how many numbers there are, margins and the total among them."""
+        return len(self.rows)
+
+    def __getitem__(self, item: Cell) -> TableCell:
+        """Return a number by its labels, with None for all labels of a column."""
+        found = next((row for row in self.rows if row.item == item), None)
+        if found is None:
+            raise KeyError(item)
+        return found
+
+    @property
+    def cells(self) -> tuple[TableCell, ...]:
+        """The numbers of which all others are sums."""
+        return tuple(row for row in self.rows if None not in row.item)
+
+    @property
+    def whole(self) -> TableCell:
+        """The total: the sum of all cells."""
+        return self.rows[-1]
+
+    def share(self, item: Cell, *, of: Cell | None = None) -> DerivedValue:
+        """Return which part a number is of another one, with an interval of 95%.
+
+        It costs nothing.
+
+        Parameters
+        ----------
+        item : tuple of str or None
+            The labels of the number, with None for all labels of a column.
+        of : tuple of str or None, optional
+            Those of what it is a part of, such as ``("North", None)`` for all of a row; else the
+            total.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> people = pl.DataFrame({"town": ["Arles", "Bern"] * 300, "sex": ["f", "f", "m"] * 200})
+        >>> session = sd.Session(people, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+        >>> domain = {"town": ["Arles", "Bern"], "sex": ["f", "m"]}
+        >>> table = session.table(["town", "sex"], epsilon=1, domain=domain)
+        >>> share = table.share(("Bern", "f"), of=("Bern", None))
+        >>> share.low < 2 / 3 < share.high
+        True
+        """
+        whole = (None,) * len(self.columns) if of is None else of
+        found: DerivedValue = self._add_up(item) / self._add_up(whole)
+        return found
+
+    def list_terms(self, origin: Origin) -> dict[Any, Term]:
+        """Return the cells, which are one number with one noise each; a margin has several."""
+        return {
+            cell.item: Term(
+                origin=origin,
+                row=cell.item,
+                value=round(Fraction(cell.estimate) / self.mechanism.step) * self.mechanism.step,
+                law=self.mechanism.noise,
+                step=self.mechanism.step,
+                counts=True,
+            )
+            for cell in self.cells
+        }
+
+    def _add_up(self, item: Cell) -> DerivedValue:
+        _ = self[item]
+        parts = [cell.item for cell in self.cells if _is_in(cell.item, item)]
+        found: DerivedValue = sum(derive(self, part) for part in parts)  # type: ignore[assignment]
+        return found
+
+
+def _is_in(cell: Cell, item: Cell) -> bool:
+    return all(wanted in {None, own} for own, wanted in zip(cell, item, strict=True))
+
+
+@final
+class TableRequest(Request[CrossTable]):
+    """Release how many units are in each cell of several columns, with margins and the total.
+
+    Each unit counts in one cell (`max_cells`), so the noise of a cell is as small as that of one
+    count, however many cells there are. Margins are sums of cells: all adds up.
+
+    Returns
+    -------
+    CrossTable
+        Rows with item (a label for each column; None for all), estimate, low, high, true_low,
+        true_high, published. All intervals hold together.
+
+    Raises
+    ------
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict,
+    DataSourceError
+        As for `histogram`; also if there are more than 2^20 cells.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> people = pl.DataFrame({"town": ["Arles", "Bern"] * 300, "sex": ["f", "f", "m"] * 200})
+    >>> session = sd.Session(people, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    >>> domain = {"town": ["Arles", "Bern"], "sex": ["f", "m"]}
+    >>> table = session.table(["town", "sex"], epsilon=1, domain=domain)
+    >>> table["Bern", None].estimate == table["Bern", "f"].estimate + table["Bern", "m"].estimate
+    True
+    """
+
+    name: ClassVar[str] = "table"
+
+    item: ColumnNames = parameter(checked_columns, "Column of labels, or several.", kw_only=False)
+    epsilon: Number = parameter(POSITIVE, "Budget of this release.")
+    domain: Any = parameter(
+        accept_domain, "The labels of each column.", more="As for `top_k`.", default=None
+    )
+    where: str | None = parameter(checked_later, "A row predicate.", default=None)
+    max_cells: int = parameter(
+        COUNT,
+        "In how many cells a person counts at most; with more than one, margins count appearances.",
+        default=1,
+    )
+    not_negative: bool = parameter(
+        TRUTH,
+        "Show whole numbers that are not below 0 and still add up, inside of all intervals.",
+        more="The estimates stay as they are, beside them.",
+        default=False,
+    )
+    noise: MeasureNoise | None = parameter(
+        OrNone(one_of("laplace", "gaussian")), NOISE_MEANS, more="As for `count`.", default=None
+    )
+    bounds: ClassVar[None] = None
+
+    def settle(self, unit: PrivacyUnit) -> Self:
+        """Return the request; refuse a bound on cells where each row is a unit, which has one."""
+        if unit.column is None and self.max_cells != 1:
+            raise InvalidParameter(
+                f"table.max_cells is for unit columns: a row is in one cell; got {self.max_cells}."
+            )
+        return self
+
+    def steps(self, table: Table) -> Steps[CrossTable]:
+        """Measure every cell."""
+        unit = table.unit
+        # Another bound than that of the session, which may be about rows.
+        own = unit if unit.column is None else replace(unit, max_rows=self.max_cells)
+        question = ask_items(table, self.name, self.item, self.domain, self.where, unit=own)
+        domain = question.domain
+        if domain is None or domain.known is None or domain.size > DENSE:
+            raise UnknownDomain(
+                f"table.domain must list the labels of each column, with at most {DENSE:,} cells; "
+                f"got {'none' if domain is None else domain.origin}."
+            )
+        mechanism = CountNoise(self, table, question, domain.size).build(domain.size)
+        detail = {"item": self.item, "where": self.where, "max_cells": self.max_cells}
+
+        charged = yield Reservation((mechanism,), detail, domain)
+        counts = charged.read(question)
+        fresh = charged.release(mechanism, counts.at(np.arange(len(counts.labels))))
+        return self._build(fresh, domain, is_row=unit.column is None)
+
+    def _build(self, fresh: Any, domain: Domain, *, is_row: bool) -> CrossTable:
+        """Return the table of a measurement: everything here is made of what was released."""
+        columns = name_columns("item", self.item)
+        tuples = domain.tuples or Tuples((tuple(map(str, domain.labels)),))
+        if tuples.places is not None:
+            raise UnknownDomain(
+                "table.domain must list the labels of each column, and not tuples, of which a "
+                "margin would lack some."
+            )
+        law, step = fresh.mechanism.noise, fresh.mechanism.step
+        shape = tuple(len(part) for part in tuples.parts)
+        noisy: Whole = np.rint(fresh.values / float(step)).astype(np.int64).reshape(shape)
+        reach = {axes: _find_margin_reach(axes, shape, law) for axes in list_margins(len(shape))}
+        # Only counts are in whole persons.
+        fitted = fit_counts(noisy, reach) if self.not_negative and step == 1 else None
+        orders = [part.order for part in domain.parts] or [domain.order]
+        listed = [
+            [part[place] for place in (range(len(part)) if order is None else order.tolist())]
+            for part, order in zip(tuples.parts, orders, strict=True)
+        ]
+        # One person in one cell: all who are in any cell count in the total.
+        alone = is_row or self.max_cells == 1
+        rows = []
+        for axes, far_in_steps in reach.items():
+            sums = noisy.sum(axis=axes, keepdims=True)
+            shown = None if fitted is None else fitted.sum(axis=axes, keepdims=True)
+            far = float(far_in_steps * step)
+            known = is_row or (alone and len(axes) == len(shape))
+            for item, at in _list_places(tuples, listed, axes):
+                estimate = float(sums[at] * step)
+                low, high = estimate - far, estimate + far
+                if self.not_negative:
+                    low, high = max(low, 0.0), max(high, 0.0)
+                rows.append(
+                    TableCell(
+                        item=item,
+                        estimate=estimate,
+                        low=low,
+                        high=high,
+                        true_low=max(low, 0.0),
+                        true_high=max(high, 0.0) if known else math.inf,
+                        published=None if shown is None else int(shown[at]),
+                    )
+                )
+        return CrossTable(
+            rows=tuple(rows),
+            columns=columns,
+            standard_error=fresh.standard_error,
+            confidence=float(1 - _find_level((), shape)),
+            together=CONFIDENCE,
+            not_negative=self.not_negative,
+            mechanism=fresh.mechanism,
+            cost=fresh.cost,
+            simulated=fresh.simulated,
+        )
+
+
+def _find_margin_reach(axes: Axes, shape: tuple[int, ...], law: Any) -> int:
+    """Return how far the sums of a margin reach, in steps, so that all of a table hold together.
+
+    Each margin may fail with an equal share of what all may; its sums have noises of their own.
+    """
+    cells = math.prod(shape[axis] for axis in axes)
+    return math.ceil(find_far([(law, Fraction(1))] * cells, _find_level(axes, shape)))
+
+
+def _find_level(axes: Axes, shape: tuple[int, ...]) -> Fraction:
+    """Return with which chance one sum of a margin may fail."""
+    share = (1 - to_fraction(CONFIDENCE)) / 2 ** len(shape)
+    many = math.prod(shape) // math.prod(shape[axis] for axis in axes)
+    # 1 - (1 - a)^(1/n), rounded down.
+    return Fraction(-math.expm1(math.log1p(-float(share)) / many) * (1 - 1e-9))
+
+
+def _list_places(
+    tuples: Tuples, listed: list[list[str]], axes: Axes
+) -> Iterator[tuple[Cell, tuple[int, ...]]]:
+    """Yield the labels of each sum of a margin, in the order given, and where it stands."""
+    places: list[dict[str | None, int]] = []
+    for axis, part in enumerate(tuples.parts):
+        named: dict[str | None, int] = {None: 0} if axis in axes else {}
+        if axis not in axes:
+            of = {label: place for place, label in enumerate(part)}
+            named = {label: of[label] for label in listed[axis]}
+        places.append(named)
+    found: list[tuple[Cell, tuple[int, ...]]] = [((), ())]
+    for named in places:
+        found = [((*item, one), (*at, place)) for item, at in found for one, place in named.items()]
+    yield from found

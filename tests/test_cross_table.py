@@ -1,0 +1,244 @@
+"""Cross tables: they add up, their intervals hold together, and a person is in one cell of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sordino as sd
+from sordino.cli import run
+from sordino.errors import InvalidParameter, UnknownDomain
+from sordino.record_text import write_csv, write_json
+from sordino.results import describe
+
+TOWNS, AGES, SEXES = ["Zug", "Aarau", "Bern"], ["0-17", "18-64", "65+"], ["f", "m"]
+DOMAIN = {"town": TOWNS, "age": AGES}
+THREE = DOMAIN | {"sex": SEXES}
+
+
+@pytest.fixture(scope="module")
+def people():
+    draw = np.random.default_rng(2)
+    rows = [
+        (
+            f"p{draw.integers(0, 400)}",
+            TOWNS[draw.integers(0, 2)],
+            AGES[draw.integers(0, 3)],
+            SEXES[n % 2],
+        )
+        for n in range(1200)
+    ]
+    return pl.DataFrame(rows, schema=["id", "town", "age", "sex"], orient="row")
+
+
+def ask(people, seed=1, unit="id", epsilon=1, item=("town", "age"), domain=DOMAIN, **more):
+    whom = sd.PrivacyUnit(unit) if unit else sd.PrivacyUnit.row()
+    session = sd.Session(people, unit=whom, entropy=sd.Seeded(seed))
+    return session.table(item, epsilon=epsilon, domain=domain, **more)
+
+
+def adds_up(table, value):
+    """Tell whether every margin is the sum of its cells."""
+    cells = {row.item: getattr(row, value) for row in table.cells}
+    return all(
+        getattr(row, value)
+        == sum(
+            one
+            for item, one in cells.items()
+            if all(b in {None, a} for a, b in zip(item, row.item, strict=True))
+        )
+        for row in table
+    )
+
+
+@pytest.mark.parametrize("item", [("town", "age"), ("town", "age", "sex"), ("town",)])
+def test_every_margin_is_there_and_adds_up(people, item):
+    domain = {name: THREE[name] for name in item}
+    for seed in range(20):
+        table = ask(people, seed, item=list(item), domain=domain, epsilon=0.3, not_negative=True)
+        assert adds_up(table, "estimate")
+        sides = [[*domain[name], None] for name in item]
+        assert {row.item for row in table} == set(itertools.product(*sides))
+        assert table.whole.item == (None,) * len(item)
+        if table.whole.published is not None:
+            assert adds_up(table, "published")
+            assert all(row.published >= 0 for row in table)
+            assert all(row.low <= row.published <= row.high for row in table)
+
+
+def test_cells_stand_in_the_order_given(people):
+    table = ask(people)
+    assert [row.item for row in table.cells] == list(itertools.product(TOWNS, AGES))
+    assert [row.item[0] for row in table if row.item[1] is None and row.item[0]] == TOWNS
+
+
+def test_a_person_is_in_one_cell(people):
+    """So the total of an exact table is the number of persons, and not of their rows."""
+    exact = ask(people, epsilon=1000)
+    assert exact.whole.estimate == people["id"].n_unique()
+    rows = ask(people, epsilon=1000, unit=None)
+    assert rows.whole.estimate == people.height
+    assert {row.item: row.estimate for row in rows.cells} == {
+        (town, age): float(n) for town, age, n in _count(people).rows()
+    } | {cell: 0.0 for cell in itertools.product(TOWNS, AGES) if cell not in _seen(people)}
+    several = ask(people, epsilon=1000, max_cells=9)
+    assert several.whole.estimate == people.unique(["id", "town", "age"]).height
+    assert math.isinf(several.whole.true_high)
+    assert exact.whole.true_high == exact.whole.high
+
+
+def _count(people):
+    return people.group_by("town", "age").len()
+
+
+def _seen(people):
+    return set(people.select("town", "age").unique().rows())
+
+
+@pytest.mark.parametrize(
+    ("shape", "reach"),
+    [
+        ((5, 5), (7, 10, 10, 17)),
+        ((10, 10), (9, 15, 15, 34)),
+        ((20, 12), (10, 17, 21, 53)),
+        ((100, 100), (13, 53, 53, 339)),
+    ],
+)
+def test_reaches_are_those_of_another_computation(shape, reach):
+    """By exact convolution, computed elsewhere: cells, rows, columns, total."""
+    parts = {"a": [f"a{n}" for n in range(shape[0])], "b": [f"b{n}" for n in range(shape[1])]}
+    frame = pl.DataFrame({"id": ["x"], "a": ["a0"], "b": ["b0"]})
+    table = ask(frame, item=["a", "b"], domain=parts)
+    half = {row.item: (row.high - row.low) / 2 for row in table}
+    found = (half["a0", "b0"], half["a0", None], half[None, "b0"], half[None, None])
+    assert found == reach
+
+
+def test_all_intervals_hold_together():
+    """Of 2,000 tables of 2 x 2 at least 95 in 100 hold all nine numbers; each number alone, nearly all."""
+    truth = np.array([[40, 0], [3, 1]])
+    rng, p = np.random.default_rng(4), 1 - math.exp(-1)
+    frame = pl.DataFrame({"id": ["x"], "a": ["0"], "b": ["0"]})
+    table = ask(frame, item=["a", "b"], domain={"a": ["0", "1"], "b": ["0", "1"]})
+    half = {row.item: (row.high - row.low) / 2 for row in table}
+    held = 0
+    for _ in range(2000):
+        noise = rng.geometric(p, truth.shape) - rng.geometric(p, truth.shape)
+        held += (
+            np.all(np.abs(noise) <= half["0", "0"])
+            and np.all(np.abs(noise.sum(1)) <= half["0", None])
+            and np.all(np.abs(noise.sum(0)) <= half[None, "0"])
+            and abs(noise.sum()) <= half[None, None]
+        )
+    assert 0.96 < held / 2000 < 0.995, "the exact chance is .9786"
+
+
+def test_gaussian_noise_reaches_as_far_as_its_law(people, tmp_path):
+    ledger = sd.Ledger.create(
+        tmp_path / "b.db",
+        account="a",
+        budget=sd.Budget(epsilon=8, delta=1e-6),
+        adjacency="add-remove",
+        unit=sd.PrivacyUnit("id"),
+        source="name:people",
+    )
+    with sd.Session(people, unit=sd.PrivacyUnit("id"), ledger=ledger, name="people") as session:
+        table = session.table(["town", "age"], epsilon=1, domain=DOMAIN, noise="gaussian")
+    cell, total = table["Zug", "65+"], table.whole
+    ratio = (total.high - total.low) / (cell.high - cell.low)
+    assert 2 < ratio < 3, "nine cells: noise of three times the deviation, at a level for one sum"
+
+
+def test_figures_of_a_margin_are_sums_of_cells(people):
+    table = ask(people, epsilon=8)
+    with pytest.raises(InvalidParameter):
+        sd.derive(table, ("Zug", None))
+    share = table.share(("Zug", "65+"), of=("Zug", None))
+    exact = ask(people, epsilon=1000)
+    assert share.low <= exact["Zug", "65+"].estimate / exact["Zug", None].estimate <= share.high
+    assert 0 < table.share(("Zug", None)).value < 1
+    with pytest.raises(KeyError):
+        table["nowhere", None]
+
+
+def test_what_is_wrong_is_said_before(people):
+    with pytest.raises(UnknownDomain, match="labels"):
+        ask(people, domain=None)
+    with pytest.raises(UnknownDomain, match="list the labels of each column"):
+        ask(people, domain=[("Zug", "65+"), ("Bern", "0-17")])
+    with pytest.raises(InvalidParameter, match="max_cells is for unit columns"):
+        ask(people, unit=None, max_cells=2)
+    wide = sd.Domain.range(0, 2000)
+    with pytest.raises(UnknownDomain, match="1,048,576 cells"):
+        ask(people, item=["town", "age"], domain={"town": wide, "age": wide})
+
+
+def test_every_form_tells_the_same(people):
+    table = ask(people, not_negative=True)
+    record = describe(table)
+    said = json.loads(write_json(record))
+    assert (said["release"], said["figure"], said["item"]) == (
+        "table",
+        "table",
+        ["town", "age"],
+    )
+    assert {tuple(row["item"]): row["published"] for row in said["rows"]} == {
+        row.item: row.published for row in table
+    }
+    lines = list(csv.DictReader(io.StringIO(write_csv(record))))
+    assert [line["town"] for line in lines[-3:]] == ["Aarau", "Bern", ""]
+    assert table.to_polars().columns[:2] == ["town", "age"]
+    first, *rest = str(table).splitlines()
+    assert first.split() == ["town", "/", "age", *AGES, "all"]
+    assert [line.split()[0] for line in rest[:4]] == [*TOWNS, "all"]
+    whole = [int(number.replace(",", "")) for number in rest[3].split()[1:]]
+    assert whole == [table[None, age].published for age in AGES] + [table.whole.published]
+    assert "each inside its interval" in rest[4]
+
+
+def test_a_table_that_does_not_fit_is_shown_as_it_is(people, monkeypatch):
+    from sordino.session import cross_table
+
+    monkeypatch.setattr(cross_table, "fit_counts", lambda *_: None)
+    table = ask(people, not_negative=True)
+    assert Counter(row.published for row in table) == {None: len(table)}
+    assert "No table without negative numbers fits" in str(table)
+
+
+def test_the_command(tmp_path, monkeypatch, capsys, people):
+    monkeypatch.chdir(tmp_path)
+    people.write_csv("people.csv")
+    for name, labels in DOMAIN.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join([name, *labels]) + "\n", encoding="utf-8")
+    line = [
+        "table",
+        "people.csv",
+        "--user",
+        "id",
+        "--item",
+        "town",
+        "--item",
+        "age",
+        "--epsilon",
+        "1",
+        "--no-ledger",
+    ]
+    lists = ["--domain", "town=town.csv", "--domain", "age=age.csv"]
+    assert run([*line, *lists, "--format", "json", "--no-negative"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["confidence_together"] == 0.95
+    assert len(said["rows"]) == 16
+    assert run([*line, *lists, "--max-rows", "2"]) == 2
+    assert "--max-cells" in capsys.readouterr().err
+    assert run([*line, "--domain", "town=town.csv"]) == 2
+    assert 'item "age": no labels' in capsys.readouterr().err
+    assert Fraction(1) == said["epsilon"]
