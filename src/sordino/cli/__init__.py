@@ -50,7 +50,10 @@ _COMMANDS: dict[str, tuple[str | None, str]] = {
     ),
     "count": ("counts", "Release the number of rows, or of people."),
     "histogram": ("counts", "Release the count of every item of a domain."),
-    "table": ("cross_table", "Release a table of several columns that adds up, with its margins."),
+    "table": (
+        "cross_table:cross_table",
+        "Release a table of several columns that adds up, with its margins.",
+    ),
     "quantile": ("numbers", "Release quantiles of a column of numbers."),
     "sum": ("numbers:total", "Release the sum of a column of numbers."),
     "mean": ("numbers", "Release the mean of a column of numbers."),

@@ -11,14 +11,14 @@ from sordino.errors import InvalidParameter
 from sordino.session.cross_table import TableRequest
 
 
-@click.command(cls=GroupedCommand)
+@click.command("table", cls=GroupedCommand)
 @take_all(
     TableRequest,
     max_cells=take(TableRequest, "max_cells", metavar="M"),
     not_negative=take(TableRequest, "not_negative", "--no-negative", "not_negative"),
 )
 @table_options
-def table(table: TableOptions, **asked: object) -> None:
+def cross_table(table: TableOptions, **asked: object) -> None:
     """Release how many people are in each cell of several columns, with all margins.
 
     Give --item for each column, and the labels of each: --domain COL=FILE. Each person counts in
