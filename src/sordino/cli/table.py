@@ -16,6 +16,7 @@ from sordino.cli.options import (
     DECLARATION,
     DETAILS,
     SOURCE,
+    LabelOptions,
     RunOptions,
     UnitOptions,
     Values,
@@ -113,7 +114,9 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
     if write_again(run):
         return
     # Labels are public: what is wrong with them is said before anything is charged.
-    domain = None if labels is None else make_domain(labels, asked.get("item") or asked.get("by"))
+    named = asked.get("item") or asked.get("by")
+    follows = labels is None or _follow_from_call(labels, named)
+    domain = None if labels is None or follows else make_domain(labels, named)
     with (
         open_session(table.source, table.unit, table.csv, run, table.declared) as session,
         show_progress(run.quiet) as progress,
@@ -123,6 +126,16 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
         release = release_or_plan(session, name, run, progress, asked)
     if release is not None:
         write_release(describe(release), run, partial(session.keep, release))
+
+
+def _follow_from_call(labels: LabelOptions, named: object) -> bool:
+    """Tell whether labels may follow from a call, such as weekday(day): no option names any."""
+    # Imported here, because this module is read for the help as well.
+    from sordino.sources.computed_columns import is_call
+
+    names = (field.name for field in fields(labels))
+    said = any(getattr(labels, name) not in {None, False, ()} for name in names)
+    return not said and isinstance(named, str) and is_call(named)
 
 
 def release_or_plan(

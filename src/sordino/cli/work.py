@@ -28,6 +28,7 @@ from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.population import ColumnNames
 from sordino.questions import Domain, PrivacyUnit
+from sordino.questions.call_domains import SPAN, span
 from sordino.questions.labels import name_columns
 from sordino.record import SIMULATED
 from sordino.sensitivity import Adjacency, Sensitivity
@@ -111,6 +112,8 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
     [file] = labels.domain
     for column in columns:
         file = file.removeprefix(f"{column}=")
+    if SPAN.fullmatch(file) and not of_file:
+        return span(file)
     return Domain.from_file(file, labels.domain_column, header=not labels.domain_no_header)
 
 
@@ -161,8 +164,12 @@ def _make_product(
                 f"{shown(one)}."
             )
         said = one[len(name) + 1 :]
-        is_range = _LABEL_RANGE.fullmatch(said)
-        parts[name] = _read_range("--domain", said) if is_range else Domain.from_file(said)
+        if SPAN.fullmatch(said):
+            parts[name] = span(said)
+        elif _LABEL_RANGE.fullmatch(said):
+            parts[name] = _read_range("--domain", said)
+        else:
+            parts[name] = Domain.from_file(said)
     return Domain.product(parts) if parts else None
 
 

@@ -279,7 +279,7 @@ def prepare_counts(
     draw = Draw.of(salt, words, kinds[columns["unit"]] if "unit" in columns else None)
     kept = ", ".join(words.name_columns(columns, kinds)) or "1"
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
-    kept = f"(SELECT {kept} FROM rows" + (
+    kept = f"(SELECT {kept} FROM {source.write_rows(indices)}" + (
         f" WHERE {predicate.total})" if predicate is not None else ")"
     )
     known = domain if isinstance(domain, Domain) else None
@@ -309,14 +309,15 @@ def prepare_counts(
         domain=known,
         sensitivity=sensitivity,
         best=best,
-        indices=tuple(sorted(indices)),
+        indices=source.find_read(indices),
         sql=sql,
         # Over all rows, without the predicate: labels are
         # assumed public for the whole source, before any filter.
         labels_sql=(
             f"SELECT item FROM (SELECT {words.readable.format('item')} AS item"
             " FROM (SELECT DISTINCT item"
-            f" FROM (SELECT {item_text} AS item FROM rows) AS texts) AS listed) AS found"
+            f" FROM (SELECT {item_text} AS item FROM {source.write_rows(indices)}) AS texts)"
+            " AS listed) AS found"
             " WHERE item IS NOT NULL"
         ),
     )

@@ -171,7 +171,9 @@ def prepare_numbers(
     named = dialect.words.name_columns(columns, kinds)
     draw = Draw.of(salt, dialect.words, kinds[columns["unit"]] if "unit" in columns else None)
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
-    whose = " FROM rows" + (f" WHERE {predicate.total}" if predicate is not None else "")
+    whose = f" FROM {source.write_rows(indices)}" + (
+        f" WHERE {predicate.total}" if predicate is not None else ""
+    )
     # A unit has one number, in each of its groups; or each of its rows has a weight.
     one = per_person is not None or weighs
     bounds = Bounds(
@@ -202,7 +204,7 @@ def prepare_numbers(
         most_groups=most_groups,
         ladder=ladder,
         kind=FLOAT_VALUES if weighs else number_kind,
-        indices=tuple(sorted(indices)),
+        indices=source.find_read(indices),
         dialect=dialect,
         rows=writer.count_rows if weighs else writer.write_wholes if shared else writer.write_rows,
         # Where a unit has one number there is nothing to choose among its rows.

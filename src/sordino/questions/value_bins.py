@@ -25,6 +25,7 @@ from sordino.questions.totals import NumberQuestion
 from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
 from sordino.sensitivity import Sensitivity
 from sordino.sources.engine import Progress
+from sordino.sources.predicates.calls import name_bins
 from sordino.sources.source import Source
 from sordino.sources.sql.person_query import Aggregate
 
@@ -93,13 +94,6 @@ def list_edges(name: str, bins: Any) -> tuple[float, ...]:
             f"{said or 'none'}{more}."
         )
     return edges
-
-
-def name_bins(edges: tuple[float, ...]) -> tuple[str, ...]:
-    """Return what bins are called: below the first edge, between two, and from the last one on."""
-    named = [f"{edge:.12g}" for edge in edges]
-    between = [f"{low} to below {high}" for low, high in pairwise(named)]
-    return (f"below {named[0]}", *between, f"{named[-1]} or more")
 
 
 def prepare_bins(

@@ -16,6 +16,7 @@ from sordino.errors import DataSourceError, InvalidParameter, LedgerError, Sordi
 from sordino.ledger import Ledger, Preview, Price
 from sordino.population import Population
 from sordino.questions import PrivacyUnit
+from sordino.questions.call_domains import list_call_domains
 from sordino.questions.reading import describe_unit_reading
 from sordino.receipt import Receipt
 from sordino.record import Record
@@ -33,6 +34,7 @@ from sordino.session.request import (
     Reservation,
     Steps,
     Uncharged,
+    compute_labels,
     size_of,
 )
 from sordino.session.whom import find_population, name_unit
@@ -158,8 +160,11 @@ class ReleaseExecutor:
 
         `before` is what stands before it in its batch.
         """
-        request = request.take_labels(self.source.labels).settle(self.unit)
-        steps = request.steps(_InBatch(self, _list_parts(before)) if before else self)
+        seen = compute_labels(_InBatch(self, _list_parts(before)) if before else self, request)
+        # Labels that are declared come before those that follow from a call.
+        known = {**list_call_domains(seen.source), **self.source.labels}
+        request = request.take_labels(known).settle(self.unit)
+        steps = request.steps(seen)
         plain = request.without_callbacks()
         return Started(request.name, next(steps), steps, plain, request.progress)
 

@@ -25,7 +25,14 @@ from sordino.session.again import Base, Known, find_known
 from sordino.session.batch import Pending
 from sordino.session.looks import Joined, find_true_ends, read_look
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
-from sordino.session.request import Request, Reservation, Steps, Table, checked_later
+from sordino.session.request import (
+    Request,
+    Reservation,
+    Steps,
+    Table,
+    checked_later,
+    compute_labels,
+)
 from sordino.session.results import Count
 from sordino.session.table_numbers import Groups
 
@@ -219,7 +226,7 @@ class RemeasureRequest(Request[Remeasured]):
                 "remeasure.planned must be False for a variance: the law of several looks together "
                 "is known of sums, means and counts alone."
             )
-        inner = known.base.steps(table, self.epsilon, self.noise)
+        inner = known.base.steps(compute_labels(table, asked), self.epsilon, self.noise)
         reservation = next(inner)
         # What does not fit together is refused now, and not when it is paid for.
         known.check(reservation.domain)

@@ -25,6 +25,7 @@ from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import ColumnNames, Population
 from sordino.questions import CountQuestion, Counts, Domain, PrivacyUnit, prepare_counts
+from sordino.questions.call_domains import SPAN, span
 from sordino.questions.labels import name_columns
 from sordino.receipt import Receipt, read_clock
 from sordino.record import Record
@@ -86,6 +87,45 @@ class Table(Protocol):
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
         ...
+
+
+@final
+@dataclass(frozen=True)
+class _ComputedTable:
+    """A table with a column more for each call among the labels of a request."""
+
+    table: Table
+    source: Source
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        return self.table.unit
+
+    @property
+    def price(self) -> Price | None:
+        return self.table.price
+
+    @property
+    def asked(self) -> Any:
+        return self.table.asked
+
+    def recall(self, key: str, part: int) -> Any:
+        return self.table.recall(key, part)
+
+    def salt(self) -> bytes:
+        return self.table.salt()
+
+
+def compute_labels(table: Table, request: Any) -> Table:
+    """Return the table with the calls that a request names as its labels, such as `month(day)`."""
+    source = table.source.compute(list_label_names(request))
+    return table if source is table.source else _ComputedTable(table, source)
+
+
+def list_label_names(request: Any) -> list[object]:
+    """Return what a request names as its labels: columns, or calls in their place."""
+    named = (getattr(request, name, None) for name in ("item", "by"))
+    return [one for name in named for one in (name if isinstance(name, tuple) else (name,))]
 
 
 class Payer(Protocol):
@@ -262,12 +302,19 @@ def checked_columns(name: str, value: Any) -> Any:
     return value
 
 
-def accept_domain(_name: str, domain: object) -> object:
-    """Keep a domain that is checked later; a text says that the labels of the table are public."""
+def accept_domain(name: str, domain: object) -> object:
+    """Keep a domain that is checked later.
+
+    A text says that the labels of the table are public, or between which dates all are.
+    """
+    if isinstance(domain, str) and SPAN.fullmatch(domain):
+        return span(domain)
     if isinstance(domain, str) and domain == "assume-public":
         return Domain.assume_public()
-    # A copy: what was checked must not change afterwards.
-    return Domain.product(domain) if isinstance(domain, Mapping) else domain
+    if isinstance(domain, Mapping):
+        # A copy: what was checked must not change afterwards.
+        return Domain.product({one: accept_domain(name, domain[one]) for one in domain})
+    return domain
 
 
 def _checked_callback(name: str, value: object) -> object:

@@ -25,6 +25,7 @@ from sordino.errors import DataSourceError
 from sordino.sources.engine import Answer, Kept, Scan, quoted
 from sordino.sources.source import AnswerLimit, Asked, unusable
 from sordino.sources.sql.bucket_query import BucketQuery
+from sordino.sources.sql.call_templates import SERVER_CALLS
 from sordino.sources.sql.dialect import Dialect
 from sordino.sources.sql.fine_query import Steps
 from sordino.sources.sql.number_kind import NumberKind
@@ -52,6 +53,7 @@ _WHOLE_TYPE_NUMBERS = frozenset({20, 21, 23})
 _NEAR_0 = "CAST('1e-300' AS numeric)"
 """A number that a float can hold."""
 _CHARACTER_TYPE = re.compile(r"character(?: varying)?(?:\(\d+\))?")
+_MOMENT_TYPE = re.compile(r"timestamp(?:\(\d\))? with(out)? time zone")
 _NUMERIC_TYPE = re.compile(r"numeric\((\d+),(-?\d+)\)")
 _SCHEMA_QUERY = (
     "SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype = 'e', a.attgenerated = 'v',"
@@ -144,7 +146,7 @@ class PostgresBackend:
         try:
             with _open_reading_transaction(self.address) as connection:
                 # This also finds out whether we may read these columns.
-                scan = _ServerScan(connection, f"{self.rows(list(columns))} WHERE FALSE")
+                scan = _ServerScan(connection, self.rows(list(columns), nothing=True))
                 for question, labels in asked:
                     scan.ask(question, labels)
         except psycopg.Error:
@@ -153,13 +155,16 @@ class PostgresBackend:
                 "their rows may be read, and convert columns of other types in a view."
             ) from None
 
-    def rows(self, indices: Sequence[int]) -> str:
-        """Return the SELECT that renames the used columns to c<index>."""
+    def rows(self, indices: Sequence[int], *, nothing: bool = False) -> str:
+        """Return the SELECT that renames the used columns to c<index>; of no rows for `nothing`."""
         used = (
             ", ".join(f"{self._value(self.names[index])} AS c{index}" for index in indices)
             or "1 AS c"
         )
-        return f"SELECT {used} FROM {self.table}"
+        # A view may fail on rows that it leaves out itself, unless it comes first: neither labels
+        # nor calls are asked of what it has not made (docs/proofs/computed-columns.md).
+        fence = " OFFSET 0" if self.computed else ""
+        return f"SELECT {used} FROM {self.table}{' WHERE FALSE' if nothing else ''}{fence}"
 
     def _value(self, name: str) -> str:
         # Whoever made a type of listed values can redefine its
@@ -279,6 +284,8 @@ def _translate_server_type(kind: str, *, enumerated: bool) -> str:
     # In full: somebody's own type may have a name that begins like this one.
     if _CHARACTER_TYPE.fullmatch(kind):
         return "VARCHAR"
+    if moment := _MOMENT_TYPE.fullmatch(kind):
+        return "TIMESTAMP" if moment[1] else "TIMESTAMP WITH TIME ZONE"
     if numeric := _NUMERIC_TYPE.fullmatch(kind):
         # The server also allows negative scales and more digits than the embedded engine knows.
         width, scale = int(numeric[1]), int(numeric[2])
@@ -483,4 +490,5 @@ POSTGRES = Dialect(
     predicates=None,
     # A database may keep texts in an encoding that lacks some characters.
     every_character=False,
+    calls=SERVER_CALLS,
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -15,11 +15,19 @@ import duckdb
 
 from sordino.constraints import did_you_mean, shown, text
 from sordino.errors import DataSourceError, InvalidParameter
+from sordino.sources.computed_columns import (
+    ComputedColumn,
+    find_function,
+    is_call,
+    write_call,
+    write_computed,
+)
 from sordino.sources.csv.column_types import Marks
 from sordino.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
 from sordino.sources.memory import NO_LIMITS, Limits
 from sordino.sources.nearby import find_tie
-from sordino.sources.predicates.predicate import Predicate, parse
+from sordino.sources.predicates.calls import USAGES
+from sordino.sources.predicates.predicate import Predicate, parse, say_meant
 from sordino.sources.shared import Readings
 from sordino.sources.sql.dialect import EMBEDDED, Dialect
 from sordino.sources.sql.number_kind import WHOLE_NUMBER_TYPE, NumberKind, number_kind
@@ -258,6 +266,8 @@ class Source:
     named : str or None
         `name:NAME` for a table with a place of its own that was given a name: then a ledger stores
         that, and what is read does not depend on it.
+    calls : tuple of ComputedColumn
+        The last ones of its columns are computed, each from a row alone (`compute`).
     """
 
     kind: str
@@ -284,6 +294,7 @@ class Source:
     pattern: str = ""
     labels: Mapping[str, object] = field(default_factory=dict)
     named: str | None = None
+    calls: tuple[ComputedColumn, ...] = field(default=(), repr=False)
 
     @property
     def known_as(self) -> str | None:
@@ -320,7 +331,7 @@ class Source:
             )
         column = text(column, role)
         names = list(self.columns)
-        if column in names:
+        if column in names and (role in _MAY_BE_COMPUTED or names.index(column) < self._own):
             return names.index(column)
         # Only if it is clear which column is meant: names may differ in nothing but case.
         same = [name for name in names if any_case and name.lower() == column.lower()]
@@ -330,6 +341,7 @@ class Source:
         hint = (
             self.advice
             or did_you_mean(column, names)
+            or _say_no_function(column)
             or (f" The columns are {_list_column_names(names)}." if names else "")
         )
         if self.declared:
@@ -338,6 +350,54 @@ class Source:
                 "Python."
             )
         raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}.{hint}")
+
+    @property
+    def _own(self) -> int:
+        """How many columns are no calls."""
+        return len(self.columns) - len(self.calls)
+
+    def compute(self, names: Iterable[object]) -> Source:
+        """Return this source with a column more for each name that is a call, such as `month(day)`.
+
+        A name that is literally a column is that column, and no call.
+
+        Raises
+        ------
+        UnsafePredicate, InvalidParameter
+            If a call is written otherwise, or is nothing for these columns or this engine.
+        """
+        fresh = [
+            str(name)
+            for name in dict.fromkeys(names)
+            if is_call(name) and name not in self.columns and name not in self.refused
+        ]
+        if not fresh:
+            return self
+        calls = self.calls + tuple(write_computed(name, self) for name in fresh)
+        return replace(
+            self, columns={**self.columns, **dict.fromkeys(fresh, "VARCHAR")}, calls=calls
+        )
+
+    def write_rows(self, indices: Iterable[int]) -> str:
+        """Return what a query reads its columns from, those that are computed among them."""
+        # In the order of their places: equal questions are equal texts.
+        listed = sorted(indices)
+        computed = {
+            index: f"{self.calls[index - self._own].sql} AS c{index}"
+            for index in listed
+            if index >= self._own
+        }
+        if not computed:
+            return "rows"
+        wanted = ", ".join(computed.get(index, f"c{index}") for index in listed)
+        return f"(SELECT {wanted} FROM rows) AS rows"
+
+    def find_read(self, indices: Iterable[int]) -> tuple[int, ...]:
+        """Return which columns of the table are read for these: its own, and what calls are of."""
+        found: set[int] = set()
+        for index in indices:
+            found |= {index} if index < self._own else self.calls[index - self._own].indices
+        return tuple(sorted(found))
 
     def label_index(self, column: str, role: str) -> int:
         """Return where a column stands whose values can be labels or units.
@@ -415,8 +475,13 @@ class Source:
                 f"values that predicates pass over; got {shown(where)}. Name a view that keeps "
                 "these rows."
             )
-        # In any case, as SQL has it, where one column is meant (`index`).
-        predicate = parse(where, lambda name: self.index(name, role, any_case=True))
+
+        def find(name: str) -> int:
+            # In any case, as SQL has it, where one column is meant.
+            return self.index(name, role, any_case=True)
+
+        # Calls are total, and texts: all else is checked as if they were missing.
+        predicate = parse(where, find, lambda call: replace(call, sql="CAST(NULL AS VARCHAR)"))
         # In the order of their places, so that messages do not depend on the order of a set.
         kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
         if any(_TYPES_BEYOND_TRY.search(kind) for kind in kinds.values()):
@@ -456,6 +521,7 @@ class Source:
                 "flag = "
                 "'true' or TRY_CAST(price AS DOUBLE) > 10, or declare the types of a CSV source."
             )
+        predicate = parse(where, find, lambda call: write_call(call, self))
         known = predicate if read is None else read(predicate, kinds)
         return RowPredicate(predicate.indices, write(known, kinds))
 
@@ -575,6 +641,16 @@ def _finds_truth_values(
         ]
     # `DESCRIBE` has one line for the one column: its name, then its type.
     return all(described[0][1] == "BOOLEAN" for described in types)
+
+
+_MAY_BE_COMPUTED = frozenset({"item", "by"})
+"""What may be a call: labels that are counted or make groups, and neither units nor numbers."""
+
+
+def _say_no_function(name: str) -> str:
+    """Return what is said of a name that calls a function which is none; nothing of others."""
+    function = find_function(name)
+    return "" if function is None or function in USAGES else say_meant(function)
 
 
 def _list_column_names(names: Sequence[str]) -> str:

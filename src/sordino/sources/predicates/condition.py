@@ -128,6 +128,40 @@ class Connected(_InnerNode):
         return len(self.operands)
 
 
+@final
+@dataclass(frozen=True)
+class Call(_InnerNode):
+    """A function of one row alone, whose value is a text or NULL (docs/proofs/computed-columns.md).
+
+    Parameters
+    ----------
+    function : str
+        In small letters.
+    operands : tuple of Node
+        Columns and calls; of `coalesce` texts as well.
+    words : tuple of str
+        Its literals, in their order.
+    zone : str or None
+        Where the day of an instant is meant.
+    otherwise : str or None
+        What `map` makes of all other texts.
+    sql : str
+        The call in the SQL of the engine that is asked, once that is known. It never fails.
+    """
+
+    function: str
+    operands: tuple[Node, ...]
+    words: tuple[str, ...] = ()
+    zone: str | None = None
+    otherwise: str | None = None
+    sql: str = ""
+
+    @property
+    def operators(self) -> int:
+        """How many comparisons and literals are written out for it."""
+        return 1 + len(self.words)
+
+
 def parts_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes that stand directly below a node."""
     match node:
@@ -137,11 +171,20 @@ def parts_of(node: Node) -> tuple[Node, ...]:
             return (node.first, *(operand for _, operand in node.rest))
         case Comparison():
             return (node.left, node.right)
-        case Connected():
+        case Connected() | Call():
             return node.operands
     return ()
 
 
 Node: TypeAlias = (
-    Column | Constant | Negative | Arithmetic | TryCast | Comparison | IsNull | Not | Connected
+    Column
+    | Constant
+    | Negative
+    | Arithmetic
+    | TryCast
+    | Comparison
+    | IsNull
+    | Not
+    | Connected
+    | Call
 )

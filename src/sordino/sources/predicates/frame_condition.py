@@ -26,6 +26,7 @@ from sordino.errors import InvalidParameter
 from sordino.sources.engine import literal
 from sordino.sources.predicates.condition import (
     Arithmetic,
+    Call,
     Column,
     Comparison,
     Connected,
@@ -101,7 +102,8 @@ class _Reader:
                 read: Node = replace(
                     node, sql=_READINGS[reading](node.index, self._kinds[node.index])
                 )
-            case Constant():
+            case Constant() | Call():
+                # A call has said itself how its columns are read.
                 read = node
             case Negative():
                 read = Negative(self._read(node.operand, "number"))

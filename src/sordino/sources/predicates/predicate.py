@@ -12,12 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeVar, final
 
+from sordino.constraints import did_you_mean
 from sordino.errors import UnsafePredicate
 from sordino.sources.engine import literal
+from sordino.sources.predicates.calls import DATE_PARTS, USAGES, check_call
 from sordino.sources.predicates.condition import (
     Arithmetic,
+    Call,
     Column,
     Comparison,
     Connected,
@@ -47,6 +50,7 @@ TYPES = frozenset(
     }
 )  # fmt: skip
 
+T = TypeVar("T")
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 
 
@@ -83,7 +87,11 @@ class Predicate:
         return render_total(self.condition)
 
 
-def parse(predicate: str, resolve: Callable[[str], int]) -> Predicate:
+def parse(
+    predicate: str,
+    resolve: Callable[[str], int],
+    write: Callable[[Call], Call] = lambda call: call,
+) -> Predicate:
     """Parse a predicate.
 
     Parameters
@@ -92,6 +100,8 @@ def parse(predicate: str, resolve: Callable[[str], int]) -> Predicate:
         What the user wrote.
     resolve : callable
         Returns where a column stands in the source, or raises InvalidParameter.
+    write : callable
+        Returns a call in the SQL of the engine, or raises InvalidParameter.
 
     Raises
     ------
@@ -101,26 +111,51 @@ def parse(predicate: str, resolve: Callable[[str], int]) -> Predicate:
     words = tokens(predicate)
     # Parsed twice: first to find out whether it may be said at all, then which columns are meant.
     # So what leaves the language is refused before an unknown column is.
-    for meaning in (lambda _name: 0, resolve):
-        parser = _Parser(words, meaning)
-        condition = parser.disjunction()
-        parser.expect_end()
-    return Predicate(condition, frozenset(parser.indices))
+    _ = _Parser(words, lambda _name: 0).read(_Parser.disjunction)
+    parser = _Parser(words, resolve, write)
+    return Predicate(parser.read(_Parser.disjunction), frozenset(parser.indices))
+
+
+def parse_call(
+    text: str, resolve: Callable[[str], int], write: Callable[[Call], Call]
+) -> tuple[Call, frozenset[int]]:
+    """Parse a call that stands for a column; return it with the places of its columns.
+
+    Parameters as for `parse`.
+
+    Raises
+    ------
+    UnsafePredicate, InvalidParameter
+        If it is none.
+    """
+    words = tokens(text)
+    _ = _Parser(words, lambda _name: 0).read(_Parser.call)
+    parser = _Parser(words, resolve, write)
+    return parser.read(_Parser.call), frozenset(parser.indices)
 
 
 class _Parser:
     """Recursive descent; every method returns the syntax tree of what it has read."""
 
-    def __init__(self, words: list[Token], resolve: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        words: list[Token],
+        resolve: Callable[[str], int],
+        write: Callable[[Call], Call] = lambda call: call,
+    ) -> None:
         self._words = words
-        self._resolve = resolve
+        self._resolve, self._write = resolve, write
         self._at = 0
         self._depth = 0
+        self._allowed = ALLOWED
         self.indices: set[int] = set()
 
-    def expect_end(self) -> None:
+    def read(self, rule: Callable[[_Parser], T]) -> T:
+        """Return what a rule makes of all words."""
+        node = rule(self)
         if self._next.kind != "end":
             raise self._refusal()
+        return node
 
     # From the loosest to the tightest: OR, AND, NOT, comparison, sum, product, atom. Each calls the
     # next.
@@ -224,19 +259,84 @@ class _Parser:
             return TryCast(operand, kind)
         return self._operand()
 
+    # ---- calls: `month(day)`, `map(code, 'a' = 'x')`, nested too
+
+    def call(self) -> Call:
+        """Read a call that is known: the name, what it is of, and its literals."""
+        word = self._take()
+        function, around = word.text.lower(), self._allowed
+        if word.kind != "word" or function not in USAGES:
+            raise refuse(_describe_token(word), word.position)
+        self._allowed = USAGES[function]
+        self._expect("(")
+        operands = [self._deeper(self._argument)]
+        zone, words, otherwise = None, [], None
+        if function in DATE_PARTS and self._accept("AT"):
+            zone = self._text().text
+        if function == "part":
+            self._expect(",")
+            words.append(self._text().text)
+        while self._accept(","):
+            if function == "coalesce":
+                operands.append(self._deeper(self._argument_or_text))
+            elif function == "map" and self._accept("ELSE"):
+                self._expect("=")
+                otherwise = self._text().text
+                break
+            elif function == "map":
+                key = self._text().text
+                self._expect("=")
+                words += [key, self._text().text]
+            else:
+                words.append(self._number())
+        self._expect(")")
+        self._allowed = around
+        call = Call(function, tuple(operands), tuple(words), zone, otherwise)
+        check_call(call)
+        self._sized(call)
+        return self._write(call)
+
+    def _argument(self) -> Node:
+        """Read what a call is of: a column or another call."""
+        if self._is_call():
+            return self.call()
+        word = self._take()
+        if word.kind == "quoted":
+            return self._column(_unquote(word))
+        if word.kind != "word" or word.text.upper() in KEYWORDS | RESERVED:
+            raise refuse(_describe_token(word), word.position, self._allowed)
+        return self._column(word.text)
+
+    def _argument_or_text(self) -> Node:
+        return self._text() if self._next.kind == "text" else self._argument()
+
+    def _number(self) -> str:
+        constant = self._constant()
+        if constant.kind != "number":
+            raise self._refusal()
+        return constant.text.replace(" ", "")
+
+    def _is_call(self) -> bool:
+        word = self._next
+        opens = self._at + 1 < len(self._words) and self._words[self._at + 1].text == "("
+        return word.kind == "word" and opens and word.text.lower() in USAGES
+
     def _operand(self) -> Node:
         word = self._next
+        if self._is_call():
+            return self.call()
         if self._accept("NULL"):
             return Constant("null", "NULL")
         # What stands in double quotes is a column, even if it is spelled like a keyword.
         if word.kind == "quoted":
-            return self._column(self._take().text[1:-1].replace('""', '"'))
+            return self._column(_unquote(self._take()))
         if word.kind == "word" and word.text.upper() not in KEYWORDS | RESERVED:
             self._take()
-            # A name with a parenthesis behind it is a function, and functions are not in the
-            # language.
+            # A name with a parenthesis behind it is a function, and no others are in the language.
             if self._next.text == "(":
-                raise refuse(f"the function {word.text!r}", word.position)
+                raise refuse(
+                    f"the function {word.text!r}", word.position, hint=say_meant(word.text)
+                )
             return self._column(word.text)
         return self._constant()
 
@@ -338,7 +438,16 @@ class _Parser:
             raise self._refusal()
 
     def _refusal(self) -> UnsafePredicate:
-        return refuse(_describe_token(self._next), self._next.position)
+        return refuse(_describe_token(self._next), self._next.position, self._allowed)
+
+
+def _unquote(word: Token) -> str:
+    return word.text[1:-1].replace('""', '"')
+
+
+def say_meant(function: str) -> str:
+    """Return which functions there are, after a message about one that is none."""
+    return f" Functions are {', '.join(USAGES)}.{did_you_mean(function, USAGES)}"
 
 
 def _describe_token(word: Token) -> str:
@@ -354,7 +463,8 @@ def _describe_token(word: Token) -> str:
 ALLOWED = (
     "A predicate may use columns (plain or in double quotes), numbers, 'texts', TRUE, FALSE, NULL,"
     " = <> != < <= > >=, AND, OR, NOT, IS [NOT] NULL, [NOT] IN (literals), "
-    "[NOT] BETWEEN, [NOT] LIKE 'pattern', + - *, parentheses and TRY_CAST(x AS type)"
+    "[NOT] BETWEEN, [NOT] LIKE 'pattern', + - *, parentheses, TRY_CAST(x AS type) and calls such "
+    "as month(day)"
 )
 
 LONGEST = 10_000
@@ -398,9 +508,9 @@ class Token(NamedTuple):
     position: int
 
 
-def refuse(found: str, position: int) -> UnsafePredicate:
+def refuse(found: str, position: int, allowed: str = "", hint: str = "") -> UnsafePredicate:
     """Return the error for what leaves the allow-list."""
-    return UnsafePredicate(f"{ALLOWED}; got {found} at position {position}.")
+    return UnsafePredicate(f"{allowed or ALLOWED}; got {found} at position {position}.{hint}")
 
 
 def tokens(predicate: str) -> list[Token]:
@@ -494,7 +604,7 @@ def _is_value(node: Node) -> bool:
     """Tell whether a node is no condition by itself; NULL is one, in three-valued logic."""
     if isinstance(node, Constant):
         return node.kind not in {"truth", "null"}
-    return isinstance(node, Column | Negative | Arithmetic | TryCast)
+    return isinstance(node, Column | Negative | Arithmetic | TryCast | Call)
 
 
 def _write_in_try(operator: str) -> str:
@@ -518,10 +628,8 @@ def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
         return _render_node(part, attempt)
 
     match node:
-        case Column():
-            sql = node.sql or f"c{node.index}"
-        case Constant():
-            sql = render_constant(node)
+        case Column() | Constant() | Call():
+            sql = _render_leaf(node)
         case Negative():
             # The blank keeps two minus signs from becoming a comment.
             sql = attempt(f"(- {inside(node.operand)})")
@@ -543,6 +651,13 @@ def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
             truths = (_render_truth(operand, attempt) for operand in node.operands)
             sql = f"({f' {node.operator} '.join(truths)})"
     return sql
+
+
+def _render_leaf(node: Column | Constant | Call) -> str:
+    """Return SQL for what holds no operator that can fail: what fails in a call is NULL there."""
+    if isinstance(node, Constant):
+        return render_constant(node)
+    return f"({node.sql})" if isinstance(node, Call) else node.sql or f"c{node.index}"
 
 
 def render_constant(constant: Constant) -> str:

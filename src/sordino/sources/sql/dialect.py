@@ -16,6 +16,7 @@ from sordino.sources.csv.column_types import Marks
 from sordino.sources.csv.typed_fields import write_number
 from sordino.sources.predicates.predicate import Predicate
 from sordino.sources.sql.bucket_query import BucketQuery, bucket_queries
+from sordino.sources.sql.call_templates import EMBEDDED_CALLS, CallTemplates
 from sordino.sources.sql.fine_query import fine_queries
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import write_row_steps
@@ -56,6 +57,8 @@ class Dialect:
         no predicates.
     every_character : bool
         Whether it takes every text of Unicode.
+    calls : CallTemplates or None
+        How it writes what may be called in place of a column. None: it takes no calls.
     """
 
     words: SqlTemplates
@@ -68,6 +71,7 @@ class Dialect:
     float_of_sum: str
     predicates: Callable[[Predicate, Mapping[int, str]], str] | None
     every_character: bool = True
+    calls: CallTemplates | None = None
 
 
 _INFINITE = " ".join(
@@ -128,5 +132,6 @@ EMBEDDED = Dialect(
     # What has 128 bits becomes a float in two pieces, each of which is rounded.
     float_of_sum="coalesce(CAST(TRY_CAST({0} AS BIGINT) AS DOUBLE), CAST({0} AS DOUBLE))",
     predicates=lambda predicate, _: predicate.total,
+    calls=EMBEDDED_CALLS,
 )
 """Those of the embedded engine."""

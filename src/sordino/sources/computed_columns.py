@@ -1,0 +1,295 @@
+"""Writes calls that stand in place of a column, such as `month(day)`, in the SQL of a source.
+
+A call is a function of its row alone that fails on no value, so a table with computed columns is a
+union over its rows, as before. All that is refused follows from the call and the declared types.
+Where types follow from rows (pandas), nothing is refused or read by them: a date is a text that is
+written as ISO 8601 has it, whatever type its column has. Proof: docs/proofs/computed-columns.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, final
+
+from sordino.constraints import shown
+from sordino.errors import DataSourceError, InvalidParameter
+from sordino.sources.engine import literal
+from sordino.sources.predicates.calls import (
+    DATE_PARTS,
+    LONGEST_TEXT,
+    USAGES,
+    list_image,
+    name_bins,
+)
+from sordino.sources.predicates.condition import Call, Column, Constant, Node
+from sordino.sources.predicates.predicate import parse_call
+from sordino.sources.sql.call_templates import CallTemplates
+
+if TYPE_CHECKING:
+    from sordino.sources.source import Source
+
+_LOOKS_LIKE_CALL = re.compile(r"[ \t]*([A-Za-z_]+)[ \t]*\(.*\)[ \t]*", re.DOTALL)
+_WITH_ZONE = "TIMESTAMP WITH TIME ZONE"
+_FIRST, _END = (f"CAST('{day}' AS TIMESTAMP)" for day in ("0001-01-01", "10000-01-01"))
+# Texts of times with the fractions of a second that pandas has.
+_DATE_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME_TEXT = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+_ZONE_TEXT = "(Z|[+-][0-9]{2}(:[0-9]{2})?)"
+
+
+@final
+@dataclass(frozen=True)
+class ComputedColumn:
+    """A call that stands in place of a column.
+
+    Parameters
+    ----------
+    sql : str
+        Its value, over columns c<index>. It never fails.
+    indices : frozenset of int
+        Of the columns that it reads.
+    image : tuple of str or None
+        All values that it can have, as they are shown; None where rows decide.
+    """
+
+    sql: str
+    indices: frozenset[int]
+    image: tuple[str, ...] | None
+
+
+def find_function(name: object) -> str | None:
+    """Return which function a name seems to call, in small letters; None if it is no call."""
+    found = _LOOKS_LIKE_CALL.fullmatch(name) if isinstance(name, str) else None
+    return None if found is None else found[1].lower()
+
+
+def is_call(name: object) -> bool:
+    """Tell whether a name calls one of the functions that there are."""
+    return find_function(name) in USAGES
+
+
+def write_computed(text: str, source: Source) -> ComputedColumn:
+    """Return the column that a call computes, in the SQL of a source.
+
+    Raises
+    ------
+    UnsafePredicate, InvalidParameter
+        If it is written otherwise, or is nothing for these columns or this engine.
+    """
+    call, indices = parse_call(
+        text,
+        lambda name: source.index(name, f"The column in {shown(text)}", any_case=True),
+        lambda one: write_call(one, source),
+    )
+    return ComputedColumn(call.sql, indices, list_image(call))
+
+
+def write_call(call: Call, source: Source) -> Call:
+    """Return a call with its SQL; the calls in it have theirs already.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is nothing for these columns or this engine.
+    """
+    templates = source.backend.dialect.calls
+    if templates is None:
+        raise InvalidParameter(
+            f"{call.function}(...) must be asked of files, frames of pandas, Polars or Arrow, or "
+            f"tables of DuckDB or PostgreSQL; a {source.kind} source takes no calls. Make a column "
+            "of it at its source."
+        )
+    return replace(call, sql=_CallWriter(call, source, templates).write())
+
+
+@final
+@dataclass(frozen=True)
+class _CallWriter:
+    """Writes one call."""
+
+    call: Call
+    source: Source
+    templates: CallTemplates
+
+    def write(self) -> str:
+        """Return its SQL: total, and a text or NULL."""
+        call, known = self.call, self.templates
+        if call.function in DATE_PARTS:
+            return self._write_date_part()
+        if call.function == "bin":
+            return self._write_bins()
+        texts = [self._write_text(one) for one in call.operands]
+        # Not strict, and so beyond any `attempt`: each operand is total by itself.
+        if call.function == "coalesce":
+            return f"COALESCE({', '.join(texts)})"
+        [text] = texts
+        if call.function == "map":
+            return self._write_map(text)
+        if call.function == "lower" and known.asks_lower:
+            self._ask(known.asks_lower, "lower(...) needs the collation C.utf8 of the server")
+        template = {
+            "lower": known.lower,
+            "trim": known.trim,
+            "host": known.host,
+            "left": known.left,
+            "part": known.part,
+        }[call.function]
+        # The last literal of `left` and `part` is a number.
+        words = [*map(literal, call.words[:-1]), *call.words[-1:]]
+        return known.attempt.format(template.format(text, *words))
+
+    # ---- texts
+
+    def _write_text(self, node: Node) -> str:
+        """Return the label text of an operand, by which items are compared."""
+        if isinstance(node, Call):
+            return node.sql
+        if isinstance(node, Constant):
+            return literal(node.text)
+        index = self._name_operand(node)
+        name, kind = self._columns[index]
+        _ = self.source.label_index(name, f"What {self.call.function} is of")
+        text = self.source.backend.dialect.words.label(index, kind)
+        short = f"{self.templates.bytes.format(text)} <= {LONGEST_TEXT}"
+        return f"(CASE WHEN {short} THEN {text} END)"
+
+    def _write_map(self, text: str) -> str:
+        words, other = self.call.words, self.call.otherwise
+        cases = " ".join(
+            f"WHEN {literal(key)} THEN {literal(value)}"
+            for key, value in zip(words[::2], words[1::2], strict=True)
+        )
+        # What is missing stays missing: it is no other value.
+        rest = "" if other is None else f" ELSE {literal(other)}"
+        return f"(CASE WHEN {text} IS NOT NULL THEN CASE {text} {cases}{rest} END END)"
+
+    # ---- numbers
+
+    def _write_bins(self) -> str:
+        """Return the name of the bin of a number, found by halves; NULL of what is no number."""
+        source, dialect = self.source, self.source.backend.dialect
+        name, _ = self._columns[self._name_operand(self.call.operands[0])]
+        index, kind = source.number_column(name, "What bin is of")
+        number, edges = dialect.number(index, kind), [Fraction(word) for word in self.call.words]
+        # Where rows decide the type, numbers are read as floats whatever it is.
+        if kind.scale is None or source.inferred:
+            number = f"CAST({number} AS {dialect.float_type})"
+            floats = [float(edge) for edge in edges]
+            if any(low >= high for low, high in pairwise(floats)):
+                raise InvalidParameter("bin must have edges that differ as floats of 64 bits.")
+            cuts = [f"CAST('{edge!r}' AS {dialect.float_type})" for edge in floats]
+        else:
+            for word, edge in zip(self.call.words, edges, strict=True):
+                steps = edge * 10**kind.scale
+                inside = steps.denominator == 1 and kind.smallest <= steps <= kind.largest
+                if kind.name != "NUMERIC" and not inside:
+                    raise InvalidParameter(
+                        f"bin must have edges that {name!r} of type {kind.name} can hold; got "
+                        f"{word}."
+                    )
+            exact = self.templates.exact_type.format(kind.name)
+            cuts = [f"CAST('{word}' AS {exact})" for word in self.call.words]
+        names = [literal(one) for one in name_bins([*map(float, edges)])]
+        return f"(CASE WHEN {number} IS NOT NULL THEN {_write_search(number, cuts, names)} END)"
+
+    # ---- dates
+
+    def _write_date_part(self) -> str:
+        """Return a part of a date; the year that a clock shows must have four digits."""
+        local = self._write_moment()
+        value = self.templates.parts[self.call.function].format(local)
+        guarded = f"CASE WHEN {local} >= {_FIRST} AND {local} < {_END} THEN {value} END"
+        return self.templates.attempt.format(guarded)
+
+    def _write_moment(self) -> str:
+        """Return what a clock shows, as a timestamp."""
+        call, source = self.call, self.source
+        index = self._name_operand(call.operands[0])
+        name, kind = self._columns[index]
+        said = f"{call.function}({name})"
+        if call.zone is not None:
+            asks = self.templates.asks_zone.format(literal(call.zone))
+            self._ask(asks, f"{said}: {shown(call.zone)} must be a time zone that the engine knows")
+        if source.inferred:
+            return self._write_written_moment(index)
+        if kind == _WITH_ZONE:
+            if call.zone is None:
+                raise InvalidParameter(
+                    f"{said}: {name} has a time zone; say where the day is meant: "
+                    f"{call.function}({name} at 'Europe/Zurich')."
+                )
+            return self.templates.instant.format(f"c{index}", literal(call.zone))
+        if kind not in self.templates.moments:
+            raise InvalidParameter(f"{said}: {_say_no_date(name, kind, source)}")
+        if call.zone is not None:
+            raise InvalidParameter(
+                f"{said}: {name} has no time zone, so its day is the one that is written. Leave "
+                "out at."
+            )
+        if call.function == "hour" and kind == "DATE":
+            raise InvalidParameter(f"{said}: {name} is a date, which has no time of day.")
+        return self.templates.moments[kind].format(f"c{index}")
+
+    def _write_written_moment(self, index: int) -> str:
+        """Return what a text says, which is written as ISO 8601 has it; of other texts NULL.
+
+        Where a zone is meant the text must have one, and elsewhere none.
+        """
+        text = self._write_text(Column(index))
+        timed = _TIME_TEXT if self.call.function == "hour" else f"({_TIME_TEXT})?"
+        zone = self.call.zone
+        pattern = (
+            f"{_DATE_TEXT}{timed}" if zone is None else f"{_DATE_TEXT}{_TIME_TEXT}{_ZONE_TEXT}"
+        )
+        # Fractions would be rounded: the last one of a year is not in the next one.
+        whole = f"regexp_replace({text}, '[.][0-9]+', '')"
+        kind = "TIMESTAMP" if zone is None else _WITH_ZONE
+        value = f"TRY_CAST({whole} AS {kind})"
+        if zone is not None:
+            value = self.templates.instant.format(value, literal(zone))
+        return f"(CASE WHEN regexp_full_match({text}, {literal(pattern)}) THEN {value} END)"
+
+    # ---- what it is of
+
+    @property
+    def _columns(self) -> Sequence[tuple[str, str]]:
+        return list(self.source.columns.items())
+
+    def _name_operand(self, node: Node) -> int:
+        """Return the place of a column; refuse a call, whose value is a text."""
+        if not isinstance(node, Column):
+            raise InvalidParameter(
+                f"{USAGES[self.call.function]}; got a call in place of a column."
+            )
+        return node.index
+
+    def _ask(self, query: str, what: str) -> None:
+        """Ask the engine something that holds no row, before the charge."""
+        try:
+            self.source.backend.rehearse({}, [(query, None)])
+        except DataSourceError:
+            raise InvalidParameter(f"{what}; it does not.") from None
+
+
+def _say_no_date(name: str, kind: str, source: Source) -> str:
+    if kind == "VARCHAR" and source.texts:
+        return (
+            f"{name} is a text here. Declare it: --type {name}=date, in Python "
+            f"CsvFormat(types={{{name!r}: 'date'}})."
+        )
+    said = "a text" if kind == "VARCHAR" else f"of type {kind.removeprefix('UNUSABLE ')}"
+    return f"{name} is {said} here, and no date. Make a date or a timestamp of it at its source."
+
+
+def _write_search(number: str, cuts: Sequence[str], names: Sequence[str]) -> str:
+    """Return which of the names between cuts belongs to a number."""
+    if not cuts:
+        return names[0]
+    half = len(cuts) // 2
+    below = _write_search(number, cuts[:half], names[: half + 1])
+    above = _write_search(number, cuts[half + 1 :], names[half + 1 :])
+    return f"CASE WHEN {number} < {cuts[half]} THEN {below} ELSE {above} END"
