@@ -331,7 +331,9 @@ class Source:
             )
         column = text(column, role)
         names = list(self.columns)
-        if column in names and (role in _MAY_BE_COMPUTED or names.index(column) < self._own):
+        # Labels may be computed, and neither units nor numbers.
+        names = names if role in _MAY_BE_COMPUTED else names[: self._own]
+        if column in names:
             return names.index(column)
         # Only if it is clear which column is meant: names may differ in nothing but case.
         same = [name for name in names if any_case and name.lower() == column.lower()]
@@ -644,7 +646,6 @@ def _finds_truth_values(
 
 
 _MAY_BE_COMPUTED = frozenset({"item", "by"})
-"""What may be a call: labels that are counted or make groups, and neither units nor numbers."""
 
 
 def _say_no_function(name: str) -> str:

@@ -73,9 +73,9 @@ def check_call(call: Call) -> None:
     if call.function == "bin":
         fits = 1 <= len(words) <= MOST_EDGES and all(map(_EDGE.fullmatch, words))
         edges = [Fraction(word) for word in words] if fits else []
-        # Edges that have one name in a table would be one label.
-        names = name_bins([*map(float, edges)]) if fits else ()
-        fits &= all(low < high for low, high in pairwise(edges)) and len({*names}) == len(names)
+        # Of edges that are written alike nobody could tell the bins apart.
+        written = {_name_edge(float(edge)) for edge in edges}
+        fits &= all(low < high for low, high in pairwise(edges)) and len(written) == len(edges)
     elif call.function == "map":
         keys = words[::2]
         fits = bool(keys)
@@ -113,6 +113,10 @@ def list_image(call: Call) -> tuple[str, ...] | None:
 
 def name_bins(edges: Sequence[float]) -> tuple[str, ...]:
     """Return what bins are called: below the first edge, between two, and from the last one on."""
-    named = [f"{edge:.12g}" for edge in edges]
+    named = [_name_edge(edge) for edge in edges]
     between = [f"{low} to below {high}" for low, high in pairwise(named)]
     return (f"below {named[0]}", *between, f"{named[-1]} or more")
+
+
+def _name_edge(edge: float) -> str:
+    return f"{edge:.12g}"
