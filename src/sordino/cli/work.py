@@ -104,6 +104,11 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
         return _read_range("--domain-range", labels.domain_range)
     if labels.domain_sql is not None:
         return Domain.from_sql(labels.domain_sql, files=labels.domain_sql_file)
+    return _read_file(labels, columns)
+
+
+def _read_file(labels: LabelOptions, columns: tuple[str, ...]) -> Domain:
+    """Return the labels of one column that --domain names: a file, or a span of dates."""
     if len(labels.domain) > 1:
         raise InvalidParameter(
             "--domain must be given once for one column of labels; got "
@@ -112,7 +117,7 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
     [file] = labels.domain
     for column in columns:
         file = file.removeprefix(f"{column}=")
-    if SPAN.fullmatch(file) and not of_file:
+    if SPAN.fullmatch(file) and not _list_of_file(labels):
         return span(file)
     return Domain.from_file(file, labels.domain_column, header=not labels.domain_no_header)
 

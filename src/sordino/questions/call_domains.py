@@ -75,7 +75,7 @@ def _find_shape(end: str) -> str:
 def _list_between(first: str, last: str) -> Iterator[str]:
     """Yield the labels from the first to the last; others, or none, if they are no such labels."""
     if _DAY.fullmatch(first):
-        yield from _list_days(first, last)
+        yield from _yield_days(first, last)
         return
     start, end = _PART.fullmatch(first), _PART.fullmatch(last)
     if start is None or end is None:
@@ -92,7 +92,7 @@ def _list_between(first: str, last: str) -> Iterator[str]:
                 yield label
 
 
-def _list_days(first: str, last: str) -> Iterator[str]:
+def _yield_days(first: str, last: str) -> Iterator[str]:
     try:
         low, high = dt.date.fromisoformat(first), dt.date.fromisoformat(last)
     except ValueError:

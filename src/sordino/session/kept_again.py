@@ -30,13 +30,14 @@ from sordino.estimators import (
 from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.questions import PrivacyUnit
-from sordino.questions.labels import Label, name_columns
+from sordino.questions.labels import Label
 from sordino.record import Record
 from sordino.releases import parameters
 from sordino.session.again import Base, Clips, Known, is_named
 from sordino.session.counts import HistogramRequest
 from sordino.session.looks import KeptLook, Rows, build_row
 from sordino.session.releases import RELEASES
+from sordino.session.request import list_label_names
 from sordino.sources import CsvFormat, Source
 
 FORM = 1
@@ -99,12 +100,14 @@ def add_again(
 
 
 def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, str]:
-    """Return the declared types of the columns that are asked about."""
-    named = [getattr(request, name, None) for name in ("item", "column", "by")]
-    columns = [one for name in named if name for one in name_columns("item", name)]
+    """Return the declared types of the columns that are asked about, or that calls are of."""
+    seen, own = source.compute(list_label_names(request)), list(source.columns)
+    labels = [name for name in list_label_names(request) if name in seen.columns]
+    read = seen.find_read(seen.index(name, "item") for name in labels)
+    named = [getattr(request, "column", None), *(own[index] for index in read)]
     return {
         name: source.columns[name]
-        for name in dict.fromkeys([*columns, unit.column])
+        for name in dict.fromkeys([*named, unit.column])
         if name is not None and name in source.columns
     }
 

@@ -116,13 +116,13 @@ class _ComputedTable:
         return self.table.salt()
 
 
-def compute_labels(table: Table, request: Any) -> Table:
+def compute_labels(table: Table, request: object) -> Table:
     """Return the table with the calls that a request names as its labels, such as `month(day)`."""
     source = table.source.compute(list_label_names(request))
     return table if source is table.source else _ComputedTable(table, source)
 
 
-def list_label_names(request: Any) -> list[object]:
+def list_label_names(request: object) -> list[object]:
     """Return what a request names as its labels: columns, or calls in their place."""
     named = (getattr(request, name, None) for name in ("item", "by"))
     return [one for name in named for one in (name if isinstance(name, tuple) else (name,))]
@@ -307,14 +307,14 @@ def accept_domain(name: str, domain: object) -> object:
 
     A text says that the labels of the table are public, or between which dates all are.
     """
-    if isinstance(domain, str) and SPAN.fullmatch(domain):
-        return span(domain)
-    if isinstance(domain, str) and domain == "assume-public":
-        return Domain.assume_public()
     if isinstance(domain, Mapping):
         # A copy: what was checked must not change afterwards.
         return Domain.product({one: accept_domain(name, domain[one]) for one in domain})
-    return domain
+    if not isinstance(domain, str):
+        return domain
+    if SPAN.fullmatch(domain):
+        return span(domain)
+    return Domain.assume_public() if domain == "assume-public" else domain
 
 
 def _checked_callback(name: str, value: object) -> object:

@@ -9,11 +9,11 @@ written as ISO 8601 has it, whatever type its column has. Proof: docs/proofs/com
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, final
+from typing import Any, Protocol, final
 
 from sordino.constraints import shown
 from sordino.errors import DataSourceError, InvalidParameter
@@ -28,9 +28,8 @@ from sordino.sources.predicates.calls import (
 from sordino.sources.predicates.condition import Call, Column, Constant, Node
 from sordino.sources.predicates.predicate import parse_call
 from sordino.sources.sql.call_templates import CallTemplates
-
-if TYPE_CHECKING:
-    from sordino.sources.source import Source
+from sordino.sources.sql.dialect import Dialect
+from sordino.sources.sql.number_kind import NumberKind
 
 _LOOKS_LIKE_CALL = re.compile(r"[ \t]*([A-Za-z_]+)[ \t]*\(.*\)[ \t]*", re.DOTALL)
 _WITH_ZONE = "TIMESTAMP WITH TIME ZONE"
@@ -39,6 +38,60 @@ _FIRST, _END = (f"CAST('{day}' AS TIMESTAMP)" for day in ("0001-01-01", "10000-0
 _DATE_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME_TEXT = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 _ZONE_TEXT = "(Z|[+-][0-9]{2}(:[0-9]{2})?)"
+
+
+class _Engine(Protocol):
+    """What asks an engine: its SQL, and questions before the charge."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """Its SQL."""
+        ...
+
+    def rehearse(self, columns: Mapping[int, str], asked: Any) -> None:
+        """Ask questions of a table without rows."""
+        ...
+
+
+class TypedColumns(Protocol):
+    """What a call needs to know of a source: its columns and their engine, and no row."""
+
+    @property
+    def kind(self) -> str:
+        """What kind of source it is."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """Names and declared types."""
+        ...
+
+    @property
+    def backend(self) -> _Engine:
+        """What asks its engine."""
+        ...
+
+    @property
+    def inferred(self) -> bool:
+        """Whether rows may have decided the types."""
+        ...
+
+    @property
+    def texts(self) -> bool:
+        """Whether columns are texts unless a type was declared."""
+        ...
+
+    def index(self, column: object, role: str, *, any_case: bool = False) -> int:
+        """Return where a column stands."""
+        ...
+
+    def label_index(self, column: str, role: str) -> int:
+        """Return where a column of labels stands."""
+        ...
+
+    def number_column(self, column: str, role: str) -> tuple[int, NumberKind]:
+        """Return where a column of numbers stands, and what it may hold."""
+        ...
 
 
 @final
@@ -72,7 +125,7 @@ def is_call(name: object) -> bool:
     return find_function(name) in USAGES
 
 
-def write_computed(text: str, source: Source) -> ComputedColumn:
+def write_computed(text: str, source: TypedColumns) -> ComputedColumn:
     """Return the column that a call computes, in the SQL of a source.
 
     Raises
@@ -88,7 +141,7 @@ def write_computed(text: str, source: Source) -> ComputedColumn:
     return ComputedColumn(call.sql, indices, list_image(call))
 
 
-def write_call(call: Call, source: Source) -> Call:
+def write_call(call: Call, source: TypedColumns) -> Call:
     """Return a call with its SQL; the calls in it have theirs already.
 
     Raises
@@ -112,7 +165,7 @@ class _CallWriter:
     """Writes one call."""
 
     call: Call
-    source: Source
+    source: TypedColumns
     templates: CallTemplates
 
     def write(self) -> str:
@@ -194,7 +247,7 @@ class _CallWriter:
             exact = self.templates.exact_type.format(kind.name)
             cuts = [f"CAST('{word}' AS {exact})" for word in self.call.words]
         names = [literal(one) for one in name_bins([*map(float, edges)])]
-        return f"(CASE WHEN {number} IS NOT NULL THEN {_write_search(number, cuts, names)} END)"
+        return f"(CASE WHEN {number} IS NOT NULL THEN {_write_halves(number, cuts, names)} END)"
 
     # ---- dates
 
@@ -275,7 +328,7 @@ class _CallWriter:
             raise InvalidParameter(f"{what}; it does not.") from None
 
 
-def _say_no_date(name: str, kind: str, source: Source) -> str:
+def _say_no_date(name: str, kind: str, source: TypedColumns) -> str:
     if kind == "VARCHAR" and source.texts:
         return (
             f"{name} is a text here. Declare it: --type {name}=date, in Python "
@@ -285,11 +338,11 @@ def _say_no_date(name: str, kind: str, source: Source) -> str:
     return f"{name} is {said} here, and no date. Make a date or a timestamp of it at its source."
 
 
-def _write_search(number: str, cuts: Sequence[str], names: Sequence[str]) -> str:
+def _write_halves(number: str, cuts: Sequence[str], names: Sequence[str]) -> str:
     """Return which of the names between cuts belongs to a number."""
     if not cuts:
         return names[0]
     half = len(cuts) // 2
-    below = _write_search(number, cuts[:half], names[: half + 1])
-    above = _write_search(number, cuts[half + 1 :], names[half + 1 :])
+    below = _write_halves(number, cuts[:half], names[: half + 1])
+    above = _write_halves(number, cuts[half + 1 :], names[half + 1 :])
     return f"CASE WHEN {number} < {cuts[half]} THEN {below} ELSE {above} END"

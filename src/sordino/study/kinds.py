@@ -15,7 +15,7 @@ from sordino.constraints import did_you_mean, say_unknown_key, shown
 from sordino.declared import list_parameters
 from sordino.errors import InvalidParameter
 from sordino.questions import Domain
-from sordino.questions.call_domains import SPAN, span
+from sordino.questions.call_domains import span
 from sordino.session.releases import RELEASES
 from sordino.session.request import Request
 
@@ -132,7 +132,7 @@ def read_domain(said: Any, folder: str) -> Domain:
         If it describes none.
     """
     said = {"assume_public": True} if said == "assume-public" else said
-    if isinstance(said, list) or (isinstance(said, str) and SPAN.fullmatch(said)):
+    if isinstance(said, list | str):
         return Domain.of(said) if isinstance(said, list) else span(said)
     which = [name for name in _DOMAINS if isinstance(said, dict) and name in said]
     if isinstance(said, dict):
