@@ -6,6 +6,8 @@ import datetime as dt
 import math
 import random
 import re
+import struct
+from dataclasses import replace
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -13,6 +15,7 @@ import duckdb
 import pandas as pd
 import polars as pl
 import psycopg
+import pyarrow as pa
 import pytest
 
 from sordino import PrivacyUnit
@@ -20,8 +23,10 @@ from sordino.errors import DataSourceError, InvalidParameter, SordinoError, Unsa
 from sordino.questions import Domain, prepare_counts
 from sordino.questions.call_domains import list_call_domains, span
 from sordino.sources import CsvFormat, computed_columns, open_source
+from sordino.sources.computed_columns import _CallWriter as CallWriter
 from sordino.sources.postgres import PostgresBackend
 from sordino.sources.predicates.calls import HOST, LONGEST_TEXT
+from sordino.sources.sql.call_templates import EMBEDDED_CALLS
 from support.postgres import database
 
 ROW = PrivacyUnit.row()
@@ -314,6 +319,52 @@ def test_texts_are_what_python_makes_of_them(tmp_path, server, kind):
         source = open_source(frame if kind == "polars" else frame.to_pandas())
     found = values(source, TEXT_CALLS, None if kind in {"polars", "pandas"} else "k")
     assert found == [tuple(say_text(call, text) for call in TEXT_CALLS) for text in texts]
+
+
+def broken_texts():
+    """Return a column some of whose texts are none in Unicode, as Arrow lets them be."""
+    parts = [b"a\xffb", b"abc", b"\xc3", b"http://\xff/", b"\x00A", b"\xed\xa0\x80", b"B c"]
+    ends = [sum(map(len, parts[:n])) for n in range(len(parts) + 1)]
+    buffers = [
+        None,
+        pa.py_buffer(struct.pack(f"<{len(ends)}i", *ends)),
+        pa.py_buffer(b"".join(parts)),
+    ]
+    return pa.table({"x": pa.Array.from_buffers(pa.string(), len(parts), buffers)})
+
+
+@pytest.mark.parametrize("kind", ["relation", "arrow"])
+def test_bytes_that_are_no_text_are_missing_and_end_nothing(kind):
+    table = broken_texts()
+
+    def ask(some):
+        return values(
+            open_source(duckdb.connect().from_arrow(some) if kind == "relation" else some),
+            TEXT_CALLS,
+        )
+
+    found = ask(table)
+    assert found == [ask(table.slice(n, 1))[0] for n in range(table.num_rows)]
+    assert [*[row[0] for row in found][1:3], found[-1][0]] == ["abc", None, "b c"]
+    assert found[4][0].lower() in {"\0a", "a"}
+
+
+def test_without_the_decoding_one_row_ends_the_query(monkeypatch):
+    """TRY does not catch what `lower` makes of such bytes."""
+    bare = replace(EMBEDDED_CALLS, sound="{}")
+    monkeypatch.setattr(
+        computed_columns, "_CallWriter", lambda call, source, _: CallWriter(call, source, bare)
+    )
+    with pytest.raises(duckdb.Error):
+        values(open_source(duckdb.connect().from_arrow(broken_texts())), ["lower(x)"])
+
+
+def test_what_is_written_out_for_a_call_is_bounded():
+    call = "x"
+    for _ in range(30):
+        call = f"map({call}, 'a' = 'b', else = 'c')"
+    with pytest.raises(UnsafePredicate, match="at most 20000 operators"):
+        open_source(pl.DataFrame({"x": ["a"]})).compute([call])
 
 
 def test_a_letter_that_languages_disagree_about_has_one_small_form(tmp_path, server):

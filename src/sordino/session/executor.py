@@ -161,8 +161,10 @@ class ReleaseExecutor:
         `before` is what stands before it in its batch.
         """
         seen = compute_labels(_InBatch(self, _list_parts(before)) if before else self, request)
+        known = self.source.labels
         # Labels that are declared come before those that follow from a call.
-        known = {**list_call_domains(seen.source), **self.source.labels}
+        if seen.source.calls:
+            known = {**list_call_domains(seen.source), **known}
         request = request.take_labels(known).settle(self.unit)
         steps = request.steps(seen)
         plain = request.without_callbacks()

@@ -124,8 +124,11 @@ def compute_labels(table: Table, request: object) -> Table:
 
 def list_label_names(request: object) -> list[object]:
     """Return what a request names as its labels: columns, or calls in their place."""
-    named = (getattr(request, name, None) for name in ("item", "by"))
-    return [one for name in named for one in (name if isinstance(name, tuple) else (name,))]
+    named: list[object] = []
+    for name in ("item", "by"):
+        said = getattr(request, name, None)
+        named += said if isinstance(said, tuple) else [] if said is None else [said]
+    return named
 
 
 class Payer(Protocol):

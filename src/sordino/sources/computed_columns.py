@@ -208,7 +208,7 @@ class _CallWriter:
         _ = self.source.label_index(name, f"What {self.call.function} is of")
         text = self.source.backend.dialect.words.label(index, kind)
         short = f"{self.templates.bytes.format(text)} <= {LONGEST_TEXT}"
-        return f"(CASE WHEN {short} THEN {text} END)"
+        return f"(CASE WHEN {short} THEN {self.templates.sound.format(text)} END)"
 
     def _write_map(self, text: str) -> str:
         words, other = self.call.words, self.call.otherwise

@@ -371,7 +371,7 @@ class Source:
         fresh = [
             str(name)
             for name in dict.fromkeys(names)
-            if is_call(name) and name not in self.columns and name not in self.refused
+            if name not in self.columns and name not in self.refused and is_call(name)
         ]
         if not fresh:
             return self
@@ -382,6 +382,8 @@ class Source:
 
     def write_rows(self, indices: Iterable[int]) -> str:
         """Return what a query reads its columns from, those that are computed among them."""
+        if not self.calls:
+            return "rows"
         # In the order of their places: equal questions are equal texts.
         listed = sorted(indices)
         computed = {

@@ -161,6 +161,12 @@ class Call(_InnerNode):
         """How many comparisons and literals are written out for it."""
         return 1 + len(self.words)
 
+    @cached_property
+    def size(self) -> int:
+        """As of every node; what `map` is of is written out for each of its texts."""
+        copies = 1 + len(self.words) // 2 if self.function == "map" else 1
+        return self.operators + copies * sum(operand.size for operand in self.operands)
+
 
 def parts_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes that stand directly below a node."""

@@ -367,7 +367,7 @@ class _Parser:
         if node.size > LARGEST:
             raise UnsafePredicate(
                 f"A predicate must have at most {LARGEST} operators and "
-                "operands once IN and BETWEEN are written out; got more."
+                "operands once IN, BETWEEN and map are written out; got more."
             )
         return node
 

@@ -25,6 +25,8 @@ class CallTemplates:
         A call whose own errors are NULL; as it is where none of its operators can fail.
     bytes : str
         How many bytes a text has.
+    sound : str
+        A text that is one in Unicode, else NULL.
     moments : mapping of str to str
         From the declared types of dates and times without a zone to a timestamp.
     instant : str
@@ -43,6 +45,7 @@ class CallTemplates:
 
     attempt: str
     bytes: str
+    sound: str
     moments: Mapping[str, str]
     instant: str
     asks_zone: str
@@ -61,6 +64,8 @@ _BLANKS = literal(" \t\r\n")
 EMBEDDED_CALLS = CallTemplates(
     attempt="TRY({})",
     bytes="strlen({})",
+    # Relations hold others: on these `lower` fails in a way that TRY does not catch.
+    sound="TRY(decode(encode({})))",
     moments={
         **dict.fromkeys(
             ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), "CAST({} AS TIMESTAMP)"
@@ -92,6 +97,7 @@ EMBEDDED_CALLS = CallTemplates(
 SERVER_CALLS = CallTemplates(
     attempt="{}",
     bytes="octet_length({})",
+    sound="{}",
     moments={
         # A cast of a date beyond the timestamps would fail.
         "DATE": "CASE WHEN {0} >= CAST('0001-01-01' AS date) AND {0} <= CAST('9999-12-31' AS date)"
