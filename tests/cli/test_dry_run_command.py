@@ -91,7 +91,7 @@ def test_an_account_is_looked_at_and_stays_as_it_is(planned, sordino, account, n
     assert done.json["left"]["more"] == 2
     assert export(sordino, account) == before
     table = planned(name, *account, "--format", "table").out
-    assert "would be left, enough for 2 more like it" in table
+    assert "would be left. About 2 more like this one." in table
     assert tables.NOT_READ in table
 
 

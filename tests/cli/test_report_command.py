@@ -79,7 +79,7 @@ def test_an_account_with_what_it_kept(sordino, top, account, orders):
     assert assert_whole(alone.out).elements.count("article") == 0
     seen = assert_whole(both.out)
     assert seen.elements.count("article") == 1
-    assert "Account shop has 2 of 10 left" in seen.text
+    assert "Account shop has 20% of its budget left" in seen.text
     # Nothing is charged, nothing is recorded, and where the table lies is told nobody.
     assert Ledger.open(account[1], account="shop").statement() == before
     assert str(orders) not in both.out

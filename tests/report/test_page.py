@@ -600,8 +600,11 @@ def test_runs_of_one_study_are_told_apart():
 def test_an_account_says_how_long_it_lasts():
     seen = assert_whole(make_report([], account=account()))
     # .75 in twenty days, and 1.25 left.
-    assert "It lasts 33 more days, until about 2026-12-23: 0.75 went in 20 days." in seen.text
-    assert "1.25 of 2 left" in seen.text
+    assert (
+        "It lasts 33 more days, until about 2026-12-23: epsilon 0.75 went in 20 days." in seen.text
+    )
+    assert "has 62.5% of its budget left" in seen.text
+    assert "epsilon 1.25" in seen.text
     assert "5 fit" in seen.text
     assert "37.5% of it" in seen.text
     assert "At epsilon 2, someone" in seen.text
@@ -614,7 +617,7 @@ def test_an_account_says_how_long_it_lasts():
         ({"charges": []}, "Its charges are not listed here."),
         ({"remaining": 0.0}, "Nothing is left."),
         ({"successor": "next"}, "another account goes on for it"),
-        ({"shares": {"team": 0.5}}, "team 0.5"),
+        ({"shares": {"team": 0.5}}, "team epsilon 0.5"),
         ({"limit": 0.0, "spent": 0.0, "remaining": 0.0}, "100% of it"),
         ({"delta": 1e-6}, "but for a chance of 1 in 500,000"),
     ],

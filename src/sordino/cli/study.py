@@ -17,7 +17,7 @@ from sordino.cli.output_file import NotKeptError
 from sordino.cli.stderr import say
 from sordino.cli.work import DROPPED, show_progress
 from sordino.errors import BudgetExceeded
-from sordino.ledger.left import write_percent
+from sordino.ledger.left import say_more, write_percent
 from sordino.study import Study, StudyPlan, StudyRun
 
 NOT_KEPT = (
@@ -160,6 +160,7 @@ def _write_plan(plan: StudyPlan, form: str | None) -> None:
         f"{float(plan.epsilon):.6g}.",
         plan.odds,
         f"The account has {_say_left(plan)}.",
+        *([] if plan.account_after is None else [say_more(plan.account_after.more, "like this")]),
         "Nothing was read or charged.",
     ]
     if plan.charge is not None:

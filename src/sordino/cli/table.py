@@ -251,7 +251,14 @@ def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> Non
         facts=facts,
         columns=columns,
         rows=rows,
-        notes=[*told, *plan.list_choices(), *plan.list_notes(), *labels, NOT_READ],
+        notes=[
+            *told,
+            *plan.list_choices(),
+            *plan.list_notes(),
+            *plan.list_details(),
+            *labels,
+            NOT_READ,
+        ],
         hidden=tuple(
             name
             for name in columns

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -22,7 +23,7 @@ from sordino.cli.output import write_lines, write_record
 from sordino.cli.output_file import NotKeptError, OutputFile
 from sordino.cli.stderr import say
 from sordino.errors import DataSourceError, RunLost, RunTaken
-from sordino.ledger import Ledger
+from sordino.ledger import ChargeLine, Ledger
 from sordino.ledger.account.identity import canonical_source
 from sordino.ledger.history import chained
 from sordino.record import Record
@@ -40,6 +41,8 @@ KEPT_AND_LOST = (
     "The release could not be written, but the ledger has kept it: sordino ledger show has its id, "
     "and sordino ledger release prints it again."
 )
+_MOST_LOOKS = 100
+"""Of more looks at one figure nobody is told what they took together."""
 
 
 def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None]) -> None:
@@ -96,12 +99,27 @@ def _find_paid(record: Record, run: RunOptions) -> Paid | None:
         if ledger is None:
             return None
         key = record.facts["id"]
-        left, share = ledger.find_left(key), ledger.charge(key).share
-        budget = float(ledger.statement(charges=False).epsilon)
-        return Paid(budget, write_spent(share), left.say_more())
+        left, line = ledger.find_left(key), ledger.charge(key)
+        budget, looks = float(ledger.statement(charges=False).epsilon), _add_looks(ledger, line)
+        said = None if looks is None else write_spent(looks)
+        return Paid(budget, write_spent(line.share), left.say_more(), said)
     # As with what is kept: the release was paid for, and is written whatever a ledger does now.
     except (Exception, KeyboardInterrupt):  # noqa: BLE001
         return None
+
+
+def _add_looks(ledger: Ledger, line: ChargeLine) -> Fraction | None:
+    """Return which share of the budget all looks took that end with this one.
+
+    None where it is the only one, or one of them was charged together with something else.
+    """
+    looks = [line]
+    while (before := looks[-1].detail.get("remeasures")) is not None:
+        looks.append(ledger.charge(before))
+        # Whoever may charge the account may have written a circle.
+        if "batch" in looks[-1].detail or len(looks) > _MOST_LOOKS:
+            return None
+    return sum((one.share for one in looks), Fraction(0)) if len(looks) > 1 else None
 
 
 def _say_odds(record: Record, run: RunOptions) -> None:

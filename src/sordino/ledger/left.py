@@ -66,7 +66,7 @@ class Left:
 
     def say_more(self, like: str = "like this one") -> str:
         """Return how many more fit, as a sentence."""
-        return f"No more {like} fits." if self.more == 0 else f"{_say_many(self.more)} more {like}."
+        return say_more(self.more, like)
 
 
 @final
@@ -139,6 +139,11 @@ def find_examples(account: Account) -> Examples:
     delta = Fraction(1, 10 ** (len(str(math.ceil(1 / whole) - 1))))
     unlisted = count(Approximate(epsilon=epsilon, delta=delta))
     return Examples(epsilon=epsilon, releases=releases, delta=delta, unlisted=unlisted)
+
+
+def say_more(count: int | None, like: str = "like this one") -> str:
+    """Return how many more releases fit, as a sentence; None is any number of them."""
+    return f"No more {like} fits." if count == 0 else f"{_say_many(count)} more {like}."
 
 
 def _say_many(count: int | None) -> str:

@@ -39,6 +39,69 @@ class Spending(NamedTuple):
     kept: bool
 
 
+Told = Mapping[str, Any]
+"""What a statement of an account tells: anybody may have written it."""
+
+
+class Money(NamedTuple):
+    """In what an account is told: in epsilons where it adds these up, else in percent.
+
+    Attributes
+    ----------
+    name : str
+        What is counted.
+    limit, spent, left : float
+        Of the whole account.
+    scale : float
+        What an amount of the account is multiplied by.
+    by_epsilon : bool
+        Whether of two sums the one of epsilons decides.
+    """
+
+    name: str
+    limit: float
+    spent: float
+    left: float
+    scale: float = 1.0
+    by_epsilon: bool = False
+
+    def say(self, amount: float) -> str:
+        """Return an amount in words."""
+        if self.name == _EPSILON:
+            return f"epsilon {say_number(amount)}"
+        return f"{amount:.3g}% of its budget"
+
+    def read_charge(self, charge: Told) -> float:
+        """Return what a charge takes."""
+        settled = charge.get("settled")
+        # What nobody closed counts in full.
+        amount = charge.get("reserved") if settled is None else settled
+        return _bound(self.scale * _number(charge.get("epsilon") if self.by_epsilon else amount))
+
+
+_EPSILON, _PERCENT = "epsilon", "% of the budget"
+
+
+def _find_money(account: Told) -> Money:
+    """Return in what an account is told."""
+    limit, spent, left = (_number(account.get(name)) for name in ("limit", "spent", "remaining"))
+    if account.get("measure", _EPSILON) == _EPSILON:
+        return Money(_EPSILON, limit, spent, left)
+    pure = _read_part(account, "renyi")
+    most, so_far = as_number(pure.get("epsilon_limit")), as_number(pure.get("epsilon_spent"))
+    # Of two sums the smaller share counts. What others got is told of the first one alone.
+    by_epsilon = (
+        bool(most)
+        and so_far is not None
+        and so_far * limit < spent * _number(most)
+        and not (account.get("parent") or account.get("shares"))
+    )
+    whole, part = (_number(most), _number(so_far)) if by_epsilon else (limit, spent)
+    share = min(100.0, 100 * part / whole) if whole else 100.0
+    scale = 100 / whole if whole else 0.0
+    return Money(_PERCENT, 100.0, share, 100 - share, scale, by_epsilon)
+
+
 def check_shown_account(account: Any) -> None:
     """Refuse what is no statement of an account."""
     if not isinstance(account, Mapping) or not isinstance(account.get("account"), str):
@@ -55,20 +118,19 @@ def check_shown_account(account: Any) -> None:
         )
 
 
-def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
+def write_account(account: Told) -> list[Markup | None]:
     """Return the section on an account."""
-    spending, measure = _list_spending(account), str(account.get("measure", "epsilon"))
-    limit, spent, left = (_read_account(account, name) for name in ("limit", "spent", "remaining"))
-    share = 100 * spent / limit if limit else 100.0
-    shares = account.get("shares")
-    granted = shares if isinstance(shares, Mapping) else {}
+    money = _find_money(account)
+    spending, granted = _list_spending(account, money), _list_granted(account, money)
+    share = 100 * money.spent / money.limit if money.limit else 100.0
+    of_it = f", which is {share:.3g}% of it" if money.name == _EPSILON else ""
     pairs: list[tuple[str, str | None]] = [
-        ("May spend", f"{measure} {say_number(limit)} in its whole life"),
-        ("Spent so far", f"{measure} {say_number(spent)}, which is {share:.3g}% of it"),
-        ("Left", f"{measure} {say_number(left)}"),
-        ("At the rate so far", _say_rate(spending, spent, left)),
+        ("May spend", f"{_say_whole(account)} in its whole life"),
+        ("Spent so far", f"{money.say(money.spent)}{of_it}"),
+        ("Left", money.say(money.left)),
+        ("At the rate so far", _say_rate(spending, money)),
         ("More like the last one", _say_more(account)),
-        ("Given to other accounts", _say_granted(granted)),
+        ("Given to other accounts", _say_granted(granted, money)),
         (
             "Whom it protects",
             join(
@@ -83,20 +145,20 @@ def write_account(account: Mapping[str, Any]) -> list[Markup | None]:
             "p",
             "Account ",
             quote(account["account"]),
-            f" has {say_number(left)} of {say_number(limit)} left. Every release is charged to it "
+            f" has {max(0.0, 100 - share):.3g}% of its budget left. Every release is charged to it "
             "before a row is read, and what does not fit is refused.",
         ),
-        *_write_other_sums(account),
-        *_draw_spending(
-            spending, limit, spent, _bound(sum(map(_number, granted.values()))), measure
-        ),
+        *_draw_spending(spending, money, _bound(sum(granted.values()))),
         make_list(pairs),
-        _write_charges(spending, measure),
+        _write_charges(spending, money),
+        _write_sums(account),
     ]
 
 
-def _read_account(account: Mapping[str, Any], name: str) -> float:
-    return _number(account.get(name))
+def _read_part(account: Told, name: str) -> Told:
+    """Return a part of what is told; nothing where it is none."""
+    part = account.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _number(value: Any) -> float:
@@ -108,15 +170,19 @@ def _bound(amount: float) -> float:
     return min(max(amount, 0.0), _MOST_AMOUNT)
 
 
-def _list_spending(account: Mapping[str, Any]) -> list[Spending]:
+def _list_granted(account: Told, money: Money) -> dict[str, float]:
+    """Return what other accounts got."""
+    given = _read_part(account, "shares").items()
+    return {name: money.scale * _number(amount) for name, amount in given}
+
+
+def _list_spending(account: Told, money: Money) -> list[Spending]:
     """Return the charges that take something, the oldest first."""
     found = []
     for charge in account.get("charges", []):
         if not isinstance(charge, Mapping):
             continue
-        settled = charge.get("settled")
-        # What nobody closed counts in full.
-        amount = _bound(_number(charge.get("reserved") if settled is None else settled))
+        amount = money.read_charge(charge)
         # Statements are charges of nothing.
         if amount:
             found.append(
@@ -131,7 +197,7 @@ def _list_spending(account: Mapping[str, Any]) -> list[Spending]:
     return found
 
 
-def _name_charge(charge: Mapping[str, Any]) -> str:
+def _name_charge(charge: Told) -> str:
     """Return what a charge was for; of a study also which of its runs."""
     label, detail = charge.get("label"), charge.get("detail")
     said = label if isinstance(label, str) else ""
@@ -149,9 +215,17 @@ def _read_day(day: str) -> date | None:
     return found if found.year in _YEARS else None
 
 
-def _say_rate(spending: Sequence[Spending], spent: float, left: float) -> str | None:
+def _say_whole(account: Told) -> str:
+    """Return the guarantee of an account."""
+    delta = as_number(account.get("delta"))
+    beside = f", delta {say_number(delta)}" if delta else ""
+    return f"epsilon {say_number(account.get('epsilon', account.get('limit')))}{beside}"
+
+
+def _say_rate(spending: Sequence[Spending], money: Money) -> str | None:
     """Return how long what is left will last; None where there is no rate."""
     days = [day for one in spending if (day := _read_day(one.day)) is not None]
+    spent, left = money.spent, money.left
     if len(days) < 2 or spent <= 0:
         return None
     period = (max(days) - min(days)).days + 1
@@ -165,29 +239,42 @@ def _say_rate(spending: Sequence[Spending], spent: float, left: float) -> str | 
         return "It lasts for ever, as far as anybody can see."
     more = int(lasting)
     until = f", until about {max(days) + timedelta(days=more)}"
-    return f"It lasts {more:,} more days{until}: {say_number(spent)} went in {period:,} days."
+    return f"It lasts {more:,} more days{until}: {money.say(spent)} went in {period:,} days."
 
 
-def _say_more(account: Mapping[str, Any]) -> str | None:
+def _say_more(account: Told) -> str | None:
     if isinstance(account.get("successor"), str):
         return "None: another account goes on for it."
     more = as_number(account.get("more_like_the_last"))
     return None if more is None else f"{say_number(more)} fit"
 
 
-def _say_granted(granted: Mapping[str, Any]) -> Markup | None:
-    parts = [join(quote(name), f" {say_number(amount)}") for name, amount in granted.items()]
+def _say_granted(granted: Mapping[str, float], money: Money) -> Markup | None:
+    parts = [join(quote(name), f" {money.say(amount)}") for name, amount in granted.items()]
     return join(*[piece for part in parts for piece in (join("; "), part)][1:]) if parts else None
 
 
-def _write_other_sums(account: Mapping[str, Any]) -> list[Markup]:
+def _write_sums(account: Told) -> Markup | None:
+    """Return what an account counts that adds up no epsilons alone, for auditors."""
+    measure = account.get("measure", _EPSILON)
+    if measure == _EPSILON:
+        return None
+    so_far, whole = (say_number(account.get(name)) for name in ("spent", "limit"))
+    said = [f"It counts as {shorten(str(measure), 20)}: {so_far} of {whole} so far."]
+    return element(
+        "details",
+        element("summary", "For auditors: how the account counts"),
+        element("p", " ".join([*said, *_say_other_sums(_read_part(account, "renyi"))])),
+    )
+
+
+def _say_other_sums(sums: Told) -> list[str]:
     """Return what an account with divergences says of its other sum."""
-    sums = account.get("renyi")
-    if not isinstance(sums, Mapping):
+    if not sums:
         return []
     limit, spent = as_number(sums.get("epsilon_limit")), as_number(sums.get("epsilon_spent"))
     told = as_number(sums.get("spent_epsilon"))
-    said = [f"It adds Rényi divergences at order {say_number(sums.get('order'))}."]
+    said = [f"These are Rényi divergences at order {say_number(sums.get('order'))}."]
     if limit is not None and spent is not None:
         said.append(
             f"Beside them it adds epsilons, {say_number(spent)} of {say_number(limit)} so far: it "
@@ -195,14 +282,13 @@ def _write_other_sums(account: Mapping[str, Any]) -> list[Markup]:
         )
     if told is not None:
         said.append(f"What is spent so far amounts to epsilon {say_number(told)} at its delta.")
-    return [element("p", " ".join(said))]
+    return said
 
 
-def _draw_spending(
-    spending: Sequence[Spending], limit: float, spent: float, granted: float, measure: str
-) -> list[Markup]:
+def _draw_spending(spending: Sequence[Spending], money: Money, granted: float) -> list[Markup]:
     if not spending:
-        said = "Its charges are not listed here." if spent else "Nothing was charged to it yet."
+        some = "Its charges are not listed here."
+        said = some if money.spent else "Nothing was charged to it yet."
         return [element("p", said)]
     sums, days = [granted], [spending[0].day]
     for one in spending:
@@ -223,8 +309,8 @@ def _draw_spending(
         form="steps",
         marks=marks,
         total=len(marks),
-        value_name=shorten(measure, 20),
-        line=_bound(limit),
+        value_name=money.name,
+        line=_bound(money.limit),
         days=tuple(places),
     )
     caption = element(
@@ -238,10 +324,11 @@ def _draw_spending(
     return [element("figure", Markup(draw_svg(figure, named_by=_CAPTION)), caption)]
 
 
-def _write_charges(spending: Sequence[Spending], measure: str) -> Markup | None:
+def _write_charges(spending: Sequence[Spending], money: Money) -> Markup | None:
     if not spending:
         return None
     newest = spending[-MOST_CHARGES:]
+    digits = 6 if money.name == _EPSILON else 3
     total = sum(one.amount for one in spending[: -len(newest)])
     body = []
     for one in newest:
@@ -251,13 +338,13 @@ def _write_charges(spending: Sequence[Spending], measure: str) -> Markup | None:
                 "tr",
                 element("th", quote(one.day), scope="row"),
                 element("td", quote(one.label)),
-                element("td", say_number(one.amount), class_="number"),
-                element("td", say_number(total), class_="number"),
+                element("td", say_number(one.amount, digits), class_="number"),
+                element("td", say_number(total, digits), class_="number"),
                 element("td", "yes" if one.kept else "no"),
                 element("td", element("code", one.id)),
             )
         )
-    heads = ("day", "what", measure, "sum", "kept", "charge")
+    heads = ("day", "what", money.name, "sum", "kept", "charge")
     table = element(
         "table",
         element(

@@ -12,7 +12,7 @@ from sordino.charts import Figure, draw_svg, read_figure
 from sordino.charts.figure import as_number, find_drawn_ends
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
-from sordino.report.spent import say_spent
+from sordino.report.spent import say_measure, say_spent
 from sordino.report.theorems import (
     Theorem,
     find_group_theorem,
@@ -485,19 +485,20 @@ def list_theorems(releases: Sequence[ReportedRelease]) -> list[Theorem]:
 
 
 def _link_theorems(told: ReportedRelease) -> Markup | None:
-    """Return links to what is proved, further down on the page.
+    """Return links to what is proved, further down on the page, and what a ledger counts.
 
-    None if the release names no mechanism.
+    None if there is nothing of the kind.
     """
     found = dict.fromkeys(theorem.mechanism for theorem in list_theorems([told]))
-    if not found:
-        return None
+    measure = say_measure(told)
     links = [
         piece
         for number, name in enumerate(found, 1)
         for piece in (", ", element("a", f"proof {number}", href=f"#proof-{name}"))
     ][1:]
-    return join("For auditors: ", *links)
+    if links and measure:
+        links.append(". ")
+    return join("For auditors: ", *links, measure) if links or measure else None
 
 
 def name_whom(told: Sequence[ReportedRelease]) -> Markup:

@@ -60,14 +60,17 @@ def say_spent(told: ReportedRelease) -> str:
         return "" if delta is None else say_odds_of(Approximate(epsilon=epsilon, delta=delta))
     if rho is None or rho <= 0 or failing is None:
         return "What all of its looks cost together is not known." if _has_looks(told) else ""
-    spent = "All of its looks" if _has_looks(told) else "It"
-    known = rho < _LARGEST_RHO
-    odds = (
-        say_odds_of(ApproximateZCDP(rho=rho, delta=failing))
-        if known
-        else "It has no epsilon that always holds."
-    )
-    return f"{spent} spent rho {say_number(rho)}. {odds}"
+    if rho < _LARGEST_RHO:
+        return say_odds_of(ApproximateZCDP(rho=rho, delta=failing))
+    return "It has no epsilon that always holds."
+
+
+def say_measure(told: ReportedRelease) -> str:
+    """Return what one release spent where that is no epsilon, for auditors; else nothing."""
+    rho = _read_spent(told, "rho")
+    if rho is None or rho <= 0 or read_epsilon(told) is not None:
+        return ""
+    return f"{'All of its looks' if _has_looks(told) else 'It'} spent rho {say_number(rho)}."
 
 
 def _read_chance(value: Any) -> Fraction | None:

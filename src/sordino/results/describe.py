@@ -150,7 +150,10 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
 
 def _say_meter(facts: Mapping[str, Any]) -> Notes:
     """Return what a release spent, where that is no epsilon that was asked for; else nothing."""
-    return [f"By itself: {describe_spent(facts)}."] if "epsilon_asked" in facts else []
+    said = [f"By itself: {describe_spent(facts)}."] if "epsilon_asked" in facts else []
+    total = {name: facts.get(f"total_{name}") for name in ("epsilon", "delta", "rho", "failures")}
+    known = total["epsilon"] is not None or total["rho"] is not None
+    return [*said, *([f"All looks together: {describe_spent(total)}."] if known else [])]
 
 
 def _say_noise(facts: Mapping[str, Any]) -> Notes:

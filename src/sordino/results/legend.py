@@ -47,11 +47,14 @@ class Paid(NamedTuple):
         The epsilon of the account.
     share, more : str
         Which part of it the release took, and how many more like it fit.
+    looks : str, optional
+        Which part all looks took together, where a release was measured again.
     """
 
     budget: float
     share: str
     more: str
+    looks: str | None = None
 
 
 _TO = " \N{EN DASH} "
@@ -372,11 +375,10 @@ def _say_cost(facts: Facts, paid: Paid | None) -> str:
     beside = "; ".join(more)
     said.append(f"Spent: {spent}{f' ({beside})' if more else ''}.")
     said += [] if paid is None else [paid.more]
-    for name in ("epsilon", "rho"):
-        total = facts.get(f"total_{name}")
-        if facts["release"] == "remeasure" and total is not None:
-            said.append(f"All looks together: {name} {total:.12g}.")
-            break
+    looks = None if paid is None else paid.looks
+    if facts.get("total_epsilon") is not None:
+        looks = f"epsilon {facts['total_epsilon']:.12g}"
+    said += [] if looks is None else [f"All looks together: {looks}."]
     return " ".join(said)
 
 

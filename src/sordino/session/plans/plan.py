@@ -9,6 +9,7 @@ from typing import Any, final
 
 from sordino.cost import Cost
 from sordino.ledger import Preview
+from sordino.ledger.left import say_more
 from sordino.record import describe_spent, list_spent
 from sordino.releases import plain
 from sordino.session.plans.widths import PlannedFigure
@@ -157,21 +158,24 @@ class Plan(Tabular):
     def _list_notes(self, rows: int) -> list[str]:  # noqa: ARG002 - there are few
         return [*self.list_choices(), *self.list_notes(), "Nothing was read, nothing was charged."]
 
-    def _say_cost(self) -> str:
-        """Return the cost; where noise has no epsilon of its own, after the one that was asked."""
+    def list_details(self) -> list[str]:
+        """Return what the cost is by itself, where it is not the epsilon that was asked."""
         spent = list_spent(self.cost)
-        known = spent["epsilon"] is not None or self.epsilon is None
-        return f"{'' if known else f'epsilon {self.epsilon:.6g}, as '}{describe_spent(spent)}"
+        return [f"By itself: {describe_spent(spent)}."] if "rho" in spent else []
+
+    def _say_cost(self) -> str:
+        """Return the cost: the epsilon that was asked where noise has none, or a larger one."""
+        spent = list_spent(self.cost)
+        if "rho" not in spent or self.epsilon is None:
+            return describe_spent(spent)
+        fails = spent.get("failures") or spent["delta"]
+        return f"epsilon {self.epsilon:.6g}{f', delta {fails:.12g}' if fails else ''}"
 
     def _say_account(self) -> str:
         seen = self.account
         if seen is None:
             return "Account: none; nobody pays, and nothing would remember it."
-        more = "any number" if seen.more is None else f"{seen.more:,}"
-        return (
-            f"Account {seen.account}: {seen.say_left()} would be left, enough for {more} more "
-            "like it."
-        )
+        return f"Account {seen.account}: {seen.say_left()} would be left. {say_more(seen.more)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
