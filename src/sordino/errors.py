@@ -19,13 +19,43 @@ class InvalidParameter(SordinoError, ValueError):
 class BudgetExceeded(SordinoError):
     """A charge does not fit in what remains of an account; nothing was read or released.
 
-    Attributes
+    Parameters
     ----------
+    lack : str
+        What is left and what is needed.
+    fitting : str
+        An epsilon that would fit; empty where none does, or nobody knows one.
+    largest : bool
+        Whether it is the largest one.
+    then : str
+        What was not done.
     details : str
         What is needed and what remains, as the account counts it; empty where no account said it.
     """
 
-    details = ""
+    def __init__(
+        self,
+        lack: str,
+        *,
+        fitting: str = "",
+        largest: bool = True,
+        then: str = "",
+        details: str = "",
+    ) -> None:
+        fits = (
+            f"The largest epsilon that fits is {fitting}."
+            if largest
+            else f"Epsilon {fitting} fits."
+        )
+        super().__init__(" ".join(part for part in (lack, fitting and fits, then) if part))
+        self.lack, self.fitting, self.largest = lack, fitting, largest
+        self.then, self.details = then, details
+
+    def name_fitting(self, epsilon: str, *, largest: bool = True) -> BudgetExceeded:
+        """Return the same refusal, with an epsilon that would fit."""
+        return BudgetExceeded(
+            self.lack, fitting=epsilon, largest=largest, then=self.then, details=self.details
+        )
 
 
 class SimulatedRelease(SordinoError):

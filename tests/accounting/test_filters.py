@@ -6,6 +6,7 @@ import copy
 import math
 import os
 import pickle
+import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -46,9 +47,11 @@ def test_exactly_as_many_fit_as_the_fractions_say(make, cost, fit):
     before = budget.spent
     assert not budget.admits(cost)
     with pytest.raises(
-        BudgetExceeded, match=r"This release needs .* remains in the filter\. Nothing was charged\."
-    ):
+        BudgetExceeded,
+        match=r"of the budget of this filter is left; this needs .*%\..* Nothing was charged\.",
+    ) as refused:
         budget.spend(cost)
+    assert " remains in the filter." in refused.value.details
     assert budget.spent == before
     whole = make()
     whole.spend(repeat(cost, fit))
@@ -168,8 +171,9 @@ def test_rdp_stops_at_the_first_order():
     assert budget.remaining == (Fraction(98, 10), 0)
     assert not budget.admits(ZCDP(rho=0.001)), "order 32 is used up although order 2 is not"
     assert budget.admits(RDP(table=[(32, 0)]))
-    with pytest.raises(BudgetExceeded, match="divergence at order 32"):
+    with pytest.raises(BudgetExceeded, match="Nothing of the budget") as refused:
         budget.spend(ZCDP(rho=0.001))
+    assert "divergence at order 32" in refused.value.details
     assert budget.remaining[0] == Fraction(98, 10), "nothing is charged at the other orders"
 
 
@@ -214,8 +218,9 @@ def test_guarantees_are_those_of_the_limits_whatever_was_spent():
     both = ApproximateFilter(epsilon=1, delta=1e-6)
     assert both.guarantee() == Approximate(epsilon=1, delta=1e-6)
     both.spend(Approximate(epsilon=0.1, delta=1e-6))
-    with pytest.raises(BudgetExceeded, match="needs delta"):
+    with pytest.raises(BudgetExceeded, match="Nothing of the delta of this filter") as refused:
         both.spend(Approximate(epsilon=0.1, delta=1e-9))
+    assert "needs delta" in refused.value.details
     assert both.remaining == (Fraction(9, 10), 0)
 
 
@@ -300,6 +305,43 @@ def test_limits_are_set_once():
         assert budget.remaining == before
 
 
+@pytest.mark.parametrize(
+    ("make", "asked"),
+    [
+        (lambda: PureFilter(epsilon=1), Pure(epsilon=5)),
+        (lambda: ZCDPFilter(rho=0.1), ZCDP(rho=2)),
+        (lambda: RDPFilter(orders=(2, 8), limits=(0.2, 0.8)), ZCDP(rho=2)),
+        (lambda: ApproximateFilter(epsilon=1, delta=1e-6), Pure(epsilon=5)),
+    ],
+)
+def test_a_refusal_says_what_fits_as_a_ledger_does(make, asked):
+    budget = make()
+    budget.spend(Pure(epsilon=Fraction(1, 8)))
+    with pytest.raises(BudgetExceeded) as refused:
+        budget.spend(asked)
+    found = re.search(
+        r"\d% of the budget of this filter is left; this needs [\d,]+%\. "
+        r"(The largest epsilon that fits is|Epsilon) ([0-9.]+)( fits)?\. Nothing was charged\.$",
+        str(refused.value),
+    )
+    assert found, refused.value
+    # Other costs than epsilons may be less than one, and of these more would fit.
+    assert (found[1] == "Epsilon") == isinstance(budget, ZCDPFilter | RDPFilter)
+    fitting = Fraction(found[2])
+    assert not budget.admits(Pure(epsilon=fitting * Fraction(102, 100)))
+    assert budget.admits(Pure(epsilon=fitting))
+    assert not re.search(r"rho|divergence", str(refused.value))
+
+
+def test_where_a_delta_lacks_no_epsilon_is_named():
+    budget = ApproximateFilter(epsilon=1, delta=1e-6)
+    with pytest.raises(BudgetExceeded) as refused:
+        budget.spend(Approximate(epsilon=0.5, delta=1e-5))
+    assert str(refused.value) == (
+        "100% of the delta of this filter is left; this needs 1,000%. Nothing was charged."
+    )
+
+
 def test_numbers_beyond_the_floats_are_refused_in_words():
     huge, tiny = 10**400, Fraction(1, 10**5000)
     for budget, cost in (
@@ -309,8 +351,10 @@ def test_numbers_beyond_the_floats_are_refused_in_words():
         (RDPFilter(orders=(2, 10**300), limits=(1, huge)), ZCDP(rho=huge)),
         (ApproximateFilter(epsilon=1, delta=0), compose(Pure(epsilon=huge), Pure(epsilon=tiny))),
     ):
-        with pytest.raises(BudgetExceeded, match=r"needs .* but .* remains in the filter"):
+        with pytest.raises(BudgetExceeded, match=r"is left; this needs .*%\.") as refused:
             budget.spend(cost)
+        assert re.search("needs .* but .* remains in the filter", refused.value.details)
+        assert len(str(refused.value)) < 200
         assert not budget.admits(cost)
         assert "Filter(" in repr(budget)
     assert repr(ZCDPFilter(rho=huge)) == "ZCDPFilter(rho=1e+400, spent=0)"

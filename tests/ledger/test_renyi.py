@@ -20,8 +20,9 @@ from sordino.cost import (
     gumbel_stage,
     repeat,
 )
+from sordino.cost.conversion import write_percent
 from sordino.ledger.amounts import Budget
-from sordino.ledger.left import find_left, find_share, write_percent
+from sordino.ledger.left import find_left, find_share
 from sordino.ledger.renyi import (
     ATTO,
     LARGEST,

@@ -21,12 +21,20 @@ from sordino.accounting.parts import approximate_sums, cost_of, count_parts, exa
 from sordino.constraints import POSITIVE, Number
 from sordino.cost import RDP, ZCDP, Approximate, Cost, Pure
 from sordino.cost.approximate import PROBABILITY
-from sordino.cost.conversion import checked_delta, digits
+from sordino.cost.conversion import (
+    checked_delta,
+    cut_digits,
+    digits,
+    find_largest,
+    write_percent,
+)
 from sordino.cost.rdp import ORDER
 from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.process import Process
 
 Amounts = TypeVar("Amounts")
+_PARTS = 10**9
+"""Of an epsilon that would fit: it is told in billionths, as a ledger counts."""
 
 
 @final
@@ -89,10 +97,7 @@ class LimitedSums:
         for unit, limit in self.limits.items():
             left = limit - self._spent[unit]
             if amounts[unit] > left:
-                raise BudgetExceeded(
-                    f"This release needs {unit} {digits(amounts[unit], 9)} but "
-                    f"{digits(left, 9)} remains in the filter. Nothing was charged."
-                )
+                raise _build_refusal(unit, amounts[unit], left, limit)
         for unit in self.limits:
             self._spent[unit] += amounts[unit]
 
@@ -103,6 +108,20 @@ class LimitedSums:
                 "A filter lets costs through in the process that made it; "
                 "in a copy of that process nothing remains. Nothing was charged."
             )
+
+
+def _build_refusal(unit: str, amount: Fraction, left: Fraction, limit: Fraction) -> BudgetExceeded:
+    """Return the refusal of an amount, in percent, as a ledger says it."""
+    share = write_percent(left / limit, -1) if left else "Nothing"
+    # A limit of 0 lets no share through.
+    more = write_percent(amount / limit, 1) if limit else f"{unit} {digits(amount, 9)}"
+    return BudgetExceeded(
+        f"{share} of the {'delta' if unit == 'delta' else 'budget'} of this filter is left; this "
+        f"needs {more}.",
+        then="Nothing was charged.",
+        details=f"This release needs {unit} {digits(amount, 9)} but {digits(left, 9)} remains in "
+        "the filter.",
+    )
 
 
 class Filter(ABC, Generic[Amounts]):
@@ -155,7 +174,29 @@ class Filter(ABC, Generic[Amounts]):
 
         If any limit would be passed this raises `BudgetExceeded`, and nothing is charged.
         """
-        self._sums.add(self._amounts_of(cost))
+        asked = self._amounts_of(cost)
+        try:
+            self._sums.add(asked)
+        except BudgetExceeded as refused:
+            # In a copy of the process, and in a signal handler, no epsilon would fit.
+            fitting = self._find_fitting(asked) if refused.details else Fraction(0)
+            if not fitting:
+                raise
+            # Of costs that are less than an epsilon at some order more would fit.
+            largest = "epsilon" in asked
+            raise refused.name_fitting(digits(fitting, 9), largest=largest) from None
+
+    def _find_fitting(self, asked: dict[str, Fraction]) -> Fraction:
+        """Return the largest epsilon that would fit in place of what was asked; 0 if none does."""
+        beside = {unit: amount for unit, amount in asked.items() if unit == "delta"}
+
+        def fits(parts: int) -> bool:
+            cost = Pure(epsilon=Fraction(parts, _PARTS))
+            return self._sums.fits(self._amounts_of(cost) | beside)
+
+        found = find_largest(fits, _PARTS**2)
+        # More than that is nothing to choose by.
+        return Fraction(cut_digits(found) if found < _PARTS**2 // 2 else 0, _PARTS)
 
     def _amounts_of(self, cost: Any) -> dict[str, Fraction]:
         """Return what a cost, or a mechanism's, takes of each limit.

@@ -12,9 +12,10 @@ import click
 from sordino.cli.options import choose_format
 from sordino.cli.output import write_lines, write_rows
 from sordino.cli.stderr import say
+from sordino.cost.conversion import write_percent
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger, Statement
-from sordino.ledger.left import write_percent, write_spent
+from sordino.ledger.left import write_spent
 
 # Only for type checkers: who names a ledger needs no declaration.
 if TYPE_CHECKING:

@@ -44,10 +44,11 @@ from sordino.cli.text_options import CsvOptions, bare_csv_options
 from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
+from sordino.cost.conversion import write_percent
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
 from sordino.ledger import Budget, Ledger, Statement
 from sordino.ledger.account.identity import has_no_place
-from sordino.ledger.left import write_percent, write_spent
+from sordino.ledger.left import write_spent
 
 # Only for type checkers: see `_create_account`.
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from sordino.cli.output import write_rows
 from sordino.cli.output_file import NotKeptError
 from sordino.cli.stderr import say
 from sordino.cli.work import DROPPED, show_progress
+from sordino.cost.conversion import write_percent
 from sordino.errors import BudgetExceeded
-from sordino.ledger.left import say_more, write_percent
+from sordino.ledger.left import say_more
 from sordino.study import Study, StudyPlan, StudyRun
 
 NOT_KEPT = (

@@ -39,6 +39,47 @@ def digits(number: Fraction, precision: int = 12) -> str:
     ).lower()
 
 
+def write_percent(share: Fraction, towards: int = 0) -> str:
+    """Return a share in percent, with two digits.
+
+    It is rounded up with 1 for `towards`, down with -1, else to the nearest.
+    """
+    percent = 100 * share
+    if percent <= 0:
+        return "0%"
+    if percent > _MOST_PERCENT:
+        return f"over {_MOST_PERCENT:,}%"
+    step = Fraction(1)
+    while percent < 10 * step and step > Fraction(1, 10**9):
+        step /= 10
+    steps = percent / step
+    whole = math.ceil(steps) if towards > 0 else math.floor(steps) if towards < 0 else round(steps)
+    return f"{float(whole * step):,.9g}%" if whole * step < 1000 else f"{int(whole * step):,}%"
+
+
+_MOST_PERCENT = 10**9
+
+
+def find_largest(fits: Callable[[int], bool], most: int) -> int:
+    """Return the largest whole number up to about `most` that fits, where a smaller one does too.
+
+    0 if 1 does not.
+    """
+    low, high = 0, 1
+    while high <= most and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def cut_digits(whole: int, digits: int = 3) -> int:
+    """Return a whole number rounded down to so many digits."""
+    step: int = 10 ** max(0, len(str(whole)) - digits)
+    return whole // step * step
+
+
 def nearest(number: Fraction) -> float | None:
     """Return the float nearest to `number`, for reading.
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.cost import Approximate, Pure
+from sordino.cost.conversion import write_percent
 from sordino.ledger.amounts import exact_amounts
 from sordino.ledger.history import Account
 from sordino.ledger.renyi import ATTO, NOTHING, Limits, Sums
@@ -195,19 +196,3 @@ def find_left_of(account: Account, asked: Sums = NOTHING) -> Left:
 def write_spent(share: Fraction) -> str:
     """Return which share is spent, in percent: only all of it is called all."""
     return write_percent(share, -1 if Fraction(99, 100) < share < 1 else 0)
-
-
-def write_percent(share: Fraction, towards: int = 0) -> str:
-    """Return a share in percent, with two digits.
-
-    It is rounded up with 1 for `towards`, down with -1, else to the nearest.
-    """
-    percent = 100 * share
-    if percent <= 0:
-        return "0%"
-    step = Fraction(1)
-    while percent < 10 * step and step > Fraction(1, 10**9):
-        step /= 10
-    steps = percent / step
-    whole = math.ceil(steps) if towards > 0 else math.floor(steps) if towards < 0 else round(steps)
-    return f"{float(whole * step):,.9g}%" if whole * step < 1000 else f"{int(whole * step):,}%"

@@ -154,7 +154,7 @@ class Search:
         InvalidParameter
             If no epsilon reaches it.
         """
-        most, refusal = self._find_most()
+        most, refusal = find_most(self.fits)
         if most < 0 and refusal is not None:
             raise refusal
         # The answer lies between the two; neither is known to be one. It begins where noise is
@@ -195,28 +195,6 @@ class Search:
         if not met:
             raise self._refuse(most, refusal)
         return GRID[high]
-
-    def _find_most(self) -> tuple[int, BudgetExceeded | None]:
-        """Return the account's largest epsilon of the grid, and what it says of a larger one."""
-        refusal = self._ask_account(len(GRID) - 1)
-        if refusal is None:
-            return len(GRID) - 1, None
-        low, high = -1, len(GRID) - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            said = self._ask_account(middle)
-            low, high, refusal = (middle, high, refusal) if said is None else (low, middle, said)
-        return low, refusal
-
-    def _ask_account(self, place: int) -> BudgetExceeded | None:
-        try:
-            self.fits(GRID[place])
-        except BudgetExceeded as refused:
-            return refused
-        except InvalidParameter:
-            # Too large for some noise, which `_try` finds as well.
-            return None
-        return None
 
     def _try(self, place: int, look: Callable[[Fraction], Reached] | None = None) -> Reached | None:
         """Return how good that epsilon is, None where there is no such release."""
@@ -267,6 +245,54 @@ class Search:
     def _say_best(self, place: int) -> str:
         seen = self._try(place, self.closely)
         return "nothing is known" if seen is None else self.describe(seen.value)
+
+
+def find_most(fits: Callable[[Fraction], object]) -> tuple[int, BudgetExceeded | None]:
+    """Return the account's largest epsilon of the grid, and what it says of a larger one.
+
+    `fits` raises `BudgetExceeded` for an epsilon that the account has not.
+    """
+    refusal = _ask_account(fits, len(GRID) - 1)
+    if refusal is None:
+        return len(GRID) - 1, None
+    low, high = -1, len(GRID) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        said = _ask_account(fits, middle)
+        low, high, refusal = (middle, high, refusal) if said is None else (low, middle, said)
+    return low, refusal
+
+
+def _ask_account(fits: Callable[[Fraction], object], place: int) -> BudgetExceeded | None:
+    try:
+        fits(GRID[place])
+    except BudgetExceeded as refused:
+        return refused
+    except InvalidParameter:
+        # Too large for some noise, which `_try` finds as well.
+        return None
+    return None
+
+
+def name_largest(refused: BudgetExceeded, fits: Callable[[Fraction], object]) -> BudgetExceeded:
+    """Return a refusal that names the largest epsilon that fits, to three digits rounded down.
+
+    Parameters
+    ----------
+    refused : BudgetExceeded
+        As the account said it, which knows what pure noise costs, and not what was asked.
+    fits : function
+        Raises `BudgetExceeded` for an epsilon of what was asked that the account has not.
+    """
+    if refused.largest or not refused.fitting:
+        return refused
+    most, _ = find_most(fits)
+    try:
+        fits(GRID[max(most, 0)])
+    except SordinoError:
+        # There is no such release.
+        return refused
+    return refused.name_fitting(f"{float(GRID[most]):g}")
 
 
 def _draw_line(met_by: list[tuple[float, Reached]], low: int, high: int) -> int:

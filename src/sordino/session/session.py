@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
 
 from sordino.constraints import FINITE, Number, shown
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
-from sordino.errors import InvalidParameter, SimulatedRelease
+from sordino.errors import BudgetExceeded, InvalidParameter, SimulatedRelease
 from sordino.ledger import ChargedStream, Ledger
 from sordino.questions import Domain, PrivacyUnit
 from sordino.record import Record
@@ -442,12 +442,16 @@ class Session(Releases):
         before = [] if self._batch is None else [started for started, _ in self._batch.asked]
         executor = self._executor if self._batch is None else self._batch.executor
         started = executor.start(request, before)
-        # In a batch the caller gets a `Pending`, which stands for the release: hence the cast.
-        done: R = (
-            self._executor.run([started])[0]
-            if self._batch is None
-            else cast("Any", self._batch.add(started))
-        )
+        if self._batch is not None:
+            # The caller gets a `Pending`, which stands for the release: hence the cast.
+            return cast("R", self._batch.add(started))
+        try:
+            done: R = executor.run([started])[0]
+        except BudgetExceeded as refused:
+            # Few releases are refused.
+            from sordino.session.plans.dry_run import name_largest_of  # noqa: PLC0415
+
+            raise name_largest_of(refused, executor, started) from None
         return done
 
 

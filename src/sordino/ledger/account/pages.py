@@ -12,7 +12,13 @@ from typing import Any, final
 
 from sordino.constraints import text
 from sordino.cost import Pure
-from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, LedgerError
+from sordino.cost.conversion import cut_digits, find_largest, write_percent
+from sordino.errors import (
+    BudgetExceeded,
+    InvalidParameter,
+    LedgerConflict,
+    LedgerError,
+)
 from sordino.ledger import schema
 from sordino.ledger.amounts import MEASURES, amount_of, decimal, exact_amounts
 from sordino.ledger.history import (
@@ -27,7 +33,7 @@ from sordino.ledger.history import (
     json_of,
     linked,
 )
-from sordino.ledger.left import find_left, write_percent
+from sordino.ledger.left import find_left
 from sordino.ledger.renyi import ATTO, LARGEST, Sums
 from sordino.ledger.store.store import Rows, Store, patiently
 from sordino.record import FORM, Record
@@ -244,10 +250,14 @@ class Pages:
                 f"it. {then}"
             )
         if not row.limits.admits(row.sums, needed):
-            fits = _write_fitting(row, needed) if what == RELEASE else ""
-            refused = BudgetExceeded(f"{_say_lack(row, needed, what)}{fits} {then}")
-            refused.details = f"{what} needs {_write_lack(row, needed)} in account {self.name!r}."
-            raise refused
+            raise BudgetExceeded(
+                _say_lack(row, needed, what),
+                fitting=_find_fitting(row, needed) if what == RELEASE else "",
+                # Beside a delta some releases cost less than pure noise: of them more would fit.
+                largest=row.meter_name == "pure",
+                then=then,
+                details=f"{what} needs {_write_lack(row, needed)} in account {self.name!r}.",
+            )
 
 
 def _say_lack(row: Account, needed: Sums, what: str) -> str:
@@ -291,8 +301,8 @@ def _write_lack(row: Account, needed: Sums) -> str:
     return f"{asked} but divergence {rest} and {left} remain"
 
 
-def _write_fitting(row: Account, needed: Sums) -> str:
-    """Return which epsilon would fit, as a sentence; nothing where none does."""
+def _find_fitting(row: Account, needed: Sums) -> str:
+    """Return which epsilon would fit, whatever noise its release gets; nothing where none does."""
     limits, spent, meter = row.limits, row.sums, row.meter_at_order
     if spent.failing > limits.failing - needed.failing:
         return ""
@@ -305,22 +315,12 @@ def _write_fitting(row: Account, needed: Sums) -> str:
         )
 
     # A release of an epsilon adds no more than a pure one, whatever noise it gets.
-    low, high = 0, 1
-    while high <= LARGEST and fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+    low = find_largest(fits, LARGEST)
     if not low:
         return ""
     # Three digits are enough, but where only the rounding of charges was in the way.
     close = meter.name == "pure" and needed.main - low <= _ROUNDED
-    step = 1 if close else 10 ** max(0, len(str(low)) - 3)
-    fitting = decimal(low // step * step)
-    # Beside a delta some releases cost less than pure noise, and of them more would fit.
-    if meter.name == "pure":
-        return f" The largest epsilon that fits is {fitting}."
-    return f" Epsilon {fitting} fits."
+    return decimal(low if close else cut_digits(low))
 
 
 def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+from sordino.cost.conversion import write_percent
 from sordino.ledger.account.changes import request
 from sordino.ledger.account.pages import RELEASE, Pages
 from sordino.ledger.amounts import amount_of
-from sordino.ledger.left import find_share, write_percent
+from sordino.ledger.left import find_share
 from sordino.ledger.renyi import ATTO
 
 

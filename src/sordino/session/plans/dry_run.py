@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Protocol, cast, final
 
 from sordino.entropy import Entropy, Seeded
-from sordino.errors import DataSourceError
+from sordino.errors import BudgetExceeded, DataSourceError
 from sordino.ledger import Preview
+from sordino.plan.goals import name_largest
 from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.request import Request
 from sordino.sources.source import Asked, Source
@@ -174,6 +176,26 @@ class Outcome:
         draw = self.drawn[0]
         release = draw.mechanism.release(answers.answer(self.asked[0]), entropy=Seeded(seed))
         return Outcome(release, self.asked, [draw._replace(released=release)])
+
+
+def name_largest_of(
+    refused: BudgetExceeded, executor: ReleaseExecutor, started: Started[Any]
+) -> BudgetExceeded:
+    """Return the refusal of a release with the largest epsilon of it that fits.
+
+    No row is read for that.
+    """
+    request = cast("Any", started.request)
+    find = getattr(request, "find", None)
+    known = {"release": find(executor)} if find is not None else {}
+    if started.reservation.domain is not None and getattr(request, "domain", None) is not None:
+        known["domain"] = started.reservation.domain
+
+    def fits(epsilon: Fraction) -> None:
+        asked = replace(request, epsilon=epsilon, **known)
+        DryRun(executor, asked, rehearsed=True).preview()
+
+    return name_largest(refused, fits) if hasattr(request, "epsilon") else refused
 
 
 @final

@@ -10,8 +10,9 @@ from typing import Any, cast, final
 from sordino.constraints import COUNT
 from sordino.cost import Cost, compose
 from sordino.cost.odds import say_odds_of
+from sordino.errors import BudgetExceeded
 from sordino.ledger import Preview
-from sordino.plan.goals import GRID, Goal, Reached, Search
+from sordino.plan.goals import GRID, Goal, Reached, Search, name_largest
 from sordino.results.totals import TOTALS
 from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.plans.assumed import Assumption, assume
@@ -95,9 +96,18 @@ class Planner:
             shape or public data.
         """
         prepared = self._prepare(request, self._assume(request, like, rows), runs)
-        return self._describe(
-            DryRun(self._executor, request, self._before, rehearsed=rehearsed), prepared
-        )
+        run = DryRun(self._executor, request, self._before, rehearsed=rehearsed)
+        try:
+            return self._describe(run, prepared)
+        except BudgetExceeded as refused:
+            raise name_largest(
+                refused, lambda epsilon: self._ask(self._start(request, epsilon))
+            ) from None
+
+    def _start(self, request: Request[Any], epsilon: Fraction) -> DryRun:
+        """Return a request with another epsilon; its question was put to the engine before."""
+        asked = replace(cast("Any", request), epsilon=epsilon)
+        return DryRun(self._executor, asked, self._before, rehearsed=True)
 
     def seek(self, request: Request[Any], goal: Goal, *, like: Any, rows: Any, runs: Any) -> Plan:
         """Return the plan with the smallest epsilon that reaches a goal.
@@ -124,8 +134,7 @@ class Planner:
         exact = goal.kind != "right" and self._find_law(first, confidence) is not None
 
         def start(epsilon: Fraction) -> DryRun:
-            asked = replace(cast("Any", request), epsilon=epsilon)
-            return DryRun(self._executor, asked, self._before, rehearsed=True)
+            return self._start(request, epsilon)
 
         def look(epsilon: Fraction, runs: DryRuns = prepared, *, closely: bool = False) -> Reached:
             run = start(epsilon)
