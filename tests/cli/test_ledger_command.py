@@ -415,6 +415,30 @@ def test_an_exit_code_of_its_own_says_that_little_is_left(sordino, url, ledger):
     assert ledger("show", "--fail-below", "25%", account=None).code == 0
 
 
+@pytest.mark.parametrize("form", ["prometheus", "json", "table"])
+def test_a_monitor_of_an_account_that_was_converted_judges_its_heir(ledger, url, form):
+    ledger("convert", "--to", "heir", "--epsilon", 3, "--delta", "1e-6")
+    watch = ("show", "--fail-below", "25%", "--format", form)
+    assert ledger(*watch).code == 0
+    Ledger.open(url, account="heir").reserve(Pure(epsilon=2.5))
+    for account in ("shop", "heir", None):
+        seen = ledger(*watch, account=account)
+        assert (seen.code, seen.err.count("heir")) == (9, 1), seen.err
+    assert ledger(*watch).err.endswith(": heir (goes on for shop).\n")
+
+
+def test_metrics_say_who_goes_on_for_an_account(ledger, url):
+    ledger("convert", "--to", "heir", "--epsilon", 3, "--delta", "1e-6")
+    Ledger.open(url, account="heir").reserve(Pure(epsilon=1.5))
+    where = ("ledger", str(url))
+    found = read_metrics(ledger("show", "--format", "prometheus").out)
+    assert found["converted", "shop", where, ("successor", "heir")] == 1
+    assert found["budget_spent_ratio", "heir", where] == 0.5
+    assert {account for name, account, *_ in found if name != "converted"} == {"heir"}
+    # Of the whole ledger each account is there once.
+    assert read_metrics(ledger("show", "--format", "prometheus", account=None).out) == found
+
+
 def read_metrics(text):
     """Read the text format of Prometheus by its grammar: names, labels with escapes, one value."""
     label = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\[\\"n])*)"(,|\})')

@@ -211,18 +211,30 @@ def write_accounts(statements: Sequence[Statement], form: str | None) -> None:
     write_rows(form, ("account", "spent", "left", "table"), lines, {}, [])
 
 
-def refuse_below(least: Fraction | None, statements: Sequence[Statement]) -> None:
+def find_paying(url: str, statements: Sequence[Statement]) -> list[Statement]:
+    """Return the accounts that pay, once each: of a converted one that which goes on for it."""
+    # What goes on for another one has a delta, and is never converted itself.
+    found = [
+        one if one.successor is None else list_accounts(url, one.successor)[0] for one in statements
+    ]
+    return list({one.account: one for one in found}.values())
+
+
+def refuse_below(least: Fraction | None, url: str, statements: Sequence[Statement]) -> None:
     """End the command with an exit code of its own where less is left than a share.
 
     Raises
     ------
     click.exceptions.Exit
-        If it is. An account that another one goes on for is passed over.
+        If it is. Of an account that was converted, the one that goes on for it is judged.
     """
     if least is None:
         return
+    before = {one.successor: one.account for one in statements if one.successor is not None}
     low = [
-        one.account for one in statements if one.successor is None and 1 - one.spent_share < least
+        one.account + (f" (goes on for {before[one.account]})" if one.account in before else "")
+        for one in find_paying(url, statements)
+        if 1 - one.spent_share < least
     ]
     if low:
         say(f"Less than {write_percent(least)} of the budget is left: {', '.join(low)}.")
@@ -240,6 +252,7 @@ _METRICS = {
     "sordino_account_unlisted_spent_ratio": "Share of the delta for labels that nobody listed "
     "(failures) that is spent.",
     "sordino_account_releases_left": "How many more releases of this epsilon fit.",
+    "sordino_account_converted": "1: the successor goes on for this account.",
 }
 """What each metric means, in the order in which they are written."""
 
@@ -247,10 +260,10 @@ _METRICS = {
 def write_metrics(url: str, statements: Sequence[Statement]) -> None:
     """Write accounts in the text format that Prometheus reads.
 
-    One that another account goes on for is left out.
+    Of one that was converted its successor is named, and told of in its place.
     """
     lines = []
-    paying = [one for one in statements if one.successor is None]
+    paying = find_paying(url, statements)
     # What the ledger calls itself: an address may hold a password.
     shown = Ledger.open(url, account=paying[0].account).url if paying else ""
     samples = [
@@ -258,6 +271,10 @@ def write_metrics(url: str, statements: Sequence[Statement]) -> None:
         for one in paying
         for sample in _list_samples({"ledger": shown, "account": one.account}, one)
     ]
+    for one in statements:
+        if one.successor is not None:
+            labels = {"ledger": shown, "account": one.account, "successor": one.successor}
+            samples.append(("sordino_account_converted", labels, "1"))
     for name, meaning in _METRICS.items():
         own = [(labels, value) for metric, labels, value in samples if metric == name]
         if own:

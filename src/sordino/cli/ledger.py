@@ -191,7 +191,7 @@ def show(
     else:
         found = [_write_account_lines(Ledger.open(url, account=account), form, details=details)]
     # What is left stands on stdout before the exit code says that it is little.
-    refuse_below(least, found)
+    refuse_below(least, url, found)
 
 
 @ledger.command()
