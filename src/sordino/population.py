@@ -260,9 +260,12 @@ class Population:
         )
         notes = [f"{counted} held a number: {told}."]
         if share.is_low:
-            few = "rows" if of_rows else self.people
+            all_rows = "rows" if of_rows else self.people
+            said = f"at least {format_share(1 - share.high)} of the {all_rows} held no number"
+            if share.may_be_few:
+                said = f"the figure may be about few of the {all_rows}"
             notes.append(
-                f"WARNING: the figure may be about few of the {few}. If "
+                f"WARNING: {said}. If "
                 "numbers are written in another way, declare it (--type, --decimal, --thousands)."
             )
         return notes

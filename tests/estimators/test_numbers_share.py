@@ -174,6 +174,50 @@ def test_nothing_is_claimed_of_no_rows():
     assert (found.estimate, found.low, found.high, found.is_low) == (None, 0, 1, True)
 
 
+def share_of(known, missing, epsilon=0.5):
+    mechanism = count_numbers(Fraction(epsilon), adjacency="add-remove", rows=1)
+    return estimate_share(
+        Values(
+            values=np.array([known, missing], dtype=float),
+            standard_error=1.0,
+            mechanism=mechanism,
+            cost=mechanism.cost,
+            simulated=True,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "missing", "low"),
+    [
+        (2000, 20, False),  # nearly all, surely
+        (60, 5, False),  # 92%, and so many of so few rows is no more than noise
+        (900, 100, True),  # 90%, surely
+        (9, 0, True),  # all, but it may be fewer than half
+        (100, 100, True),
+        (0, 0, True),
+    ],
+)
+def test_a_warning_looks_at_the_interval_and_not_at_the_estimate(known, missing, low):
+    """It is for what the interval says: some surely hold none, or it may be that few hold one."""
+    found = share_of(known, missing)
+    assert found.is_low is low, found
+    sure, open_below = found.high < 0.95, found.low < 0.5
+    assert low == (sure or open_below)
+
+
+def test_the_warning_says_what_is_sure(monkeypatch):
+    rows = pd.DataFrame({"x": ["1.5"] * 1800 + ["1.234,5"] * 200})
+    session = sd.Session(rows, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(2))
+    release = session.sum("x", epsilon=4, lower=0, cap=10)
+    share = release.numbers_share
+    assert 0.5 < share.low < share.high < 0.95
+    told = str(release)
+    assert "WARNING: at least 7" in told or "WARNING: at least 8" in told or "at least 9" in told
+    assert "of the rows held no number" in told
+    assert "about few" not in told
+
+
 # ---- releases ----------------------------------------------------------------------------------------------
 
 

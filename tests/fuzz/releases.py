@@ -22,7 +22,7 @@ from fuzz.replies import compare_replies
 from sordino import Seeded, Session
 from sordino.cli import run, work
 from sordino.errors import DataSourceError, SordinoError
-from sordino.estimators.column_release import LOW_SHARE
+from sordino.estimators.column_release import FEW, LOW_SHARE
 from sordino.questions import PrivacyUnit
 
 NAMES = {
@@ -296,10 +296,9 @@ def without_odds(err: str, out: str, form: str, *, asked: float) -> str:
 
 def _warns_of_its_share(release: dict[str, Any]) -> bool:
     """Tell whether a release warns of a low share of numbers that it tells itself, and of nothing else."""
-    share = release.get("numbers_share", 1)
-    return "the figure may be about few of the" in release.get("warning", "") and (
-        share is None or share < LOW_SHARE
-    )
+    low, high = (release.get(f"numbers_share_{end}", 1) for end in ("low", "high"))
+    warns = {"figure may be about few of the": low < FEW, "held no number": high < LOW_SHARE}
+    return any(true and said in release.get("warning", "") for said, true in warns.items())
 
 
 def _shape(value: Any, *, keep: bool) -> Any:

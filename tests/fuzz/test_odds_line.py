@@ -64,9 +64,13 @@ def test_odds_stay_where_they_are_not_those_of_the_release():
 
 def test_a_warning_of_a_low_share_follows_the_share_that_is_released():
     """It is a function of a noisy number that stands beside it; a warning beside a high share would know more."""
-    low = {"numbers_share": 0.9, "warning": "the figure may be about few of the rows."}
-    high = {"numbers_share": 0.99}
+    low = {"numbers_share_low": 0.4, "warning": "the figure may be about few of the rows."}
+    some = {"numbers_share_high": 0.9, "warning": "at least 10% of the rows held no number."}
+    high = {"numbers_share_low": 0.99}
+    assert _shape(some | {"numbers_share_low": 0.8}, keep=False) == _shape(
+        {"numbers_share_high": 0.99, "numbers_share_low": 0.8}, keep=False
+    )
     assert _shape(low, keep=False) == _shape(high, keep=False)
-    for leaky in (low | high, {"warning": "the figure may be about few of the rows."}):
+    for leaky in (low | high, some | {"numbers_share_high": 0.99}, {"warning": low["warning"]}):
         assert "warning" in _shape(leaky, keep=False)
     assert "warning" in _shape(low | {"warning": "another one"}, keep=False)

@@ -10,9 +10,9 @@ from typing import Any, final
 
 from sordino.releases import Release, plain
 
-LOW_SHARE = 0.95
-"""A share below it is worth a warning: so many of a hundred rows say nothing, or were read in a
-wrong way."""
+LOW_SHARE, FEW = 0.95, 0.5
+"""A share that is surely below the first is worth a warning: so many of a hundred rows say nothing,
+or were read in a wrong way. One that may be below the second is worth one, too."""
 
 
 @final
@@ -45,11 +45,16 @@ class NumbersShare(Release):
 
     @property
     def is_low(self) -> bool:
-        """Whether the figure may be about far fewer rows than there are.
+        """Whether the figure leaves rows out for sure, or may be about few of them.
 
-        From what was released alone.
+        From what was released alone: the interval decides, which is wide where rows are few.
         """
-        return self.estimate is None or self.estimate < LOW_SHARE
+        return self.high < LOW_SHARE or self.may_be_few
+
+    @property
+    def may_be_few(self) -> bool:
+        """Whether the interval leaves it open that fewer than half of the rows held a number."""
+        return self.low < FEW
 
     def list_facts(self) -> dict[str, float | None]:
         """Return what is said of it beside a figure, by the names that JSON and CSV have."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sordino.charts.figure import as_number
+from sordino.estimators.column_release import FEW
 from sordino.population import name_many, name_one, name_value
 from sordino.report.markup import Markup, cut, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
@@ -312,7 +313,7 @@ def say_numbers_share(told: ReportedRelease) -> str | None:
     # An upper end is rounded up: nothing less is promised.
     ends = f"{say_share(low)} to {say_share(min(1.0, high + 1e-4))}"
     said = f"About {say_share(share)} of the {who} that count held a number ({ends})"
-    few = told.text("warning") is not None
+    few = told.text("warning") is not None and low < FEW
     return f"{said}: the figure may be about few of them." if few else f"{said}."
 
 
