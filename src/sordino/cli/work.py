@@ -85,7 +85,7 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
     }
     if len(columns) > 1:
         return _make_product(labels, columns, list_given(given))
-    which = require_one(given, "which labels may be released")
+    which = _find_given(given)
     of_file = _list_of_file(labels)
     if of_file and which != "--domain":
         raise InvalidParameter(f"{of_file[0]} needs --domain FILE.")
@@ -120,6 +120,17 @@ def _read_file(labels: LabelOptions, columns: tuple[str, ...]) -> Domain:
     if SPAN.fullmatch(file) and not _list_of_file(labels):
         return span(file)
     return Domain.from_file(file, labels.domain_column, header=not labels.domain_no_header)
+
+
+def _find_given(given: dict[str, Any]) -> str:
+    """Return the one option that says which labels may be released."""
+    if not list_given(given):
+        raise InvalidParameter(
+            f"Give exactly one of {', '.join(given)} to say which labels may be released, or "
+            'declare them once: labels.COLUMN = "FILE" in sordino.toml. --assume-public declares '
+            "those of the table public, which is printed and recorded."
+        )
+    return require_one(given, "which labels may be released")
 
 
 def _list_of_file(labels: LabelOptions) -> list[str]:

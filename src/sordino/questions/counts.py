@@ -354,10 +354,11 @@ def _require_domain(domain: Any) -> Domain:
     # Labels from the private rows would tell which of them occur. So there is no default.
     if domain is None:
         raise UnknownDomain(
-            "A question about items must have a public domain: a list of labels, Domain.from_file, "
-            'Domain.from_sql or "assume-public" (--domain, --domain-sql, --assume-public); got '
-            "none. A list that was made of the table itself, as by unique(), tells who is in it: "
-            'say "assume-public" for that, which is printed and recorded.'
+            "The labels of this release must have a public domain; got none. Give "
+            'domain=["tea", "rice"] or a file (Domain.from_file, --domain FILE), or declare it '
+            'once: labels.COLUMN = "FILE" in sordino.toml. A list that was made of the table '
+            "itself, as by unique(), tells who is in it: for that say "
+            'domain="assume-public" (--assume-public), which is printed and recorded.'
         )
     return to_domain(domain)
 

@@ -136,9 +136,10 @@ def grouping(
         return None, None
     if domain is None:
         raise UnknownDomain(
-            "Groups must come from a public domain: a list of labels, Domain.from_file, "
-            "Domain.from_sql or Domain.range (--domain, --domain-sql, --domain-range); got none. A "
-            "list that was made of the table itself, as by unique(), tells who is in it."
+            'The groups of this release must have a public domain; got none. Give domain=["tea", '
+            '"rice"] or a file (Domain.from_file, --domain FILE), or declare it once: '
+            'labels.COLUMN = "FILE" in sordino.toml. A list that was made of the table itself, as '
+            "by unique(), tells who is in it."
         )
     # Every group of the domain is released, also an empty
     # one. So which groups there are must not depend on rows.

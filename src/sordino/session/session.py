@@ -20,7 +20,7 @@ from sordino.record import Record
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import Batch, ReleaseExecutor
 from sordino.session.releases import Releases
-from sordino.session.request import R, Request
+from sordino.session.request import R, Request, accept_domain
 from sordino.sources import CsvFormat, Source, open_source
 
 if TYPE_CHECKING:
@@ -167,11 +167,12 @@ class Session(Releases):
         return self._executor.list_left_out()
 
     @scrubbed
-    def read_labels(self, domain: Domain) -> Domain:
+    def read_labels(self, domain: Any) -> Domain:
         """Return a domain with its public labels read, as a release does before its charge.
 
         So they can be looked at first: `origin` says how many a file lists, and which line of it
-        was taken for the header. Labels that only a charge pays for stay unknown.
+        was taken for the header. Labels that only a charge pays for stay unknown, as those of
+        "assume-public".
 
         Raises
         ------
@@ -187,7 +188,9 @@ class Session(Releases):
         >>> session.read_labels(sd.Domain.from_sql("VALUES ('spa'), ('bar'), ('gym')")).labels
         ('bar', 'gym', 'spa')
         """
-        return domain.resolve(self._executor.source)
+        given = accept_domain("domain", domain)
+        known = given if isinstance(given, Domain) else Domain.of(given)
+        return known.resolve(self._executor.source)
 
     @property
     def unit_reading(self) -> str:
