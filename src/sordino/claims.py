@@ -57,6 +57,32 @@ class Claim:
             )
 
 
+@final
+@dataclass(frozen=True)
+class ClaimsAbout:
+    """What makes the claims about one mechanism that one page proves; see `Claim`."""
+
+    name: str
+    proof: str
+
+    def __call__(
+        self,
+        statement: str,
+        references: tuple[str, ...],
+        *neighbours: tuple[Any, tuple[Any, ...], tuple[Any, ...]],
+        tight: bool = False,
+    ) -> Claim:
+        """Return a claim."""
+        return Claim(
+            name=self.name,
+            statement=statement,
+            references=references,
+            proof=self.proof,
+            neighbours=neighbours,
+            tight=tight,
+        )
+
+
 def claims() -> tuple[Claim, ...]:
     """Return the claims of all modules, in the order of their modules.
 

@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import (
     FINITE,
     POSITIVE,
@@ -236,51 +236,39 @@ def _scan_cost(
 
 
 _COUNTS_IN_FOURTHS = Sensitivity(bound=4, monotone=True, adjacency="add-remove", step=1)
-
-
-def _claim_tight(
-    statement: str, reference: str, *neighbours: tuple[Any, tuple[int, ...], tuple[int, ...]]
-) -> Claim:
-    """Return a claim about this mechanism whose loss is attained on each of these neighbors."""
-    return Claim(
-        name="AboveThreshold",
-        statement=statement,
-        references=(reference,),
-        proof="above-threshold.md",
-        neighbours=neighbours,
-        tight=True,
-    )
-
-
+_claim = ClaimsAbout("AboveThreshold", proof="above-threshold.md")
 CLAIMS = (
-    _claim_tight(
+    _claim(
         "The position is private for e1 + 2 e2: the threshold once, the answer that reaches it "
         "twice.",
-        "durfee2023, Cor. A.1",
+        ("durfee2023, Cor. A.1",),
         (AboveThreshold(threshold=0, epsilon=3, sensitivity=EITHER_WAY), (0, 0), (1, -1)),
         (AboveThreshold(threshold=0, epsilon=2, sensitivity=EITHER_WAY, ratio=3), (0, 0), (1, -1)),
+        tight=True,
     ),
-    _claim_tight(
+    _claim(
         "For monotone answers its loss lies in [-e2, e1 + e2] or the mirror image.",
-        "durfee2023, Cor. A.1 and A.2",
+        ("durfee2023, Cor. A.1 and A.2",),
         (AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 0)),
         (AboveThreshold(threshold=0, epsilon=1.5, sensitivity=COUNTING, ratio=0.5), (0, 0), (1, 0)),
+        tight=True,
     ),
-    _claim_tight(
+    _claim(
         "For counts below rising edges under add-remove its loss lies in [-e1, e2] or the mirror "
         "image.",
-        "durfee2023, Lemma B.2",
+        ("durfee2023, Lemma B.2",),
         (AboveThreshold(threshold=1, epsilon=1, sensitivity=COUNTING, nested=True), (0,), (1,)),
         (
             AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING, nested=True, ratio=2),
             (0, 0),
             (1, 1),
         ),
+        tight=True,
     ),
-    _claim_tight(
+    _claim(
         "For such counts less q for every record it lies in [-max(q e2, (1 - q) e1), q e1 + e2] or "
         "the mirror image.",
-        "durfee2023, Lemma B.1",
+        ("durfee2023, Lemma B.1",),
         (
             AboveThreshold(
                 threshold=4, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=0.5
@@ -307,5 +295,6 @@ CLAIMS = (
             (4, 0),
             (0, 0),
         ),
+        tight=True,
     ),
 )

@@ -16,7 +16,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import (
     COUNT,
     DOMAIN_SIZE,
@@ -302,42 +302,31 @@ def _make_enumerable(
 # Two answers that move in opposite directions, and two counts of which one rises.
 _OPPOSITE_NEIGHBORS, _COUNT_NEIGHBORS = ((0, 0), (1, -1)), ((0, 0), (1, 0))
 _ADAPTIVE_REFERENCES = ("ding2022, Alg. 1, Thm 2",)
+_claim = ClaimsAbout("AdaptiveSparseVector", proof="adaptive-sparse-vector.md")
 CLAIMS = (
-    Claim(
-        name="AdaptiveSparseVector",
-        statement=(
-            "Each transcript, gaps and branches included, is private for what it spent: the "
-            "threshold and the branches that fired."
-        ),
-        references=_ADAPTIVE_REFERENCES,
-        proof="adaptive-sparse-vector.md",
-        neighbours=(
-            # The first branch asks for far more than the answers have. Then its failure says next
-            # to nothing, and a positive of the last branch loses nearly all of the cost.
-            (_make_enumerable(COUNTING, 11, boundaries=(4, 0)), *_COUNT_NEIGHBORS),
-            (_make_enumerable(EITHER_WAY, 14), *_OPPOSITE_NEIGHBORS),
-            (_make_enumerable(COUNTING, 10, branches=(2, 3)), *_COUNT_NEIGHBORS),
-            (_make_enumerable(COUNTING, 10, domain_size=2), *_COUNT_NEIGHBORS),
-        ),
+    _claim(
+        "Each transcript, gaps and branches included, is private for what it spent: the threshold "
+        "and the branches that fired.",
+        _ADAPTIVE_REFERENCES,
+        # The first branch asks for far more than the answers have. Then its failure says next
+        # to nothing, and a positive of the last branch loses nearly all of the cost.
+        (_make_enumerable(COUNTING, 11, boundaries=(4, 0)), *_COUNT_NEIGHBORS),
+        (_make_enumerable(EITHER_WAY, 14), *_OPPOSITE_NEIGHBORS),
+        (_make_enumerable(COUNTING, 10, branches=(2, 3)), *_COUNT_NEIGHBORS),
+        (_make_enumerable(COUNTING, 10, domain_size=2), *_COUNT_NEIGHBORS),
         tight=True,
     ),
-    Claim(
-        name="AdaptiveSparseVector",
-        statement=(
-            "The same with Laplace noise, with three branches, and when cheap positives take the "
-            "place of a dear one."
+    _claim(
+        "The same with Laplace noise, with three branches, and when cheap positives take the place "
+        "of a dear one.",
+        _ADAPTIVE_REFERENCES,
+        (_make_enumerable(EITHER_WAY, 24, noise="laplace"), *_OPPOSITE_NEIGHBORS),
+        (_make_enumerable(EITHER_WAY, 24, threshold_noise="laplace"), *_OPPOSITE_NEIGHBORS),
+        (
+            _make_enumerable(EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"),
+            *_OPPOSITE_NEIGHBORS,
         ),
-        references=_ADAPTIVE_REFERENCES,
-        proof="adaptive-sparse-vector.md",
-        neighbours=(
-            (_make_enumerable(EITHER_WAY, 24, noise="laplace"), *_OPPOSITE_NEIGHBORS),
-            (_make_enumerable(EITHER_WAY, 24, threshold_noise="laplace"), *_OPPOSITE_NEIGHBORS),
-            (
-                _make_enumerable(EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"),
-                *_OPPOSITE_NEIGHBORS,
-            ),
-            (_make_enumerable(COUNTING, 18, branches=3), *_COUNT_NEIGHBORS),
-            (_make_enumerable(COUNTING, 14), (0, 0, 0), (1, 0, 0)),
-        ),
+        (_make_enumerable(COUNTING, 18, branches=3), *_COUNT_NEIGHBORS),
+        (_make_enumerable(COUNTING, 14), (0, 0, 0), (1, 0, 0)),
     ),
 )

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import RDP, ZCDP, Cost, Pure
 from sordino.declared import derived, parameter
@@ -212,54 +212,30 @@ _ADDITIVE_OFF_GRID = Sensitivity(
     bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1
 )
 CLAIMS = (
-    Claim(
-        name="LaplaceMechanism",
-        statement=(
-            "Discrete Laplace noise of rate epsilon/bound makes answers of L1 sensitivity bound "
-            "epsilon-private."
-        ),
-        references=("ghosh2012", "dwork2014, Thm 3.6"),
-        proof="additive.md",
-        neighbours=(
-            (LaplaceMechanism(epsilon=1, sensitivity=COUNTING), (0,), (1,)),
-            (LaplaceMechanism(epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
-            (LaplaceMechanism(epsilon=3, sensitivity=EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
-            (LaplaceMechanism(epsilon=1, sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
-            # A rate with too many digits is rounded down, and the cost is that of the rounded one.
-            (
-                LaplaceMechanism(epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING),
-                (0,),
-                (1,),
-            ),
-        ),
+    ClaimsAbout("LaplaceMechanism", proof="additive.md")(
+        "Discrete Laplace noise of rate epsilon/bound makes answers of L1 sensitivity bound "
+        "epsilon-private.",
+        ("ghosh2012", "dwork2014, Thm 3.6"),
+        (LaplaceMechanism(epsilon=1, sensitivity=COUNTING), (0,), (1,)),
+        (LaplaceMechanism(epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
+        (LaplaceMechanism(epsilon=3, sensitivity=EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
+        (LaplaceMechanism(epsilon=1, sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
+        # A rate with too many digits is rounded down, and the cost is that of the rounded one.
+        (LaplaceMechanism(epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING), (0,), (1,)),
         tight=True,
     ),
-    Claim(
-        name="GaussianMechanism",
-        statement=(
-            "Discrete Gaussian noise of rate rho/bound^2 makes answers of L2 sensitivity bound "
-            "rho-zCDP."
+    ClaimsAbout("GaussianMechanism", proof="additive.md")(
+        "Discrete Gaussian noise of rate rho/bound^2 makes answers of L2 sensitivity bound "
+        "rho-zCDP.",
+        ("canonne2020, Thm 4",),
+        (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING), (0,), (1,)),
+        (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING.over(2, "l2")), (0, 0), (1, 1)),
+        (
+            GaussianMechanism(rho=Fraction(1, 2), sensitivity=EITHER_WAY.over(2, "l2")),
+            (0, 0),
+            (1, -1),
         ),
-        references=("canonne2020, Thm 4",),
-        proof="additive.md",
-        neighbours=(
-            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING), (0,), (1,)),
-            (
-                GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING.over(2, "l2")),
-                (0, 0),
-                (1, 1),
-            ),
-            (
-                GaussianMechanism(rho=Fraction(1, 2), sensitivity=EITHER_WAY.over(2, "l2")),
-                (0, 0),
-                (1, -1),
-            ),
-            (
-                GaussianMechanism(rho=Fraction(1, 2), sensitivity=_ADDITIVE_OFF_GRID),
-                (0.75,),
-                (2.25,),
-            ),
-        ),
+        (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
         tight=True,
     ),
 )

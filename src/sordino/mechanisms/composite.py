@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import (
     PROPORTION,
     Constraint,
@@ -482,18 +482,15 @@ def best_mixture(epsilon: float, tuned_for: float | None, m: Floats) -> tuple[in
     return int(place), float(shares[which, place])
 
 
+_claim = ClaimsAbout("CompositeMechanism", proof="composite.md")
 CLAIMS = (
-    Claim(
-        name="CompositeMechanism",
-        statement="A release is epsilon-private between any two values that the query can take.",
-        references=("zhang2024", "wang2019", "duchi2018"),
-        proof="composite.md",
-        neighbours=(
-            (CompositeMechanism(lower=-1, upper=1, epsilon=1), (-1,), (1,)),
-            (CompositeMechanism(lower=0, upper=10, epsilon=2), (0.3,), (8.1,)),
-            (CompositeMechanism(lower=0, upper=10, epsilon=0.5, activation="sine"), (0,), (10,)),
-            (CompositeMechanism(lower=0, upper=1, epsilon=1, activation="mixture"), (0,), (1,)),
-        ),
+    _claim(
+        "A release is epsilon-private between any two values that the query can take.",
+        ("zhang2024", "wang2019", "duchi2018"),
+        (CompositeMechanism(lower=-1, upper=1, epsilon=1), (-1,), (1,)),
+        (CompositeMechanism(lower=0, upper=10, epsilon=2), (0.3,), (8.1,)),
+        (CompositeMechanism(lower=0, upper=10, epsilon=0.5, activation="sine"), (0,), (10,)),
+        (CompositeMechanism(lower=0, upper=1, epsilon=1, activation="mixture"), (0,), (1,)),
         tight=True,
     ),
 )

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import Constraint, Number, accept_if, to_fraction
 from sordino.cost import Pure
 from sordino.declared import parameter
@@ -399,13 +399,12 @@ _TABLE_NEIGHBORS = (
     (CompositeTable(lower=-1, upper=1, epsilon=1, inputs=5), (-1,), (1,)),
     (CompositeTable(lower=0, upper=10, epsilon=2), (0,), (10,)),
 )
+_claim = ClaimsAbout("CompositeTable", proof="composite-table.md")
 CLAIMS = (
-    Claim(
-        name="CompositeTable",
-        statement="A release is epsilon-private between any two values that the query can take.",
-        references=("duchi2018",),
-        proof="composite-table.md",
+    _claim(
+        "A release is epsilon-private between any two values that the query can take.",
+        ("duchi2018",),
         # Without scipy there are no tables, and the audit says that it saw none.
-        neighbours=_TABLE_NEIGHBORS if find_spec("scipy") else (),
+        *(_TABLE_NEIGHBORS if find_spec("scipy") else ()),
     ),
 )

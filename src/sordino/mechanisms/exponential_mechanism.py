@@ -19,7 +19,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import POSITIVE, TRUTH, Number, to_fraction
 from sordino.cost import BoundedRange, Pure
 from sordino.declared import derived, parameter
@@ -188,41 +188,30 @@ def _handicap(steps: NDArray[np.int64], best: int, rate: Fraction) -> int:
     return int(least) - math.floor(others / float(rate))
 
 
+_claim = ClaimsAbout("ExponentialMechanism", proof="exponential-mechanism.md")
 CLAIMS = (
-    Claim(
-        name="ExponentialMechanism",
-        statement=(
-            "The index alone has epsilon-bounded range, hence it is epsilon-differentially private "
-            "and epsilon^2/8-zCDP."
+    _claim(
+        "The index alone has epsilon-bounded range, hence it is epsilon-differentially private and "
+        "epsilon^2/8-zCDP.",
+        ("mcsherry2007, Thm 6", "dong2020"),
+        (
+            ExponentialMechanism(epsilon=2, sensitivity=EITHER_WAY, gap=False),
+            (-16, 0, 0),
+            (-15, -1, -1),
         ),
-        references=("mcsherry2007, Thm 6", "dong2020"),
-        proof="exponential-mechanism.md",
-        neighbours=(
-            (
-                ExponentialMechanism(epsilon=2, sensitivity=EITHER_WAY, gap=False),
-                (-16, 0, 0),
-                (-15, -1, -1),
-            ),
-            (
-                ExponentialMechanism(epsilon=1, sensitivity=COUNTING, gap=False),
-                (-16, 0, 0),
-                (-16, 1, 1),
-            ),
+        (
+            ExponentialMechanism(epsilon=1, sensitivity=COUNTING, gap=False),
+            (-16, 0, 0),
+            (-16, 1, 1),
         ),
         tight=True,
     ),
-    Claim(
-        name="ExponentialMechanism",
-        statement=(
-            "The index and the lead of the winner in whole steps are together "
-            "epsilon-differentially private."
-        ),
-        references=("ding2022, Alg 6",),
-        proof="exponential-mechanism.md",
-        neighbours=(
-            (ExponentialMechanism(epsilon=2, sensitivity=EITHER_WAY), (0, 0), (1, -1)),
-            (ExponentialMechanism(epsilon=1, sensitivity=COUNTING), (2, 0, 0), (2, 1, 1)),
-        ),
+    _claim(
+        "The index and the lead of the winner in whole steps are together epsilon-differentially "
+        "private.",
+        ("ding2022, Alg 6",),
+        (ExponentialMechanism(epsilon=2, sensitivity=EITHER_WAY), (0, 0), (1, -1)),
+        (ExponentialMechanism(epsilon=1, sensitivity=COUNTING), (2, 0, 0), (2, 1, 1)),
         tight=True,
     ),
 )

@@ -20,7 +20,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import FINITE, POSITIVE, Number, OrNone, shown, to_fraction
 from sordino.cost import RDP, Pure
 from sordino.declared import Converted, derived, parameter
@@ -420,34 +420,25 @@ def _folded_variance(law: Family, x: int, low: int, high: int) -> float:
 
 # More than one step, so that a staircase is not the same as Laplace noise.
 _FOLDED_TWO_STEPS = Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=1)
+_claim = ClaimsAbout("FoldedMechanism", proof="folded.md")
 CLAIMS = (
-    Claim(
-        name="FoldedMechanism",
-        statement=(
-            "Folded discrete Laplace noise makes answers of L1 sensitivity bound epsilon-private, "
-            "a folded staircase one answer."
+    _claim(
+        "Folded discrete Laplace noise makes answers of L1 sensitivity bound epsilon-private, a "
+        "folded staircase one answer.",
+        ("ghosh2012", "zhang2024"),
+        (FoldedMechanism(lower=0, upper=4, epsilon=1, sensitivity=COUNTING), (4,), (3,)),
+        (FoldedMechanism(lower=-1, upper=1, epsilon=2, sensitivity=_FOLDED_TWO_STEPS), (-1,), (1,)),
+        (
+            FoldedMechanism(lower=0, upper=3, epsilon=2, sensitivity=COUNTING.over(2)),
+            (0, 0),
+            (1, 1),
         ),
-        references=("ghosh2012", "zhang2024"),
-        proof="folded.md",
-        neighbours=(
-            (FoldedMechanism(lower=0, upper=4, epsilon=1, sensitivity=COUNTING), (4,), (3,)),
-            (
-                FoldedMechanism(lower=-1, upper=1, epsilon=2, sensitivity=_FOLDED_TWO_STEPS),
-                (-1,),
-                (1,),
+        (
+            FoldedMechanism(
+                lower=-1, upper=4, epsilon=1, sensitivity=_FOLDED_TWO_STEPS, noise="staircase"
             ),
-            (
-                FoldedMechanism(lower=0, upper=3, epsilon=2, sensitivity=COUNTING.over(2)),
-                (0, 0),
-                (1, 1),
-            ),
-            (
-                FoldedMechanism(
-                    lower=-1, upper=4, epsilon=1, sensitivity=_FOLDED_TWO_STEPS, noise="staircase"
-                ),
-                (-1,),
-                (1,),
-            ),
+            (-1,),
+            (1,),
         ),
         tight=True,
     ),

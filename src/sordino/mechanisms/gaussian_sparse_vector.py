@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import (
     COUNT,
     DOMAIN_SIZE,
@@ -345,51 +345,40 @@ def _find_one(
     )
 
 
+_claim = ClaimsAbout("GaussianSparseVector", proof="gaussian-sparse-vector.md")
 CLAIMS = (
-    Claim(
-        name="GaussianSparseVector",
-        statement=(
-            "With Gaussian questions the Rényi divergence is at most alpha rho + "
-            "ln(choices)/(alpha - 1)."
+    _claim(
+        "With Gaussian questions the Rényi divergence is at most alpha rho + ln(choices)/(alpha - "
+        "1).",
+        ("zhu2020", "canonne2020, Thm 4"),
+        (
+            GaussianSparseVector(
+                threshold=1, positives=1, rho=1, sensitivity=EITHER_WAY, questions=1
+            ),
+            (0,),
+            (1,),
         ),
-        references=("zhu2020", "canonne2020, Thm 4"),
-        proof="gaussian-sparse-vector.md",
-        neighbours=(
-            (
-                GaussianSparseVector(
-                    threshold=1, positives=1, rho=1, sensitivity=EITHER_WAY, questions=1
-                ),
-                (0,),
-                (1,),
+        (
+            GaussianSparseVector(
+                threshold=1, positives=1, rho=2, sensitivity=EITHER_WAY, questions=2
             ),
-            (
-                GaussianSparseVector(
-                    threshold=1, positives=1, rho=2, sensitivity=EITHER_WAY, questions=2
-                ),
-                (1, 0),
-                (0, 1),
+            (1, 0),
+            (0, 1),
+        ),
+        (
+            GaussianSparseVector(
+                threshold=2, positives=2, rho=2, sensitivity=COUNTING, questions=2
             ),
-            (
-                GaussianSparseVector(
-                    threshold=2, positives=2, rho=2, sensitivity=COUNTING, questions=2
-                ),
-                (0, 0),
-                (1, 1),
-            ),
+            (0, 0),
+            (1, 1),
         ),
     ),
-    Claim(
-        name="GaussianSparseVector",
-        statement=(
-            "With exponential or Laplace questions it is at most alpha rho + epsilon, for any "
-            "number of questions."
-        ),
-        references=("zhu2020", "canonne2020, Thm 4"),
-        proof="gaussian-sparse-vector.md",
-        neighbours=(
-            (_find_one(4, "exponential", EITHER_WAY), (0, 0), (1, -1)),
-            (_find_one(3, "exponential", COUNTING), (0, 0), (1, 0)),
-            (_find_one(5, "laplace", EITHER_WAY), (0, 0), (1, -1)),
-        ),
+    _claim(
+        "With exponential or Laplace questions it is at most alpha rho + epsilon, for any number "
+        "of questions.",
+        ("zhu2020", "canonne2020, Thm 4"),
+        (_find_one(4, "exponential", EITHER_WAY), (0, 0), (1, -1)),
+        (_find_one(3, "exponential", COUNTING), (0, 0), (1, 0)),
+        (_find_one(5, "laplace", EITHER_WAY), (0, 0), (1, -1)),
     ),
 )

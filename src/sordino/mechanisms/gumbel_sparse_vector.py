@@ -21,7 +21,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import (
     COUNT,
     FINITE,
@@ -185,50 +185,28 @@ def _make_vector(positives: int, epsilon: int, sensitivity: Sensitivity) -> Gumb
 
 # Many small weights come near the closed form; twelve are still enumerated in no time.
 _SMALL_WEIGHTS = (-2, -2, -1, -1, -1, 0, 0, 0, 1, 1, 2, 3)
+_claim = ClaimsAbout("GumbelSparseVector", proof="gumbel-sparse-vector.md")
 CLAIMS = (
-    Claim(
-        name="GumbelSparseVector",
-        statement=(
-            "Each transcript is private for what it spent: the thresholds met and the positives "
-            "found."
-        ),
-        references=("durfee2023, Cor. A.1", "ding2022, Thm 2"),
-        proof="gumbel-sparse-vector.md",
-        neighbours=(
-            (_make_vector(1, 3, EITHER_WAY), (18, -18), (19, -19)),
-            (_make_vector(2, 6, EITHER_WAY), (15, -15, 15, -15), (16, -16, 16, -16)),
-        ),
+    _claim(
+        "Each transcript is private for what it spent: the thresholds met and the positives found.",
+        ("durfee2023, Cor. A.1", "ding2022, Thm 2"),
+        (_make_vector(1, 3, EITHER_WAY), (18, -18), (19, -19)),
+        (_make_vector(2, 6, EITHER_WAY), (15, -15, 15, -15), (16, -16, 16, -16)),
         tight=True,
     ),
-    Claim(
-        name="GumbelSparseVector",
-        statement=(
-            "For monotone answers each threshold with its positive has a loss in an interval of "
-            "3/2 of its pure epsilon."
-        ),
-        references=("durfee2023, Thm 1",),
-        proof="gumbel-sparse-vector.md",
-        neighbours=(
-            (_make_vector(1, 2, COUNTING), (18, -18), (19, -18)),
-            (_make_vector(2, 4, COUNTING), (15, -15, 15, -15), (16, -15, 16, -15)),
-        ),
+    _claim(
+        "For monotone answers each threshold with its positive has a loss in an interval of 3/2 of "
+        "its pure epsilon.",
+        ("durfee2023, Thm 1",),
+        (_make_vector(1, 2, COUNTING), (18, -18), (19, -18)),
+        (_make_vector(2, 4, COUNTING), (15, -15, 15, -15), (16, -15, 16, -15)),
         tight=True,
     ),
-    Claim(
-        name="GumbelSparseVector",
-        statement=(
-            "A threshold with its questions has the Rényi divergences and deltas of a closed form "
-            "at most."
-        ),
-        references=("durfee2023, Thm 1",),
-        proof="gumbel-sparse-vector.md",
-        neighbours=(
-            (_make_vector(1, 2, COUNTING), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3)),
-            (
-                _make_vector(1, 3, EITHER_WAY),
-                _SMALL_WEIGHTS,
-                (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2),
-            ),
-        ),
+    _claim(
+        "A threshold with its questions has the Rényi divergences and deltas of a closed form at "
+        "most.",
+        ("durfee2023, Thm 1",),
+        (_make_vector(1, 2, COUNTING), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3)),
+        (_make_vector(1, 3, EITHER_WAY), _SMALL_WEIGHTS, (-1, -1, 0, 0, 0, 1, 1, -1, 0, 0, 1, 2)),
     ),
 )

@@ -18,7 +18,7 @@ from typing import Any, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import COUNT, FINITE, POSITIVE, Number, OrNone
 from sordino.cost import Cost
 from sordino.declared import derived, parameter
@@ -246,47 +246,38 @@ def decide(noisy: Steps, k: int, cut: Cut | None) -> Found:
 
 _ONE_ITEM = Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1, l1=1)
 _REPLACED_ITEM = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1, l1=2)
+_claim = ClaimsAbout("HistogramTopK", proof="histogram-top-k.md")
 CLAIMS = (
-    Claim(
-        name="HistogramTopK",
-        statement=(
-            "The items, their noisy answers and with which value each would still have won are "
-            "together epsilon-differentially private, for any k."
+    _claim(
+        "The items, their noisy answers and with which value each would still have won are "
+        "together epsilon-differentially private, for any k.",
+        ("ghosh2012", "dwork2014, Thm 3.6"),
+        (HistogramTopK(k=1, epsilon=1, sensitivity=_ONE_ITEM.over(3)), (0, 0, 0), (1, 0, 0)),
+        (HistogramTopK(k=2, epsilon=2, sensitivity=_REPLACED_ITEM.over(2)), (1, 0), (0, 1)),
+        (
+            HistogramTopK(k=2, epsilon=1, sensitivity=_ONE_ITEM.over(3), threshold=1),
+            (0, 0, 0),
+            (1, 0, 0),
         ),
-        references=("ghosh2012", "dwork2014, Thm 3.6"),
-        proof="histogram-top-k.md",
-        neighbours=(
-            (HistogramTopK(k=1, epsilon=1, sensitivity=_ONE_ITEM.over(3)), (0, 0, 0), (1, 0, 0)),
-            (HistogramTopK(k=2, epsilon=2, sensitivity=_REPLACED_ITEM.over(2)), (1, 0), (0, 1)),
-            (
-                HistogramTopK(k=2, epsilon=1, sensitivity=_ONE_ITEM.over(3), threshold=1),
-                (0, 0, 0),
-                (1, 0, 0),
-            ),
-            (
-                HistogramTopK(k=1, epsilon=2, sensitivity=COUNTING.over(2), domain_size=2),
-                (0, 0),
-                (1, 1),
-            ),
+        (
+            HistogramTopK(k=1, epsilon=2, sensitivity=COUNTING.over(2), domain_size=2),
+            (0, 0),
+            (1, 1),
         ),
         tight=True,
     ),
-    Claim(
-        name="HistogramTopK",
-        statement="With discrete Gaussian noise they are rho-zCDP.",
-        references=("canonne2020, Thm 4",),
-        proof="histogram-top-k.md",
-        neighbours=(
-            (
-                HistogramTopK(k=1, rho=Fraction(1, 2), sensitivity=_ONE_ITEM.over(2, "l2")),
-                (0, 0),
-                (1, 0),
-            ),
-            (
-                HistogramTopK(k=2, rho=Fraction(1, 2), sensitivity=EITHER_WAY.over(2, "l2")),
-                (0, 0),
-                (1, -1),
-            ),
+    _claim(
+        "With discrete Gaussian noise they are rho-zCDP.",
+        ("canonne2020, Thm 4",),
+        (
+            HistogramTopK(k=1, rho=Fraction(1, 2), sensitivity=_ONE_ITEM.over(2, "l2")),
+            (0, 0),
+            (1, 0),
+        ),
+        (
+            HistogramTopK(k=2, rho=Fraction(1, 2), sensitivity=EITHER_WAY.over(2, "l2")),
+            (0, 0),
+            (1, -1),
         ),
     ),
 )

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import (
     COUNT,
     FINITE,
@@ -285,56 +285,35 @@ _WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (
 )
 # Two answers that move in opposite directions, and two counts of which one rises.
 _MOVED_APART, _ONE_MORE = ((0, 0), (1, -1)), ((0, 0), (1, 0))
+_claim = ClaimsAbout("HybridSparseVector", proof="hybrid-sparse-vector.md")
 CLAIMS = (
-    Claim(
-        name="HybridSparseVector",
-        statement=(
-            "Each release, gaps included, is private for what it spent: the threshold, and each "
-            "item above it."
+    _claim(
+        "Each release, gaps included, is private for what it spent: the threshold, and each item "
+        "above it.",
+        _HYBRID_VECTOR_REFERENCES,
+        (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY), *_MOVED_APART),
+        (
+            HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
+            *_MOVED_APART,
         ),
-        references=_HYBRID_VECTOR_REFERENCES,
-        proof="hybrid-sparse-vector.md",
-        neighbours=(
-            (
-                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY),
-                *_MOVED_APART,
-            ),
-            (
-                HybridSparseVector(
-                    k=2, threshold=0, epsilon=12, sensitivity=EITHER_WAY, split=0.25
-                ),
-                *_MOVED_APART,
-            ),
-            (
-                HybridSparseVector(
-                    k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2
-                ),
-                *_MOVED_APART,
-            ),
-            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), *_ONE_MORE),
-            (
-                HybridSparseVector(
-                    k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2
-                ),
-                *_ONE_MORE,
-            ),
+        (
+            HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2),
+            *_MOVED_APART,
+        ),
+        (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), *_ONE_MORE),
+        (
+            HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
+            *_ONE_MORE,
         ),
         tight=True,
     ),
-    Claim(
-        name="HybridSparseVector",
-        statement="The same with Laplace noise.",
-        references=_HYBRID_VECTOR_REFERENCES,
-        proof="hybrid-sparse-vector.md",
-        neighbours=tuple(
+    _claim(
+        "The same with Laplace noise.",
+        _HYBRID_VECTOR_REFERENCES,
+        *(
             (
                 HybridSparseVector(
-                    k=1,
-                    threshold=0,
-                    epsilon=12,
-                    sensitivity=EITHER_WAY,
-                    noise=x,
-                    threshold_noise=y,
+                    k=1, threshold=0, epsilon=12, sensitivity=EITHER_WAY, noise=x, threshold_noise=y
                 ),
                 *_MOVED_APART,
             )

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import (
     COUNT,
     FINITE,
@@ -306,67 +306,52 @@ def decide(noisy: Steps, k: int) -> Found:
     return np.where(ended, -1, order), np.where(ended & ~here, 0, gaps)
 
 
+_claim = ClaimsAbout("HybridTopK", proof="hybrid-top-k.md")
 CLAIMS = (
-    Claim(
-        name="HybridTopK",
-        statement=(
-            "Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above "
-            "the threshold, epsilon with k; (2s + 1)/(2k - 1) epsilon where there are no others."
+    _claim(
+        "Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above the "
+        "threshold, epsilon with k; (2s + 1)/(2k - 1) epsilon where there are no others.",
+        ("ding2022, Lemma 7",),
+        (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=EITHER_WAY), (0, 0), (1, 1)),
+        (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
+        (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
+        (
+            HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2),
+            (1, 0),
+            (0, 1),
         ),
-        references=("ding2022, Lemma 7",),
-        proof="hybrid-top-k.md",
-        neighbours=(
-            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=EITHER_WAY), (0, 0), (1, 1)),
-            (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
-            (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
-            (
-                HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2),
-                (1, 0),
-                (0, 1),
-            ),
-            (
-                HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=EITHER_WAY, candidates=2),
-                (1, 0),
-                (0, 1),
-            ),
+        (
+            HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=EITHER_WAY, candidates=2),
+            (1, 0),
+            (0, 1),
         ),
         tight=True,
     ),
-    Claim(
-        name="HybridTopK",
-        statement=(
-            "The same for monotone lists, where s items above the threshold cost (s + 1)/k "
-            "epsilon, also over a public domain."
-        ),
-        references=("ding2022, Lemma 7",),
-        proof="hybrid-top-k.md",
-        neighbours=(
-            (HybridTopK(k=1, threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 1)),
-            (HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING), (0, 0), (0, 1)),
-            (
-                HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING, domain_size=2),
-                (0, 0),
-                (0, 1),
-            ),
+    _claim(
+        "The same for monotone lists, where s items above the threshold cost (s + 1)/k epsilon, "
+        "also over a public domain.",
+        ("ding2022, Lemma 7",),
+        (HybridTopK(k=1, threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 1)),
+        (HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING), (0, 0), (0, 1)),
+        (
+            HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING, domain_size=2),
+            (0, 0),
+            (0, 1),
         ),
         tight=True,
     ),
-    Claim(
-        name="HybridTopK",
-        statement="With Laplace noise the same costs are enough.",
-        references=("ding2022, Lemma 7",),
-        proof="hybrid-top-k.md",
-        neighbours=(
-            (
-                HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=EITHER_WAY, noise="laplace"),
-                (1, 0),
-                (0, 1),
-            ),
-            (
-                HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=COUNTING, noise="laplace"),
-                (0, 0),
-                (0, 1),
-            ),
+    _claim(
+        "With Laplace noise the same costs are enough.",
+        ("ding2022, Lemma 7",),
+        (
+            HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=EITHER_WAY, noise="laplace"),
+            (1, 0),
+            (0, 1),
+        ),
+        (
+            HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=COUNTING, noise="laplace"),
+            (0, 0),
+            (0, 1),
         ),
     ),
 )

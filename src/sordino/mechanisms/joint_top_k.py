@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import COUNT, POSITIVE, Number, to_fraction
 from sordino.cost import BoundedRange
 from sordino.declared import derived, parameter
@@ -159,24 +159,15 @@ def place(
     return places
 
 
+_claim = ClaimsAbout("JointTopK", proof="joint-top-k.md")
 CLAIMS = (
-    Claim(
-        name="JointTopK",
-        statement=(
-            "The set alone has epsilon-bounded range, hence it is epsilon-differentially private "
-            "and epsilon^2/8-zCDP."
-        ),
-        references=("gillenwater2022", "dong2020"),
-        proof="joint-top-k.md",
-        neighbours=(
-            (JointTopK(k=2, epsilon=1, sensitivity=COUNTING), (40, 20, 0), (40, 21, 0)),
-            (JointTopK(k=2, epsilon=2, sensitivity=EITHER_WAY), (30, 15, 0, 0), (30, 16, -1, -1)),
-            (
-                JointTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3),
-                (20, 0, 0),
-                (21, 0, 0),
-            ),
-        ),
+    _claim(
+        "The set alone has epsilon-bounded range, hence it is epsilon-differentially private and "
+        "epsilon^2/8-zCDP.",
+        ("gillenwater2022", "dong2020"),
+        (JointTopK(k=2, epsilon=1, sensitivity=COUNTING), (40, 20, 0), (40, 21, 0)),
+        (JointTopK(k=2, epsilon=2, sensitivity=EITHER_WAY), (30, 15, 0, 0), (30, 16, -1, -1)),
+        (JointTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (20, 0, 0), (21, 0, 0)),
         tight=True,
     ),
 )

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import COUNT, POSITIVE, Number, to_fraction
 from sordino.cost import BoundedRange, Cost, Pure, repeat
 from sordino.declared import Converted, derived, parameter
@@ -227,85 +227,59 @@ def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
 
 # Answers between two steps: a bound of a step and a half counts as two.
 _TOP_K_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
+_claim = ClaimsAbout("NoisyTopK", proof="noisy-top-k.md")
 CLAIMS = (
-    Claim(
-        name="NoisyTopK",
-        statement=(
-            "The ordered indices, the inner gaps and the margin together are "
-            "epsilon-differentially private."
+    _claim(
+        "The ordered indices, the inner gaps and the margin together are epsilon-differentially "
+        "private.",
+        ("ding2022, Thm 3", "mckenna2020, Thm 1"),
+        (NoisyTopK(k=1, epsilon=1, sensitivity=EITHER_WAY), (1, 0, 0), (0, 1, 1)),
+        (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0, 0, 0), (0, 0, 1, 1)),
+        (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
+        (
+            NoisyTopK(k=1, epsilon=2, sensitivity=_TOP_K_OFF_GRID),
+            (2.25, 0.75, 0.75),
+            (0.75, 2.25, 2.25),
         ),
-        references=("ding2022, Thm 3", "mckenna2020, Thm 1"),
-        proof="noisy-top-k.md",
-        neighbours=(
-            (NoisyTopK(k=1, epsilon=1, sensitivity=EITHER_WAY), (1, 0, 0), (0, 1, 1)),
-            (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0, 0, 0), (0, 0, 1, 1)),
-            (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
-            (
-                NoisyTopK(k=1, epsilon=2, sensitivity=_TOP_K_OFF_GRID),
-                (2.25, 0.75, 0.75),
-                (0.75, 2.25, 2.25),
-            ),
-            (
-                # A rate with too many digits is rounded down, and the cost is that of the rounded
-                # one.
-                NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING),
-                (0, 0, 0),
-                (0, 1, 1),
-            ),
+        (
+            # A rate with too many digits is rounded down; the cost is that of the rounded one.
+            NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING),
+            (0, 0, 0),
+            (0, 1, 1),
         ),
         tight=True,
     ),
-    Claim(
-        name="NoisyTopK",
-        statement=(
-            "The same holds where a raw last gap would cost (k + 1)/k of the budget, and where k = "
-            "n, so that nobody is left over."
+    _claim(
+        "The same holds where a raw last gap would cost (k + 1)/k of the budget, and where k = n, "
+        "so that nobody is left over.",
+        ("ding2022, Thm 3",),
+        (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING), (0, 0, 0, 0), (1, 0, 1, 1)),
+        (NoisyTopK(k=2, epsilon=8, sensitivity=EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
+        (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0), (0, 1)),
+    ),
+    _claim(
+        "With Laplace noise the same outputs are epsilon-differentially private.",
+        ("ding2022, Thm 3",),
+        (
+            NoisyTopK(k=1, epsilon=1.5, sensitivity=EITHER_WAY, noise="laplace"),
+            (1, 0, 0),
+            (0, 1, 1),
         ),
-        references=("ding2022, Thm 3",),
-        proof="noisy-top-k.md",
-        neighbours=(
-            (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING), (0, 0, 0, 0), (1, 0, 1, 1)),
-            (NoisyTopK(k=2, epsilon=8, sensitivity=EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
-            (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0), (0, 1)),
+        (
+            NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING, noise="laplace"),
+            (0, 0, 0, 0),
+            (0, 0, 1, 1),
         ),
     ),
-    Claim(
-        name="NoisyTopK",
-        statement="With Laplace noise the same outputs are epsilon-differentially private.",
-        references=("ding2022, Thm 3",),
-        proof="noisy-top-k.md",
-        neighbours=(
-            (
-                NoisyTopK(k=1, epsilon=1.5, sensitivity=EITHER_WAY, noise="laplace"),
-                (1, 0, 0),
-                (0, 1, 1),
-            ),
-            (
-                NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING, noise="laplace"),
-                (0, 0, 0, 0),
-                (0, 0, 1, 1),
-            ),
-        ),
-    ),
-    Claim(
-        name="NoisyTopK",
-        statement=(
-            "With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one "
-            "after the other."
-        ),
-        references=("durfee2019", "dong2020"),
-        proof="exponential-mechanism.md",
-        neighbours=(
-            (
-                NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise="gumbel"),
-                (-16, 0, 0),
-                (-16, 1, 1),
-            ),
-            (
-                NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, noise="gumbel"),
-                (-40, -40, 0, 0),
-                (-40, -40, 1, 1),
-            ),
+    ClaimsAbout("NoisyTopK", proof="exponential-mechanism.md")(
+        "With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one "
+        "after the other.",
+        ("durfee2019", "dong2020"),
+        (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise="gumbel"), (-16, 0, 0), (-16, 1, 1)),
+        (
+            NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, noise="gumbel"),
+            (-40, -40, 0, 0),
+            (-40, -40, 1, 1),
         ),
         tight=True,
     ),

@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
@@ -99,16 +99,13 @@ def decide(noisy: Steps, turn: Any) -> Any:
     return (counted == wanted[..., None] + 1).argmax(axis=-1)
 
 
+_claim = ClaimsAbout("PermuteAndFlip", proof="permute-and-flip.md")
 CLAIMS = (
-    Claim(
-        name="PermuteAndFlip",
-        statement="The index is epsilon-differentially private.",
-        references=("mckenna2020, Thm 1",),
-        proof="permute-and-flip.md",
-        neighbours=(
-            (PermuteAndFlip(epsilon=2, sensitivity=EITHER_WAY), (0, 2, 2), (1, 1, 1)),
-            (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), (0, 1), (1, 1)),
-        ),
+    _claim(
+        "The index is epsilon-differentially private.",
+        ("mckenna2020, Thm 1",),
+        (PermuteAndFlip(epsilon=2, sensitivity=EITHER_WAY), (0, 2, 2), (1, 1, 1)),
+        (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), (0, 1), (1, 1)),
         tight=True,
     ),
 )

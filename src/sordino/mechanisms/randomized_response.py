@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import POSITIVE, Number, OrNone, to_fraction
 from sordino.cost import Pure, RandomizedChoice
 from sordino.cost.randomized_choice import CHOICES
@@ -134,20 +134,15 @@ def read_nearest_float(value: Any) -> float:
     return float(number)
 
 
+_claim = ClaimsAbout("RandomizedResponse", proof="randomized-response.md")
 CLAIMS = (
-    Claim(
-        name="RandomizedResponse",
-        statement=(
-            "The index is epsilon-differentially private for any two lists of answers of the same "
-            "length."
-        ),
-        references=("warner1965",),
-        proof="randomized-response.md",
-        neighbours=(
-            (RandomizedResponse(epsilon=1), (5, 0, 0), (0, 0, 9)),
-            (RandomizedResponse(epsilon=1, candidates=3), (5, 0, 0), (0, 0, 9)),
-            (RandomizedResponse(epsilon=1, candidates=5), (5, 0, 0, 1, 1), (0, 0, 9, 1, 1)),
-        ),
+    _claim(
+        "The index is epsilon-differentially private for any two lists of answers of the same "
+        "length.",
+        ("warner1965",),
+        (RandomizedResponse(epsilon=1), (5, 0, 0), (0, 0, 9)),
+        (RandomizedResponse(epsilon=1, candidates=3), (5, 0, 0), (0, 0, 9)),
+        (RandomizedResponse(epsilon=1, candidates=5), (5, 0, 0, 1, 1), (0, 0, 9, 1, 1)),
         tight=True,
     ),
 )

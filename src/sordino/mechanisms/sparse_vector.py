@@ -15,7 +15,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal, final
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import (
     COUNT,
     DOMAIN_SIZE,
@@ -257,54 +257,39 @@ class SparseVector(BranchingMechanism):
 
 
 _SPARSE_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
+_claim = ClaimsAbout("SparseVector", proof="sparse-vector.md")
 CLAIMS = (
-    Claim(
-        name="SparseVector",
-        statement=(
-            "Each transcript, gaps included, is private for what it spent: the thresholds met and "
-            "the positives found."
+    _claim(
+        "Each transcript, gaps included, is private for what it spent: the thresholds met and the "
+        "positives found.",
+        _SPARSE_REFERENCES,
+        (
+            SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=EITHER_WAY),
+            (0, 0),
+            (1, -1),
         ),
-        references=_SPARSE_REFERENCES,
-        proof="sparse-vector.md",
-        neighbours=(
-            (
-                SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=EITHER_WAY),
-                (0, 0),
-                (1, -1),
-            ),
-            (
-                SparseVector(
-                    threshold=0, positives=2, epsilon=12, sensitivity=EITHER_WAY, split=0.25
-                ),
-                (0, 0, 0),
-                (1, -1, -1),
-            ),
-            (
-                SparseVector(
-                    threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, correction=-1
-                ),
-                (0, 0),
-                (1, 0),
-            ),
-            (
-                SparseVector(
-                    threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, domain_size=2
-                ),
-                (0, 0),
-                (1, 0),
-            ),
+        (
+            SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
+            (0, 0, 0),
+            (1, -1, -1),
+        ),
+        (
+            SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, correction=-1),
+            (0, 0),
+            (1, 0),
+        ),
+        (
+            SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
+            (0, 0),
+            (1, 0),
         ),
         tight=True,
     ),
-    Claim(
-        name="SparseVector",
-        statement=(
-            "The same with Laplace noise, with new thresholds after positives, and when answers "
-            "are asked again."
-        ),
-        references=_SPARSE_REFERENCES,
-        proof="sparse-vector.md",
-        neighbours=tuple(
+    _claim(
+        "The same with Laplace noise, with new thresholds after positives, and when answers are "
+        "asked again.",
+        _SPARSE_REFERENCES,
+        *(
             (
                 SparseVector(threshold=0, epsilon=epsilon, sensitivity=EITHER_WAY, **options),
                 (0, 0),

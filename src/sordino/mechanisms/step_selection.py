@@ -20,7 +20,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import EITHER_WAY, Claim
+from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
@@ -145,18 +145,15 @@ def decide(steps: NDArray[np.int64], windows: Steps, window: int) -> Any:
 # Windows of two steps: of answers that move by a step either way, and of counts that rise by up to
 # two.
 _WINDOW_OF_TWO = Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1)
+_claim = ClaimsAbout("StepSelection", proof="step-selection.md")
 CLAIMS = (
-    Claim(
-        name="StepSelection",
-        statement="The index is epsilon-differentially private.",
-        references=("yamamoto2024",),
-        proof="step-selection.md",
-        neighbours=(
-            (StepSelection(epsilon=1, sensitivity=EITHER_WAY), (0, 0), (-1, 1)),
-            (StepSelection(epsilon=1, sensitivity=EITHER_WAY), (3, 0, 1), (2, 1, 0)),
-            (StepSelection(epsilon=2, sensitivity=_WINDOW_OF_TWO), (0, 0), (0, 2)),
-            (StepSelection(epsilon=1, sensitivity=COUNTING), (1, 0), (1, 1)),
-        ),
+    _claim(
+        "The index is epsilon-differentially private.",
+        ("yamamoto2024",),
+        (StepSelection(epsilon=1, sensitivity=EITHER_WAY), (0, 0), (-1, 1)),
+        (StepSelection(epsilon=1, sensitivity=EITHER_WAY), (3, 0, 1), (2, 1, 0)),
+        (StepSelection(epsilon=2, sensitivity=_WINDOW_OF_TWO), (0, 0), (0, 2)),
+        (StepSelection(epsilon=1, sensitivity=COUNTING), (1, 0), (1, 1)),
         tight=True,
     ),
 )

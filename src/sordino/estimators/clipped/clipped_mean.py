@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.columns.bucket_sums import BucketSums
 from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
@@ -252,74 +252,45 @@ def take_distances(whole: int, records: int, clip: Clip) -> tuple[int, int]:
 
 
 _MEAN_WITNESS = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole
-_MEAN_RHO = Fraction(1, 2)
+_SMALL_MEAN: dict[str, Any] = {"lower": 0, "cap": 8, "growth": 2}
+_MEAN_RHO: dict[str, Any] = {
+    **_SMALL_MEAN,
+    "epsilon": 1,
+    "cap": 4,
+    "total_rho": Fraction(1, 2),
+}
+_claim = ClaimsAbout("ClippedMean", proof="clipped-mean.md")
 CLAIMS = (
-    Claim(
-        name="ClippedMean",
-        statement=(
-            "Clip and mean together are epsilon-differentially private for units with at most "
-            "rows_per_unit records."
+    _claim(
+        "Clip and mean together are epsilon-differentially private for units with at most "
+        "rows_per_unit records.",
+        ("durfee2023, Sec. 6.3", "kulesza2024"),
+        (ClippedMean(epsilon=2, adjacency="add-remove", **_SMALL_MEAN), (5,), ()),
+        (
+            ClippedMean(
+                epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2
+            ),
+            (2, -2),
+            (),
         ),
-        references=("durfee2023, Sec. 6.3", "kulesza2024"),
-        proof="clipped-mean.md",
-        neighbours=(
-            (ClippedMean(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2), (5,), ()),
-            (
-                ClippedMean(
-                    epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2
-                ),
-                (2, -2),
-                (),
-            ),
-            (
-                ClippedMean(
-                    epsilon=1,
-                    adjacency="replace-one",
-                    lower=0,
-                    cap=8,
-                    growth=2,
-                    size_is_public=True,
-                ),
-                (_MEAN_WITNESS,),
-                (0,),
-            ),
-            (
-                ClippedMean(epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2),
-                (_MEAN_WITNESS, 3),
-                (0, 3),
-            ),
+        (
+            ClippedMean(epsilon=1, adjacency="replace-one", size_is_public=True, **_SMALL_MEAN),
+            (_MEAN_WITNESS,),
+            (0,),
+        ),
+        (
+            ClippedMean(epsilon=2, adjacency="replace-one", **_SMALL_MEAN),
+            (_MEAN_WITNESS, 3),
+            (0, 3),
         ),
         tight=True,
     ),
-    Claim(
-        name="ClippedMean",
-        statement=(
-            "With total_rho the clip costs its share of epsilon and the totals total_rho in "
-            "zero-concentrated privacy, for units with at most rows_per_unit records."
-        ),
-        references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
-        proof="clipped-mean.md",
-        neighbours=(
-            (
-                ClippedMean(
-                    epsilon=1, adjacency="add-remove", lower=0, cap=4, growth=2, total_rho=_MEAN_RHO
-                ),
-                (5,),
-                (),
-            ),
-            (
-                ClippedMean(
-                    epsilon=1,
-                    adjacency="replace-one",
-                    lower=0,
-                    cap=4,
-                    growth=2,
-                    total_rho=_MEAN_RHO,
-                ),
-                (5, 3),
-                (0, 3),
-            ),
-        ),
+    _claim(
+        "With total_rho the clip costs its share of epsilon and the totals total_rho in "
+        "zero-concentrated privacy, for units with at most rows_per_unit records.",
+        ("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
+        (ClippedMean(adjacency="add-remove", **_MEAN_RHO), (5,), ()),
+        (ClippedMean(adjacency="replace-one", **_MEAN_RHO), (5, 3), (0, 3)),
         # The Rényi divergence of the search is below that of the interval in which its loss lies.
         tight=False,
     ),

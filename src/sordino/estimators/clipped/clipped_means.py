@@ -15,7 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast, final
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import TRUTH
 from sordino.cost import ZCDP, Pure
 from sordino.declared import parameter
@@ -276,58 +276,47 @@ _NEAR = 8 - 2**-40
 _WITNESS = ((_NEAR, _NEAR), ())
 _SMALL: dict[str, Any] = {"groups": 2, "cap": 8, "growth": 2, "weight_cap": 2, "weight_bits": 2}
 _MEANS_RHO = Fraction(1, 2)
+_claim = ClaimsAbout("ClippedMeans", proof="weighted-means.md")
 CLAIMS = (
-    Claim(
-        name="ClippedMeans",
-        statement=(
-            "Clip and means of all groups together are epsilon-differentially private under either "
-            "adjacency, whatever rows a unit has in them."
+    _claim(
+        "Clip and means of all groups together are epsilon-differentially private under either "
+        "adjacency, whatever rows a unit has in them.",
+        ("durfee2023, Sec. 6.3",),
+        (
+            ClippedMeans(epsilon=2, adjacency="add-remove", lower=None, **_SMALL),
+            (_WITNESS, ((1,), (-2, 2, 3))),
+            (((1,), (-2, 2, 3)),),
         ),
-        references=("durfee2023, Sec. 6.3",),
-        proof="weighted-means.md",
-        neighbours=(
-            (
-                ClippedMeans(epsilon=2, adjacency="add-remove", lower=None, **_SMALL),
-                (_WITNESS, ((1,), (-2, 2, 3))),
-                (((1,), (-2, 2, 3)),),
-            ),
-            (ClippedMeans(epsilon=2, adjacency="add-remove", lower=0, **_SMALL), (_WITNESS,), ()),
-            (
-                ClippedMeans(epsilon=2, adjacency="replace-one", lower=0, **_SMALL),
-                (_WITNESS,),
-                (_WITNESS[::-1],),
-            ),
-            # From one side of 0 to the other.
-            (
-                ClippedMeans(epsilon=2, adjacency="replace-one", lower=None, **_SMALL),
-                (_WITNESS,),
-                (((-_NEAR, -_NEAR), ()),),
-            ),
+        (ClippedMeans(epsilon=2, adjacency="add-remove", lower=0, **_SMALL), (_WITNESS,), ()),
+        (
+            ClippedMeans(epsilon=2, adjacency="replace-one", lower=0, **_SMALL),
+            (_WITNESS,),
+            (_WITNESS[::-1],),
+        ),
+        # From one side of 0 to the other.
+        (
+            ClippedMeans(epsilon=2, adjacency="replace-one", lower=None, **_SMALL),
+            (_WITNESS,),
+            (((-_NEAR, -_NEAR), ()),),
         ),
         # Of a unit of several steps the search loses what it may only after long runs of edges;
         # totals are farthest apart where both units weigh as much, and then it loses less.
         tight=False,
     ),
-    Claim(
-        name="ClippedMeans",
-        statement=(
-            "With total_rho the clip costs its share of epsilon, and the means of all groups "
-            "total_rho in zero-concentrated privacy."
-        ),
-        references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
-        proof="weighted-means.md",
-        neighbours=(
-            (
-                ClippedMeans(
-                    epsilon=1,
-                    adjacency="replace-one",
-                    lower=0,
-                    total_rho=_MEANS_RHO,
-                    **_SMALL | {"groups": 1},
-                ),
-                (((_NEAR, _NEAR),),),
-                (((0, 0),),),
+    _claim(
+        "With total_rho the clip costs its share of epsilon, and the means of all groups total_rho "
+        "in zero-concentrated privacy.",
+        ("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
+        (
+            ClippedMeans(
+                epsilon=1,
+                adjacency="replace-one",
+                lower=0,
+                total_rho=_MEANS_RHO,
+                **_SMALL | {"groups": 1},
             ),
+            (((_NEAR, _NEAR),),),
+            (((0, 0),),),
         ),
         # The Rényi divergence of the search is below that of the interval in which its loss lies.
         tight=False,

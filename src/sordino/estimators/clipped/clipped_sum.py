@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.columns.bucket_sums import BucketSums
 from sordino.constraints import FINITE, Number, OrNone, shown
 from sordino.cost import ZCDP, Pure
@@ -184,90 +184,39 @@ class ClippedSum(SummedColumn):
 # A value just below an edge: there a record loses most. The search finds it beyond all edges
 # before, and the sum adds it nearly whole.
 _SUM_WITNESS = 8 - 2**-40
-_SUM_RHO = Fraction(1, 2)
+_UP, _AROUND = ((_SUM_WITNESS,), ()), ((_SUM_WITNESS, -8), (-_SUM_WITNESS, -8))
+_SMALL_SUM: dict[str, Any] = {"cap": 8, "growth": 2}
+_SUM_RHO: dict[str, Any] = {**_SMALL_SUM, "epsilon": 1, "total_rho": Fraction(1, 2)}
+_claim = ClaimsAbout("ClippedSum", proof="clipped-sum.md")
 CLAIMS = (
-    Claim(
-        name="ClippedSum",
-        statement=(
-            "Clip and sum together are epsilon-differentially private for units with at most "
-            "rows_per_unit records."
+    _claim(
+        "Clip and sum together are epsilon-differentially private for units with at most "
+        "rows_per_unit records.",
+        ("durfee2023, Sec. 6.3",),
+        (ClippedSum(epsilon=2, adjacency="add-remove", lower=0, **_SMALL_SUM), *_UP),
+        (
+            ClippedSum(
+                epsilon=2, adjacency="add-remove", lower=None, cap=8, growth=1.2, rows_per_unit=2
+            ),
+            (_SUM_WITNESS, _SUM_WITNESS),
+            (),
         ),
-        references=("durfee2023, Sec. 6.3",),
-        proof="clipped-sum.md",
-        neighbours=(
-            (
-                ClippedSum(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2),
-                (_SUM_WITNESS,),
-                (),
-            ),
-            (
-                ClippedSum(
-                    epsilon=2,
-                    adjacency="add-remove",
-                    cap=8,
-                    lower=None,
-                    growth=1.2,
-                    rows_per_unit=2,
-                ),
-                (_SUM_WITNESS, _SUM_WITNESS),
-                (),
-            ),
-            (
-                ClippedSum(epsilon=1, adjacency="replace-one", lower=0, cap=8, growth=2),
-                (_SUM_WITNESS,),
-                (0,),
-            ),
-            (
-                ClippedSum(epsilon=2, adjacency="replace-one", cap=8, lower=None, growth=2),
-                (_SUM_WITNESS, -8),
-                (-_SUM_WITNESS, -8),
-            ),
+        (
+            ClippedSum(epsilon=1, adjacency="replace-one", lower=0, **_SMALL_SUM),
+            (_SUM_WITNESS,),
+            (0,),
         ),
+        (ClippedSum(epsilon=2, adjacency="replace-one", lower=None, **_SMALL_SUM), *_AROUND),
         tight=True,
     ),
-    Claim(
-        name="ClippedSum",
-        statement=(
-            "With total_rho the clip costs its share of epsilon, or with clip_gumbel a stage for "
-            "each search, and the sum total_rho in zero-concentrated privacy, for units with at "
-            "most rows_per_unit records."
-        ),
-        references=("durfee2023, Sec. 6.3 and Thm 1", "canonne2020, Thm 4"),
-        proof="clipped-sum.md",
-        neighbours=(
-            (
-                ClippedSum(
-                    epsilon=1, adjacency="add-remove", lower=0, cap=8, growth=2, total_rho=_SUM_RHO
-                ),
-                (_SUM_WITNESS,),
-                (),
-            ),
-            (
-                ClippedSum(
-                    epsilon=1,
-                    adjacency="replace-one",
-                    cap=8,
-                    lower=None,
-                    growth=2,
-                    total_rho=_SUM_RHO,
-                ),
-                (_SUM_WITNESS, -8),
-                (-_SUM_WITNESS, -8),
-            ),
-            (
-                ClippedSum(
-                    epsilon=1,
-                    adjacency="add-remove",
-                    lower=0,
-                    cap=8,
-                    growth=2,
-                    clip_gumbel=1,
-                    total_rho=_SUM_RHO,
-                ),
-                (_SUM_WITNESS,),
-                (),
-            ),
-        ),
+    _claim(
+        "With total_rho the clip costs its share of epsilon, or with clip_gumbel a stage for each "
+        "search, and the sum total_rho in zero-concentrated privacy, for units with at most "
+        "rows_per_unit records.",
+        ("durfee2023, Sec. 6.3 and Thm 1", "canonne2020, Thm 4"),
+        (ClippedSum(adjacency="add-remove", lower=0, **_SUM_RHO), *_UP),
+        (ClippedSum(adjacency="replace-one", lower=None, **_SUM_RHO), *_AROUND),
+        (ClippedSum(adjacency="add-remove", lower=0, clip_gumbel=1, **_SUM_RHO), *_UP),
         # The Rényi divergence of the search is below that of the interval in which its loss lies.
         tight=False,
     ),

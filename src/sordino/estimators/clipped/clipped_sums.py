@@ -18,7 +18,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.constraints import FINITE, Number, OrNone, shown, to_fraction
 from sordino.cost import ZCDP, Pure
@@ -237,69 +237,46 @@ def _read_row(row: Any, groups: int) -> list[float]:
 _WITNESS = (8 - 2**-40, 0)
 _SMALL: dict[str, Any] = {"groups": 2, "cap": 8, "growth": 2}
 _SUMS_RHO = Fraction(1, 2)
+_claim = ClaimsAbout("ClippedSums", proof="clipped-sums.md")
 CLAIMS = (
-    Claim(
-        name="ClippedSums",
-        statement=(
-            "Clip and sums of all groups together are epsilon-differentially private under "
-            "add-remove, whatever a unit has in them."
-        ),
-        references=("durfee2023, Sec. 6.3",),
-        proof="clipped-sums.md",
-        neighbours=(
-            (
-                ClippedSums(epsilon=2, adjacency="add-remove", lower=0, **_SMALL),
-                (_WITNESS,),
-                (),
-            ),
-            (
-                ClippedSums(epsilon=2, adjacency="add-remove", lower=None, **_SMALL),
-                (tuple(-number for number in _WITNESS), (1, 2)),
-                ((1, 2),),
-            ),
+    _claim(
+        "Clip and sums of all groups together are epsilon-differentially private under add-remove, "
+        "whatever a unit has in them.",
+        ("durfee2023, Sec. 6.3",),
+        (ClippedSums(epsilon=2, adjacency="add-remove", lower=0, **_SMALL), (_WITNESS,), ()),
+        (
+            ClippedSums(epsilon=2, adjacency="add-remove", lower=None, **_SMALL),
+            (tuple(-number for number in _WITNESS), (1, 2)),
+            ((1, 2),),
         ),
         tight=True,
     ),
-    Claim(
-        name="ClippedSums",
-        statement=(
-            "Clip and sums of all groups together are epsilon-differentially private under "
-            "replace-one, whatever a unit has in them."
+    _claim(
+        "Clip and sums of all groups together are epsilon-differentially private under "
+        "replace-one, whatever a unit has in them.",
+        ("durfee2023, Sec. 6.3",),
+        (
+            ClippedSums(epsilon=2, adjacency="replace-one", lower=0, **_SMALL),
+            (_WITNESS,),
+            (_WITNESS[::-1],),
         ),
-        references=("durfee2023, Sec. 6.3",),
-        proof="clipped-sums.md",
-        neighbours=(
-            (
-                ClippedSums(epsilon=2, adjacency="replace-one", lower=0, **_SMALL),
-                (_WITNESS,),
-                (_WITNESS[::-1],),
-            ),
-            (
-                ClippedSums(epsilon=2, adjacency="replace-one", lower=None, **_SMALL),
-                (_WITNESS,),
-                (tuple(-number for number in _WITNESS),),
-            ),
+        (
+            ClippedSums(epsilon=2, adjacency="replace-one", lower=None, **_SMALL),
+            (_WITNESS,),
+            (tuple(-number for number in _WITNESS),),
         ),
         # The sums are farthest apart where both units add up to as much, and then the search loses
         # nothing.
         tight=False,
     ),
-    Claim(
-        name="ClippedSums",
-        statement=(
-            "With total_rho the clip costs its share of epsilon, or with clip_gumbel a stage, and "
-            "the sums of all groups total_rho in zero-concentrated privacy."
-        ),
-        references=("durfee2023, Sec. 6.3 and Thm 1", "canonne2020, Thm 4"),
-        proof="clipped-sums.md",
-        neighbours=(
-            (
-                ClippedSums(
-                    epsilon=1, adjacency="replace-one", lower=0, total_rho=_SUMS_RHO, **_SMALL
-                ),
-                (_WITNESS,),
-                (_WITNESS[::-1],),
-            ),
+    _claim(
+        "With total_rho the clip costs its share of epsilon, or with clip_gumbel a stage, and the "
+        "sums of all groups total_rho in zero-concentrated privacy.",
+        ("durfee2023, Sec. 6.3 and Thm 1", "canonne2020, Thm 4"),
+        (
+            ClippedSums(epsilon=1, adjacency="replace-one", lower=0, total_rho=_SUMS_RHO, **_SMALL),
+            (_WITNESS,),
+            (_WITNESS[::-1],),
         ),
         # The Rényi divergence of the search is below that of the interval in which its loss lies.
         tight=False,

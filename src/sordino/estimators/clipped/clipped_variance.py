@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.columns.clipped_steps import Moments, clipped_moments
 from sordino.constraints import SHARE, TRUTH, Number
@@ -587,68 +587,43 @@ def _bound_squares_beyond(clip: Clip, wrong: Fraction) -> Fraction:
     return total
 
 
-_SMALL_VARIANCE: dict[str, Any] = {
-    "epsilon": 1,
-    "lower": 0,
-    "cap": 4,
-    "growth": 2,
-    "total_rho": 0.5,
-}
+_SMALL_VARIANCE: dict[str, Any] = {"lower": 0, "cap": 8, "growth": 2}
+_VARIANCE_RHO: dict[str, Any] = {**_SMALL_VARIANCE, "epsilon": 1, "cap": 4, "total_rho": 0.5}
+_claim = ClaimsAbout("ClippedVariance", proof="clipped-variance.md")
 CLAIMS = (
-    Claim(
-        name="ClippedVariance",
-        statement=(
-            "With total_rho the clip costs its share of epsilon, or with clip_gumbel a stage for "
-            "each search, and the totals total_rho in zero-concentrated privacy, for units with at "
-            "most rows_per_unit records."
-        ),
-        references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
-        proof="clipped-variance.md",
-        neighbours=(
-            (ClippedVariance(adjacency="add-remove", **_SMALL_VARIANCE), (5,), ()),
-            (ClippedVariance(adjacency="replace-one", **_SMALL_VARIANCE), (5, 3), (0, 3)),
-        ),
+    _claim(
+        "With total_rho the clip costs its share of epsilon, or with clip_gumbel a stage for each "
+        "search, and the totals total_rho in zero-concentrated privacy, for units with at most "
+        "rows_per_unit records.",
+        ("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
+        (ClippedVariance(adjacency="add-remove", **_VARIANCE_RHO), (5,), ()),
+        (ClippedVariance(adjacency="replace-one", **_VARIANCE_RHO), (5, 3), (0, 3)),
         # The Rényi divergence of the search is below that of the interval in which its loss lies.
         tight=False,
     ),
-    Claim(
-        name="ClippedVariance",
-        statement=(
-            "Clip and variance together are epsilon-differentially private for units with at most "
-            "rows_per_unit records."
+    _claim(
+        "Clip and variance together are epsilon-differentially private for units with at most "
+        "rows_per_unit records.",
+        ("durfee2023, Sec. 6.3",),
+        (ClippedVariance(epsilon=2, adjacency="add-remove", **_SMALL_VARIANCE), (5,), ()),
+        (
+            ClippedVariance(
+                epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2
+            ),
+            (2, -2),
+            (),
         ),
-        references=("durfee2023, Sec. 6.3",),
-        proof="clipped-variance.md",
-        neighbours=(
-            (
-                ClippedVariance(epsilon=2, adjacency="add-remove", lower=0, cap=8, growth=2),
-                (5,),
-                (),
+        (
+            ClippedVariance(
+                epsilon=1, adjacency="replace-one", size_is_public=True, **_SMALL_VARIANCE
             ),
-            (
-                ClippedVariance(
-                    epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2
-                ),
-                (2, -2),
-                (),
-            ),
-            (
-                ClippedVariance(
-                    epsilon=1,
-                    adjacency="replace-one",
-                    lower=0,
-                    cap=8,
-                    growth=2,
-                    size_is_public=True,
-                ),
-                (14 / 3,),
-                (0,),
-            ),
-            (
-                ClippedVariance(epsilon=2, adjacency="replace-one", lower=0, cap=8, growth=2),
-                (8 - 2**-40, 3),
-                (0, 3),
-            ),
+            (14 / 3,),
+            (0,),
+        ),
+        (
+            ClippedVariance(epsilon=2, adjacency="replace-one", **_SMALL_VARIANCE),
+            (8 - 2**-40, 3),
+            (0, 3),
         ),
         tight=True,
     ),

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, cast, final
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.columns.clipped_steps import Moments
 from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
@@ -239,52 +239,41 @@ _EDGE = 8 - 2**-40
 _FULL = ((_EDGE, _EDGE), ())
 _FEW: dict[str, Any] = {"groups": 2, "cap": 8, "growth": 2, "weight_cap": 2, "weight_bits": 2}
 _VARIANCES_RHO = Fraction(1, 2)
+_claim = ClaimsAbout("ClippedVariances", proof="weighted-means.md")
 CLAIMS = (
-    Claim(
-        name="ClippedVariances",
-        statement=(
-            "Clip and variances of all groups together are epsilon-differentially private under "
-            "either adjacency, whatever rows a unit has in them."
+    _claim(
+        "Clip and variances of all groups together are epsilon-differentially private under either "
+        "adjacency, whatever rows a unit has in them.",
+        ("durfee2023, Sec. 6.3",),
+        (
+            ClippedVariances(epsilon=2, adjacency="add-remove", lower=None, **_FEW),
+            (_FULL, ((1,), (-2, 2, 3))),
+            (((1,), (-2, 2, 3)),),
         ),
-        references=("durfee2023, Sec. 6.3",),
-        proof="weighted-means.md",
-        neighbours=(
-            (
-                ClippedVariances(epsilon=2, adjacency="add-remove", lower=None, **_FEW),
-                (_FULL, ((1,), (-2, 2, 3))),
-                (((1,), (-2, 2, 3)),),
-            ),
-            (ClippedVariances(epsilon=2, adjacency="add-remove", lower=0, **_FEW), (_FULL,), ()),
-            (
-                ClippedVariances(epsilon=2, adjacency="replace-one", lower=0, **_FEW),
-                (_FULL,),
-                (_FULL[::-1],),
-            ),
+        (ClippedVariances(epsilon=2, adjacency="add-remove", lower=0, **_FEW), (_FULL,), ()),
+        (
+            ClippedVariances(epsilon=2, adjacency="replace-one", lower=0, **_FEW),
+            (_FULL,),
+            (_FULL[::-1],),
         ),
         # As for `ClippedMeans`: of a unit of several steps the search loses what it may only after
         # long runs of edges.
         tight=False,
     ),
-    Claim(
-        name="ClippedVariances",
-        statement=(
-            "With total_rho the clip costs its share of epsilon, and the variances of all groups "
-            "total_rho in zero-concentrated privacy."
-        ),
-        references=("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
-        proof="weighted-means.md",
-        neighbours=(
-            (
-                ClippedVariances(
-                    epsilon=1,
-                    adjacency="replace-one",
-                    lower=0,
-                    total_rho=_VARIANCES_RHO,
-                    **_FEW | {"groups": 1},
-                ),
-                (((_EDGE, _EDGE),),),
-                (((0, 0),),),
+    _claim(
+        "With total_rho the clip costs its share of epsilon, and the variances of all groups "
+        "total_rho in zero-concentrated privacy.",
+        ("durfee2023, Sec. 6.3", "canonne2020, Thm 4"),
+        (
+            ClippedVariances(
+                epsilon=1,
+                adjacency="replace-one",
+                lower=0,
+                total_rho=_VARIANCES_RHO,
+                **_FEW | {"groups": 1},
             ),
+            (((_EDGE, _EDGE),),),
+            (((0, 0),),),
         ),
         # The Rényi divergence of the search is below that of the interval in which its loss lies.
         tight=False,

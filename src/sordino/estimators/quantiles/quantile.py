@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, final
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.columns.bucket_grid import BucketGrid
 from sordino.constraints import (
@@ -371,17 +371,11 @@ def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
     return edge >= grid.size - (not upward) or (signed and edge < upward)
 
 
-_FAR_CAP = (
-    1 << 60
-)  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
+# Its grid by powers of two has 60 edges: a run of equal counts that approaches the cost.
+_FAR_CAP = 1 << 60
 _LONG_GRID: dict[str, Any] = {"lower": 0, "cap": _FAR_CAP, "growth": 2}
-_SHORT_GRID: dict[str, Any] = {
-    "adjacency": "add-remove",
-    "lower": 0,
-    "cap": 7,
-    "growth": 2,
-    "epsilon": 2,
-}
+_SHORT_GRID: dict[str, Any] = {"lower": 0, "cap": 7, "growth": 2, "epsilon": 2}
+_FLIPS: dict[str, Any] = {**_LONG_GRID, "epsilon": 2, "method": "permute-and-flip"}
 # One record more in the middle of a long run of equal counts.
 _BETWEEN_RUNS = (
     (0,) * 4 + (_FAR_CAP,) * 4,
@@ -393,119 +387,75 @@ _BOTH_CAP = (1 << 31) - 1  # by powers of two 31 edges on either side of 0
 _BOTH_SIDES: dict[str, Any] = {"lower": None, "cap": _BOTH_CAP, "growth": 2, "epsilon": 3}
 _NEAR_CAP = 3 << 29  # in the last bucket before the cap
 _AROUND_0 = ((-_NEAR_CAP, -_FAR_CAP, _FAR_CAP, _FAR_CAP), (-_FAR_CAP, _FAR_CAP, _FAR_CAP))
+_claim = ClaimsAbout("Quantile", proof="quantile.md")
 CLAIMS = (
-    Claim(
-        name="Quantile",
-        statement=(
-            "The edge that a search ends at is private for what the counts below rising edges, "
-            "less q for every record, lose."
+    _claim(
+        "The edge that a search ends at is private for what the counts below rising edges, less q "
+        "for every record, lose.",
+        ("durfee2023, Lemma B.1", "durfee2023, Cor. A.1 and A.2"),
+        (Quantile(q=0.5, epsilon=3, adjacency="add-remove", **_LONG_GRID), *_BETWEEN_RUNS),
+        (
+            Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG_GRID),
+            (0,) + (_FAR_CAP,) * 3,
+            (0,) * 2 + (_FAR_CAP,) * 3,
         ),
-        references=("durfee2023, Lemma B.1", "durfee2023, Cor. A.1 and A.2"),
-        proof="quantile.md",
-        neighbours=(
-            (
-                Quantile(q=0.5, epsilon=3, adjacency="add-remove", **_LONG_GRID),
-                *_BETWEEN_RUNS,
-            ),
-            (
-                Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG_GRID),
-                (0,) + (_FAR_CAP,) * 3,
-                (0,) * 2 + (_FAR_CAP,) * 3,
-            ),
-            (
-                Quantile(q=0.5, epsilon=2, adjacency="replace-one", **_LONG_GRID),
-                *_UP_TO_A_RUN,
-            ),
-            (Quantile(q=0, **_SHORT_GRID), (4,), (2, 4)),
+        (Quantile(q=0.5, epsilon=2, adjacency="replace-one", **_LONG_GRID), *_UP_TO_A_RUN),
+        (Quantile(q=0, adjacency="add-remove", **_SHORT_GRID), (4,), (2, 4)),
+        tight=True,
+    ),
+    _claim(
+        "Two searches from 0, the second only if the first ended at its first test, lose less than "
+        "both by themselves.",
+        ("durfee2023, Lemma B.1",),
+        (Quantile(q=0.5, adjacency="add-remove", **_BOTH_SIDES), *_AROUND_0),
+        (
+            Quantile(q=0.9, adjacency="add-remove", **_BOTH_SIDES),
+            (_FAR_CAP,) * 3,
+            (_FAR_CAP,) * 2,
+        ),
+        (
+            Quantile(q=0.25, adjacency="add-remove", ratio=4, **_BOTH_SIDES),
+            (-_FAR_CAP,) * 3,
+            (-_FAR_CAP,) * 2,
+        ),
+        (
+            Quantile(q=0.5, adjacency="replace-one", **_BOTH_SIDES),
+            (-_NEAR_CAP, _FAR_CAP, _FAR_CAP),
+            (_FAR_CAP,) * 3,
         ),
         tight=True,
     ),
-    Claim(
-        name="Quantile",
-        statement=(
-            "Two searches from 0, the second only if the first ended at its first test, lose less "
-            "than both by themselves."
+    _claim(
+        "The bucket that permute-and-flip chooses is epsilon-differentially private.",
+        ("mckenna2020, Thm 1",),
+        (
+            Quantile(q=0.5, adjacency="add-remove", **_FLIPS),
+            (0,) + (1,) * 2 + (_FAR_CAP,) * 2,
+            (1,) * 2 + (_FAR_CAP,) * 2,
         ),
-        references=("durfee2023, Lemma B.1",),
-        proof="quantile.md",
-        neighbours=(
-            (
-                Quantile(q=0.5, adjacency="add-remove", **_BOTH_SIDES),
-                *_AROUND_0,
-            ),
-            (
-                Quantile(q=0.9, adjacency="add-remove", **_BOTH_SIDES),
-                (_FAR_CAP,) * 3,
-                (_FAR_CAP,) * 2,
-            ),
-            (
-                Quantile(q=0.25, adjacency="add-remove", ratio=4, **_BOTH_SIDES),
-                (-_FAR_CAP,) * 3,
-                (-_FAR_CAP,) * 2,
-            ),
-            (
-                Quantile(q=0.5, adjacency="replace-one", **_BOTH_SIDES),
-                (-_NEAR_CAP, _FAR_CAP, _FAR_CAP),
-                (_FAR_CAP,) * 3,
-            ),
-        ),
-        tight=True,
-    ),
-    Claim(
-        name="Quantile",
-        statement="The bucket that permute-and-flip chooses is epsilon-differentially private.",
-        references=("mckenna2020, Thm 1",),
-        proof="quantile.md",
-        neighbours=(
-            (
-                Quantile(
-                    q=0.5,
-                    epsilon=2,
-                    adjacency="add-remove",
-                    method="permute-and-flip",
-                    **_LONG_GRID,
-                ),
-                (0,) + (1,) * 2 + (_FAR_CAP,) * 2,
-                (1,) * 2 + (_FAR_CAP,) * 2,
-            ),
-            (
-                Quantile(
-                    q=0.75,
-                    epsilon=2,
-                    adjacency="replace-one",
-                    method="permute-and-flip",
-                    **_LONG_GRID,
-                ),
-                (0,) * 3 + (1,) * 4 + (_FAR_CAP,),
-                (0,) * 2 + (1,) * 4 + (_FAR_CAP,) * 2,
-            ),
+        (
+            Quantile(q=0.75, adjacency="replace-one", **_FLIPS),
+            (0,) * 3 + (1,) * 4 + (_FAR_CAP,),
+            (0,) * 2 + (1,) * 4 + (_FAR_CAP,) * 2,
         ),
     ),
-    Claim(
-        name="Quantile",
-        statement=(
-            "With Gumbel noise of one rate the edge of a search has the Rényi divergences and "
-            "deltas of one stage, which starts at q of the way that answers move."
+    _claim(
+        "With Gumbel noise of one rate the edge of a search has the Rényi divergences and deltas "
+        "of one stage, which starts at q of the way that answers move.",
+        ("durfee2023, Lemma B.1", "durfee2023, Thm 1"),
+        (
+            Quantile(q=0.5, epsilon=3, adjacency="add-remove", search_noise="gumbel", **_LONG_GRID),
+            *_BETWEEN_RUNS,
         ),
-        references=("durfee2023, Lemma B.1", "durfee2023, Thm 1"),
-        proof="quantile.md",
-        neighbours=(
-            (
-                Quantile(
-                    q=0.5, epsilon=3, adjacency="add-remove", search_noise="gumbel", **_LONG_GRID
-                ),
-                *_BETWEEN_RUNS,
+        (
+            Quantile(
+                q=0.25, epsilon=3, adjacency="replace-one", search_noise="gumbel", **_LONG_GRID
             ),
-            (
-                Quantile(
-                    q=0.25, epsilon=3, adjacency="replace-one", search_noise="gumbel", **_LONG_GRID
-                ),
-                *_UP_TO_A_RUN,
-            ),
-            (
-                Quantile(q=0.5, adjacency="add-remove", search_noise="gumbel", **_BOTH_SIDES),
-                *_AROUND_0,
-            ),
+            *_UP_TO_A_RUN,
+        ),
+        (
+            Quantile(q=0.5, adjacency="add-remove", search_noise="gumbel", **_BOTH_SIDES),
+            *_AROUND_0,
         ),
     ),
 )

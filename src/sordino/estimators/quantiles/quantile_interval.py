@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.columns.bucket_grid import BucketGrid
 from sordino.constraints import PROPORTION, SHARE, Number, to_fraction
@@ -284,40 +284,37 @@ class QuantilesWithIntervals:
 
 
 _SMALL: dict[str, Any] = {"lower": 0, "cap": 64, "growth": 2, "epsilon": 4}
+_claim = ClaimsAbout("QuantileInterval", proof="quantile-interval.md")
 CLAIMS = (
-    Claim(
-        name="QuantileInterval",
-        statement="Both ends together lose at most what the two searches lose.",
-        references=("durfee2023, Lemma B.1",),
-        proof="quantile-interval.md",
-        neighbours=(
-            (
-                QuantileInterval(q=0.5, adjacency="add-remove", **_SMALL),
-                (0,) * 4 + (40,) * 4,
-                (0,) * 4 + (9,) + (40,) * 4,
+    _claim(
+        "Both ends together lose at most what the two searches lose.",
+        ("durfee2023, Lemma B.1",),
+        (
+            QuantileInterval(q=0.5, adjacency="add-remove", **_SMALL),
+            (0,) * 4 + (40,) * 4,
+            (0,) * 4 + (9,) + (40,) * 4,
+        ),
+        (
+            QuantileInterval(q=0.25, adjacency="replace-one", **_SMALL),
+            (0,) * 3 + (40,) * 4,
+            (0,) * 2 + (9,) + (40,) * 4,
+        ),
+        (
+            QuantileInterval(
+                q=0.5, adjacency="add-remove", lower=None, cap=16, growth=2, epsilon=4
             ),
-            (
-                QuantileInterval(q=0.25, adjacency="replace-one", **_SMALL),
-                (0,) * 3 + (40,) * 4,
-                (0,) * 2 + (9,) + (40,) * 4,
-            ),
-            (
-                QuantileInterval(
-                    q=0.5, adjacency="add-remove", lower=None, cap=16, growth=2, epsilon=4
-                ),
-                (-9,) * 3 + (9,) * 3,
-                (-9,) * 3 + (9,) * 4,
-            ),
-            (
-                QuantileInterval(q=0.5, adjacency="replace-one", rows_per_unit=2, **_SMALL),
-                (2,) * 2 + (90,) * 12,
-                (90,) * 14,
-            ),
-            (
-                QuantileInterval(q=0.5, adjacency="add-remove", search_noise="gumbel", **_SMALL),
-                (0,) * 4 + (40,) * 4,
-                (0,) * 4 + (9,) + (40,) * 4,
-            ),
+            (-9,) * 3 + (9,) * 3,
+            (-9,) * 3 + (9,) * 4,
+        ),
+        (
+            QuantileInterval(q=0.5, adjacency="replace-one", rows_per_unit=2, **_SMALL),
+            (2,) * 2 + (90,) * 12,
+            (90,) * 14,
+        ),
+        (
+            QuantileInterval(q=0.5, adjacency="add-remove", search_noise="gumbel", **_SMALL),
+            (0,) * 4 + (40,) * 4,
+            (0,) * 4 + (9,) + (40,) * 4,
         ),
     ),
 )

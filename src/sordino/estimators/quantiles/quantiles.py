@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, cast, final
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.constraints import PROPORTION, TRUTH, Number, shown, to_fraction
 from sordino.cost import Cost, Pure, compose, repeat
@@ -504,29 +504,19 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
 
 
 _WITNESS_CAP = 1 << 60
+_claim = ClaimsAbout("Quantiles", proof="quantiles.md")
 CLAIMS = (
-    Claim(
-        name="Quantiles",
-        statement=(
-            "All edges together are private for the searches of each level, and under add-remove "
-            "for the noisy number of records, which is in their price under replace-one."
-        ),
-        references=("durfee2023, Lemma B.2 and Sec. B.3", "kaplan2022"),
-        proof="quantiles.md",
-        neighbours=(
-            (
-                # So much that the noise of the number of records takes nothing away.
-                Quantiles(
-                    q=(0.5,),
-                    epsilon=40,
-                    adjacency="replace-one",
-                    lower=0,
-                    cap=_WITNESS_CAP,
-                    growth=2,
-                ),
-                (0,) * 5 + (_WITNESS_CAP,) * 4,
-                (0,) * 4 + (_WITNESS_CAP // 2,) + (_WITNESS_CAP,) * 4,
+    _claim(
+        "All edges together are private for the searches of each level, and under add-remove for "
+        "the noisy number of records, which is in their price under replace-one.",
+        ("durfee2023, Lemma B.2 and Sec. B.3", "kaplan2022"),
+        (
+            # So much that the noise of the number of records takes nothing away.
+            Quantiles(
+                q=(0.5,), epsilon=40, adjacency="replace-one", lower=0, cap=_WITNESS_CAP, growth=2
             ),
+            (0,) * 5 + (_WITNESS_CAP,) * 4,
+            (0,) * 4 + (_WITNESS_CAP // 2,) + (_WITNESS_CAP,) * 4,
         ),
         tight=True,
     ),

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast, final
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.constraints import POSITIVE, PROPORTION, TRUTH, Number, OrNone, shown, to_fraction
 from sordino.cost import Cost, Pure, compose
@@ -221,24 +221,19 @@ _LONG: dict[str, Any] = {"q": 0.5, "lower": 0, "cap": _FAR_CAP, "growth": 2, "si
 # One record more in the middle of a long run of equal counts, and one that moves there.
 _JOINED = ((0,) * 4 + (_FAR_CAP // 2,) + (_FAR_CAP,) * 4, (0,) * 4 + (_FAR_CAP,) * 4)
 _MOVED = (_JOINED[0], (0,) * 5 + (_FAR_CAP,) * 4)
+_claim = ClaimsAbout("SizedQuantile", proof="quantile-rule.md")
 CLAIMS = (
-    Claim(
-        name="SizedQuantile",
-        statement=(
-            "A noisy number of records and the quantile whose grid and method follow from it cost "
-            "what the number costs and what any of the quantiles that may follow costs."
-        ),
-        references=("durfee2023, Lemma B.1", "mckenna2020, Thm 1"),
-        proof="quantile-rule.md",
-        neighbours=(
-            (SizedQuantile(epsilon=5, adjacency="add-remove", **_LONG), *_JOINED),
-            (SizedQuantile(epsilon=5, adjacency="replace-one", flips=False, **_LONG), *_MOVED),
-            (
-                SizedQuantile(
-                    epsilon=5, adjacency="add-remove", flips=False, search_noise="gumbel", **_LONG
-                ),
-                *_JOINED,
+    _claim(
+        "A noisy number of records and the quantile whose grid and method follow from it cost what "
+        "the number costs and what any of the quantiles that may follow costs.",
+        ("durfee2023, Lemma B.1", "mckenna2020, Thm 1"),
+        (SizedQuantile(epsilon=5, adjacency="add-remove", **_LONG), *_JOINED),
+        (SizedQuantile(epsilon=5, adjacency="replace-one", flips=False, **_LONG), *_MOVED),
+        (
+            SizedQuantile(
+                epsilon=5, adjacency="add-remove", flips=False, search_noise="gumbel", **_LONG
             ),
+            *_JOINED,
         ),
     ),
 )

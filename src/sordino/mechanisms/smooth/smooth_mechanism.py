@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number, one_of, shown, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
@@ -257,31 +257,24 @@ def _build_example(beta: float, law: Literal["cauchy", "quartic"]) -> SmoothMech
         return SmoothMechanism(epsilon=1, beta=beta, ceiling=8, floor=Fraction(1, 8), law=law)
 
 
+_claim = ClaimsAbout("SmoothMechanism", proof="smooth-mechanism.md")
 CLAIMS = (
-    Claim(
-        name="SmoothMechanism",
-        statement=(
-            "A number with Cauchy noise in proportion to a beta-smooth bound of its local "
-            "sensitivity is epsilon-private."
-        ),
-        references=("nissim2007", "yamamoto2024, Thm 1"),
-        proof="smooth-mechanism.md",
-        neighbours=(
-            (
-                _build_example(0.5, "cauchy"),
-                (0, 1),
-                (1, 1),
-            ),  # noise for the shift, which the scale leaves alone
-            (_build_example(0.9, "cauchy"), (0, 1), (-1, math.exp(0.9))),  # both change
-        ),
+    _claim(
+        "A number with Cauchy noise in proportion to a beta-smooth bound of its local sensitivity "
+        "is epsilon-private.",
+        ("nissim2007", "yamamoto2024, Thm 1"),
+        (
+            _build_example(0.5, "cauchy"),
+            (0, 1),
+            (1, 1),
+        ),  # noise for the shift, which the scale leaves alone
+        (_build_example(0.9, "cauchy"), (0, 1), (-1, math.exp(0.9))),  # both change
         tight=True,
     ),
-    Claim(
-        name="SmoothMechanism",
-        statement="The same holds with noise of density proportional to 1/(1 + z^4).",
-        references=("nissim2007", "yamamoto2024, Thm 1"),
-        proof="smooth-mechanism.md",
-        neighbours=((_build_example(0.2, "quartic"), (0, 1), (1, math.exp(0.2))),),
+    _claim(
+        "The same holds with noise of density proportional to 1/(1 + z^4).",
+        ("nissim2007", "yamamoto2024, Thm 1"),
+        (_build_example(0.2, "quartic"), (0, 1), (1, math.exp(0.2))),
         tight=True,
     ),
 )

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, one_of, shown, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
@@ -572,28 +572,21 @@ def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
 
 
 _TWO_CANDIDATES: dict[str, Any] = {"epsilon": 1, "candidates": 2, "ceiling": 8, "floor": 0.125}
+_claim = ClaimsAbout("SmoothSelection", proof="smooth-selection.md")
 CLAIMS = (
-    Claim(
-        name="SmoothSelection",
-        statement=(
-            "The index is epsilon-differentially private where scores move by at most a "
-            "beta-smooth bound (one-sided noise)."
-        ),
-        references=("yamamoto2024, Thm 3",),
-        proof="smooth-selection.md",
-        neighbours=((SmoothSelection(beta=0.1, **_TWO_CANDIDATES), (5, 0, 1), (4, 1, 1.10517)),),
+    _claim(
+        "The index is epsilon-differentially private where scores move by at most a beta-smooth "
+        "bound (one-sided noise).",
+        ("yamamoto2024, Thm 3",),
+        (SmoothSelection(beta=0.1, **_TWO_CANDIDATES), (5, 0, 1), (4, 1, 1.10517)),
     ),
-    Claim(
-        name="SmoothSelection",
-        statement="The same holds with signed noise.",
-        references=("yamamoto2024, Thm 2",),
-        proof="smooth-selection.md",
-        neighbours=(
-            (
-                SmoothSelection(beta=0.05, **_TWO_CANDIDATES, sided="two"),
-                (0, 12, 1),
-                (-0.95, 12.95, 0.9513),
-            ),
+    _claim(
+        "The same holds with signed noise.",
+        ("yamamoto2024, Thm 2",),
+        (
+            SmoothSelection(beta=0.05, **_TWO_CANDIDATES, sided="two"),
+            (0, 12, 1),
+            (-0.95, 12.95, 0.9513),
         ),
     ),
 )

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, shown, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
@@ -590,29 +590,21 @@ _PUBLIC_SCALE = [
     SmoothStepSelection(epsilon=2, beta=0, candidates=n, ceiling=1, floor=1) for n in (2, 3)
 ]
 _PRIVATE_SCALE = SmoothStepSelection(epsilon=1.125, beta=0.5, candidates=3, ceiling=4, floor=1)
+_claim = ClaimsAbout("SmoothStepSelection", proof="step-selection.md")
 CLAIMS = (
-    Claim(
-        name="SmoothStepSelection",
-        statement=(
-            "The index is epsilon-differentially private where scores move by at most a "
-            "beta-smooth bound."
-        ),
-        references=("yamamoto2024",),
-        proof="step-selection.md",
-        neighbours=(  # scores, and their smooth bound
-            (_PRIVATE_SCALE, (0, 0, -5.5, 1), (-1, 1, -4.5, 1.5)),
-            (_PRIVATE_SCALE, (0, 0, 0, 1), (-1, 1, 1, 1.625)),
-        ),
+    _claim(
+        "The index is epsilon-differentially private where scores move by at most a beta-smooth "
+        "bound.",
+        ("yamamoto2024",),
+        # scores, and their smooth bound
+        (_PRIVATE_SCALE, (0, 0, -5.5, 1), (-1, 1, -4.5, 1.5)),
+        (_PRIVATE_SCALE, (0, 0, 0, 1), (-1, 1, 1, 1.625)),
     ),
-    Claim(
-        name="SmoothStepSelection",
-        statement="Where the scale is public the winner alone pays, for any number of scores.",
-        references=("yamamoto2024",),
-        proof="step-selection.md",
-        neighbours=(
-            (_PUBLIC_SCALE[0], (0, 0, 1), (-1, 1, 1)),
-            (_PUBLIC_SCALE[1], (3, 3, -1, 1), (2, 4, 0, 1)),
-        ),
+    _claim(
+        "Where the scale is public the winner alone pays, for any number of scores.",
+        ("yamamoto2024",),
+        (_PUBLIC_SCALE[0], (0, 0, 1), (-1, 1, 1)),
+        (_PUBLIC_SCALE[1], (3, 3, -1, 1), (2, 4, 0, 1)),
         tight=True,
     ),
 )

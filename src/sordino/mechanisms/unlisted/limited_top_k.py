@@ -17,7 +17,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import COUNT, POSITIVE, SHARE, Number, to_fraction
 from sordino.cost import Approximate
 from sordino.declared import derived, parameter
@@ -142,55 +142,46 @@ def decide_limited(
 # 0.0989383...
 _JUST_ENOUGH = Fraction("0.0989385")
 _EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_claim = ClaimsAbout("LimitedTopK", proof="unlisted.md")
 CLAIMS = (
-    Claim(
-        name="LimitedTopK",
-        statement=(
-            "But for a failure of probability delta each release is private for what it spent, "
-            "though only the largest counts are read: s labels above the threshold cost (s + 1)/k "
-            "epsilon, k labels epsilon."
+    _claim(
+        "But for a failure of probability delta each release is private for what it spent, though "
+        "only the largest counts are read: s labels above the threshold cost (s + 1)/k epsilon, k "
+        "labels epsilon.",
+        ("durfee2019",),
+        # Under replace-one another label is the one that is read: (t + 2, t) and (t + 1, t +
+        # 1).
+        (
+            LimitedTopK(k=1, best=1, epsilon=2, delta=_JUST_ENOUGH, sensitivity=_EITHER),
+            (3, 5, 3),
+            (4, 4, 4),
         ),
-        references=("durfee2019",),
-        proof="unlisted.md",
-        neighbours=(
-            # Under replace-one another label is the one that is read: (t + 2, t) and (t + 1, t +
-            # 1).
-            (
-                LimitedTopK(k=1, best=1, epsilon=2, delta=_JUST_ENOUGH, sensitivity=_EITHER),
-                (3, 5, 3),
-                (4, 4, 4),
-            ),
-            (
-                LimitedTopK(k=1, best=1, epsilon=1, delta=_JUST_ENOUGH, sensitivity=counting(1)),
-                (1,),
-                (0,),
-            ),
+        (
+            LimitedTopK(k=1, best=1, epsilon=1, delta=_JUST_ENOUGH, sensitivity=counting(1)),
+            (1,),
+            (0,),
         ),
         tight=True,
     ),
-    Claim(
-        name="LimitedTopK",
-        statement="The same with several labels that compete, under both relations of neighbors.",
-        references=("durfee2019",),
-        proof="unlisted.md",
-        neighbours=(
-            (
-                LimitedTopK(k=2, best=2, epsilon=2, delta=Fraction(1, 5), sensitivity=counting(2)),
-                (3, 4, 3),
-                (3, 4, 4),
+    _claim(
+        "The same with several labels that compete, under both relations of neighbors.",
+        ("durfee2019",),
+        (
+            LimitedTopK(k=2, best=2, epsilon=2, delta=Fraction(1, 5), sensitivity=counting(2)),
+            (3, 4, 3),
+            (3, 4, 4),
+        ),
+        (
+            LimitedTopK(
+                k=1,
+                best=2,
+                epsilon=2,
+                delta=Fraction(1, 5),
+                sensitivity=counting(1, either=True),
+                least=2,
             ),
-            (
-                LimitedTopK(
-                    k=1,
-                    best=2,
-                    epsilon=2,
-                    delta=Fraction(1, 5),
-                    sensitivity=counting(1, either=True),
-                    least=2,
-                ),
-                (3, 2, 1),
-                (2, 2, 2),
-            ),
+            (3, 2, 1),
+            (2, 2, 2),
         ),
     ),
 )

@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, Number, OrNone, to_fraction
 from sordino.cost import Approximate, ApproximateZCDP
 from sordino.declared import derived, parameter
@@ -207,58 +207,34 @@ def decide(
 # Two labels that one unit alone has, at rate 1 and three steps below the threshold: each reaches it
 # with probability e^-3/(1 + e^-1) = 0.0363973..., one of them with 0.0714698...
 _JUST_ENOUGH = Fraction("0.0714699")
+_claim = ClaimsAbout("UnlistedHistogram", proof="unlisted.md")
 CLAIMS = (
-    Claim(
-        name="UnlistedHistogram",
-        statement=(
-            "With Laplace noise all noisy counts that reach the threshold are epsilon-private "
-            "together, but for a failure of probability delta."
-        ),
-        references=("desfontaines2022",),
-        proof="unlisted.md",
-        neighbours=(
-            (
-                UnlistedHistogram(epsilon=2, delta=_JUST_ENOUGH, sensitivity=counting(2)),
-                (1, 1),
-                (0, 0),
+    _claim(
+        "With Laplace noise all noisy counts that reach the threshold are epsilon-private "
+        "together, but for a failure of probability delta.",
+        ("desfontaines2022",),
+        (UnlistedHistogram(epsilon=2, delta=_JUST_ENOUGH, sensitivity=counting(2)), (1, 1), (0, 0)),
+        (
+            UnlistedHistogram(
+                epsilon=4, delta=_JUST_ENOUGH, sensitivity=counting(2, either=True), least=3, k=1
             ),
-            (
-                UnlistedHistogram(
-                    epsilon=4,
-                    delta=_JUST_ENOUGH,
-                    sensitivity=counting(2, either=True),
-                    least=3,
-                    k=1,
-                ),
-                (3, 3, 2),
-                (2, 2, 3),
-            ),
+            (3, 3, 2),
+            (2, 2, 3),
         ),
         tight=True,
     ),
-    Claim(
-        name="UnlistedHistogram",
-        statement=(
-            "With Gaussian noise they are rho-zCDP together, but for a failure of probability "
-            "delta."
+    _claim(
+        "With Gaussian noise they are rho-zCDP together, but for a failure of probability delta.",
+        ("desfontaines2022", "canonne2020, Thm 4"),
+        (
+            UnlistedHistogram(rho=Fraction(1, 2), delta=Fraction(1, 1000), sensitivity=counting(1)),
+            (1, 6),
+            (0, 6),
         ),
-        references=("desfontaines2022", "canonne2020, Thm 4"),
-        proof="unlisted.md",
-        neighbours=(
-            (
-                UnlistedHistogram(
-                    rho=Fraction(1, 2), delta=Fraction(1, 1000), sensitivity=counting(1)
-                ),
-                (1, 6),
-                (0, 6),
-            ),
-            (
-                UnlistedHistogram(
-                    rho=1, delta=Fraction(1, 1000), sensitivity=counting(1, either=True)
-                ),
-                (5, 6),
-                (6, 5),
-            ),
+        (
+            UnlistedHistogram(rho=1, delta=Fraction(1, 1000), sensitivity=counting(1, either=True)),
+            (5, 6),
+            (6, 5),
         ),
     ),
 )

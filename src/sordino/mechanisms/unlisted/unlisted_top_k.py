@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import ClaimsAbout
 from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, Number, OrNone, to_fraction
 from sordino.cost import Approximate
 from sordino.declared import Converted, derived, parameter
@@ -270,65 +270,47 @@ def decide(noisy: Steps, k: int) -> Found:
 # Two labels that one unit alone has, at rate 1 and three steps below the threshold: the failure is
 # 0.071145559..., and the delta just above it.
 _JUST_ENOUGH = Fraction("0.07114556")
+_claim = ClaimsAbout("UnlistedTopK", proof="unlisted.md")
 CLAIMS = (
-    Claim(
-        name="UnlistedTopK",
-        statement=(
-            "But for a failure of probability delta each release is private for what it spent: s "
-            "labels above the threshold cost (s + 1)/k epsilon under add-remove and (2s + 1)/(2k) "
-            "epsilon under replace-one, k labels epsilon."
+    _claim(
+        "But for a failure of probability delta each release is private for what it spent: s "
+        "labels above the threshold cost (s + 1)/k epsilon under add-remove and (2s + 1)/(2k) "
+        "epsilon under replace-one, k labels epsilon.",
+        ("durfee2019", "desfontaines2022"),
+        (UnlistedTopK(k=2, epsilon=2, delta=_JUST_ENOUGH, sensitivity=counting(2)), (1, 1), (0, 0)),
+        (
+            UnlistedTopK(k=2, epsilon=4, delta=_JUST_ENOUGH, sensitivity=counting(2, either=True)),
+            (1, 1, 0),
+            (0, 0, 1),
         ),
-        references=("durfee2019", "desfontaines2022"),
-        proof="unlisted.md",
-        neighbours=(
-            (
-                UnlistedTopK(k=2, epsilon=2, delta=_JUST_ENOUGH, sensitivity=counting(2)),
-                (1, 1),
-                (0, 0),
-            ),
-            (
-                UnlistedTopK(
-                    k=2, epsilon=4, delta=_JUST_ENOUGH, sensitivity=counting(2, either=True)
-                ),
-                (1, 1, 0),
-                (0, 0, 1),
-            ),
-            # More places than labels, and a least count above 1.
-            (
-                UnlistedTopK(k=3, epsilon=3, delta=_JUST_ENOUGH, sensitivity=counting(2), least=3),
-                (3, 3),
-                (2, 2),
-            ),
+        # More places than labels, and a least count above 1.
+        (
+            UnlistedTopK(k=3, epsilon=3, delta=_JUST_ENOUGH, sensitivity=counting(2), least=3),
+            (3, 3),
+            (2, 2),
         ),
         tight=True,
     ),
-    Claim(
-        name="UnlistedTopK",
-        statement=(
-            "With Laplace noise no release costs more than M spreads of it, where a unit has M "
-            "labels."
+    _claim(
+        "With Laplace noise no release costs more than M spreads of it, where a unit has M labels.",
+        ("durfee2019", "desfontaines2022"),
+        (
+            UnlistedTopK(
+                k=2, epsilon=2, delta=Fraction(1, 20), sensitivity=counting(1), noise="laplace"
+            ),
+            (1, 4),
+            (0, 4),
         ),
-        references=("durfee2019", "desfontaines2022"),
-        proof="unlisted.md",
-        neighbours=(
-            (
-                UnlistedTopK(
-                    k=2, epsilon=2, delta=Fraction(1, 20), sensitivity=counting(1), noise="laplace"
-                ),
-                (1, 4),
-                (0, 4),
+        (
+            UnlistedTopK(
+                k=1,
+                epsilon=4,
+                delta=Fraction(1, 20),
+                sensitivity=counting(1, either=True),
+                noise="laplace",
             ),
-            (
-                UnlistedTopK(
-                    k=1,
-                    epsilon=4,
-                    delta=Fraction(1, 20),
-                    sensitivity=counting(1, either=True),
-                    noise="laplace",
-                ),
-                (1, 0),
-                (0, 1),
-            ),
+            (1, 0),
+            (0, 1),
         ),
     ),
 )
