@@ -74,28 +74,22 @@ class AboveThreshold(Mechanism):
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     ratio: Number = parameter(
         POSITIVE,
-        (
-            "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the "
-            "threshold surer and the tests less so."
-        ),
+        "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the "
+        "threshold surer and the tests less so.",
         default=1,
     )
     nested: bool = parameter(
         TRUTH,
-        (
-            "Say True if each unit adds to the answers from some place of the list on and nowhere "
-            "before: records below rising edges, counted. The statement is then about these "
-            "counts, monotone under add-remove with a step of its own."
-        ),
+        "Say True if each unit adds to the answers from some place of the list on and nowhere "
+        "before: records below rising edges, counted. The statement is then about these "
+        "counts, monotone under add-remove with a step of its own.",
         default=False,
     )
     offset: Number | None = parameter(
         OrNone(PROPORTION),
-        (
-            "With `nested`: in [0, 1], the share of a unit's count that has been subtracted from "
-            "all answers, as in counts less q times the number of records, which need a grid that "
-            "knows q: multiply all by the denominator of q. None: nothing, 0."
-        ),
+        "With `nested`: in [0, 1], the share of a unit's count that has been subtracted from "
+        "all answers, as in counts less q times the number of records, which need a grid that "
+        "knows q: multiply all by the denominator of q. None: nothing, 0.",
         default=None,
     )
     noise: Geometric = derived("The laws of the noise of answers and threshold, in steps.")

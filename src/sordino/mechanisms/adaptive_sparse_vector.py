@@ -110,11 +110,9 @@ class AdaptiveSparseVector(BranchingMechanism):
     )
     branches: Converted[int | tuple[int, ...] | list[int], int | tuple[int, ...]] = parameter(
         _check_branches,
-        (
-            "How many branches, 1 to 32, each at half the price of the next; or their prices, "
-            "rising whole numbers of one unit: (1, 3) has two branches, the first at a third of "
-            "the price of the second. With one branch it is a `SparseVector`."
-        ),
+        "How many branches, 1 to 32, each at half the price of the next; or their prices, "
+        "rising whole numbers of one unit: (1, 3) has two branches, the first at a third of "
+        "the price of the second. With one branch it is a `SparseVector`.",
         default=2,
     )
     threshold_noise: Converted[Family | Noise, Noise] = parameter(
@@ -124,31 +122,25 @@ class AdaptiveSparseVector(BranchingMechanism):
     )
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
-        (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance of the gaps of the first branch."
-        ),
+        "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
+        "variance of the gaps of the first branch.",
         default="variance",
     )
     boundaries: Converted[tuple[Number, ...] | list[Number] | None, tuple[Number, ...] | None] = (
         parameter(
             _list_to_tuple,
-            (
-                "How far above the threshold, in the unit of the answers, each branch asks for, "
-                "none further than the one before. If not given: 0 for the last; for each before "
-                "it two standard deviations of its noise, more where that has the larger mean; 0 "
-                "for all with an optimal correction, which does the same for each branch."
-            ),
+            "How far above the threshold, in the unit of the answers, each branch asks for, "
+            "none further than the one before. If not given: 0 for the last; for each before "
+            "it two standard deviations of its noise, more where that has the larger mean; 0 "
+            "for all with an optimal correction, which does the same for each branch.",
             default=None,
         )
     )
     correction: Number | Literal["optimal"] | None = parameter(
         OrNone(WordOr(("optimal",), FINITE)),
-        (
-            'Public number added to the threshold in all branches; "optimal": in each the '
-            "number with which a run of answers below is most likely passed and the next one "
-            "found, by this branch alone, as in `SparseVector`."
-        ),
+        'Public number added to the threshold in all branches; "optimal": in each the '
+        "number with which a run of answers below is most likely passed and the next one "
+        "found, by this branch alone, as in `SparseVector`.",
         default=None,
     )
     correction_run: int | None = parameter(

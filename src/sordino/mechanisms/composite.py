@@ -111,28 +111,22 @@ class CompositeMechanism(RangeMechanism):
     epsilon: Number = parameter(BUDGET, "Budget.")
     activation: Literal["rectangle", "sine", "triangle", "mixture"] = parameter(
         one_of("rectangle", "sine", "triangle", "mixture"),
-        (
-            'The bump over the value. "rectangle" is the best of the three at every value; '
-            '"mixture" adds '
-            "two far points with the probability that makes the worst variance least."
-        ),
+        'The bump over the value. "rectangle" is the best of the three at every value; '
+        '"mixture" adds '
+        "two far points with the probability that makes the worst variance least.",
         default="rectangle",
     )
     base: Literal["constant", "quartic"] = parameter(
         one_of("constant", "quartic"),
-        (
-            'What lies under the bump. "quartic" is there to be compared with: its variance '
-            "was larger wherever it was tried."
-        ),
+        'What lies under the bump. "quartic" is there to be compared with: its variance '
+        "was larger wherever it was tried.",
         default="constant",
     )
     tuned_for: str | Number = parameter(
         TUNED,
-        (
-            "Where the variance is to be least: in the middle of the range, at its worst, on "
-            "average over the range, or on average over values with this mean of t², in [0, 1], t "
-            "their distance from the middle in halves of the range."
-        ),
+        "Where the variance is to be least: in the middle of the range, at its worst, on "
+        "average over the range, or on average over values with this mean of t², in [0, 1], t "
+        "their distance from the middle in halves of the range.",
         default="worst",
     )
     width: Number | None = parameter(

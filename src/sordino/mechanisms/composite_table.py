@@ -76,12 +76,10 @@ class CompositeTable(RangeMechanism):
     epsilon: Number = parameter(BUDGET, "Budget.")
     inputs: Literal[5, 9] = parameter(
         INPUTS,
-        (
-            "To how many values of the range a value is rounded at random, the ends among them. "
-            "With 5, and "
-            'an epsilon above 3.3, a mixture (`CompositeMechanism(activation="mixture")`) has '
-            "less variance."
-        ),
+        "To how many values of the range a value is rounded at random, the ends among them. "
+        "With 5, and "
+        'an epsilon above 3.3, a mixture (`CompositeMechanism(activation="mixture")`) has '
+        "less variance.",
         default=9,
     )
 

@@ -63,10 +63,8 @@ class ExponentialMechanism(SelectsOne, Mechanism):
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
-        (
-            'A statement about each answer (norm "each"), such as `COUNTING`. Monotone '
-            "answers get the full rate epsilon/bound."
-        ),
+        'A statement about each answer (norm "each"), such as `COUNTING`. Monotone '
+        "answers get the full rate epsilon/bound.",
     )
     gap: bool = parameter(TRUTH, "Whether the lead of the winner is released, too.", default=True)
     step: Fraction = derived(

@@ -100,27 +100,21 @@ class FoldedMechanism(Mechanism):
     epsilon: Number = parameter(POSITIVE, "Budget of the whole release.")
     sensitivity: Sensitivity = parameter(
         ANY_STATEMENT,
-        (
-            'Its bound is at most `upper - lower` an answer. For a list: norm "l1" '
-            "(`COUNTING.over(n)`). With a step, answers are rounded down to it; without one they "
-            "are rounded at random to a fine grid, so that no real answer has a bias."
-        ),
+        'Its bound is at most `upper - lower` an answer. For a list: norm "l1" '
+        "(`COUNTING.over(n)`). With a step, answers are rounded down to it; without one they "
+        "are rounded at random to a fine grid, so that no real answer has a bias.",
     )
     noise: Converted[Literal["laplace", "staircase"] | Family, Family] = parameter(
         one_of_the_laws("laplace", "staircase"),
-        (
-            '"laplace" has the smaller excess. "staircase" is for one number, and has the '
-            "smaller variance where the bound is many steps and epsilon above 1 or so: by 15% in "
-            "the middle at epsilon 2. Kept as the law of the noise before it is folded, in steps."
-        ),
+        '"laplace" has the smaller excess. "staircase" is for one number, and has the '
+        "smaller variance where the bound is many steps and epsilon above 1 or so: by 15% in "
+        "the middle at epsilon 2. Kept as the law of the noise before it is folded, in steps.",
         default="laplace",
     )
     margin: Number | None = parameter(
         OrNone(POSITIVE),
-        (
-            "How far releases may lie beyond the range, at most, in the unit of the answers. Too "
-            "small a margin is refused. By default there is no limit."
-        ),
+        "How far releases may lie beyond the range, at most, in the unit of the answers. Too "
+        "small a margin is refused. By default there is no limit.",
         default=None,
     )
     step: Fraction = derived("Width of the grid, in the unit of the answers.")

@@ -97,27 +97,21 @@ class GaussianSparseVector(Counting, Mechanism):
     )
     questions: int | None = parameter(
         OrNone(DOMAIN_SIZE),
-        (
-            "After so many answers it stops. Required with Gaussian questions, whose cost it is "
-            "part of; public, like everything here."
-        ),
+        "After so many answers it stops. Required with Gaussian questions, whose cost it is "
+        "part of; public, like everything here.",
         default=None,
     )
     epsilon: Number | None = parameter(
         OrNone(POSITIVE),
-        (
-            "Budget in (0, inf) of all exponential or Laplace noise of the questions; required "
-            "with it, refused without it."
-        ),
+        "Budget in (0, inf) of all exponential or Laplace noise of the questions; required "
+        "with it, refused without it.",
         default=None,
     )
     split: Number | Literal["variance"] | None = parameter(
         OrNone(WordOr(("variance",), SHARE)),
-        (
-            "With Gaussian questions the share of rho for the threshold, in (0, 1); None or "
-            '"variance": the '
-            "one with the least variance of a comparison."
-        ),
+        "With Gaussian questions the share of rho for the threshold, in (0, 1); None or "
+        '"variance": the '
+        "one with the least variance of a comparison.",
         default=None,
     )
     threshold_noise: DiscreteGaussian = derived("The law of the noise of the threshold, in steps.")

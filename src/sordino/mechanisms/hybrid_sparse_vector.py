@@ -101,10 +101,8 @@ class HybridSparseVector(Mechanism):
     )
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
-        (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance of a gap."
-        ),
+        "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
+        "variance of a gap.",
         default="variance",
     )
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)

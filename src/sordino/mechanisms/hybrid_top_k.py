@@ -88,10 +88,8 @@ class HybridTopK(Mechanism):
     )
     epsilon: Number = parameter(
         POSITIVE,
-        (
-            "Budget of the whole selection; spent in full only if k items come before the "
-            "threshold (or, for a monotone list, k - 1)."
-        ),
+        "Budget of the whole selection; spent in full only if k items come before the "
+        "threshold (or, for a monotone list, k - 1).",
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
@@ -103,11 +101,9 @@ class HybridTopK(Mechanism):
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     candidates: int | None = parameter(
         OrNone(COUNT),
-        (
-            "Public number of answers, at least k; `release` refuses a list of any other length. "
-            "Where it is k, and answers move both ways, there is less noise: nobody but the "
-            "threshold is left. None: not said, or the domain size."
-        ),
+        "Public number of answers, at least k; `release` refuses a list of any other length. "
+        "Where it is k, and answers move both ways, there is less noise: nobody but the "
+        "threshold is left. None: not said, or the domain size.",
         default=None,
     )
     step: Fraction = derived(STEP_MEANS)

@@ -83,13 +83,11 @@ class NoisyTopK(Mechanism):
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Converted[Literal["exponential", "laplace", "gumbel"] | Family, Family] = parameter(
         one_of_the_laws("exponential", "laplace", "gumbel"),
-        (
-            "One-sided noise (smaller, the default) or two-sided, which is smaller where the "
-            "statement says that all answers together move by less than k spreads "
-            "(`Sensitivity.l1`: few items a unit). Gumbel noise releases indices only, as k "
-            "exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
-            "epsilon tanh(epsilon/2), and so to a smaller epsilon at a delta."
-        ),
+        "One-sided noise (smaller, the default) or two-sided, which is smaller where the "
+        "statement says that all answers together move by less than k spreads "
+        "(`Sensitivity.l1`: few items a unit). Gumbel noise releases indices only, as k "
+        "exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
+        "epsilon tanh(epsilon/2), and so to a smaller epsilon at a delta.",
         default="exponential",
     )
     domain_size: int | None = parameter(

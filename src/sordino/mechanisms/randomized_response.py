@@ -56,11 +56,9 @@ class RandomizedResponse(SelectsOne, Mechanism):
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
     candidates: int | None = parameter(
         OrNone(CHOICES),
-        (
-            "Public number of answers; `release` refuses a list of any other length. The pure "
-            "epsilon is the same, but rho and deltas are the smaller the more answers there are. "
-            "None: not said."
-        ),
+        "Public number of answers; `release` refuses a list of any other length. The pure "
+        "epsilon is the same, but rho and deltas are the smaller the more answers there are. "
+        "None: not said.",
         default=None,
     )
     rate: Fraction = derived("Log odds of the largest answer against each other one, in nats.")

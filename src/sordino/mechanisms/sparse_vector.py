@@ -96,23 +96,19 @@ class SparseVector(BranchingMechanism):
     )
     split: Number | Literal["variance", "success"] = parameter(
         WordOr(("variance", "success"), SHARE),
-        (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance of a comparison; or the one with which a task most likely succeeds: "
-            "`correction_run` answers below the threshold by `correction_margin`, then one as far "
-            "above, again and "
-            'again ("success" '
-            "is searched for, which takes up to two seconds)."
-        ),
+        "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
+        "variance of a comparison; or the one with which a task most likely succeeds: "
+        "`correction_run` answers below the threshold by `correction_margin`, then one as far "
+        "above, again and "
+        'again ("success" '
+        "is searched for, which takes up to two seconds).",
         default="variance",
     )
     correction: Number | Literal["optimal"] | None = parameter(
         OrNone(WordOr(("optimal",), FINITE)),
-        (
-            "Public number added to the threshold, so that a long run of answers below it is "
-            "passed; "
-            '"optimal": for the task.'
-        ),
+        "Public number added to the threshold, so that a long run of answers below it is "
+        "passed; "
+        '"optimal": for the task.',
         default=None,
     )
     correction_run: int | None = parameter(
@@ -122,27 +118,21 @@ class SparseVector(BranchingMechanism):
     )
     correction_margin: Number | None = parameter(
         OrNone(NOT_NEGATIVE),
-        (
-            "How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 "
-            "with "
-            '"success".'
-        ),
+        "How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 "
+        "with "
+        '"success".',
         default=None,
     )
     passes: int = parameter(
         COUNT,
-        (
-            "With more than one, answers that were below are asked again, in the same order, until "
-            "enough are found."
-        ),
+        "With more than one, answers that were below are asked again, in the same order, until "
+        "enough are found.",
         default=1,
     )
     resample: bool = parameter(
         TRUTH,
-        (
-            "Draw a new threshold after each positive. It costs more, and has its use in other "
-            "accountings than that of pure epsilons."
-        ),
+        "Draw a new threshold after each positive. It costs more, and has its use in other "
+        "accountings than that of pure epsilons.",
         default=False,
     )
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)

@@ -61,10 +61,8 @@ class StepSelection(SelectsOne, Mechanism):
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
-        (
-            'A statement about each answer (norm "each"), such as `COUNTING`. Of monotone '
-            "answers a window is the bound, else twice the bound; or `l1` where that is less."
-        ),
+        'A statement about each answer (norm "each"), such as `COUNTING`. Of monotone '
+        "answers a window is the bound, else twice the bound; or `l1` where that is less.",
     )
     noise: Geometric = derived("The law of the number of windows on each answer.")
     window: int = derived("Width of a window, in steps.")

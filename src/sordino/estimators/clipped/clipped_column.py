@@ -77,55 +77,43 @@ class ClippedColumn(Mechanism):
     )
     cap: Number = parameter(
         FINITE,
-        (
-            "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most "
-            "releases do not notice a generous one; see the notes of `ClippedSum`."
-        ),
+        "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most "
+        "releases do not notice a generous one; see the notes of `ClippedSum`.",
     )
     lower: Number | None = parameter(
         OrNone(FINITE),
-        (
-            "Public: no record counts as less. From 0 on it is the lower end of the clip; the "
-            "closer to the values, the less noise. None: minus the cap; then, and for every number "
-            "below 0, there is a search on either side of 0."
-        ),
+        "Public: no record counts as less. From 0 on it is the lower end of the clip; the "
+        "closer to the values, the less noise. None: minus the cap; then, and for every number "
+        "below 0, there is a search on either side of 0.",
     )
     growth: Number = parameter(GROWTH, "By which factor edges grow.", default=1.05)
     unit: Number = parameter(
         POSITIVE,
-        (
-            "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit "
-            "(growth - 1) apart. Where typical values are far from 1, give their order of "
-            "magnitude, as far as it is public."
-        ),
+        "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit "
+        "(growth - 1) apart. Where typical values are far from 1, give their order of "
+        "magnitude, as far as it is public.",
         default=1.0,
     )
     rows_per_unit: int = parameter(
         COUNT,
-        (
-            "How many records a unit has at most. You bound them; see `Session.sum` for a table "
-            "where sordino does."
-        ),
+        "How many records a unit has at most. You bound them; see `Session.sum` for a table "
+        "where sordino does.",
         default=1,
     )
     clip_share: Number = parameter(SHARE, "Which share of epsilon finds the clip.", default=0.35)
     clip_gumbel: Number | None = parameter(
         OrNone(POSITIVE),
-        (
-            "Budget of each search for an end of the clip, with Gumbel noise: the epsilon of its "
-            "`cost.GumbelStage`, which an account with a delta or a rho gets more from; the share "
-            "of epsilon for the clip is not spent then. None: one-sided geometric noise, for that "
-            "share."
-        ),
+        "Budget of each search for an end of the clip, with Gumbel noise: the epsilon of its "
+        "`cost.GumbelStage`, which an account with a delta or a rho gets more from; the share "
+        "of epsilon for the clip is not spent then. None: one-sided geometric noise, for that "
+        "share.",
         default=None,
     )
     total_rho: Number | None = parameter(
         OrNone(POSITIVE),
-        (
-            "Budget of the totals in zero-concentrated privacy: they get discrete Gaussian noise, "
-            "and of epsilon only the share for the clip is spent, on the same search. None: "
-            "discrete Laplace noise, for the rest of epsilon."
-        ),
+        "Budget of the totals in zero-concentrated privacy: they get discrete Gaussian noise, "
+        "and of epsilon only the share for the clip is spent, on the same search. None: "
+        "discrete Laplace noise, for the rest of epsilon.",
         default=None,
     )
     search: ClipSearch = derived("The first stage: `cost` and `release`.")
@@ -407,13 +395,11 @@ class SizedColumn(ClippedColumn):
 
     size_is_public: bool = parameter(
         TRUTH,
-        (
-            "Whether it is public that every record has a number, and how many there are: only "
-            "under replace-one, where a unit is one record, none was left out because of what it "
-            "holds, and none can be without a number, such as a column of whole numbers that a "
-            "database declares NOT NULL. If one is without a number all the same, 0 (moved into "
-            "the clip) keeps its place: privacy holds."
-        ),
+        "Whether it is public that every record has a number, and how many there are: only "
+        "under replace-one, where a unit is one record, none was left out because of what it "
+        "holds, and none can be without a number, such as a column of whole numbers that a "
+        "database declares NOT NULL. If one is without a number all the same, 0 (moved into "
+        "the clip) keeps its place: privacy holds.",
         default=False,
     )
 

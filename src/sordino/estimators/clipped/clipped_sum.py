@@ -76,10 +76,8 @@ class ClippedSum(SummedColumn):
 
     lower: Number | None = parameter(
         OrNone(FINITE),
-        (
-            "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: "
-            "minus the cap; then, and for every number below 0, there is a clip on either side."
-        ),
+        "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: "
+        "minus the cap; then, and for every number below 0, there is a clip on either side.",
     )
 
     @property

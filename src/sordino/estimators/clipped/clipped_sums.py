@@ -73,11 +73,9 @@ class ClippedSums(SharedClip):
     )
     lower: Number | None = parameter(
         OrNone(FINITE),
-        (
-            "Public, at most 0 and at least minus the cap: what a unit adds up to in a group "
-            "counts as no less. None: minus the cap; then, and for every number below 0, sizes are "
-            "clipped."
-        ),
+        "Public, at most 0 and at least minus the cap: what a unit adds up to in a group "
+        "counts as no less. None: minus the cap; then, and for every number below 0, sizes are "
+        "clipped.",
     )
 
     why_one: ClassVar[str] = "a unit has one number in each group"

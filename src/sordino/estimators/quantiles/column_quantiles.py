@@ -60,43 +60,33 @@ class ColumnQuantiles(Mechanism, Generic[ReleaseKind]):
     )
     cap: Number = parameter(
         FINITE,
-        (
-            "Public; the largest value that is released, and with `lower=None` its negative the "
-            "smallest. It can be generous: the steps up to it cost little. In the unit of the "
-            "values, as `lower` and `unit`."
-        ),
+        "Public; the largest value that is released, and with `lower=None` its negative the "
+        "smallest. It can be generous: the steps up to it cost little. In the unit of the "
+        "values, as `lower` and `unit`.",
     )
     growth: Number = parameter(
         GROWTH,
-        (
-            "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, "
-            "at least 1.0005, tells single records apart; finer is no use."
-        ),
+        "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, "
+        "at least 1.0005, tells single records apart; finer is no use.",
         default=1.01,
     )
     unit: Number = parameter(
         POSITIVE,
-        (
-            "The edges are lower + unit (growth^i - 1); near `lower` they lie about unit (growth - "
-            "1) apart."
-        ),
+        "The edges are lower + unit (growth^i - 1); near `lower` they lie about unit (growth - "
+        "1) apart.",
         default=1.0,
     )
     size_hint: int | None = parameter(
         OrNone(COUNT),
-        (
-            "About how many records there are, as far as that is public; it never has to be right, "
-            "and nothing reads the real number. It chooses directions and how `lower=None` is "
-            "searched, and corrects thresholds where edges are crowded."
-        ),
+        "About how many records there are, as far as that is public; it never has to be right, "
+        "and nothing reads the real number. It chooses directions and how `lower=None` is "
+        "searched, and corrects thresholds where edges are crowded.",
         default=None,
     )
     integer: bool = parameter(
         TRUTH,
-        (
-            "Whether the values are whole numbers, such as ages, counts or cents: then whole "
-            "numbers are released. `lower` and the cap must be whole."
-        ),
+        "Whether the values are whole numbers, such as ages, counts or cents: then whole "
+        "numbers are released. `lower` and the cap must be whole.",
         default=False,
     )
     rows_per_unit: int = parameter(

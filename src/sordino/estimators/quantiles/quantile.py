@@ -190,17 +190,13 @@ class Quantile(ColumnQuantiles[QuantileValue]):
 
     q: Number = parameter(
         PROPORTION,
-        (
-            "The share of the records below the value; taken as the nearest fraction with a "
-            "denominator of at most 2^20."
-        ),
+        "The share of the records below the value; taken as the nearest fraction with a "
+        "denominator of at most 2^20.",
     )
     method: Literal["above-threshold", "permute-and-flip"] | None = parameter(
         OrNone(one_of("above-threshold", "permute-and-flip")),
-        (
-            "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / "
-            "(2 rows_per_unit) >= ln(edges) + 5, else above-threshold."
-        ),
+        "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / "
+        "(2 rows_per_unit) >= ln(edges) + 5, else above-threshold.",
         default=None,
     )
     ratio: Number = parameter(

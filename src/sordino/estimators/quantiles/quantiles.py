@@ -241,10 +241,8 @@ class Quantiles(ColumnQuantiles[QuantileValues]):
 
     q: Converted[Iterable[Number], tuple[Number, ...]] = parameter(
         _check_rising,
-        (
-            "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator "
-            "of at most 2^20."
-        ),
+        "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator "
+        "of at most 2^20.",
     )
     adapts: bool = parameter(
         TRUTH,

@@ -88,35 +88,27 @@ class SmoothMechanism(Mechanism):
     epsilon: Number = parameter(POSITIVE, "Budget of the release.")
     beta: Number = parameter(
         NOT_NEGATIVE,
-        (
-            "How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below "
-            "epsilon/3 for the quartic law. 0 only where floor = ceiling: a bound that is the same "
-            "for all data. With Cauchy noise anything up to ln(2 cosh(epsilon) - 1) costs nothing."
-        ),
+        "How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below "
+        "epsilon/3 for the quartic law. 0 only where floor = ceiling: a bound that is the same "
+        "for all data. With Cauchy noise anything up to ln(2 cosh(epsilon) - 1) costs nothing.",
     )
     ceiling: Number = parameter(
         POSITIVE,
-        (
-            "Public: larger bounds are lowered to it, in the unit of the number. It must be at "
-            "least the global sensitivity, or nothing is private; 2^500 at most."
-        ),
+        "Public: larger bounds are lowered to it, in the unit of the number. It must be at "
+        "least the global sensitivity, or nothing is private; 2^500 at most.",
     )
     floor: Number = parameter(
         POSITIVE,
-        (
-            "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least. The "
-            "grid of the releases is about a millionth of it (of floor/alpha, where that is more), "
-            "and their range reaches at least 2^31 times as far on both sides of 0."
-        ),
+        "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least. The "
+        "grid of the releases is about a millionth of it (of floor/alpha, where that is more), "
+        "and their range reaches at least 2^31 times as far on both sides of 0.",
     )
     law: Literal["cauchy", "quartic"] = parameter(
         one_of("cauchy", "quartic"),
-        (
-            '"cauchy" takes the smoother bounds and less noise in the middle, but has neither '
-            "mean nor "
-            'variance: a few releases in a hundred are far off. "quartic", with density '
-            "proportional to 1/(1 + z^4), has a standard deviation of S/alpha."
-        ),
+        '"cauchy" takes the smoother bounds and less noise in the middle, but has neither '
+        "mean nor "
+        'variance: a few releases in a hundred are far off. "quartic", with density '
+        "proportional to 1/(1 + z^4), has a standard deviation of S/alpha.",
         default="cauchy",
     )
     alpha: float = derived("The noise is multiplied by S/alpha.")

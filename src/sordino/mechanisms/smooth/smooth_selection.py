@@ -83,10 +83,8 @@ class SmoothSelection(Mechanism):
     )
     ceiling: Number = parameter(
         POSITIVE,
-        (
-            "Public: larger bounds are lowered to it, in the unit of the scores. It must be at "
-            "least the global sensitivity, or nothing is private; 2^500 at most."
-        ),
+        "Public: larger bounds are lowered to it, in the unit of the scores. It must be at "
+        "least the global sensitivity, or nothing is private; 2^500 at most.",
     )
     floor: Number = parameter(
         POSITIVE, "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least."
@@ -104,10 +102,8 @@ class SmoothSelection(Mechanism):
     )
     accounting: Accounting = parameter(
         one_of("tight", "published"),
-        (
-            '"tight": the least loss that is proved here. "published": that of the paper, for '
-            "comparison; its noise is larger. Two-sided noise has one accounting."
-        ),
+        '"tight": the least loss that is proved here. "published": that of the paper, for '
+        "comparison; its noise is larger. Two-sided noise has one accounting.",
         default="tight",
     )
     alpha: float = derived("The noise is multiplied by S/alpha, the unit of the scores.")

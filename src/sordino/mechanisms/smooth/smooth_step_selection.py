@@ -83,11 +83,9 @@ class SmoothStepSelection(Mechanism):
 
     epsilon: Number = parameter(
         POSITIVE,
-        (
-            "Budget of the selection. The losers' share is at most ln(candidates), and close to "
-            "nothing from epsilon = ln(candidates)/2 + 2 or so on. Well below that most of the "
-            "budget is theirs; then `SmoothSelection` may be better."
-        ),
+        "Budget of the selection. The losers' share is at most ln(candidates), and close to "
+        "nothing from epsilon = ln(candidates)/2 + 2 or so on. Well below that most of the "
+        "budget is theirs; then `SmoothSelection` may be better.",
     )
     beta: Number = parameter(
         NOT_NEGATIVE,

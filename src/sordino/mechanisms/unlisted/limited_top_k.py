@@ -76,11 +76,9 @@ class LimitedTopK(LabelSelection, Mechanism):
     )
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
-        (
-            "Counts of units: bound=1, step=1. If they count for at most M labels each, l1=M under "
-            "add-remove, l1=2M under replace-one, which lowers the threshold where M is below "
-            "`best`."
-        ),
+        "Counts of units: bound=1, step=1. If they count for at most M labels each, l1=M under "
+        "add-remove, l1=2M under replace-one, which lowers the threshold where M is below "
+        "`best`.",
     )
     least: int = parameter(COUNT, LEAST_MEANS, default=1)
     noise: Geometric = derived("The law of the noise on each label and on the threshold.")

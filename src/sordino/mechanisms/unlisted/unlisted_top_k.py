@@ -189,10 +189,8 @@ class UnlistedTopK(LabelSelection, Mechanism):
     least: int = parameter(COUNT, LEAST_MEANS, default=1)
     noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS),
-        (
-            "One-sided noise (the default) for k selections, or two-sided noise for the smaller of "
-            "k and M: less where M is far below k."
-        ),
+        "One-sided noise (the default) for k selections, or two-sided noise for the smaller of "
+        "k and M: less where M is far below k.",
         default="exponential",
     )
     above: Number | None = parameter(
