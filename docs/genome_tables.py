@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from sordino.genomics import choose_method
-from sordino.genomics.families import synthetic
+from sordino.genomics.choose import synthetic
 from sordino.plan.designs import Design
 from sordino.plan.winning import winning
 

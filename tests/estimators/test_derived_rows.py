@@ -12,8 +12,8 @@ import pytest
 
 import sordino as sd
 from sordino.estimators.difference import Difference
-from sordino.figures import noise_sums
-from sordino.figures.noise_sums import Noise, reach
+from sordino.figures import mixed_noise
+from sordino.figures.mixed_noise import Noise, reach
 from sordino.noise import DiscreteLaplace
 from sordino.session import Count
 
@@ -77,10 +77,10 @@ def test_two_noises_reach_as_far_as_their_certified_difference(rate, wrong):
 def test_a_law_that_is_too_wide_is_only_ever_reached_from_above(monkeypatch):
     noises, wrong = [Noise(Fraction(1, 100)), Noise(Fraction(1, 60), 3)], Fraction(1, 20)
     exact = reach(noises, wrong)
-    monkeypatch.setattr(noise_sums, "_POINTS", 1 << 9)
-    noise_sums._find_reach.cache_clear()
+    monkeypatch.setattr(mixed_noise, "_POINTS", 1 << 9)
+    mixed_noise._find_reach.cache_clear()
     coarse = reach(noises, wrong)
-    noise_sums._find_reach.cache_clear()
+    mixed_noise._find_reach.cache_clear()
     assert exact < coarse < 1.15 * exact
 
 

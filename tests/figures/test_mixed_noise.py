@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from sordino.figures import mixed_noise
-from sordino.figures.mixed_noise import find_far
-from sordino.figures.noise_sums import Noise, reach
+from sordino.figures.mixed_noise import Noise, find_far, reach
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 
 LAPLACE, GAUSS = DiscreteLaplace, DiscreteGaussian

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import sordino as sd
-from sordino.genomics import choose, goals
+from sordino.genomics import choose
 from sordino.genomics.choose import choose_for_goal
 from sordino.mechanisms.smooth import smooth_step_selection
 from sordino.plan.goals import GRID
@@ -72,12 +72,12 @@ def test_a_goal_of_many_in_turn_takes_little_work(sizes, epsilon, monkeypatch):
     smooth_step_selection._divide_cost.cache_clear()
     looks, made, tried = [], [], []
     choosing, dividing, trying = (
-        goals.choose_for_goal,
+        choose.choose_for_goal,
         smooth_step_selection._divide_cost,
         smooth_step_selection._left_over,
     )
     monkeypatch.setattr(
-        goals, "choose_for_goal", lambda *a, **b: looks.append(b["epsilon"]) or choosing(*a, **b)
+        choose, "choose_for_goal", lambda *a, **b: looks.append(b["epsilon"]) or choosing(*a, **b)
     )
     monkeypatch.setattr(
         smooth_step_selection, "_divide_cost", lambda *a: made.append(a) or dividing(*a)

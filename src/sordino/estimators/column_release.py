@@ -1,13 +1,14 @@
-"""What every release about a column of numbers says of itself.
+"""What releases about a column of numbers say of its rows.
 
-How many of its rows held a number.
+How many held a number, and how those of people were weighed (docs/proofs/weighted-means.md).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
+from sordino.population import Population
 from sordino.releases import Release, plain
 
 LOW_SHARE, FEW = 0.95, 0.5
@@ -113,3 +114,32 @@ class ColumnRelease(Release):
     def leaves_rows_out(self) -> bool:
         """Whether units count for some of their rows only, and nothing is known of the others."""
         return self.population is not None and self.population.is_bounded
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """How rows of people were weighed, and how many people count beyond the clip; public.
+
+    Attributes
+    ----------
+    cap : int
+        A unit with more rows, in all groups together, counts as so many.
+    bits : int
+        A row has the weight floor(2^bits / max(rows of its unit, cap)).
+    beyond : int or None
+        About as many units' worth of rows are meant to lie beyond the clip; None without one.
+    """
+
+    cap: int
+    bits: int
+    beyond: int | None = None
+
+    @property
+    def rows_of_step(self) -> float:
+        """As how many rows a step of a weight counts: `cap` are all of a unit."""
+        return self.cap / (1 << self.bits)
+
+    def tell(self, population: Population) -> Population:
+        """Return what says of whom a release is, with these."""
+        return replace(population, weight_cap=self.cap, units_beyond=self.beyond)

@@ -6,8 +6,7 @@ how many markers and families there are is public.
 
 from __future__ import annotations
 
-from sordino.genomics.choose import choose_method
-from sordino.genomics.goals import find_epsilon
+from sordino.genomics.choose import choose_method, find_epsilon
 from sordino.genomics.method import Method, damped_tdt
 from sordino.genomics.significance import most_significant
 

@@ -1,25 +1,28 @@
-"""Chooses the method that selects the most significant marker, from public numbers.
+"""Chooses the method that selects the most significant marker, from public numbers alone.
 
-Sizes and the budget.
+Simulated families with a fixed seed, never the data, say how well a method with a budget does, and
+so with which epsilon a goal is reached.
 
 Claim: none about privacy: whatever is chosen is private, and the choice looks at nothing private.
-Proof: docs/proofs/most-significant.md, "The public design". Floats: figures of public numbers are
-compared; equal inputs give equal choices.
+Proof: docs/proofs/most-significant.md, "The public design". Floats: counts are rounded normal
+numbers, and figures of public numbers are compared; equal inputs give equal choices.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, one_of, shown
+from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
-from sordino.genomics.families import Families, synthetic, typical
 from sordino.genomics.method import (
     BOUND,
     FAMILIES,
@@ -30,11 +33,80 @@ from sordino.genomics.method import (
     build_mechanism,
 )
 from sordino.mechanisms import RandomizedResponse, SmoothSelection, StepSelection
-from sordino.plan.designs import LEADING, Design
+from sordino.plan.designs import (
+    LEADING,
+    MOST_DRAWN,
+    Design,
+    Floats,
+    deviates,
+    least_of,
+    magnitudes,
+    normal,
+    rows_for,
+)
+from sordino.plan.goals import seek_right
 from sordino.plan.selector import SUCCESS_MARGIN, Alternative, likeliest, reason
 from sordino.plan.winning import winning_rows
 from sordino.sensitivity import Sensitivity
 from sordino.smooth import tdt_ceiling, tdt_statistic
+
+SHARE = 2 / 3
+"""Share of the parents that are heterozygous, and so tell something, as simulated in
+[yamamoto2024]."""
+
+_FAMILIES_SEED = 20240824
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Families:
+    """Counts of m markers without effect, shape (rows, w).
+
+    `standing` says how many markers each of the w stands for, shape (w,); None where each stands
+    for one.
+    """
+
+    b: Counts
+    c: Counts
+    standing: Floats | None = None
+
+    @property
+    def totals(self) -> Counts:
+        """How many transmissions each marker has."""
+        return self.b + self.c
+
+
+def synthetic(markers: int, families: int) -> Families:
+    """Return rows of markers that are inherited by chance.
+
+    About 2/3 of the parents are heterozygous, and pass on either allele.
+    """
+    rows, entropy = rows_for(markers), Seeded(_FAMILIES_SEED)
+    mean, width = typical(families)
+    size = rows * min(markers, MOST_DRAWN)
+    # Normal numbers with the mean and the variance of binomial ones, moved to counts that are
+    # possible.
+    if markers <= MOST_DRAWN:
+        drawn, standing = mean + width * normal(size, entropy), None
+        # Without an effect either allele is passed on with probability 1/2.
+        signed = normal(size, entropy)
+    else:
+        signed, standing = magnitudes(markers, entropy)
+        drawn = (mean + width * normal(signed.size, entropy)).reshape(signed.shape)
+        # The last one stands for markers that hardly differ from chance. It is given the fewest
+        # transmissions of all markers, which decide how much noise there is.
+        drawn[:, -1] = mean + width * deviates(least_of(markers, rows, entropy))
+    total = np.clip(np.rint(drawn), 0, 2 * families)
+    b = np.clip(np.rint((total + np.sqrt(total) * signed) / 2), 0, total).astype(np.int64)
+    c = total.astype(np.int64) - b
+    return Families(b.reshape(rows, -1), c.reshape(rows, -1), standing)
+
+
+def typical(families: int) -> tuple[float, float]:
+    """Return mean and standard deviation of the number of transmissions."""
+    return 2 * families * SHARE, math.sqrt(2 * families * SHARE * (1 - SHARE))
+
 
 Name = Literal["damped", "step", "smooth-step", "heavy-tail", "randomized-response"]
 
@@ -440,3 +512,76 @@ _PLAIN = Method(
     alternatives=(),
 )
 """What is not yet chosen."""
+
+
+def find_epsilon(
+    *,
+    goal: str,
+    markers: int,
+    families: int,
+    k: int = 1,
+    scale: Scale = "sqrt",
+    method: Name | None = None,
+    beta: Number | None = None,
+    damping: Number | None = None,
+    exact: bool = False,
+    fits: Callable[[Fraction], object] | None = None,
+) -> Fraction:
+    """Return the smallest epsilon that selects the best markers of made-up families as wished.
+
+    What is asked is `choose_method(...).success`, epsilon by epsilon; no count is looked at.
+
+    Parameters
+    ----------
+    goal : str
+        "right with 90%" or, of three, "top 3 right with 90%": how likely all k are the best ones,
+        in their order.
+    markers, families, k, scale, method, beta, damping, exact
+        As for `choose_method`.
+    fits : callable, optional
+        Is handed an epsilon and raises `BudgetExceeded` where there is not so much, such as
+        `lambda epsilon: ledger.preview(sd.Pure(epsilon=epsilon), adjacency="replace-one")`.
+
+    Returns
+    -------
+    Fraction
+        Of three digits, from 0.0001 to 9990: the epsilon of all k selections together, as
+        `most_significant` takes it.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, or no epsilon reaches the goal.
+    BudgetExceeded
+        If it takes more than fits; the message says what is reached with the most that does.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> public = {"markers": 40, "families": 150, "exact": True}
+    >>> epsilon = sd.genomics.find_epsilon(goal="right with 90%", **public)
+    >>> float(epsilon)
+    3.41
+    >>> sd.genomics.choose_method(epsilon=epsilon, **public).success >= 0.9
+    True
+    """
+    owner = "genomics.find_epsilon"
+    several = COUNT(f"{owner}.k", k)
+
+    def succeed(epsilon: Fraction, enough: float) -> float:
+        found = choose_for_goal(
+            enough,
+            markers=markers,
+            families=families,
+            epsilon=epsilon / several,
+            k=several,
+            scale=scale,
+            method=method,
+            beta=beta,
+            damping=damping,
+            exact=exact,
+            alone=True,
+        )
+        return found.success
+
+    return seek_right(owner, goal, several, succeed, fits, exact=True)

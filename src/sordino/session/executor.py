@@ -1,6 +1,7 @@
 """Charges, reads and releases, in this order: with a session's source, unit, account and entropy.
 
-Several releases that are charged together: all of them fit, or nothing is read.
+Several releases that are charged together: all of them fit, or nothing is read. It is remembered
+which request made each release, and which charge has paid for it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Generic, final
+from weakref import WeakKeyDictionary
 
 from sordino.cost import Cost, compose
 from sordino.entropy import Entropy, renew
@@ -20,11 +22,10 @@ from sordino.questions.call_domains import list_call_domains
 from sordino.questions.reading import describe_unit_reading
 from sordino.receipt import Receipt
 from sordino.record import Record
-from sordino.releases import Values
+from sordino.releases import Release, Values
 from sordino.results import describe, describe_alone
 from sordino.scrubbing import scrubbed
 from sordino.session.batch import Pending
-from sordino.session.log import ChargeRegistry, RequestLog
 from sordino.session.request import (
     Charged,
     Payer,
@@ -40,6 +41,63 @@ from sordino.session.request import (
 from sordino.session.whom import find_population, name_unit
 from sordino.sources import CsvFormat, Source
 from sordino.sources.open import share_readings
+
+_NOT_OURS = (
+    "Session.keep takes a release that this session has made and charged to its ledger, not one of "
+    "another session, of a stream, of a mechanism alone, or of a session without a ledger."
+)
+
+
+@final
+class RequestLog:
+    """Which request made a release; nothing of it is private, and no answer is kept."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Release, Request[Any]] = WeakKeyDictionary()
+
+    def note(self, release: Any, request: Request[Any]) -> None:
+        """Remember what made a release; what repeats another one has the request of that one."""
+        if not isinstance(release, Release):
+            return
+        # A release of a batch is held by what stands for it. What comes from a ledger was asked
+        # elsewhere.
+        before = getattr(request, "release", None)
+        first = None if before is None else self.find(getattr(before, "result", before))
+        self._known[release] = first or request
+
+    def find(self, release: Any) -> Request[Any] | None:
+        """Return what made a release of this session, else None."""
+        return self._known.get(release) if isinstance(release, Release) else None
+
+
+@final
+class ChargeRegistry:
+    """Which charge paid for a release, as long as somebody holds the release.
+
+    Only the process that made a charge can keep something with it. So the charge is remembered
+    here, by the receipt that its releases share, and forgotten with the last of them.
+    """
+
+    __slots__ = ("_payers",)
+
+    def __init__(self) -> None:
+        self._payers: WeakKeyDictionary[Receipt, Payer] = WeakKeyDictionary()
+
+    def note(self, receipt: Receipt, payer: Payer) -> None:
+        """Remember who paid."""
+        # Without an account there is nothing to keep a release in.
+        if receipt.id is not None:
+            self._payers[receipt] = payer
+
+    def payer_of(self, release: Any) -> Payer:
+        """Return who paid for a release, or raise `InvalidParameter`."""
+        receipt = getattr(release, "receipt", None)
+        payer = self._payers.get(receipt) if isinstance(receipt, Receipt) else None
+        if payer is None:
+            raise InvalidParameter(_NOT_OURS)
+        return payer
 
 
 @final

@@ -19,8 +19,7 @@ from sordino.constraints import SHARE, TRUTH, Number
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.share_test import ShareTest
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.estimators.column_release import ColumnRelease
-from sordino.estimators.weights import Weights
+from sordino.estimators.column_release import ColumnRelease, Weights
 from sordino.figures import Combination, Derivable, Origin, Ratio, Term
 from sordino.population import Population
 from sordino.releases import HasInterval

@@ -34,7 +34,7 @@ from sordino.estimators.clipped.clipped_value import (
     is_light,
 )
 from sordino.estimators.clipped.total_noise import TotalNoise
-from sordino.estimators.weights import Weights
+from sordino.estimators.column_release import Weights
 from sordino.scrubbing import scrubbed
 
 Pair = tuple[int | Fraction, int | Fraction]

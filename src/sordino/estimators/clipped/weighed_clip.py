@@ -26,6 +26,7 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip, ClipSearch
 from sordino.estimators.clipped.shared_clip import SharedClip
+from sordino.estimators.column_release import Weights
 from sordino.estimators.quantiles.quantile import Quantile
 from sordino.estimators.quantiles.weigher import (
     MOST_WEIGHT_BITS,
@@ -40,7 +41,6 @@ from sordino.estimators.quantiles.weigher import (
     take_rows,
     weigh_rows,
 )
-from sordino.estimators.weights import Weights
 from sordino.scrubbing import scrubbed
 
 _RATIO = 4

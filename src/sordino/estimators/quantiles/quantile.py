@@ -36,7 +36,7 @@ from sordino.constraints import (
 from sordino.declared import derived, parameter
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators.column_release import ColumnRelease
+from sordino.estimators.column_release import ColumnRelease, Weights
 from sordino.estimators.quantiles.column_quantiles import ColumnQuantiles
 from sordino.estimators.quantiles.quantile_plan import (
     QuantilePlan,
@@ -45,7 +45,6 @@ from sordino.estimators.quantiles.quantile_plan import (
     flips,
 )
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
-from sordino.estimators.weights import Weights
 from sordino.population import Population
 from sordino.releases import HasEstimate
 

@@ -17,12 +17,12 @@ from sordino.columns.bucket_grid import BucketGrid
 from sordino.cost import Cost, compose
 from sordino.cost.grouped import cost_of_groups
 from sordino.entropy import Entropy, fresh_entropy
+from sordino.estimators.column_release import Weights
 from sordino.estimators.quantiles.quantile import Quantile, QuantileValue
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
 from sordino.estimators.quantiles.sized_quantile import SizedQuantile
 from sordino.estimators.quantiles.weigher import find_weight, list_row_grid
-from sordino.estimators.weights import Weights
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency
 
