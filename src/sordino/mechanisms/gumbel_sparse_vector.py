@@ -22,13 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import EITHER_WAY, ClaimsAbout
-from sordino.constraints import (
-    COUNT,
-    FINITE,
-    POSITIVE,
-    Number,
-    to_fraction,
-)
+from sordino.constraints import COUNT, FINITE, POSITIVE, Number, to_fraction
 from sordino.cost import Cost, GumbelStage, Pure, repeat
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy

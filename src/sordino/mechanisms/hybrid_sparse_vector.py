@@ -20,16 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import EITHER_WAY, ClaimsAbout
-from sordino.constraints import (
-    COUNT,
-    FINITE,
-    POSITIVE,
-    SHARE,
-    Number,
-    WordOr,
-    one_of,
-    to_fraction,
-)
+from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, Number, WordOr, one_of, to_fraction
 from sordino.cost import Pure, Range
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy

@@ -23,14 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import EITHER_WAY, ClaimsAbout
-from sordino.constraints import (
-    COUNT,
-    FINITE,
-    POSITIVE,
-    Number,
-    OrNone,
-    to_fraction,
-)
+from sordino.constraints import COUNT, FINITE, POSITIVE, Number, OrNone, to_fraction
 from sordino.cost import Pure
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy

@@ -18,12 +18,7 @@ from sordino.columns import BucketGrid
 from sordino.constraints import Number, shown
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.errors import InvalidParameter
-from sordino.estimators import (
-    ClippedSum,
-    ClippedSums,
-    ClippedValue,
-    VarianceValue,
-)
+from sordino.estimators import ClippedSum, ClippedSums, ClippedValue, VarianceValue
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.clipped.weighed_clip import WeighedClip
@@ -33,11 +28,7 @@ from sordino.session.column_request import ColumnRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.looks import Rows, read_look
 from sordino.session.noise_choice import MeasureNoise
-from sordino.session.numbers import (
-    MeanRequest,
-    SumRequest,
-    VarianceRequest,
-)
+from sordino.session.numbers import MeanRequest, SumRequest, VarianceRequest
 from sordino.session.request import Request, Reservation, Steps, Table, is_unlisted
 from sordino.session.table_numbers import (
     Groups,

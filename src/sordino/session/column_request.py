@@ -30,13 +30,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators.numbers_share import count_numbers
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
 from sordino.population import ColumnNames
-from sordino.questions import (
-    Counts,
-    Domain,
-    NumberQuestion,
-    prepare_groups,
-    prepare_numbers,
-)
+from sordino.questions import Counts, Domain, NumberQuestion, prepare_groups, prepare_numbers
 from sordino.questions.groups import GROUPS, resolve_groups
 from sordino.questions.labels import Label
 from sordino.releases import UnlistedCounts
@@ -54,10 +48,7 @@ from sordino.session.request import (
     checked_later,
     is_unlisted,
 )
-from sordino.session.table_numbers import (
-    Groups,
-    TableNumbers,
-)
+from sordino.session.table_numbers import Groups, TableNumbers
 from sordino.sources.sql.person_query import Aggregate
 
 _LOWER_MEANS = "Public bound, or none: both signs."

@@ -14,14 +14,7 @@ from typing import Any, ClassVar, Literal, Self, cast, final
 import numpy as np
 
 from sordino.columns import BucketGrid
-from sordino.constraints import (
-    POSITIVE,
-    TRUTH,
-    Number,
-    OrNone,
-    exact,
-    one_of,
-)
+from sordino.constraints import POSITIVE, TRUTH, Number, OrNone, exact, one_of
 from sordino.cost import Pure
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
@@ -40,18 +33,8 @@ from sordino.questions import PrivacyUnit
 from sordino.session.bounded_total import BoundedTotal, BoundedValue
 from sordino.session.column_request import ColumnRequest
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
-from sordino.session.request import (
-    R,
-    Steps,
-    Table,
-    checked_bounds,
-    is_unlisted,
-)
-from sordino.session.table_numbers import (
-    Groups,
-    choose_totals_noise,
-    refuse_gaussian_together,
-)
+from sordino.session.request import R, Steps, Table, checked_bounds, is_unlisted
+from sordino.session.table_numbers import Groups, choose_totals_noise, refuse_gaussian_together
 from sordino.session.weighed_request import WeighedRequest
 
 

@@ -9,24 +9,11 @@ from typing import Any, ClassVar, cast, final
 import numpy as np
 
 from sordino.columns import BucketGrid
-from sordino.constraints import (
-    COUNT,
-    SHARE,
-    Number,
-    OrNone,
-    shown,
-    to_fraction,
-)
+from sordino.constraints import COUNT, SHARE, Number, OrNone, shown, to_fraction
 from sordino.cost import Cost, Pure, compose
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
-from sordino.estimators import (
-    Quantile,
-    Quantiles,
-    QuantileValue,
-    QuantileValues,
-    SizedQuantile,
-)
+from sordino.estimators import Quantile, Quantiles, QuantileValue, QuantileValues, SizedQuantile
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval, QuantilesWithIntervals
 from sordino.estimators.quantiles.quantile_plan import SearchNoise
 from sordino.estimators.quantiles.sized_quantile import SIZE_SHARE
@@ -39,15 +26,8 @@ from sordino.estimators.quantiles.weigher import (
 )
 from sordino.questions.totals import BYTES_OF_CELL
 from sordino.session.column_request import GROWTH_MEANS
-from sordino.session.request import (
-    Table,
-    checked_later,
-)
-from sordino.session.table_numbers import (
-    Groups,
-    Searches,
-    choose_search_noise,
-)
+from sordino.session.request import Table, checked_later
+from sordino.session.table_numbers import Groups, Searches, choose_search_noise
 from sordino.session.weighed_request import WeighedRequest
 
 Quantiling = Searches | WeighedQuantiles

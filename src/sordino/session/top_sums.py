@@ -9,16 +9,7 @@ from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from sordino.constraints import (
-    COUNT,
-    FINITE,
-    POSITIVE,
-    TRUTH,
-    Number,
-    OrNone,
-    one_of,
-    to_fraction,
-)
+from sordino.constraints import COUNT, FINITE, POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.estimators import ClippedSums, ClippedValue

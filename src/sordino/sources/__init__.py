@@ -13,19 +13,10 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.sources.csv.answer_lines import (
-        Answer as Answer,
-        answer_lines as answer_lines,
-    )
-    from sordino.sources.csv.lines import (
-        CsvFormat as CsvFormat,
-    )
-    from sordino.sources.open import (
-        open_source as open_source,
-    )
-    from sordino.sources.source import (
-        Source as Source,
-    )
+    from sordino.sources.csv.answer_lines import Answer as Answer, answer_lines as answer_lines
+    from sordino.sources.csv.lines import CsvFormat as CsvFormat
+    from sordino.sources.open import open_source as open_source
+    from sordino.sources.source import Source as Source
 
 # Where each public name is defined. A module is loaded when one of its names is first used
 # (docs/decisions/0007), so that importing the package loads no engine.

@@ -15,16 +15,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import final
 
-from sordino.sources.engine import (
-    Answer,
-    Engine,
-    Kept,
-    Marking,
-    Reader,
-    Scan,
-    engine,
-    scanning,
-)
+from sordino.sources.engine import Answer, Engine, Kept, Marking, Reader, Scan, engine, scanning
 from sordino.sources.memory import NO_LIMITS, Limits
 from sordino.sources.validation import QueryValidation
 

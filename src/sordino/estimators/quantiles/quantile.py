@@ -38,12 +38,7 @@ from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators.column_release import ColumnRelease, Weights
 from sordino.estimators.quantiles.column_quantiles import ColumnQuantiles
-from sordino.estimators.quantiles.quantile_plan import (
-    QuantilePlan,
-    SearchNoise,
-    find_step,
-    flips,
-)
+from sordino.estimators.quantiles.quantile_plan import QuantilePlan, SearchNoise, find_step, flips
 from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
 from sordino.population import Population
 from sordino.releases import HasEstimate

@@ -27,11 +27,7 @@ from sordino.entropy import Entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.column_release import NumbersShare
 from sordino.estimators.quantiles.column_quantiles import ColumnQuantiles, group_by_plan
-from sordino.estimators.quantiles.quantile import (
-    CONFIDENCE,
-    QuantileValue,
-    beyond,
-)
+from sordino.estimators.quantiles.quantile import CONFIDENCE, QuantileValue, beyond
 from sordino.estimators.quantiles.quantile_plan import (
     choose_cuts,
     correction,

@@ -31,11 +31,7 @@ from sordino.estimators.quantiles.quantile import (
     QuantileValue,
     share_of,
 )
-from sordino.estimators.quantiles.quantile_plan import (
-    SearchNoise,
-    choose_cuts,
-    flips,
-)
+from sordino.estimators.quantiles.quantile_plan import SearchNoise, choose_cuts, flips
 from sordino.estimators.quantiles.rank_search import RankSearch
 from sordino.grid import fit_rate
 from sordino.noise import DiscreteLaplace

@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 from sordino.address import without_password
 from sordino.constraints import text
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
-from sordino.ledger.schema import (
-    OPERATIONS,
-    READING_COLUMN,
-    TABLES,
-    VERSION,
-    Operation,
-    rendered,
-)
+from sordino.ledger.schema import OPERATIONS, READING_COLUMN, TABLES, VERSION, Operation, rendered
 from sordino.ledger.store.store import NoLedgerError, Rows, TryAgainError, check_schema
 from sordino.process import Process, close_before_fork
 from sordino.record import MOST_CHARACTERS

@@ -20,13 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.columns import BucketGrid
-from sordino.sources.sql.bucket_query import (
-    TOTAL,
-    X_AS_DOUBLE,
-    BucketQuery,
-    Scale,
-    write_double,
-)
+from sordino.sources.sql.bucket_query import TOTAL, X_AS_DOUBLE, BucketQuery, Scale, write_double
 
 
 class Steps(NamedTuple):
