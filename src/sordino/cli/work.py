@@ -104,10 +104,10 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
         return _read_range("--domain-range", labels.domain_range)
     if labels.domain_sql is not None:
         return Domain.from_sql(labels.domain_sql, files=labels.domain_sql_file)
-    return _read_file(labels, columns)
+    return _read_label_file(labels, columns)
 
 
-def _read_file(labels: LabelOptions, columns: tuple[str, ...]) -> Domain:
+def _read_label_file(labels: LabelOptions, columns: tuple[str, ...]) -> Domain:
     """Return the labels of one column that --domain names: a file, or a span of dates."""
     if len(labels.domain) > 1:
         raise InvalidParameter(
