@@ -242,3 +242,55 @@ def test_the_command(tmp_path, monkeypatch, capsys, people):
     assert run([*line, "--domain", "town=town.csv"]) == 2
     assert 'item "age": no labels' in capsys.readouterr().err
     assert Fraction(1) == said["epsilon"]
+
+
+def test_a_declared_table_needs_the_columns_alone(tmp_path, monkeypatch, capsys, people):
+    monkeypatch.chdir(tmp_path)
+    people.write_csv("people.csv")
+    for name, labels in DOMAIN.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join([name, *labels]) + "\n", encoding="utf-8")
+    declared = ["declare", "people.csv", "--person", "id", "--epsilon", "9"]
+    declared += ["--labels", "town=town.csv", "--labels", "age=age.csv", "--max-rows", "3"]
+    assert run(declared) == 0
+    line = [
+        "table",
+        "people",
+        "--item",
+        "town",
+        "--item",
+        "age",
+        "--epsilon",
+        "1",
+        "--format",
+        "json",
+    ]
+    capsys.readouterr()
+    assert run(line) == 0
+    said = json.loads(capsys.readouterr().out)
+    # A declared bound is one on rows; a table has its own.
+    assert (said["max_rows"], len(said["rows"])) == (1, 16)
+    histogram = ["histogram", "people", "--item", "town", "--item", "age", "--epsilon", "1"]
+    assert run([*histogram, "--format", "json", "--domain", "age=age.csv"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 9
+    with sd.open("people") as shop:
+        assert len(shop.table(["town", "age"], epsilon=1).cells) == 9
+
+
+def test_a_call_brings_its_own_labels(people):
+    days = pl.DataFrame(
+        {
+            "id": range(60),
+            "town": ["Zug"] * 60,
+            "day": pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 2, 29), eager=True),
+        }
+    )
+    table = ask(days, item=["town", "weekday(day)"], domain={"town": TOWNS}, epsilon=1000)
+    assert [row.item[1] for row in table.cells][:7] == list("1234567")
+    assert table["Zug", None].estimate == 60
+    months = ask(
+        days,
+        item=["town", "month(day)"],
+        domain={"town": TOWNS, "month(day)": "2024-01..2024-03"},
+        epsilon=1000,
+    )
+    assert [months["Zug", f"2024-0{n}"].estimate for n in (1, 2, 3)] == [31, 29, 0]
