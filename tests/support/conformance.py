@@ -124,6 +124,31 @@ def labels(source, unit, item):
     }
 
 
+def tuples(source, unit):
+    """Return the counts of labels of several columns, and rows grouped by them."""
+    pairs = {"g": GROUPS, "flag": ["true", "false", "absent"]}
+    asked_of = {
+        "pairs": (("g", "flag"), pairs),
+        "the other way round": (("flag", "g"), pairs),
+        "in a range": (("n", "g"), {"n": Domain.range(-3, 10), "g": GROUPS}),
+        "listed": (("day", "flag"), [("2024-02-29", "true"), ("0001-01-01", "false"), ("x", "y")]),
+        "of three": (("b", "s", "flag"), {"b": Domain.range(0, 1 << 20), "s": Domain.range(-9, 1 << 20), "flag": ["true"]}),
+    }  # fmt: skip
+    found = {
+        name: counted(source, unit, kind="items", item=item, domain=domain)
+        for name, (item, domain) in asked_of.items()
+    }
+    bound = {"groups_per_unit": 2} if unit.column is not None else {}
+    question = asked(
+        source, GRIDS["made up"], unit=unit, column="x", by=("g", "flag"), domain=pairs, **bound
+    )
+    totals = question.totals([STEPS[2]] * len(question.groups))
+    for label, one, total in zip(question.groups, question.run(), totals, strict=True):
+        found[f"buckets in {label!r}"] = dict(enumerate(one.counts.tolist()))
+        found[f"totals in {label!r}"] = dict(enumerate(total))
+    return found
+
+
 def groups(source, unit, column):
     """Return what is asked about a column of numbers in groups, each group with a range of its own."""
     bound = {"groups_per_unit": 2} if unit.column is not None else {}
@@ -227,7 +252,7 @@ UNITS = {
     "truth values": PrivacyUnit("flag", max_rows=1),
     "decimals": PrivacyUnit("h", max_rows=2),
 }
-PARTS = {"counts": counts}
+PARTS = {"counts": counts, "tuples": tuples}
 PARTS |= {f"labels of {item}": partial(labels, item=item) for item in LABELS}
 PARTS |= {f"numbers of {column}": partial(numbers, column=column) for column in NUMBERS}
 PARTS |= {f"groups of {column}": partial(groups, column=column) for column in ("x", "b", "w")}

@@ -274,7 +274,7 @@ class TableRequest(Request[CrossTable]):
         law, step = fresh.mechanism.noise, fresh.mechanism.step
         shape = tuple(len(part) for part in tuples.parts)
         noisy: Whole = np.rint(fresh.values / float(step)).astype(np.int64).reshape(shape)
-        reach = {axes: _find_margin_reach(axes, shape, law) for axes in list_margins(len(shape))}
+        reach = {axes: find_margin_reach(axes, shape, law) for axes in list_margins(len(shape))}
         # Only counts are in whole persons.
         fitted = fit_counts(noisy, reach) if self.not_negative and step == 1 else None
         orders = [part.order for part in domain.parts] or [domain.order]
@@ -319,7 +319,7 @@ class TableRequest(Request[CrossTable]):
         )
 
 
-def _find_margin_reach(axes: Axes, shape: tuple[int, ...], law: Any) -> int:
+def find_margin_reach(axes: Axes, shape: tuple[int, ...], law: Any) -> int:
     """Return how far the sums of a margin reach, in steps, so that all of a table hold together.
 
     Each margin may fail with an equal share of what all may; its sums have noises of their own.

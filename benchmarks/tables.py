@@ -1,0 +1,155 @@
+"""Labels of several columns, computed columns and cross tables: what they take, and how far their figures lie off.
+
+Times are ratios within one run, medians of five. The figures of tables are those of made-up counts with the noise of the
+product, drawn here: a table adds up whatever the rows are.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from fractions import Fraction
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import polars as pl
+
+import sordino as sd
+from sordino.figures.table_fit import fit_counts, list_margins
+from sordino.questions import Domain, PrivacyUnit, prepare_counts
+from sordino.session.cross_table import find_margin_reach
+from sordino.sources import open_source
+
+ROWS, TIMES, TABLES = 2_000_000, 5, 3000
+
+
+def report():
+    yield "## Tables of several columns"
+    yield ""
+    yield from _list_times()
+    yield ""
+    yield from _list_figures()
+
+
+# ---- times -----------------------------------------------------------------------------------------------------
+
+
+def _list_times():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        draw = np.random.default_rng(1)
+        day = np.datetime64("2023-01-01") + draw.integers(0, 730, ROWS).astype("timedelta64[D]")
+        columns = {f"l{n}": draw.integers(0, 200, ROWS) for n in range(3)}
+        frame = pl.DataFrame({"u": np.arange(ROWS), "day": day, **columns})
+        frame = frame.with_columns(*(pl.col(f"l{n}").cast(pl.String) for n in range(3)))
+        frame = frame.with_columns(month=pl.col("day").dt.strftime("%Y-%m"))
+        frame.write_parquet(path)
+        part = [str(n) for n in range(200)]
+        months = [f"{year}-{month:02}" for year in (2023, 2024) for month in range(1, 13)]
+        asked = {
+            "one label of 200": ("l0", part),
+            "two labels, 40,000 cells": (("l0", "l1"), dict.fromkeys(("l0", "l1"), part)),
+            "three labels, 8,000,000 cells": (
+                ("l0", "l1", "l2"),
+                dict.fromkeys(("l0", "l1", "l2"), part),
+            ),
+            "the month as a column": ("month", months),
+            "month(day)": ("month(day)", Domain.of(months)),
+        }
+        taken = {name: [] for name in asked}
+        for _ in range(TIMES):
+            for name, (item, domain) in asked.items():
+                taken[name].append(_time(path, item, domain))
+        one, column = median(taken["one label of 200"]), median(taken["the month as a column"])
+        yield f"Counts of {ROWS:,} rows of Parquet, each a unit: seconds, medians of {TIMES}, and the ratio to one label, or to a column that has the month already."
+        yield ""
+        yield "| labels | seconds | ratio | asked |"
+        yield "|---|---|---|---|"
+        for name, found in taken.items():
+            to = column if "month" in name else one
+            wanted = {"three labels, 8,000,000 cells": "≤ 3.6", "month(day)": "≤ 1.3"}.get(name, "")
+            yield f"| {name} | {median(found):.2f} | {median(found) / to:.2f} | {wanted} |"
+
+
+def _time(path, item, domain):
+    source = open_source(path)
+    source = source.compute([item]) if isinstance(item, str) else source
+    question = prepare_counts(source, PrivacyUnit.row(), kind="items", item=item, domain=domain)
+    start = time.perf_counter()
+    question.run()
+    return time.perf_counter() - start
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------
+
+
+def _make_tables():
+    draw = np.random.default_rng(1)
+    full = lambda shape, lines, mean, axis=0: _fill(draw, shape, lines, mean, axis)  # noqa: E731
+    scattered = np.where(draw.random((100, 100)) < 0.05, draw.poisson(29, (100, 100)), 0)
+    return {
+        "2 x 2": (draw.poisson(50, (2, 2)), TABLES),
+        "5 x 5": (draw.poisson(20, (5, 5)), TABLES),
+        "10 x 10": (draw.poisson(20, (10, 10)), TABLES),
+        "20 x 12": (draw.poisson(100, (20, 12)), TABLES),
+        "100 x 100": (draw.poisson(3, (100, 100)), 600),
+        "10 x 5 x 4": (draw.poisson(20, (10, 5, 4)), TABLES),
+        "100 x 100, 95% empty, scattered": (scattered, 200),
+        "100 x 100, five full rows": (full((100, 100), 5, 30), 100),
+        "100 x 100, five full columns": (full((100, 100), 5, 30, 1), 100),
+        "40 x 30, six large offices": (full((40, 30), 6, 60), 400),
+        "20 x 12, one full row": (full((20, 12), 1, 50), 400),
+        "10 x 5 x 4, one full slice": (full((10, 5, 4), 1, 40), 400),
+    }
+
+
+def _fill(draw, shape, lines, mean, axis):
+    truth = np.zeros(shape, dtype=np.int64)
+    where = tuple(slice(lines) if at == axis else slice(None) for at in range(len(shape)))
+    truth[where] = draw.poisson(mean, truth[where].shape)
+    return truth
+
+
+def _list_figures():
+    draw, law = (
+        np.random.default_rng(2),
+        sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING).noise,
+    )
+    assert law.rate == Fraction(1)
+    yield "Tables at epsilon 1, a person in one cell. *Hold*: in how many all intervals held together (cells, margins, total; asked: 95%). *Adds up*: margins of the numbers shown that are no sums of their cells. *Inside*: in how many there were whole numbers, none below 0, inside of all intervals (asked: 95%). Then the root mean square error of the first margin: of the estimates, of what is shown, and of cells clamped at 0."
+    yield ""
+    yield "| table | tables | hold | not adding up | inside | estimates | shown | clamped | ms a fit |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name, (truth, many) in _make_tables().items():
+        yield _measure(name, truth, many, draw, law)
+
+
+def _measure(name, truth, many, draw, law):
+    reach = {axes: find_margin_reach(axes, truth.shape, law) for axes in list_margins(truth.ndim)}
+    first = tuple(range(1, truth.ndim))
+    held = inside = wrong = 0
+    errors = {"estimates": [], "shown": [], "clamped": []}
+    taken = []
+    p = 1 - math.exp(-1)
+    for _ in range(many):
+        noise = draw.geometric(p, truth.shape) - draw.geometric(p, truth.shape)
+        noisy = truth + noise
+        held += all(
+            np.all(np.abs(noise.sum(axis=axes) if axes else noise) <= far)
+            for axes, far in reach.items()
+        )
+        start = time.perf_counter()
+        fitted = fit_counts(noisy, reach)
+        taken.append(time.perf_counter() - start)
+        shown = noisy if fitted is None else fitted
+        inside += fitted is not None
+        wrong += int(shown.sum(axis=first).sum() != shown.sum())
+        for key, one in (("estimates", noisy), ("shown", shown), ("clamped", np.maximum(noisy, 0))):
+            errors[key].append(one.sum(axis=first) - truth.sum(axis=first))
+    rms = {key: math.sqrt(np.mean(np.square(found))) for key, found in errors.items()}
+    return (
+        f"| {name} | {many} | {held / many:.3f} | {wrong} | {inside / many:.3f} | {rms['estimates']:.1f} "
+        f"| {rms['shown']:.1f} | {rms['clamped']:.1f} | {1000 * median(taken):.1f} |"
+    )
