@@ -116,6 +116,56 @@ def test_figures_and_plans_of_a_file(sordino, table):
     assert plan.code == 0, plan.err
 
 
+STUDY = """
+name = "orders"
+[source]
+path = "orders.csv"
+types = {ordered_at = "date"}
+[unit]
+column = "customer"
+max_rows = 1
+[account]
+ledger = "budget.db"
+name = "orders"
+[budget]
+epsilon = 24
+[[release]]
+name = "months"
+kind = "histogram"
+item = "month(ordered_at)"
+domain = "2024-01..2024-12"
+epsilon = 8
+[[release]]
+name = "weekdays"
+kind = "histogram"
+item = "weekday(ordered_at)"
+where = "left(price, 1) IN ('1', '2')"
+epsilon = 8
+[[release]]
+name = "means"
+kind = "mean"
+column = "price"
+by = "bin(price, 50)"
+lower = 0
+cap = 100
+epsilon = 8
+"""
+
+
+def test_a_study_reads_the_table_once_for_all_of_them(sordino, table, monkeypatch):
+    monkeypatch.chdir(table)
+    (table / "study.toml").write_text(STUDY)
+    made = ("--ledger", "budget.db", "--account", "orders", "--epsilon", 30, "--unit", "customer")
+    assert sordino("ledger", "create", *made, "--source", "orders.csv").code == 0
+    ran = sordino("run", "study.toml", "--output", "runs")
+    assert ran.code == 0, ran.err
+    months = pl.read_csv(table / "runs" / "months.csv").to_dicts()
+    near(months, count(lambda day: f"{day:%Y-%m}"))
+    means = pl.read_csv(table / "runs" / "means.csv")
+    assert means["item"].to_list() == ["below 50", "50 or more"]
+    assert 20 < means["estimate"][0] < 30 < 70 < means["estimate"][1] < 80
+
+
 def test_a_table_of_a_server(sordino):
     with psycopg.connect(database(), autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS labels CASCADE; CREATE SCHEMA labels;"
