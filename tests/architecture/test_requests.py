@@ -40,7 +40,7 @@ def test_a_method_of_a_session_takes_what_its_request_declares_and_says_what_eac
 
 
 COLUMN = (
-    "column, *, epsilon, cap, lower, growth=, unit=, where=, by=, domain=, groups_per_unit=, most_groups=, "
+    "column, *, epsilon, cap=, lower=, growth=, unit=, where=, by=, domain=, groups_per_unit=, most_groups=, "
     "search_share=, numbers_share=, per_person=, strict_types="
 )
 SIGNATURES = {
@@ -59,7 +59,7 @@ SIGNATURES = {
     "-> Histogram",
     "count": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
     "count_distinct_units": "*, epsilon, where=, bounds=, noise=, progress= -> Count",
-    "quantile": COLUMN.replace("lower,", "lower, q,")
+    "quantile": COLUMN.replace("epsilon,", "epsilon, q,")
     + ", weight_cap=, size_hint=, interval_share=, integer=, progress= "
     "-> QuantileValue | QuantileValues | Groups",
     "sum": f"{COLUMN}, noise=, bounds=, progress= -> ClippedValue | BoundedValue | Groups",
@@ -90,8 +90,8 @@ def test_signatures_are_what_a_reader_expects():
 @pytest.mark.parametrize(
     ("given", "asked", "says"),
     [
-        (("x",), {}, r"Session\.mean\(\) missing 3 required keyword-only arguments: 'epsilon', 'cap', and 'lower'"),
-        ((), {"epsilon": 1, "cap": 9, "lower": 0}, r"Session\.mean\(\) missing 1 required positional argument: 'column'"),
+        (("x",), {}, r"Session\.mean\(\) needs epsilon, such as mean\(\.\.\., epsilon=0\.5\)\."),
+        ((), {"epsilon": 1, "cap": 9, "lower": 0}, r"Session\.mean\(\) needs column, such as mean\(\"price\", \.\.\.\)\."),
         (("x",), {"epsilon": 1, "cap": 9, "lower": 0, "colour": 3}, r"Session\.mean\(\) got an unexpected keyword argument 'colour'"),
         (("x", 1), {"cap": 9, "lower": 0}, r"Session\.mean\(\) takes 2 positional arguments but 3"),
     ],

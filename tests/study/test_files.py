@@ -82,7 +82,6 @@ def test_parameters_are_those_that_the_requests_declare():
         ('name = "turnover"', 'name = "Customers"', "Every release must have its own name"),
         ('name = "turnover"', 'name = "../x"', "release.name must be 1 to 100 letters"),
         ('item = "product"\n', "", "top_k.item must be given; got none"),
-        ("lower = 0\n", "", "sum.lower must be given; got none"),
         ('{price = "decimal(9,2)"}', '{price = "money"}', "money"),
         ('domain = {file = "items.csv", column = "name"}', 'domain = {filed = "items.csv"}', "domain has no key 'filed'. Did you mean 'file'"),
         ('domain = {file = "items.csv", column = "name"}', 'domain = {file = "items.csv", range = [1, 2]}', "domain must be a list of labels"),

@@ -13,6 +13,7 @@ import click
 from sordino.cli.consent import require_small_delta
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
+    NUMBER,
     DecimalsOr,
     LabelOptions,
     Shares,
@@ -43,21 +44,12 @@ def _join_shares(
 
 def _take_column(request: type[ColumnRequest[Any]], **own: Any) -> Callable[[Any], Any]:
     """Return the options of a figure of a column, and of its table."""
-    # The command says "none" where Python says None. It is asked for: of numbers below a bound that
-    # nobody thought of some would count as more than they are. Only quantiles of both signs are
-    # right by default.
-    asked: dict[str, Any] = {"default": "none", "show_default": True, "required": False}
     options = {
         # None to count all rows of each person.
         "column": take(request, "column", metavar="COL", required=False),
-        "lower": take(
-            request,
-            "lower",
-            type=DecimalsOr("none"),
-            metavar="L",
-            **(asked if request is QuantileRequest else {}),
-        ),
-        "cap": take(request, "cap", metavar="U"),
+        # The command says "none" where Python says None, which is right for numbers of any sign.
+        "lower": take(request, "lower", type=DecimalsOr("none"), metavar="L"),
+        "cap": take(request, "cap", type=NUMBER, metavar="U"),
         # On the command line a unit is whom the guarantee protects, so this one is called --scale.
         "unit": take(request, "unit", "--scale", default="1"),
         "groups_per_unit": take(request, "groups_per_unit", metavar="G"),

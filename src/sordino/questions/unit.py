@@ -134,9 +134,9 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
     if kind == "rows" and unit.column is not None:
         if unit.max_rows is None:
             raise UnboundedContribution(
-                "A count of rows must have a bound on the rows of one unit; got a unit column "
-                "without one. Give PrivacyUnit.max_rows (--max-rows), or count distinct units "
-                "instead."
+                "A count of rows must have a bound on the rows of each person; got none. Say it "
+                "where the table is opened, such as max_rows=5 (--max-rows 5), or count people: "
+                "count_distinct_units (--units)."
             )
         bound = unit.max_rows
     return Sensitivity(

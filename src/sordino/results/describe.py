@@ -493,7 +493,7 @@ def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) 
         facts=facts,
         notes=[
             *(AGAIN, ALL if release.planned else ALONE, *([CLIPPED_AGAIN] if of_column else [])),
-            *(*worth, *notes, *say_lower(some), *some.say_bound()),
+            *(*worth, *notes, *(say_lower(some) if of_column else ()), *some.say_bound()),
         ],
         counts=not of_column,
     )

@@ -203,12 +203,12 @@ def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
 
 
 def say_lower(some: Population) -> Notes:
-    """Return what becomes of numbers below the public end of a column.
-
-    Nothing where there is none.
-    """
+    """Return what becomes of numbers below the public end of a column, if there is one."""
     if some.lower is None:
-        return []
+        return [
+            "Without --lower numbers of both signs are looked for: a bound, such as --lower 0, "
+            "makes intervals shorter."
+        ]
     what = "numbers" if some.per_person is None else f"values of {some.people}"
     return [
         f"By --lower, {what} below {format_cell(some.lower)} count as {format_cell(some.lower)}."

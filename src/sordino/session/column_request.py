@@ -14,6 +14,7 @@ from sordino.columns import BucketGrid
 from sordino.columns.sum_steps import SumSteps
 from sordino.constraints import (
     COUNT,
+    FINITE,
     POSITIVE,
     SHARE,
     TRUTH,
@@ -25,7 +26,7 @@ from sordino.constraints import (
     to_fraction,
 )
 from sordino.cost import compose
-from sordino.declared import parameter
+from sordino.declared import Converted, parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.numbers_share import count_numbers
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
@@ -37,6 +38,7 @@ from sordino.releases import UnlistedCounts
 from sordino.sensitivity import Adjacency
 from sordino.session.column_figures import Estimator, Searching, adapt
 from sordino.session.request import (
+    CAP,
     R,
     Request,
     Reservation,
@@ -51,7 +53,7 @@ from sordino.session.request import (
 from sordino.session.table_numbers import Groups, TableNumbers
 from sordino.sources.sql.person_query import Aggregate
 
-_LOWER_MEANS = "Public bound, or none: both signs."
+_LOWER_MEANS = "Public bound; unless said none: values of both signs."
 GROWTH_MEANS = "Factor between edges of the grid."
 SEARCH_SHARE = Fraction(1, 4)
 """Share of epsilon that finds groups that nobody listed, where nothing is said."""
@@ -87,13 +89,22 @@ class ColumnRequest(Request[R]):
         kw_only=False,
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
-    # The estimator checks these, as it does for everybody.
-    cap: Number = parameter(
-        checked_later,
+    cap: Converted[Number | None, Number] = parameter(
+        OrNone(FINITE),
         "Public: as far up as anything goes, or what a person adds up to in all groups; it can be "
-        "generous.",
+        "generous. A billion, if nothing is said.",
+        more="Where the clip is, is found privately, and a cap that is far too large costs hardly "
+        "anything; `capped` says that the search ended there.",
+        default=None,
     )
-    lower: Number | None = parameter(checked_later, _LOWER_MEANS)
+    # The estimator checks these, as it does for everybody.
+    lower: Number | None = parameter(
+        checked_later,
+        _LOWER_MEANS,
+        more="Of a mean or a variance a bound makes the interval shorter, because no lower end has "
+        "to be found.",
+        default=None,
+    )
     growth: Number | None = parameter(checked_later, GROWTH_MEANS, default=1.05)
     unit: Number = parameter(checked_later, "Below it edges are evenly spaced.", default=1.0)
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
@@ -157,6 +168,12 @@ class ColumnRequest(Request[R]):
     strict_types: bool = parameter(
         TRUTH, "Refuse a column of texts, instead of reading them as numbers.", default=False
     )
+
+    def derive(self) -> None:
+        """Choose a generous cap, where nothing is said."""
+        super().derive()
+        given: Number | None = getattr(self, "cap")  # noqa: B009 - it is kept as a number
+        self._set(cap=CAP if given is None else given)
 
     @abstractmethod
     def build_estimator(self, table: Table, more: Fraction = Fraction(1)) -> Searching:

@@ -87,6 +87,16 @@ class BoundedFigureRequest(TotalsRequest[R]):
         default=None,
     )
 
+    def derive(self) -> None:
+        """Refuse a range without the end into which numbers are moved."""
+        if self.bounds is not None and self.cap is None:
+            raise InvalidParameter(
+                f"{self.name}.cap (--cap) must be given with bounds, because no clip is looked for "
+                "then: say close to how far up numbers go, such as cap=100, and lower, such as "
+                "lower=0."
+            )
+        super().derive()
+
     def steps(self, table: Table) -> Steps[Any]:
         """Release within the declared range, if there is one, else from a clip that is found."""
         if self.bounds is None:
@@ -350,7 +360,7 @@ def bounded_steps(request: BoundedFigureRequest[Any], table: Table) -> Steps[Any
         lower=-POSITIVE(f"{request.name}.cap", request.cap)
         if request.lower is None
         else request.lower,
-        cap=request.cap,
+        cap=cast("Number", request.cap),
         bounds=cast("Any", request.bounds),
         rows_per_unit=request.count_rows_of_part(table),
     )

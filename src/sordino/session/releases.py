@@ -6,7 +6,7 @@ Each method is made from its request, and this list of them is the only one.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from types import MethodType
 from typing import Any, Generic, ParamSpec, cast, get_args, overload
@@ -17,6 +17,7 @@ from sordino.session import requests
 from sordino.session.request import R, Request
 
 P = ParamSpec("P")
+Kind = type[Request[Any]]
 
 
 class releases(Generic[P, R]):  # noqa: N801 - it stands where `property` would
@@ -54,11 +55,61 @@ class releases(Generic[P, R]):  # noqa: N801 - it stands where `property` would
         return self._method if owner is None else MethodType(self._method, owner)
 
 
-def _write_method(request: type[Request[Any]]) -> Callable[..., Any]:
+_EXAMPLES = {
+    "item": '"product"',
+    "column": '"price"',
+    "release": "earlier",
+    "epsilon": "epsilon=0.5",
+    "k": "k=10",
+    "q": "q=0.5",
+    "bins": "bins=[0, 10, 100]",
+    "threshold": "threshold=100",
+    "positives": "positives=5",
+    "lower": "lower=0",
+    "upper": "upper=100",
+}
+"""What stands for a parameter where somebody has left it out."""
+
+
+def make_request(kind: Kind, given: Sequence[Any], asked: Mapping[str, Any]) -> Request[Any]:
+    """Return a request of what a caller has given.
+
+    Raises
+    ------
+    TypeError
+        If something is missing, with an example of it.
+    """
+    try:
+        return kind(*given, **asked)
+    except TypeError:
+        missing = _list_missing(kind, given, asked)
+        if not missing:
+            raise
+    shown = [_EXAMPLES[name] for name in missing]
+    named = [one for one in shown if "=" in one]
+    # What is given without its name stands first.
+    like = ", ".join([*shown[: len(shown) - len(named)], *["..."] * bool(given or asked), *named])
+    raise TypeError(
+        f"Session.{kind.name}() needs {', '.join(missing)}, such as {kind.name}({like})."
+    )
+
+
+def _list_missing(kind: Kind, given: Sequence[object], asked: Mapping[str, object]) -> list[str]:
+    """Return what must be given and is not; nothing where something else is wrong."""
+    known = inspect.signature(kind)
+    try:
+        bound = known.bind_partial(*given, **asked).arguments
+    except TypeError:
+        return []
+    must = (name for name, one in known.parameters.items() if one.default is one.empty)
+    return [name for name in must if name not in bound]
+
+
+def _write_method(request: Kind) -> Callable[..., Any]:
     """Return the function that a request is as a method."""
 
     def release(self: Any, *given: Any, **asked: Any) -> Any:
-        return self._do(request(*given, **asked))
+        return self._do(make_request(request, given, asked))
 
     release.__name__, release.__qualname__ = request.name, f"Session.{request.name}"
     method = scrubbed(release)
@@ -74,7 +125,7 @@ def _write_method(request: type[Request[Any]]) -> Callable[..., Any]:
     return method
 
 
-def _name_result(request: type[Request[Any]]) -> str:
+def _name_result(request: Kind) -> str:
     """Return what a request says that it returns, in the short names of its classes."""
     [result] = get_args(cast("Any", request).__orig_bases__[0])
     return " | ".join(one.__name__ for one in get_args(result) or (result,))

@@ -33,6 +33,9 @@ from sordino.releases import parameters
 from sordino.scrubbing import scrubbed
 from sordino.sources import Source
 
+CAP = 10**9
+"""As far up as a column is looked at where nothing is said: a clip is searched for below it, at a
+price that hardly grows with it."""
 MOST_ROWS = 10**6
 """Of rows of a person at most so many count in all labels together, if nothing is said."""
 CONFIDENCE = 0.95

@@ -309,7 +309,10 @@ class Session(Releases):
         >>> 30_000 < session.median("income", epsilon=1, lower=0, cap=1e9).value < 40_000
         True
         """
-        return self.quantile(column, q=0.5, **asked)
+        try:
+            return self.quantile(column, q=0.5, **asked)
+        except TypeError as error:
+            raise TypeError(str(error).replace("quantile(", "median(")) from None
 
     @scrubbed
     def keep(self, release: Any, record: Record | None = None) -> None:

@@ -26,6 +26,7 @@ from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.noisy_histogram import NoisyCounts, make_rows
 from sordino.session.numbers import SumRequest
 from sordino.session.request import (
+    CAP,
     CONFIDENCE,
     MOST_ROWS,
     SIMULTANEOUS_MEANS,
@@ -105,7 +106,7 @@ class TopSumsRequest(Request[TopItems]):
     cap: Number | None = parameter(
         OrNone(POSITIVE),
         "Public: as far up as what a person adds up to in all labels together goes; it can be "
-        "generous. Of rows a million, if nothing is said.",
+        "generous. A billion, of rows a million, if nothing is said.",
         default=None,
     )
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
@@ -120,8 +121,10 @@ class TopSumsRequest(Request[TopItems]):
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
 
     def settle(self, unit: PrivacyUnit) -> TopSumsRequest:  # noqa: ARG002 - of any unit
-        """Let rows of a person count up to a generous cap, where nothing is said."""
-        return replace(self, cap=MOST_ROWS) if self.cap is None and self.column is None else self
+        """Choose a generous cap, where nothing is said."""
+        if self.cap is not None:
+            return self
+        return replace(self, cap=MOST_ROWS if self.column is None else CAP)
 
     @property
     def per_person(self) -> Aggregate:
@@ -139,11 +142,6 @@ class TopSumsRequest(Request[TopItems]):
             raise InvalidParameter(
                 "top_sums must go with a unit column (--user), whose rows are added up; got "
                 "'each row'. Ask for the sum by groups."
-            )
-        if self.cap is None:
-            raise InvalidParameter(
-                "top_sums.cap must be given with a column of numbers: as far up as what a person "
-                "adds up to goes, which may be generous; got none."
             )
         unlisted = is_unlisted(self.domain)
         if unlisted and table.unit.max_rows is None:

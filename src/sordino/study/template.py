@@ -11,7 +11,7 @@ from typing import Any, final
 
 from sordino.record_text import encode_json
 from sordino.sources import CsvFormat
-from sordino.study.kinds import find_kind, list_kinds, list_required
+from sordino.study.kinds import find_kind, list_kinds, list_known, list_required
 
 TO_COMPLETE = "Complete this."
 """What stands in front of each line that somebody has to fill in."""
@@ -221,7 +221,10 @@ def _write_examples() -> list[str]:
     for name in list_kinds():
         kind = find_kind(name)
         lines += ["", "# [[release]]", f'# kind = "{name}"', f'# name = "{name}"']
-        lines += [f"# {one} = {_EXAMPLES[one]}" for one in list_required(kind) if one != "epsilon"]
+        # These may be left out, and whoever knows them had better say them.
+        ends = [one for one in ("cap", "lower") if one in list_known(kind)]
+        shown = [one for one in list_required(kind) if one != "epsilon"]
+        lines += [f"# {one} = {_EXAMPLES[one]}" for one in dict.fromkeys([*shown, *ends])]
         lines.append("# share = 0.1")
     return lines
 

@@ -13,7 +13,7 @@ from sordino.errors import InvalidParameter
 from sordino.session.plans.dry_run import Answers, PublicRows
 from sordino.session.plans.shapes import OF_COLUMNS, OF_LABELS, check_rows, is_shape, parse_shape
 from sordino.session.plans.synthetic import ASSUMED, SyntheticData
-from sordino.session.request import Request
+from sordino.session.request import CAP, Request
 from sordino.sources import CsvFormat, Source, open_source
 from sordino.sources.sharing import find_shared_rows
 
@@ -93,6 +93,9 @@ def assume(
                 shape.list_counts(1, 1)
         what = "rows" if of_column else "pairs of a unit and an item"
         listed = ", ".join(shape.text for shape in shapes)
+        if like is None and getattr(request, "cap", None) == CAP:
+            # Made-up numbers lie as far up as anything goes.
+            listed += f", with numbers up to {CAP:,} (--cap and --like say how they are)"
         if getattr(getattr(request, "domain", None), "kind", None) == "assumed public":
             # How many there are decides how large the noise is.
             listed += f", {ASSUMED:,} labels"

@@ -14,7 +14,7 @@ from sordino.scrubbing import scrubbed
 from sordino.session.executor import ReleaseExecutor, Started
 from sordino.session.plans.plan import Plan
 from sordino.session.plans.planner import Planner
-from sordino.session.releases import RELEASES
+from sordino.session.releases import RELEASES, make_request
 from sordino.session.request import Request
 from sordino.sources import CsvFormat
 
@@ -53,14 +53,15 @@ class Plans:
         own = {word: asked.pop(word, None) for word in ("like", "rows", "runs")}
         goal = asked.pop("goal", None)
         if goal is None:
-            return self._planner.make(self._planner.settle(kind(*given, **asked)), **own)
+            return self._planner.make(self._planner.settle(make_request(kind, given, asked)), **own)
         wish = parse_goal(kind.name, goal)
         if asked.setdefault("epsilon", ANY_EPSILON) is not ANY_EPSILON:
             raise InvalidParameter(
                 f"{kind.name}.goal takes the place of epsilon, which is looked for; got both. "
                 "Leave one of them out."
             )
-        return self._planner.seek(self._planner.settle(kind(*given, **asked)), wish, **own)
+        request = make_request(kind, given, asked)
+        return self._planner.seek(self._planner.settle(request), wish, **own)
 
 
 @final
