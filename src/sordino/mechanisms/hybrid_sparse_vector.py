@@ -266,47 +266,35 @@ def _lifts_above(noisy: Steps, threshold: Steps) -> Steps:
     return noisy - threshold if near else noisy.astype(object) - threshold
 
 
+def _move_apart(**options: Any) -> tuple[HybridSparseVector, tuple[int, int], tuple[int, int]]:
+    """Return a mechanism and two answers that move in opposite directions."""
+    return HybridSparseVector(threshold=0, sensitivity=EITHER_WAY, **options), (0, 0), (1, -1)
+
+
+def _raise_one(**options: Any) -> tuple[HybridSparseVector, tuple[int, int], tuple[int, int]]:
+    """Return a mechanism and two counts of which one rises."""
+    return HybridSparseVector(threshold=1, sensitivity=COUNTING, **options), (0, 0), (1, 0)
+
+
 _HYBRID_VECTOR_REFERENCES = ("ding2022, Lemma 8",)
-_WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (
-    ("laplace", "exponential"),
-    ("exponential", "laplace"),
-    ("laplace", "laplace"),
-)
-# Two answers that move in opposite directions, and two counts of which one rises.
-_MOVED_APART, _ONE_MORE = ((0, 0), (1, -1)), ((0, 0), (1, 0))
 _claim = ClaimsAbout("HybridSparseVector", proof="hybrid-sparse-vector.md")
 CLAIMS = (
     _claim(
         "Each release, gaps included, is private for what it spent: the threshold, and each item "
         "above it.",
         _HYBRID_VECTOR_REFERENCES,
-        (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY), *_MOVED_APART),
-        (
-            HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
-            *_MOVED_APART,
-        ),
-        (
-            HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2),
-            *_MOVED_APART,
-        ),
-        (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), *_ONE_MORE),
-        (
-            HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
-            *_ONE_MORE,
-        ),
+        _move_apart(k=1, epsilon=6),
+        _move_apart(k=2, epsilon=12, split=0.25),
+        _move_apart(k=1, epsilon=6, domain_size=2),
+        _raise_one(k=1, epsilon=6),
+        _raise_one(k=1, epsilon=6, domain_size=2),
         tight=True,
     ),
     _claim(
         "The same with Laplace noise.",
         _HYBRID_VECTOR_REFERENCES,
-        *(
-            (
-                HybridSparseVector(
-                    k=1, threshold=0, epsilon=12, sensitivity=EITHER_WAY, noise=x, threshold_noise=y
-                ),
-                *_MOVED_APART,
-            )
-            for x, y in _WITH_LAPLACE
-        ),
+        _move_apart(k=1, epsilon=12, noise="laplace"),
+        _move_apart(k=1, epsilon=12, threshold_noise="laplace"),
+        _move_apart(k=1, epsilon=12, noise="laplace", threshold_noise="laplace"),
     ),
 )

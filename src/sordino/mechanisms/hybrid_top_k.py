@@ -295,6 +295,16 @@ def decide(noisy: Steps, k: int) -> Found:
     return np.where(ended, -1, order), np.where(ended & ~here, 0, gaps)
 
 
+def _swap_items(**options: Any) -> tuple[HybridTopK, tuple[int, int], tuple[int, int]]:
+    """Return a mechanism and two answers of which the other one is the larger."""
+    return HybridTopK(sensitivity=EITHER_WAY, **options), (1, 0), (0, 1)
+
+
+def _raise_item(**options: Any) -> tuple[HybridTopK, tuple[int, int], tuple[int, int]]:
+    """Return a mechanism for two items, and two counts of which one rises."""
+    return HybridTopK(k=2, sensitivity=COUNTING, **options), (0, 0), (0, 1)
+
+
 _claim = ClaimsAbout("HybridTopK", proof="hybrid-top-k.md")
 CLAIMS = (
     _claim(
@@ -302,18 +312,10 @@ CLAIMS = (
         "threshold, epsilon with k; (2s + 1)/(2k - 1) epsilon where there are no others.",
         ("ding2022, Lemma 7",),
         (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=EITHER_WAY), (0, 0), (1, 1)),
-        (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
-        (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=EITHER_WAY), (1, 0), (0, 1)),
-        (
-            HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2),
-            (1, 0),
-            (0, 1),
-        ),
-        (
-            HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=EITHER_WAY, candidates=2),
-            (1, 0),
-            (0, 1),
-        ),
+        _swap_items(k=1, threshold=-20, epsilon=4),
+        _swap_items(k=2, threshold=0.5, epsilon=8),
+        _swap_items(k=2, threshold=0, epsilon=6, domain_size=2),
+        _swap_items(k=2, threshold=0, epsilon=6, candidates=2),
         tight=True,
     ),
     _claim(
@@ -321,26 +323,14 @@ CLAIMS = (
         "also over a public domain.",
         ("ding2022, Lemma 7",),
         (HybridTopK(k=1, threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 1)),
-        (HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING), (0, 0), (0, 1)),
-        (
-            HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING, domain_size=2),
-            (0, 0),
-            (0, 1),
-        ),
+        _raise_item(threshold=1, epsilon=4),
+        _raise_item(threshold=1, epsilon=4, domain_size=2),
         tight=True,
     ),
     _claim(
         "With Laplace noise the same costs are enough.",
         ("ding2022, Lemma 7",),
-        (
-            HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=EITHER_WAY, noise="laplace"),
-            (1, 0),
-            (0, 1),
-        ),
-        (
-            HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=COUNTING, noise="laplace"),
-            (0, 0),
-            (0, 1),
-        ),
+        _swap_items(k=1, threshold=0, epsilon=4, noise="laplace"),
+        _raise_item(threshold=0, epsilon=6, noise="laplace"),
     ),
 )

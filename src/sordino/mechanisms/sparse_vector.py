@@ -13,7 +13,7 @@ no cost is.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal, final
+from typing import Any, Literal, final
 
 from sordino.claims import EITHER_WAY, ClaimsAbout
 from sordino.constraints import (
@@ -246,6 +246,17 @@ class SparseVector(BranchingMechanism):
         return Stream(self, entropy)
 
 
+def _move_answers(**options: Any) -> tuple[SparseVector, tuple[int, int], tuple[int, int]]:
+    """Return a mechanism and two answers that move in opposite directions."""
+    return SparseVector(threshold=0, sensitivity=EITHER_WAY, **options), (0, 0), (1, -1)
+
+
+def _raise_count(**options: Any) -> tuple[SparseVector, tuple[int, int], tuple[int, int]]:
+    """Return a mechanism for one positive, and two counts of which one rises."""
+    found = SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, **options)
+    return found, (0, 0), (1, 0)
+
+
 _SPARSE_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
 _claim = ClaimsAbout("SparseVector", proof="sparse-vector.md")
 CLAIMS = (
@@ -253,45 +264,24 @@ CLAIMS = (
         "Each transcript, gaps included, is private for what it spent: the thresholds met and the "
         "positives found.",
         _SPARSE_REFERENCES,
-        (
-            SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=EITHER_WAY),
-            (0, 0),
-            (1, -1),
-        ),
+        _move_answers(positives=1, epsilon=6),
         (
             SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
             (0, 0, 0),
             (1, -1, -1),
         ),
-        (
-            SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, correction=-1),
-            (0, 0),
-            (1, 0),
-        ),
-        (
-            SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
-            (0, 0),
-            (1, 0),
-        ),
+        _raise_count(correction=-1),
+        _raise_count(domain_size=2),
         tight=True,
     ),
     _claim(
         "The same with Laplace noise, with new thresholds after positives, and when answers are "
         "asked again.",
         _SPARSE_REFERENCES,
-        *(
-            (
-                SparseVector(threshold=0, epsilon=epsilon, sensitivity=EITHER_WAY, **options),
-                (0, 0),
-                (1, -1),
-            )
-            for epsilon, options in (
-                (12, {"positives": 1, "noise": "laplace"}),
-                (12, {"positives": 1, "threshold_noise": "laplace"}),
-                (12, {"positives": 1, "noise": "laplace", "threshold_noise": "laplace"}),
-                (18, {"positives": 2, "resample": True}),
-                (12, {"positives": 1, "passes": 2}),
-            )
-        ),
+        _move_answers(positives=1, epsilon=12, noise="laplace"),
+        _move_answers(positives=1, epsilon=12, threshold_noise="laplace"),
+        _move_answers(positives=1, epsilon=12, noise="laplace", threshold_noise="laplace"),
+        _move_answers(positives=2, epsilon=18, resample=True),
+        _move_answers(positives=1, epsilon=12, passes=2),
     ),
 )
