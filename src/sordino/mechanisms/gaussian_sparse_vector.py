@@ -52,7 +52,6 @@ from sordino.releases import Positives
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
-NOISE = one_of("gaussian", "exponential", "laplace")
 Noise = DiscreteGaussian | Geometric | DiscreteLaplace
 _MOST_COUNTED = 4096  # positives whose choices are counted
 

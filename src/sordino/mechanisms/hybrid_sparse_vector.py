@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import EITHER_WAY, ClaimsAbout
-from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, Number, WordOr, one_of, to_fraction
+from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, Number, WordOr, to_fraction
 from sordino.cost import Pure, Range
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
@@ -46,7 +46,6 @@ from sordino.releases import Positives
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
 
-SPLIT = one_of("variance")
 # Noisy answers of 64 bits lie within about 2^61 steps: their difference from such a threshold fits,
 # too.
 _SAFE_THRESHOLD = 1 << 60

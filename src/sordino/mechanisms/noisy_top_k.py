@@ -55,7 +55,6 @@ _NOISE_LAWS: dict[str, type[Family]] = {
     "laplace": DiscreteLaplace,
     "gumbel": Gumbel,
 }
-_WHOLE_BUDGET = Fraction(1)
 
 
 @final

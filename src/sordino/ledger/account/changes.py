@@ -91,34 +91,38 @@ def request(
         )
     for part in parts:
         check_claims(part, adjacency=account.adjacency, allow_approximate=allow_approximate)
-    # The facts go with the charge: if another account has taken the name since, it does not fit.
-    about = {
-        name: getattr(account, name) for name in ("meter", "alpha", "adjacency", "unit", "source")
-    }
     facts = {"label": label, "detail": recorded(detail), "charges": described(parts, meter)}
     # Said by every charge, also by one that reads no column: an older version says nothing
     # (`sqlite_schema`).
     facts["reading"] = text(reading, "reading") if reading else ""
-    # The key stays in this process; the ledger gets its hash alone, so nobody who reads it can
-    # draw.
+    # 128 random bits, made here: no other charge has them, whoever makes it. A run has an id of its
+    # own, which the database takes once.
+    charge = nonce() if run is None else id_of_run(account.name, text(run, "run"))
+    return label, worst, *build_reservation(account, facts, charge, asked)
+
+
+def build_reservation(
+    account: Account, facts: dict[str, Any], charge: str, asked: Sums
+) -> tuple[str, dict[str, Any]]:
+    """Return the key of a charge, and the parameters of its reservation.
+
+    The key stays in this process; the ledger gets its hash alone, so nobody who reads it can draw.
+    """
     digest, key = digest_of(facts, account), nonce()
-    return (
-        label,
-        worst,
-        key,
-        {
-            **about,
-            "account": account.name,
-            "reading": facts["reading"],
-            # 128 random bits, made here: no other charge has them, whoever makes it. A run has an
-            # id of its own, which the database takes once.
-            "charge": nonce() if run is None else id_of_run(account.name, text(run, "run")),
-            **parameters_of(asked),
-            "digest": digest,
-            "lock": chained(key),
-            "body": body_of(digest=digest, **facts),
-        },
-    )
+    # The facts of the account go along: if another one has taken the name since, it does not fit.
+    about = {
+        name: getattr(account, name) for name in ("meter", "alpha", "adjacency", "unit", "source")
+    }
+    return key, {
+        **about,
+        "account": account.name,
+        "reading": facts["reading"],
+        "charge": charge,
+        **parameters_of(asked),
+        "digest": digest,
+        "lock": chained(key),
+        "body": body_of(digest=digest, **facts),
+    }
 
 
 def id_of_run(account: str, run: str) -> str:

@@ -16,11 +16,10 @@ from sordino._version import __version__
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import schema
-from sordino.ledger.account.changes import parameters_of
+from sordino.ledger.account.changes import build_reservation
 from sordino.ledger.account.pages import Pages
 from sordino.ledger.account.promises import Walked, make_promise, walk
 from sordino.ledger.account.records import body_of, nonce
-from sordino.ledger.history import chained, digest_of
 from sordino.ledger.renyi import NOTHING
 from sordino.ledger.store.store import Store, carry_out
 from sordino.statements.check import StatementCheck
@@ -60,20 +59,8 @@ def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
         "charges": [],
         "reading": "",
     }
-    digest, key, charge = digest_of(facts, account), nonce(), nonce()
-    reservation = {
-        **{
-            name: getattr(account, name)
-            for name in ("meter", "alpha", "adjacency", "unit", "source")
-        },
-        "account": account.name,
-        "reading": "",
-        "charge": charge,
-        **parameters_of(NOTHING),
-        "digest": digest,
-        "lock": chained(key),
-        "body": body_of(digest=digest, **facts),
-    }
+    charge = nonce()
+    key, reservation = build_reservation(account, facts, charge, NOTHING)
     # Nothing always fits; only an account that another one has taken over begins nothing any more.
     if not carry_out(store, schema.RESERVE, reservation, account=account.name):
         pages.refuse(NOTHING, what="A statement", then="The statement was not published.")

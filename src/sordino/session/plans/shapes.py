@@ -90,11 +90,6 @@ class Shape:
     numbers: tuple[float, ...] = ()
     steps: tuple[tuple[int, float], ...] = ()
 
-    @property
-    def is_of_labels(self) -> bool:
-        """Whether it says how the counts of labels fall."""
-        return self.kind not in {"normal", "lognormal"}
-
     def list_counts(self, labels: int, total: int) -> NDArray[np.int64]:
         """Return falling counts of so many labels, which add up to about `total`.
 
@@ -118,7 +113,6 @@ class Shape:
             weights = np.zeros(labels)
             weights[: listed.size] = np.sort(np.maximum(listed, 0.0))[::-1][:labels]
         else:
-            # Of a column alone: `is_of_labels`.
             raise InvalidParameter(
                 f"like must be flat, zipf:S, geometric:R or steps:... for counts of labels; got "
                 f"{shown(self.text)}, which is about the numbers of a column."

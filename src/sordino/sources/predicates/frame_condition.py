@@ -42,12 +42,6 @@ from sordino.sources.sql.dialect import EMBEDDED
 from sordino.sources.sql.number_kind import number_kind
 from sordino.sources.sql.sql_templates import LARGEST_EXACT_WHOLE, WHOLE_NUMBERS
 
-READABLE = re.compile(
-    r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|FLOAT|DOUBLE"
-    r"|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE"
-)
-"""Declared types of columns of frames that a predicate may use."""
-
 _DAY = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _HOUR = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?"
 # What is written like one and is none is refused with the predicate.
@@ -75,7 +69,7 @@ def read_frame_columns(predicate: Predicate, kinds: Mapping[int, str]) -> Predic
     predicate : Predicate
         As it was parsed.
     kinds : mapping of int to str
-        The declared types of its columns, each `READABLE`.
+        The declared types of its columns.
 
     Raises
     ------
