@@ -294,3 +294,116 @@ def test_a_call_brings_its_own_labels(people):
         epsilon=1000,
     )
     assert [months["Zug", f"2024-0{n}"].estimate for n in (1, 2, 3)] == [31, 29, 0]
+
+
+# ---- what a hostile reviewer has found --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names", [("item", "b"), ("b", "item"), ("low", "item.low"), ("item.low", "low")]
+)
+def test_columns_of_any_name_are_printed(names):
+    rows = pl.DataFrame({names[0]: ["x", "y"] * 50, names[1]: ["p", "q"] * 50})
+    session = sd.Session(rows, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1))
+    domain = {names[0]: ["x", "y"], names[1]: ["p", "q"]}
+    for release in (
+        session.histogram(list(names), epsilon=1, domain=domain),
+        session.table(list(names), epsilon=1, domain=domain),
+        session.top_k(list(names), k=2, epsilon=1, domain=domain),
+    ):
+        assert "x" in str(release)
+        assert "<table>" in release._repr_html_()
+        first, second = (
+            release.to_polars().columns[:2]
+            if not hasattr(release.rows[0], "rank")
+            else release.to_polars().columns[1:3]
+        )
+        assert first != second
+        for form in (release.to_polars(), pl.read_csv(write_csv(describe(release)).encode())):
+            assert set(form[first].drop_nulls()) == {"x", "y"}
+            assert set(form[second].drop_nulls()) == {"p", "q"}
+
+
+def test_whatever_is_refused_costs_nothing(people, tmp_path):
+    ledger = sd.Ledger.create(
+        tmp_path / "b.db",
+        account="a",
+        budget=sd.Budget(epsilon=8),
+        adjacency="add-remove",
+        unit=sd.PrivacyUnit("id"),
+        source="name:people",
+    )
+    twice = sd.Domain.indexed(3, label=lambda place: "p" if place < 2 else "q")
+    with sd.Session(people, unit=sd.PrivacyUnit("id"), ledger=ledger, name="people") as session:
+        for domain in (
+            [("Zug", "65+"), ("Bern", "0-17")],
+            DOMAIN | {"age": ["", "65+"]},
+            {"town": TOWNS, "age": twice},
+        ):
+            with pytest.raises((InvalidParameter, UnknownDomain)):
+                session.table(["town", "age"], epsilon=1, domain=domain)
+        with pytest.raises(InvalidParameter, match="must be tuples"):
+            session.histogram(["town", "age"], epsilon=1, domain=[("Zug", "65+"), "ab"])
+    assert ledger.remaining == 8
+
+
+def test_appearances_are_not_people():
+    """A thousand persons, each in two cells: no lower bound of people is above a thousand."""
+    rows = pl.DataFrame(
+        {"id": [*range(1000)] * 2, "a": ["x"] * 1000 + ["y"] * 1000, "b": ["f"] * 2000}
+    )
+    table = ask(rows, item=["a", "b"], domain={"a": ["x", "y"], "b": ["f", "g"]}, max_cells=2)
+    assert table.whole.low > 1900
+    assert table.whole.true_low <= 1000
+    assert table[None, "f"].true_low <= 1000
+    # A row of one column has one cell with label f.
+    assert 900 < table["x", "f"].true_low <= 1000
+    assert "margins count appearances" in str(table)
+    assert "appearances" in table.to_text(details=True)
+
+
+def test_a_label_called_all_is_no_margin():
+    rows = pl.DataFrame({"a": ["all", "x"] * 300, "b": ["all", "(all)"] * 300})
+    table = sd.Session(rows, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1)).table(
+        ["a", "b"], epsilon=1, domain={"a": ["all", "x"], "b": ["all", "(all)"]}
+    )
+    lines = str(table).splitlines()
+    assert lines[0].split() == ["a", "/", "b", "all", "(all)", "((all))"]
+    assert [line.split()[0] for line in lines[1:4]] == ["all", "x", "((all))"]
+
+
+def test_confidence_is_true_of_every_row(people):
+    table = ask(people)
+    record = describe(table)
+    assert record.facts["confidence"] == record.facts["confidence_together"] == 0.95
+    assert table.share(("Zug", "65+")).confidence == 0.95
+
+
+def test_reports_show_what_the_table_shows(people):
+    table = ask(people, epsilon=0.1, not_negative=True)
+    assert table.whole.published is not None
+    from sordino.report import make_report
+
+    page = make_report([table])
+    assert "\u2212" not in page.split("<table", 2)[1].split("</table>")[0]
+
+
+def test_options_of_one_column_are_refused_with_several(tmp_path, monkeypatch, capsys, people):
+    monkeypatch.chdir(tmp_path)
+    people.write_csv("people.csv")
+    line = [
+        "table",
+        "people.csv",
+        "--user",
+        "id",
+        "--item",
+        "town",
+        "--item",
+        "age",
+        "--epsilon",
+        "1",
+        "--no-ledger",
+    ]
+    for option in (["--least", "3"], ["--delta", "1e-6"]):
+        assert run([*line, *option, "--domain", "town=t.csv"]) == 2
+        assert option[0] in capsys.readouterr().err

@@ -6,7 +6,7 @@ Every form of a release says it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -342,12 +342,20 @@ def say_columns(names: ColumnNames | None, word: str = "and") -> str | None:
     return f"{', '.join(others)} {word} {last}" if others else last
 
 
-def say_label(label: object) -> object:
+def find_margin_word(labels: Iterable[object]) -> str:
+    """Return what stands for all labels of a column, which is none of them."""
+    known, word = {*map(str, labels)}, "all"
+    while word in known:
+        word = f"({word})"
+    return word
+
+
+def say_label(label: object, margin: str = "all") -> object:
     """Return a label for people: the parts of one of several columns, with a dot in between."""
     if not isinstance(label, tuple | list):
         return label
     # In a table a number may be of all labels of a column.
-    return " \u00b7 ".join("all" if part is None else str(part) for part in label)
+    return " \u00b7 ".join(margin if part is None else str(part) for part in label)
 
 
 _SAME_IN_PLURAL = ("craft", "sheep", "fish", "series", "species")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, final
@@ -163,9 +163,7 @@ def spread_labels(record: Record) -> Record:
     names = record.facts.get("item")
     if not isinstance(names, list) or "item" not in record.columns:
         return record
-    # Where a column is called like one of a release, it is told apart.
-    taken = {*record.columns, *record.facts} - {"item"}
-    parts = [f"item.{name}" if name in taken else str(name) for name in names]
+    parts = name_parts(names, {*record.columns, *record.facts} - {"item"})
 
     def spread(row: Mapping[str, Any]) -> dict[str, Any]:
         label = row["item"]
@@ -173,7 +171,20 @@ def spread_labels(record: Record) -> Record:
         return {**row, **dict(zip_longest(parts, own[: len(parts)]))}
 
     columns = [part for name in record.columns for part in (parts if name == "item" else [name])]
-    return replace(record, columns=columns, rows=[spread(row) for row in record.rows])
+    # Said in words from here on, so that nothing is spread twice.
+    facts = {**record.facts, "item": ", ".join(map(str, names))}
+    return replace(record, facts=facts, columns=columns, rows=[spread(row) for row in record.rows])
+
+
+def name_parts(names: Iterable[object], taken: Collection[str]) -> list[str]:
+    """Return the names of the columns of a label, none of which is another one, or taken."""
+    found: list[str] = []
+    for given in map(str, names):
+        name = given
+        while name in taken or name in found:
+            name = f"item.{name}"
+        found.append(name)
+    return found
 
 
 def list_facts(

@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from functools import partial
 from typing import Any, Literal
 
+from sordino.population import find_margin_word
 from sordino.record import Record, escape_controls, format_cell, spread_labels
 
 _LABEL, _BETWEEN = 20, 2
@@ -86,10 +87,10 @@ def _lay_out(record: Record) -> Record:
         return record
     value = "published" if "published" in record.columns else "estimate"
     found = {tuple(row["item"]): row[value] for row in record.rows}
-    # All labels stand last.
+    # All labels stand last, under a word that is none of them.
     heads, lines = ([one for one in side if one is not None] + [None] for side in (heads, lines))
     first = f"{names[0]} / {names[1]}"
-    shown = {None: "all"}
+    shown = {None: find_margin_word(part for one in labels for part in one)}
     columns = [first, *(shown.get(head, str(head)) for head in heads)]
     if len(set(columns)) < len(columns):
         return record

@@ -19,7 +19,7 @@ import numpy as np
 
 from sordino.errors import UnsupportedBackend
 from sordino.population import list_columns
-from sordino.record import Record, describe_spent, escape_controls, list_spent
+from sordino.record import Record, describe_spent, escape_controls, list_spent, name_parts
 from sordino.record_table import draw_table, write_cells
 
 if TYPE_CHECKING:
@@ -403,7 +403,7 @@ def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
     records = [_flatten(_spread(record, parts)) for record in release.list_rows()]
     kinds = release._list_columns()  # noqa: SLF001 - of the same class
     if parts and "item" in kinds:
-        named: dict[str, Kind] = dict.fromkeys(_name_parts(parts, kinds), "text")
+        named: dict[str, Kind] = dict.fromkeys(name_parts(parts, {*kinds} - {"item"}), "text")
         kinds = named | {name: kind for name, kind in kinds.items() if name != "item"}
     names = list(dict.fromkeys([*(name for record in records for name in record), *kinds]))
     columns = {name: [record.get(name) for record in records] for name in names}
@@ -414,17 +414,12 @@ def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
     }
 
 
-def _name_parts(parts: Sequence[str], taken: Iterable[str]) -> list[str]:
-    others = {*taken} - {"item"}
-    return [f"item.{name}" if name in others else name for name in parts]
-
-
 def _spread(record: Row, parts: Sequence[str]) -> Row:
     """Return a row with each part of its label under the name of its column."""
     label = record.get("item")
     if not parts or not isinstance(label, tuple):
         return record
-    named = dict(zip(_name_parts(parts, record), label, strict=True))
+    named = dict(zip(name_parts(parts, {*record} - {"item"}), label, strict=True))
     found: Row = {}
     for name, value in record.items():
         found |= named if name == "item" else {name: value}

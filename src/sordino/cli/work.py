@@ -161,6 +161,7 @@ def _make_product(
 ) -> Domain | None:
     """Return the domain of several columns: a list for each of them, or a file of tuples."""
     others = [*(flag for flag in given if flag != "--domain"), *_list_of_file(labels)]
+    others += list_given({"--delta": labels.delta, "--least": labels.least})
     if others:
         raise InvalidParameter(
             f"{others[0]} is for one column of labels; of {len(columns)} columns the labels of "

@@ -20,9 +20,9 @@ Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _ROUNDS, _HALVINGS, _SETTLED = 300, 50, 1e-4
-_MOVES = 4000
+_MOVES, _WORK = 4000, 1 << 25
 """So many persons are moved at most, to bring sums back that rounding has taken out of their
-interval."""
+interval; and so many cells are looked at for that."""
 
 
 def list_margins(columns: int) -> Iterator[Axes]:
@@ -156,7 +156,7 @@ def _move_inside(table: Whole, fitted: Floats, boxes: Mapping[Axes, _Box]) -> Wh
     """Move one person after the other, until all sums lie inside of their interval."""
     moved, bounded = table.copy(), [box for axes, box in boxes.items() if axes]
     cells = boxes[()]
-    for _ in range(_MOVES):
+    for _ in range(min(_MOVES, _WORK // table.size)):
         if all(box.holds(moved) for box in boxes.values()):
             break
         taken = _find_cell(moved, fitted, bounded, cells, -1, None)

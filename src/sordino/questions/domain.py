@@ -350,6 +350,8 @@ class Domain:
                 f"Labels of {many} column{'s' * (many > 1)} must be tuples of {many}; got tuples "
                 f"of {width}."
             )
+        if many == 1 and self.tuples is not None:
+            return Domain.of([one for (one,) in self.tuples])
         if many == 1 or self.tuples is not None:
             return self
         if self.kind == "file" and self.known is None and self.column is None:
@@ -457,6 +459,11 @@ def _join_parts(domain: Domain) -> Domain:
 
 def _know_tuples(domain: Domain, listed: Sequence[Sequence[Any]]) -> Domain:
     """Return a domain with the tuples of a list."""
+    for one in listed:
+        if not isinstance(one, tuple | list):
+            raise InvalidParameter(
+                f"Labels of several columns must be tuples, all of them; got {shown(one)}."
+            )
     texts = [tuple(map(label_text, one)) for one in listed]
     known, given = list_tuples(texts, len(listed[0]) if listed else 0)
     for part in known.parts:

@@ -121,7 +121,8 @@ def read_tuples(
             for name in kept:
                 _check_label_type(opened, f"SELECT {name} FROM {table}", f"a column of {path}")
             texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in kept)
-            return opened.connection.execute(f"SELECT DISTINCT {texts} FROM {table}").fetchall()
+            # In their order: what stands there twice is one label later.
+            return opened.connection.execute(f"SELECT {texts} FROM {table}").fetchall()
     names, rows = _read_csv(place, path, header=True)
     places = [names.index(one_column(names, column, path)) for column in columns]
     return [tuple(row[at] or None for at in places) for row in rows if len(row) > max(places)]
@@ -207,7 +208,8 @@ def _check_label_type(opened: Engine, select: str, what: str) -> None:
 def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
     _check_label_type(opened, select, what)
     rows = opened.connection.execute(
-        f"SELECT DISTINCT CAST(label AS VARCHAR) FROM ({select}) AS listed(label)"
+        "SELECT label FROM (SELECT CAST(label AS VARCHAR) AS label, row_number() OVER () AS place"
+        f" FROM ({select}) AS listed(label)) AS placed GROUP BY label ORDER BY min(place)"
     ).fetchall()
     return [row[0] for row in rows]
 

@@ -73,6 +73,9 @@ def round_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
     The ends are rounded outward: nothing more is promised.
     """
+    # Whole numbers that add up do so in all of their digits.
+    if row.get("published") is not None:
+        return row
     estimate, low, high = (as_number(row.get(name)) for name in ("estimate", "low", "high"))
     if estimate is None or low is None or high is None or not 0 < high - low < 1e15:
         return row

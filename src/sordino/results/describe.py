@@ -46,6 +46,7 @@ from sordino.results.sentences import (
     AGAIN,
     ALL,
     ALONE,
+    APPEARANCES,
     BEFORE_SELECTION,
     CLIPPED_AGAIN,
     FROM_GAPS,
@@ -58,6 +59,7 @@ from sordino.results.sentences import (
     MEASURED_SET,
     NEGATIVE,
     NOT_NEGATIVE,
+    OF_TABLES,
     ONLY_MEASURED,
     TRUE_SUMS,
     UNCLEAR,
@@ -248,9 +250,14 @@ def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Not
 def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
     """Return a cross table: its cells, then margins and total, in which no label stands for all."""
     true_columns, capped = _describe_cap(some)
+    if true_columns:
+        [bound] = some.say_bound()
+        told_of_true = OF_TABLES if some.max_rows == 1 else APPEARANCES
+        capped = [f"{bound} low and high are about what is counted so.", told_of_true]
     shown = any(row.published is not None for row in release)
     columns = ("item", *(["published"] if shown else []), *COUNT_COLUMNS, *true_columns)
-    sure = {"confidence": release.confidence, "confidence_together": release.together}
+    # Each holds with that at least: cells, margins and the total have levels of their own.
+    sure = {"confidence": release.together, "confidence_together": release.together}
     # A column alone is a list of one, as its labels are.
     facts |= sure | {"item": list(release.columns), "standard_error": release.standard_error}
     if release.not_negative:

@@ -117,14 +117,18 @@ def _say_table(facts: Facts, rows: Rows) -> str:
     """Return how far the numbers of a cross table reach, by what they add up over."""
     far: dict[str, float] = {}
     for row in rows:
-        named = [name for name, part in zip(facts["item"], row["item"], strict=True) if part]
+        labels = zip(facts["item"], row["item"], strict=True)
+        named = [name for name, part in labels if part is not None]
         what = "total" if not named else "cells"
         if 0 < len(named) < len(facts["item"]):
             what = f"each {say_columns(named)}"
-        # Where an end is moved up to 0, the other one still tells.
-        far[what] = max(far.get(what, 0.0), row["high"] - row["estimate"])
+        # Where both ends are moved up to 0, nothing tells how far it reaches.
+        moved = row["high"] == 0 == row["low"]
+        far[what] = max(far.get(what, 0.0), 0.0 if moved else row["high"] - row["estimate"])
     reach = ", ".join(f"{what} \u00b1 {math.ceil(one):,}" for what, one in far.items())
     together = format_share(facts["confidence_together"])
+    if (facts.get("max_rows") or 1) > 1:
+        reach += " (margins count appearances)"
     if facts.get("not_negative"):
         # What is shown is another number than the one that its interval is around.
         inside = f"all intervals hold {_name_subject(facts, rows)} at once with {together}"

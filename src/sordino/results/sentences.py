@@ -21,6 +21,14 @@ INTERVAL_OF_SELECTED = (
 )
 MEASURED_SET = "estimate: the fresh measurement as a whole number inside the interval."
 ADDS_UP = "A table: margins and the total are sums of cells. All intervals hold together with 95%."
+OF_TABLES = (
+    "true_low: lower bound of the true number, as sure as the interval. Cells and margins have no "
+    "upper one; that of the total is true_high."
+)
+APPEARANCES = (
+    "Margins and the total count appearances: a person is in them as often as it has cells there. "
+    "true_low: lower bound of the number of people, as sure as the interval; it has no upper one."
+)
 NOT_NEGATIVE = (
     "published: whole numbers, none below 0, that add up and lie inside of all intervals; they are "
     "made of the estimates, which are unbiased."

@@ -171,7 +171,8 @@ class CrossTable(Release):
     def _add_up(self, item: Cell) -> DerivedValue:
         _ = self[item]
         parts = [cell.item for cell in self.cells if _is_in(cell.item, item)]
-        found: DerivedValue = sum(derive(self, part) for part in parts)  # type: ignore[assignment]
+        figures = (derive(self, part, confidence=CONFIDENCE) for part in parts)
+        found: DerivedValue = sum(figures)  # type: ignore[assignment]
         return found
 
 
@@ -220,7 +221,8 @@ class TableRequest(Request[CrossTable]):
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
     max_cells: int = parameter(
         COUNT,
-        "In how many cells a person counts at most; with more than one, margins count appearances.",
+        "In how many cells a person counts at most, whatever bounds its rows; with more than one, "
+        "margins count appearances.",
         default=1,
     )
     not_negative: bool = parameter(
@@ -254,6 +256,7 @@ class TableRequest(Request[CrossTable]):
                 f"table.domain must list the labels of each column, with at most {DENSE:,} cells; "
                 f"got {'none' if domain is None else domain.origin}."
             )
+        _check_cells(domain)
         mechanism = CountNoise(self, table, question, domain.size).build(domain.size)
         detail = {"item": self.item, "where": self.where, "max_cells": self.max_cells}
 
@@ -266,18 +269,15 @@ class TableRequest(Request[CrossTable]):
         """Return the table of a measurement: everything here is made of what was released."""
         columns = name_columns("item", self.item)
         tuples = domain.tuples or Tuples((tuple(map(str, domain.labels)),))
-        if tuples.places is not None:
-            raise UnknownDomain(
-                "table.domain must list the labels of each column, and not tuples, of which a "
-                "margin would lack some."
-            )
         law, step = fresh.mechanism.noise, fresh.mechanism.step
         shape = tuple(len(part) for part in tuples.parts)
         noisy: Whole = np.rint(fresh.values / float(step)).astype(np.int64).reshape(shape)
         reach = {axes: find_margin_reach(axes, shape, law) for axes in list_margins(len(shape))}
         # Only counts are in whole persons.
         fitted = fit_counts(noisy, reach) if self.not_negative and step == 1 else None
-        orders = [part.order for part in domain.parts] or [domain.order]
+        orders = [part.order for part in domain.parts] or [None] * len(shape)
+        if domain.tuples is None:
+            orders = [domain.order]
         listed = [
             [part[place] for place in (range(len(part)) if order is None else order.tolist())]
             for part, order in zip(tuples.parts, orders, strict=True)
@@ -288,11 +288,13 @@ class TableRequest(Request[CrossTable]):
         for axes, far_in_steps in reach.items():
             sums = noisy.sum(axis=axes, keepdims=True)
             shown = None if fitted is None else fitted.sum(axis=axes, keepdims=True)
-            far = float(far_in_steps * step)
+            far, cells = float(far_in_steps * step), math.prod(shape[axis] for axis in axes)
             known = is_row or (alone and len(axes) == len(shape))
             for item, at in _list_places(tuples, listed, axes):
                 estimate = float(sums[at] * step)
                 low, high = estimate - far, estimate + far
+                # With several cells a person is in a sum as often as it has cells there.
+                often = 1 if is_row else min(self.max_cells, cells)
                 if self.not_negative:
                     low, high = max(low, 0.0), max(high, 0.0)
                 rows.append(
@@ -301,7 +303,7 @@ class TableRequest(Request[CrossTable]):
                         estimate=estimate,
                         low=low,
                         high=high,
-                        true_low=max(low, 0.0),
+                        true_low=max(float(math.ceil(low / often)), 0.0),
                         true_high=max(high, 0.0) if known else math.inf,
                         published=None if shown is None else int(shown[at]),
                     )
@@ -317,6 +319,22 @@ class TableRequest(Request[CrossTable]):
             cost=fresh.cost,
             simulated=fresh.simulated,
         )
+
+
+def _check_cells(domain: Domain) -> None:
+    """Refuse labels of which no table can be made: before the charge."""
+    parts = (domain.labels,) if domain.tuples is None else domain.tuples.parts
+    if domain.tuples is not None and domain.tuples.places is not None:
+        raise UnknownDomain(
+            "table.domain must list the labels of each column, and not tuples, of which a margin "
+            "would lack some."
+        )
+    for part in parts:
+        if len({*part}) < len(part) or "" in part:
+            raise InvalidParameter(
+                "table.domain must have labels that differ, none of them empty: an empty one "
+                "stands for all labels of a column."
+            )
 
 
 def find_margin_reach(axes: Axes, shape: tuple[int, ...], law: Any) -> int:
