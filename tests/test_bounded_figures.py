@@ -402,17 +402,17 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
         ),
         (
             sd.InvalidParameter,
-            "one unit can move a count, 2",
+            "one person can move a count, 2",
             lambda: s.count(epsilon=1, bounds=(0, 1)),
         ),
         (
             sd.InvalidParameter,
-            "one unit can move a count",
+            "one person can move a count",
             lambda: s.histogram("g", epsilon=1, domain=sd.Domain.assume_public(), bounds=(0, 0.5)),
         ),
         (
             sd.InvalidParameter,
-            "one unit can move the sum, 60",
+            "one person can move the sum, 60",
             lambda: s.sum("x", epsilon=1, lower=0, cap=30, bounds=(0, 59)),
         ),
         (

@@ -132,5 +132,7 @@ def test_a_plan_says_which_rows_do_not_count():
     with sd.Session(TABLE, unit=UNIT, ledger=None) as session:
         plan = session.plan.mean("x", **ASKED)
         other = session.plan.mean("x", groups_per_unit=2, **ASKED)
-    assert any("rows of a unit beyond 5, in all groups together" in rule for rule in plan.left_out)
+    assert any(
+        "rows of a person beyond 5, in all groups together" in rule for rule in plan.left_out
+    )
     assert not any("together" in rule for rule in other.left_out)

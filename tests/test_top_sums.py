@@ -155,14 +155,14 @@ def test_a_bound_on_rows_does_not_count_where_labels_are_listed():
     [
         ({"k": 41}, InvalidParameter, "k must be at most the size of the domain, 40; got 41"),
         ({"column": "product", "cap": 9}, InvalidParameter, "whole numbers, decimals"),
-        ({"column": "who", "cap": 9}, InvalidParameter, "another one than that of the unit"),
+        ({"column": "who", "cap": 9}, InvalidParameter, "another one than that of the person"),
         ({"domain": None}, sd.UnknownDomain, "public domain"),
         ({"domain": sd.Domain.assume_public()}, sd.UnknownDomain, "listed"),
         ({"cap": 0}, InvalidParameter, "top_sums.cap must be a number in"),
         (
             {"domain": sd.Domain.unlisted(delta=1e-7)},
             UnboundedContribution,
-            r"must have a bound on how many of them .* PrivacyUnit\.max_rows",
+            r"must have a bound on how many of them .* max_rows=5",
         ),
     ],
 )
@@ -173,7 +173,7 @@ def test_what_makes_no_sense_is_refused_before_the_charge(changed, error, messag
 
 def test_rows_that_are_units_have_their_own_figure():
     rows = sd.Session(ORDERS, unit=sd.PrivacyUnit.row(), ledger=None)
-    with pytest.raises(InvalidParameter, match="must go with a unit column"):
+    with pytest.raises(InvalidParameter, match="must go with people"):
         rows.top_sums("product", epsilon=1, **ASKED)
 
 
@@ -212,8 +212,8 @@ def test_the_command_ranks_by_a_measure(table, capfd, measure):
     [
         (("--rank-by", "avg(price)"), "--rank-by must be 'sum(COL)'"),
         (("--cap", "5"), "--cap of top needs --rank-by"),
-        (("--rank-by", "rows", "--set"), "--set belongs to counts of units"),
-        (("--rank-by", "rows", "--kth-count", "5"), "--kth-count belongs to counts of units"),
+        (("--rank-by", "rows", "--set"), "--set belongs to counts of people"),
+        (("--rank-by", "rows", "--kth-count", "5"), "--kth-count belongs to counts of people"),
         (("--rank-by", "rows", "--max-rows", "5"), "--max-rows must not be given with --rank-by"),
     ],
 )

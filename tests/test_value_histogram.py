@@ -122,7 +122,7 @@ def test_a_release_has_a_row_for_each_bin_in_their_order():
     ("unit", "asked", "words"),
     [
         ("who", {"bins": [1]}, "Give per_person"),
-        (None, {"bins": [1], "per_person": "sum"}, "unit column"),
+        (None, {"bins": [1], "per_person": "sum"}, "says whose a row is"),
         ("who", {"bins": [], "per_person": "sum"}, "rising numbers; got 0: none"),
         ("who", {"bins": [2, 1], "per_person": "sum"}, "rising numbers; got 2: 2, 1"),
         ("who", {"bins": "1,2", "per_person": "sum"}, "must be a list of numbers"),

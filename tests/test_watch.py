@@ -94,7 +94,7 @@ def test_nothing_is_charged_before_the_block_or_by_what_is_refused(orders, ledge
             ({"sensitivity": 3}, "SparseVector.sensitivity must be"),
             (
                 {"sensitivity": other},
-                "watch.sensitivity must be for the adjacency of the session's unit, 'add-remove'; got 'replace-one'",
+                "watch.sensitivity must be for the adjacency of the session, 'add-remove'; got 'replace-one'",
             ),
             ({"threshold": "7"}, "SparseVector.threshold must be"),
             ({"adaptive": None}, "watch.adaptive must be"),

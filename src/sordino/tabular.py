@@ -42,7 +42,7 @@ MOVED_OF_SOME = MOVED.replace(
 """The same where a unit counts for some of its rows only."""
 MOVED_TOGETHER = MOVED.replace(
     "all numbers give once each is moved between the two ends in the table",
-    "all units give once none counts for more than the upper end in the table, in all groups "
+    "all people give once none counts for more than the upper end in the table, in all groups "
     "together",
 )
 """The same where one clip is of what a unit adds up to in all groups."""

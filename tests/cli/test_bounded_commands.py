@@ -173,7 +173,7 @@ def test_what_is_refused(sordino, tmp_path):
     row = ("--row-is-unit", "--epsilon", 1, "--no-ledger")
     refused = [
         (("count", path, *row, "--bounded", 5, 5), "the second one larger"),
-        (("count", path, *row, "--bounded", 0, "0.5"), "at least as far apart as one unit"),
+        (("count", path, *row, "--bounded", 0, "0.5"), "at least as far apart as one person"),
         (("count", path, *row, "--bounded", 0, "inf"), "not a finite decimal"),
         (("count", path, *row, "--bounded", "nan", 1), "not a finite decimal"),
         (
@@ -191,7 +191,7 @@ def test_what_is_refused(sordino, tmp_path):
                 0,
                 50,
             ),
-            "one unit can move the sum, 100",
+            "one person can move the sum, 100",
         ),
         (
             (

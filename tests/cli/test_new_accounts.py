@@ -163,7 +163,7 @@ def test_a_large_delta_is_meant(create, tmp_path):
         tmp_path,
         2,
         "--delta must be at most 1/5000",
-        "0.0003 keeps that promise, too: of 5,000 units 1.5 on average",
+        "0.0003 keeps that promise, too: of 5,000 people 1.5 on average",
     )
     # A small hint makes nothing looser.
     assert_refused(create(*zcdp, "0.0015", "--size-hint", 10), tmp_path, 2, "at most 0.001")

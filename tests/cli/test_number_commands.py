@@ -224,7 +224,7 @@ def test_what_is_refused(sordino, tmp_path):
             ("mean", path, *base, "--user", "user", "--max-rows", 2, "--weight-cap", 3),
             "--max-rows must not be given with --weight-cap",
         ),
-        (("mean", path, *row, "--weight-cap", 3), "units are rows"),
+        (("mean", path, *row, "--weight-cap", 3), "each row is somebody else"),
         (("mean", path, *row, "--upper"), "must go with rows that have weights"),
         (("mean", path, *base, "--user", "user", "--weight-cap", 0), "at least 1"),
         (("mean", path, *base, "--user", "user", "--weight-cap", "x"), "whole number, or auto"),

@@ -64,7 +64,7 @@ def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
     assert lines[0] == "Run monday of study shop: 3 releases."
     assert (
         lines[1]
-        == "  customers: count_distinct_units, epsilon 0.5; the number of units (any data): ± 6."
+        == "  customers: count_distinct_units, epsilon 0.5; the number of people (any data): ± 6."
     )
     # How wide a sum will be depends on data: what a dry run assumes is not looked at here.
     assert (
@@ -104,7 +104,8 @@ def test_on_a_terminal_it_says_how_wide_every_figure_will_be(shop):
     assert job.wait(60) == 0
     told = seen.decode().split("Together epsilon 2", maxsplit=1)[0]
     assert (
-        "customers: count_distinct_units, epsilon 0.5; the number of units (any data): ± 6." in told
+        "customers: count_distinct_units, epsilon 0.5; the number of people (any data): ± 6."
+        in told
     )
     assert "turnover: sum, epsilon 1; the sum (flat): ±" in told
     assert "\n    the sum (lognormal): ±" in told
@@ -154,10 +155,10 @@ def test_a_dry_run_says_what_to_expect_in_every_format(sordino, shop):
     assert all(row["odds"] for row in rows)
     table = sordino("run", "study.toml", "--dry-run", "--format", "table").out
     for words in (
-        "customers: the number of units (any data): ± 20.\n",
+        "customers: the number of people (any data): ± 20.\n",
         "best_sellers: Right items (zipf:1.1): all of them with ",
         "turnover: Assumed: 10,000 rows, like flat, lognormal.\n",
-        "turnover: Left out: rows of a unit beyond 3; rows without a number in price; what lies "
+        "turnover: Left out: rows of a person beyond 3; rows without a number in price; what lies "
         "below 0 (it counts as 0)",
         "Left out of all: lines that are empty",
         "could come to think at most",
@@ -170,7 +171,7 @@ def test_a_dry_run_says_what_to_expect_in_every_format(sordino, shop):
         )
     )
     assert [(line["name"], line["figure"], line["like"]) for line in lines] == [
-        ("customers", "the number of units", "any data"),
+        ("customers", "the number of people", "any data"),
         ("best_sellers", "each count", "any data"),
         ("best_sellers", "right items", "zipf:1.1"),
         ("turnover", "the sum", "flat"),
@@ -185,7 +186,7 @@ def test_a_run_says_the_epsilon_of_its_goal(sordino, shop):
     (shop / "study.toml").write_text(text, encoding="utf-8")
     done = sordino("run", "study.toml", "--run-id", "monday")
     assert (
-        "  customers: count_distinct_units, epsilon 0.147, found for ±20; the number of units (any data): ± 20.\n"
+        "  customers: count_distinct_units, epsilon 0.147, found for ±20; the number of people (any data): ± 20.\n"
         in done.err
     )
     assert [row["budget"] for row in done.json["rows"]] == [0.147, 0.5, 1]

@@ -54,7 +54,7 @@ def test_another_reading_is_refused_before_the_charge_and_the_kept_one_shown(sor
     told = sordino("ledger", "show", *PAYING, "--format", "json").json
     assert (told["reading"], told["spent"]) == ("csv text", 1.0)
     assert (
-        "Its unit is read as csv text."
+        "The column of the person is read as csv text."
         in sordino("ledger", "show", *PAYING, "--details", "--format", "table").out
     )
 

@@ -19,7 +19,7 @@ from sordino.ledger.account.changes import request
 COST = Pure(epsilon=0.1)
 AS_TEXT, AS_INTEGER = "csv text", "csv integer"
 REFUSED = (
-    'adds up releases that read its unit (column "customer") as csv text, but this release reads it as csv integer: '
+    'adds up releases that read whose a row is (column "customer") as csv text, but this release reads it as csv integer: '
     "by these, two rows may be of one person or of two. Declare it as before, or make another account"
 )
 
@@ -131,7 +131,7 @@ def test_without_the_condition_both_are_charged(place, monkeypatch):
     ledger.reserve(COST, reading=AS_INTEGER)
     # It is seen afterwards at least.
     raw(place, f"UPDATE ~account SET reading = '{AS_TEXT}'")
-    assert any("reads the column of the unit otherwise" in one for one in ledger.verify().problems)
+    assert any("reads whose a row is otherwise" in one for one in ledger.verify().problems)
 
 
 @pytest.mark.parametrize("change", ["reading = ''", f"reading = '{AS_INTEGER}'"])
@@ -140,7 +140,7 @@ def test_a_reading_that_was_edited_is_found(place, change):
     ledger.reserve(COST, reading=AS_TEXT)
     raw(place, f"UPDATE ~account SET {change}")
     assert ledger.verify().problems == (
-        "A charge reads the column of the unit otherwise than the account does.",
+        "A charge reads whose a row is otherwise than the account does.",
     )
 
 

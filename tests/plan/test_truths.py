@@ -115,7 +115,7 @@ def test_it_is_that_of_the_rows_that_count_between_the_public_ends(session):
     plan = session.plan.sum("x", epsilon=100, **COLUMN, like=TWICE, runs=3)
     [twice] = plan.rows
     assert (once.held, twice.held) == (1, 1)
-    assert "rows of a unit beyond 1" in str(plan)
+    assert "rows of a person beyond 1" in str(plan)
     # A unit is counted once, whichever of its rows count.
     assert "beyond" not in str(session.plan.count_distinct_units(epsilon=1))
     [low] = session.plan.mean("x", epsilon=50, lower=0, cap=20, like=PUBLIC, runs=3).rows

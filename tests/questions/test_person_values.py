@@ -280,10 +280,20 @@ TABLE = pl.DataFrame({"who": ["a", "a", "b", "c"], "n": [1, 2, 3, 4], "g": ["p",
 @pytest.mark.parametrize(
     ("unit", "asked", "error", "message"),
     [
-        (PrivacyUnit.row(), {"column": "n"}, InvalidParameter, "must go with a unit column"),
-        (PrivacyUnit("n"), {"column": "n"}, InvalidParameter, "another one than that of the unit"),
+        (
+            PrivacyUnit.row(),
+            {"column": "n"},
+            InvalidParameter,
+            "must go with a column that says whose a row is",
+        ),
+        (
+            PrivacyUnit("n"),
+            {"column": "n"},
+            InvalidParameter,
+            "another one than that of the person",
+        ),
         (PrivacyUnit("who"), {"column": "g"}, InvalidParameter, "whole numbers, decimals"),
-        (PrivacyUnit("who"), {"column": None}, InvalidParameter, "unless the rows of each unit"),
+        (PrivacyUnit("who"), {"column": None}, InvalidParameter, "unless the rows of each person"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_the_charge(unit, asked, error, message):
@@ -302,7 +312,7 @@ def test_one_number_in_each_group_needs_a_bound_where_nothing_is_weighed():
 
 def test_the_column_of_the_unit_is_no_number_of_weighed_rows():
     session = sd.Session(TABLE, unit=PrivacyUnit("n"), ledger=None)
-    with pytest.raises(InvalidParameter, match="another one than that of the unit"):
+    with pytest.raises(InvalidParameter, match="another one than that of the person"):
         session.mean("n", epsilon=1, lower=0, cap=10)
 
 

@@ -484,7 +484,7 @@ def test_what_was_found_is_asked_as_a_list():
 def test_what_is_wrong_is_said_before():
     source = open_source(frame([(1, "a")]))
     ask = {"kind": "items", "item": "i", "domain": Domain.unlisted(delta=0.1), "salt": SALT}
-    with pytest.raises(UnboundedContribution, match=r"Give PrivacyUnit\.max_rows \(--max-rows\)"):
+    with pytest.raises(UnboundedContribution, match=r"such as max_rows=5 \(--max-rows 5\)"):
         prepare_counts(source, PrivacyUnit("u"), **ask)
     for change, message in (
         ({"best": 0}, "best must be a whole number from 1"),

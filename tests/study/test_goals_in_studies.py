@@ -138,7 +138,7 @@ def test_the_run_has_the_epsilon_of_the_plan_and_says_so_everywhere(tmp_path):
     top = {"goal": "top 2 right with 90%", "epsilon": float(found[1])}
     reached = {
         "customers": {"goal": "±20", "epsilon": float(found[0]), "assumed": ""},
-        "best_sellers": top | {"assumed": "500 pairs of a unit and an item, like zipf:0.5"},
+        "best_sellers": top | {"assumed": "500 pairs of a person and an item, like zipf:0.5"},
     }
     results = json.loads((run.folder / "results.json").read_text(encoding="utf-8"))["releases"]
     assert [one.get("reached") for one in results] == [*reached.values(), None]

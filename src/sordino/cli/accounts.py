@@ -128,7 +128,11 @@ def say_details(statement: dict[str, Any]) -> list[str]:
     return [
         f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent "
         f"{statement['spent']:.12g}, remaining {statement['remaining']:.12g}.",
-        *([f"Its unit is read as {statement['reading']}."] if "reading" in statement else []),
+        *(
+            [f"The column of the person is read as {statement['reading']}."]
+            if "reading" in statement
+            else []
+        ),
         *_say_renyi(statement),
         *([_say_failures(failures["limit"], failures["spent"])] if failures else []),
         *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),

@@ -63,10 +63,10 @@ def require_small_delta(delta: Fraction, units: int | None, *, given: bool) -> N
     from sordino.cost.conversion import digits
 
     most = digits(MOST_DELTA) if limit == MOST_DELTA else f"1/{units}"
-    among = "" if units is None else f": of {units:,} units {digits(units * delta)} on average"
+    among = "" if units is None else f": of {units:,} people {digits(units * delta)} on average"
     raise InvalidParameter(
-        f"--delta must be at most {most} unless --yes-i-mean-it is given. Who publishes each unit "
-        f"as it is with a probability of {digits(delta)} keeps that promise, too{among}."
+        f"--delta must be at most {most} unless --yes-i-mean-it is given. Who publishes the rows "
+        f"of each person with a probability of {digits(delta)} keeps that promise, too{among}."
     )
 
 

@@ -163,7 +163,7 @@ def _ask_unit(opened: Source) -> dict[str, Any]:
     def check(answer: str) -> str | None:
         if answer == "row" and "row" not in opened.columns:
             return None
-        opened.label_index(answer, "The column of the unit")
+        opened.label_index(answer, "The column of the person")
         return answer
 
     column = _ask(

@@ -123,7 +123,7 @@ _account_options = gather(
         "--size-hint",
         type=int,
         metavar="N",
-        help="About how many units there are, public: a delta above 1/N is asked about.",
+        help="About how many people there are, public: a delta above 1/N is asked about.",
     ),
     CONSENT,
     FORMAT,

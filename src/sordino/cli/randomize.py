@@ -67,8 +67,8 @@ if TYPE_CHECKING:
 
 KEPT = (
     "By rule, every line gives one line: what has no number counts as the middle of the range, and "
-    "so does what has no unit, as where a delimiter stands in that column, even in quotes. Public: "
-    "how many lines there are, their order, and which of them are of one unit."
+    "so does what is nobody's, as where a delimiter stands in that column, even in quotes. Public: "
+    "how many lines there are, their order, and which of them are of one person."
 )
 
 

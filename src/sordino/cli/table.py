@@ -85,8 +85,8 @@ table_options = gather(
 
 
 _OF_ALL_ROWS = {
-    "per_person": "makes one number of all rows of a unit",
-    "weight_cap": "lets all rows of a unit count",
+    "per_person": "makes one number of all rows of a person",
+    "weight_cap": "lets all rows of a person count",
 }
 
 

@@ -74,9 +74,9 @@ def top(
         # One command asks one thing: a bound that does not count is not dropped in silence.
         if table.unit.max_rows is not None and not cast("LabelOptions", asked["labels"]).unlisted:
             raise InvalidParameter(
-                "--max-rows must not be given with --rank-by, where all of a unit counts; got "
-                f"{table.unit.max_rows}. With --unlisted it says for how many labels a unit counts "
-                "where they are looked for."
+                "--max-rows must not be given with --rank-by, where all rows of a person count; "
+                f"got {table.unit.max_rows}. With --unlisted it says for how many labels a person "
+                "counts where they are looked for."
             )
         release_from_table("top_sums", table, _rank_by(rank_by, cap, as_set=as_set, asked=asked))
         return
@@ -107,7 +107,7 @@ def _rank_by(
     of_counts = {f"--{name.replace('_', '-')}": asked.pop(name) for name in _OF_COUNTS}
     if given := list_given({"--set": as_set or None, **of_counts}):
         raise InvalidParameter(
-            f"{given[0]} belongs to counts of units; with --rank-by all sums get noise, and the "
+            f"{given[0]} belongs to counts of people; with --rank-by all sums get noise, and the "
             "largest are released. Leave one of them out."
         )
     noise = asked.pop("measure_noise")

@@ -58,7 +58,9 @@ def make_unit(unit: UnitOptions) -> PrivacyUnit:
     )
     if unit.user is None:
         if unit.max_rows is not None:
-            raise InvalidParameter("--max-rows needs --user: a unit that is a row has one row.")
+            raise InvalidParameter(
+                "--max-rows needs --user: with --row-is-unit each person has one row."
+            )
         return PrivacyUnit.row(adjacency=unit.adjacency)
     return PrivacyUnit(unit.user, adjacency=unit.adjacency, max_rows=unit.max_rows)
 
@@ -143,8 +145,8 @@ def _list_of_file(labels: LabelOptions) -> list[str]:
 def _make_unlisted(labels: LabelOptions) -> Domain:
     if labels.delta is None:
         raise InvalidParameter(
-            "--unlisted needs --delta D, the probability with which a label of a single unit "
-            "may be released: well below one over the number of units, such as 1e-6."
+            "--unlisted needs --delta D, the probability with which a label of a single person "
+            "may be released: well below one over the number of people, such as 1e-6."
         )
     return Domain.unlisted(delta=labels.delta, least=1 if labels.least is None else labels.least)
 

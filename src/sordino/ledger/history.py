@@ -430,7 +430,7 @@ class Replay:
         if self.source != account.source:
             self._wrong("the account is about another table than its events say")
         if self.readings - {account.reading}:
-            self._wrong("a charge reads the column of the unit otherwise than the account does")
+            self._wrong("a charge reads whose a row is otherwise than the account does")
         now = {key: tuple(rest) for key, *rest in charges}
         if now != {key: charged.row() for key, charged in self.charges.items()}:
             self._wrong("the charges of the account are not those of its events")

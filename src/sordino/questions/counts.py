@@ -386,8 +386,8 @@ def _check_best(domain: Domain, unit: PrivacyUnit, best: Any) -> int | None:
     # How surely a label of one unit stays unknown depends on how many a unit can have.
     if domain.hidden and unit.column is not None and unit.max_rows is None:
         raise UnboundedContribution(
-            "Domain.unlisted must have a bound on the labels of one unit; got a unit column "
-            "without one. Give PrivacyUnit.max_rows (--max-rows), which may be generous."
+            "Domain.unlisted must have a bound on the labels of each person; got none. Say it "
+            "where the table is opened, such as max_rows=5 (--max-rows 5), which may be generous."
         )
     return None
 

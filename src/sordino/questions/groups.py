@@ -177,7 +177,7 @@ def _bound_groups(unit: PrivacyUnit, groups_per_unit: int | None, *, hidden: boo
     if unit.column is None:
         if groups_per_unit is not None and groups_per_unit != 1:
             raise InvalidParameter(
-                "groups_per_unit is for unit columns: a row is in one group; got "
+                "groups_per_unit is for people with several rows: a row is in one group; got "
                 f"{shown(groups_per_unit)}."
             )
         return None
@@ -186,8 +186,8 @@ def _bound_groups(unit: PrivacyUnit, groups_per_unit: int | None, *, hidden: boo
         return count
     if hidden:
         raise UnboundedContribution(
-            "Groups that nobody listed must have a bound on how many of them one unit counts in; "
-            "got a unit column without one. Give groups_per_unit (--groups-per-unit)."
+            "Groups that nobody listed must have a bound on how many of them each person counts "
+            "in; got none. Give groups_per_unit, such as groups_per_unit=2 (--groups-per-unit 2)."
         )
     # The bound on rows is about all groups together.
     return None

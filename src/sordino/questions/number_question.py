@@ -316,7 +316,7 @@ def _check_salt(salt: Any) -> None:
     # The message does not show the salt, which is secret.
     if not (isinstance(salt, bytes) and len(salt) >= SALT):
         raise InvalidParameter(
-            f"salt must be at least {SALT} secret random bytes with a unit column."
+            f"salt must be at least {SALT} secret random bytes where people have rows."
         )
 
 
@@ -350,7 +350,7 @@ def _find_number(
     if column is None:
         if per_person != "count":
             raise InvalidParameter(
-                "column must be a column of numbers, unless the rows of each unit are counted "
+                "column must be a column of numbers, unless the rows of each person are counted "
                 f"(per_person='count'); got none with per_person={per_person!r}."
             )
         return set(), "1", NumberKind("INTEGER", False, 0, -(1 << 31), (1 << 31) - 1)
@@ -387,15 +387,15 @@ def _check_people(
     if per_person is None:
         if unit.column is not None and unit.max_rows is None and not in_all:
             raise UnboundedContribution(
-                "A question about numbers must have a bound on the rows of one unit, or make one "
-                "number of them; got a unit column with neither. Give per_person (--per-person "
-                "mean, or sum, count, min, max), or PrivacyUnit.max_rows (--max-rows)."
+                "A question about numbers must have a bound on the rows of each person, or make "
+                "one number of them; got neither. Give per_person (--per-person mean, or sum, "
+                "count, min, max), or max_rows (--max-rows) where the table is opened."
             )
         return
     if unit.column is None:
         raise InvalidParameter(
-            "per_person must go with a unit column (--user), of whose rows it makes one number; "
-            "got 'each row', which has one already. Leave it out."
+            "per_person must go with a column that says whose a row is (--user); "
+            "got 'each row', of which each has one number already. Leave it out."
         )
     if column == unit.column:
         raise _refuse_own(column)
@@ -475,7 +475,7 @@ def _list_weighed(
 
 def _refuse_own(column: str | None) -> InvalidParameter:
     return InvalidParameter(
-        f"column must be another one than that of the unit; got {column!r} for both."
+        f"column must be another one than that of the person; got {column!r} for both."
     )
 
 

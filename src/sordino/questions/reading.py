@@ -62,7 +62,7 @@ def describe_piped_reading(unit: PrivacyUnit, form: CsvFormat) -> str:
     if unit.column is None:
         return _describe_rows("csv", form)
     if not form.header:
-        check_column(unit.column, "The unit", form.columns, form)
+        check_column(unit.column, "The column of the person", form.columns, form)
     return _describe_texts("csv text", unit.column, form)
 
 

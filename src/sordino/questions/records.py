@@ -394,7 +394,7 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     # Which records are of one unit is public, and numbers are private: one column cannot be both.
     if owner == place:
         raise InvalidParameter(
-            f"column must be another one than that of the unit; got {column!r} for both."
+            f"column must be another one than that of the person; got {column!r} for both."
         )
     # Lines of CSV are read by `record_lines`: the usual reader drops some, but here every line is a
     # record.
@@ -430,15 +430,15 @@ def check_unit(unit: PrivacyUnit) -> None:
     """Refuse a unit whose neighbors do not fit a release of every record in its place."""
     if unit.adjacency != "replace-one":
         raise InvalidParameter(
-            "randomize needs a unit with adjacency 'replace-one', because the number of records "
+            "randomize needs the adjacency 'replace-one', because the number of records "
             f"and their order are public; got {unit.adjacency!r}."
         )
     # A unit pays for at most M records (docs/proofs/reports.md): without M there is nothing to
     # charge.
     if unit.column is not None and unit.max_rows is None:
         raise UnboundedContribution(
-            "randomize must have a bound on the records of one unit; got a unit column without "
-            "one. Give PrivacyUnit.max_rows (--max-rows)."
+            "randomize must have a bound on the records of each person; got none. Say it where "
+            "the table is opened, such as max_rows=5 (--max-rows 5)."
         )
 
 
@@ -468,7 +468,7 @@ def open_record_lines(
         check_column(text(name, role), role, names, form)
     if unit.column == column:
         raise InvalidParameter(
-            f"column must be another one than that of the unit; got {column!r} for both."
+            f"column must be another one than that of the person; got {column!r} for both."
         )
     check_record_types(form, column, unit.column)
     fields = fields_of(names, column, unit.column, ragged=form.ragged)

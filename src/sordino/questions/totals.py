@@ -103,7 +103,7 @@ class NumberQuestion:
     ladder : SumSteps or None
         In which steps each bucket is added up, if `sums` will be asked.
     shares : callable or None
-        Where one clip is of what a unit adds up to in all of its groups: from where the labels
+        Where one clip is of what a person adds up to in all of its groups: from where the labels
         begin and the clip to what each unit counts as in a group. Then what it adds up to is what
         is counted in buckets, of all groups together, and `totals` are of these shares.
     weighed : Weighed or None
@@ -314,7 +314,7 @@ class NumberQuestion:
         if self.in_all and len({*ranges}) > 1:
             raise InvalidParameter(
                 "totals.ranges must be one and the same for all groups, where one clip is of what "
-                "a unit adds up to in all of them; got several."
+                "a person adds up to in all of them; got several."
             )
         read = partial(
             self._add_up, self.kind, self.write_rows, ranges, squares=squares, weighed=False

@@ -84,12 +84,12 @@ class PrivacyUnit:
                 raise InvalidParameter(
                     f"PrivacyUnit.max_rows must be at most {_MOST_ROWS}; got "
                     f"{shown(self.max_rows)}. Leave it out where nothing shall bound the rows of a "
-                    "unit."
+                    "person."
                 )
             if self.column is None:
                 raise InvalidParameter(
-                    "PrivacyUnit.max_rows needs a unit column: one row is already at most one row; "
-                    "got 'each row'."
+                    "PrivacyUnit.max_rows needs a column of persons: one row is already at most "
+                    "one; got 'each row'."
                 )
 
     @classmethod

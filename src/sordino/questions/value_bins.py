@@ -117,7 +117,7 @@ def prepare_bins(
     """
     if unit.column is not None and per_person is None:
         raise InvalidParameter(
-            "bins must be of one number of each unit; got a unit column, of which a unit may have "
+            "bins must be of one number of each person; got rows of persons, who may have "
             "many. Give per_person (--per-person sum, or mean, count, min, max)."
         )
     cuts = np.array(edges)

@@ -466,7 +466,7 @@ def _say_others(told: ReportedRelease) -> str:
     if told.number("weight_cap") is not None:
         return "The figure of all rows, each counted once, may differ."
     if not counts_some(told):
-        return "Which rows count, and how many of each unit, the file does not say."
+        return "Which rows count, and how many of each person, the file does not say."
     if any(_lies_lower(row) for row in told.rows):
         return (
             'A true figure may be higher: it is at least that of the column "true number at least".'

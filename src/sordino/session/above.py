@@ -100,7 +100,7 @@ def build_watch(
     # Anything but a Sensitivity is refused by the mechanism, in its own words.
     if isinstance(sensitivity, Sensitivity) and sensitivity.adjacency != unit.adjacency:
         raise InvalidParameter(
-            "watch.sensitivity must be for the adjacency of the session's unit, "
+            "watch.sensitivity must be for the adjacency of the session, "
             f"{unit.adjacency!r}; got {sensitivity.adjacency!r}."
         )
     return build_finder(

@@ -172,7 +172,7 @@ class BoundedTotal:
             )
         if self.kind == "sum" and self.apart > high - low:
             raise InvalidParameter(
-                "sum.bounds must be at least as far apart as one unit can move the sum, "
+                "sum.bounds must be at least as far apart as one person can move the sum, "
                 f"{shown(self.apart)}; got {shown(low)} and {shown(high)}. Widen them, or lower "
                 "the cap or max_rows."
             )

@@ -123,19 +123,19 @@ class ColumnRequest(Request[R]):
         checked_later,
         "Let a person count in at most so many groups, with max_rows rows in each; unless said, it "
         "may be in any, and max_rows is about all of them together.",
-        more="With `by` and a unit column. The groups G of a unit are chosen by a secret salt, "
+        more="With `by`. The groups G of a person are chosen by a secret salt, "
         "and each group has epsilon / G of the budget. Not given, each group has the noise of one "
-        "in which all rows of a unit are, and none is divided by the number of groups. That is "
-        "better wherever rows of a unit lie in several groups. Under replace-one a unit pays for "
-        "leaving a group and for joining one. Labels that nobody listed need a number here. A sum "
-        "of what each person adds up to has one clip for all groups unless a number is given.",
+        "in which all rows of a person are, and none is divided by the number of groups. That is "
+        "better wherever rows of a person lie in several groups. Under replace-one a person pays "
+        "for leaving a group and for joining one. Labels that nobody listed need a number here. A "
+        "sum of what each person adds up to has one clip for all groups unless a number is given.",
         default=None,
     )
     most_groups: int | None = parameter(
         OrNone(COUNT),
         "Where nobody listed the groups: find at most so many.",
         more=(
-            "With `Domain.unlisted`, on an account with a delta: those with the most units by "
+            "With `Domain.unlisted`, on an account with a delta: those with the most people by "
             "noisy counts."
         ),
         default=None,
@@ -156,9 +156,9 @@ class ColumnRequest(Request[R]):
     )
     per_person: Aggregate | None = parameter(
         OrNone(one_of(*get_args(Aggregate))),
-        "One number for each person (each unit) in place of its rows: the sum, mean, smallest or "
+        "One number for each person in place of its rows: the sum, mean, smallest or "
         "largest of its numbers, how many it has, or whether any is not 0.",
-        more="With a unit column, whose rows are then bounded by nothing (`max_rows` does not "
+        more="Of people, whose rows are then bounded by nothing (`max_rows` does not "
         "count). Whoever has no number has no value, or 0 of them with 'count'. With `by` a person "
         "has one number in each group, and `groups_per_unit` says in how many it counts. Rows are "
         "added up exactly, in steps of the last digit of whole numbers and decimals; a float is "
@@ -345,7 +345,7 @@ class ColumnRequest(Request[R]):
         source, unit = table.source, table.unit
         reasons = {
             "the adjacency is add-remove": unit.adjacency == "add-remove",
-            "units are those of a column, who have any number of rows": unit.column is not None,
+            "people have any number of rows": unit.column is not None,
             "a predicate drops rows": self.where is not None,
             "rows are grouped": self.by is not None,
             # Lines of text that do not parse are dropped, and so may be rows of a view.

@@ -466,7 +466,7 @@ class CountNoise:
         bound = POSITIVE("bound", sensitivity.bound)
         if bound > (high - low) * (sensitivity.size or 1):
             raise InvalidParameter(
-                f"{request.name}.bounds must be at least as far apart as one unit can move a "
+                f"{request.name}.bounds must be at least as far apart as one person can move a "
                 f"count, {shown(bound)}; got {shown(low)} and {shown(high)}."
             )
         return FoldedMechanism(

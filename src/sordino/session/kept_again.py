@@ -196,7 +196,7 @@ def read_again(
     own = PrivacyUnit(**_guarded(lambda: dict(said["unit"])))
     if own != unit:
         raise InvalidParameter(
-            "remeasure.release must be a release with the unit of this session; it has "
+            "remeasure.release must be about whom this session protects; it has "
             f"{own.identity}, {own.adjacency}, max_rows {own.max_rows}, and the session "
             f"{unit.identity}, {unit.adjacency}, max_rows {unit.max_rows}."
         )

@@ -223,7 +223,7 @@ class RandomizeRequest(Request[Values | Reported]):
     epsilon: Number = parameter(
         checked_later,
         "Budget of each report.",
-        more="In (0, 20]. The release costs a unit with M records M times as much.",
+        more="In (0, 20]. The release costs a person with M records M times as much.",
     )
     activation: str = parameter(
         checked_later,
@@ -237,7 +237,7 @@ class RandomizeRequest(Request[Values | Reported]):
     write: Write | None = parameter(
         checked_later,
         "Handed the reports of each block, which are not kept then.",
-        more="Memory stays constant then, but for a count for each unit of a column.",
+        more="Memory stays constant then, but for a count for each person.",
         default=None,
     )
 

@@ -68,7 +68,7 @@ def check_bounded(name: str, question: CountQuestion) -> None:
     if question.sensitivity.l1 is None and size_of(question.domain) is None:
         raise InvalidParameter(
             f"{name}.method must be 'gaps' where neither the size of the domain is known nor how "
-            "many items a unit counts for; got 'histogram'. Give max_rows, or list the labels."
+            "many items a person counts for; got 'histogram'. Give max_rows, or list the labels."
         )
 
 

@@ -238,7 +238,7 @@ class MeanRequest(
         found = super().settle(unit)
         if found.upper and not found.weighs:
             raise InvalidParameter(
-                "mean.upper (--upper) must go with rows that have weights: a unit column (--user) "
+                "mean.upper (--upper) must go with rows that have weights: people (--user) "
                 "without a bound on its rows or groups, or a weight (--weight-cap); of other means "
                 "no upper end is known. Leave it out."
             )
@@ -382,8 +382,8 @@ def _check_records(request: BoundedFigureRequest[Any], table: Table) -> None:
     """
     for reason in request.list_private_sizes(table):
         raise InvalidParameter(
-            "mean.bounds must go with a public number of rows (replace-one, each row a unit, "
-            "nothing that drops or groups rows, a column of whole numbers that a table of "
+            "mean.bounds must go with a public number of rows (replace-one, each row somebody "
+            "else, nothing that drops or groups rows, a column of whole numbers that a table of "
             f"PostgreSQL or DuckDB declares NOT NULL), but {reason}. Ask for the sum with bounds, "
             "or for the mean without."
         )

@@ -323,9 +323,9 @@ def refuse_gaussian_together(name: str, noise: MeasureNoise | None) -> None:
     """
     if noise == "gaussian":
         raise InvalidParameter(
-            f"{name}.noise must be laplace where max_rows bounds the rows of a unit in all groups "
-            "together; got 'gaussian'. Give groups_per_unit (--groups-per-unit): then it bounds "
-            "them in each group."
+            f"{name}.noise must be laplace where max_rows bounds the rows of a person in all "
+            "groups together; got 'gaussian'. Give groups_per_unit (--groups-per-unit): then it "
+            "bounds them in each group."
         )
 
 

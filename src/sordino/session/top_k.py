@@ -610,7 +610,7 @@ def _check_unbounded(request: TopKRequest) -> None:
         if given is not None:
             raise InvalidParameter(
                 f"top_k.{name} must not be given where nobody listed the labels and nothing bounds "
-                "how many a unit counts for. Give max_rows, which may be generous."
+                "how many a person counts for. Give max_rows, which may be generous."
             )
 
 

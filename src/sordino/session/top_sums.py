@@ -140,15 +140,15 @@ class TopSumsRequest(Request[TopItems]):
         """Release all sums with noise, and keep the largest."""
         if table.unit.column is None:
             raise InvalidParameter(
-                "top_sums must go with a unit column (--user), whose rows are added up; got "
+                "top_sums must go with people (--user), whose rows are added up; got "
                 "'each row'. Ask for the sum by groups."
             )
         unlisted = is_unlisted(self.domain)
         if unlisted and table.unit.max_rows is None:
             raise UnboundedContribution(
                 "top_sums of labels that nobody listed must have a bound on how many of them a "
-                "unit counts for while they are looked for; got none. Give PrivacyUnit.max_rows "
-                "(--max-rows)."
+                "person counts for while they are looked for; got none. Say it where the table is "
+                "opened, such as max_rows=5 (--max-rows 5)."
             )
         domain = self.domain
         if domain is not None and not unlisted:

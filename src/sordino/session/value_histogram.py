@@ -72,9 +72,10 @@ class ValueHistogramRequest(Request[Histogram]):
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     per_person: Aggregate | None = parameter(
         OrNone(one_of(*get_args(Aggregate))),
-        "The one number of each person (each unit): the sum, mean, smallest or largest of its "
+        "The one number of each person: the sum, mean, smallest or largest of its "
         "numbers, how many it has, or whether any is not 0.",
-        more="Needed with a unit column. Where each row is a unit it has a number itself.",
+        more="Needed where people have rows. Where each row is somebody else it has a "
+        "number itself.",
         default=None,
     )
     where: str | None = parameter(checked_later, "A row predicate.", default=None)

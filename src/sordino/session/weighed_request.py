@@ -64,7 +64,7 @@ class WeighedRequest(ColumnRequest[R]):
         if self.weight_cap != "auto":
             COUNT(f"{self.name}.weight_cap, unless 'auto',", self.weight_cap)
         reason = {
-            "units are rows, of which each counts once": unit.column is None,
+            "each row is somebody else, and counts once": unit.column is None,
             "with bounds rows are moved between public ends": self.has_public_ends,
             "one number of each person, without groups, counts once": self.by is None
             and self.per_person is not None,

@@ -418,7 +418,7 @@ class Source:
         if not AS_LABELS.fullmatch(kind):
             raise InvalidParameter(
                 f"{role} must be a column of texts, numbers, dates or booleans, "
-                f"because items and units are compared as text; got {column!r} "
+                f"because items and people are compared as text; got {column!r} "
                 f"of type {name_type(kind)}. {self.cast}"
             )
         if kind in FLOATS and self.backend.dialect.words.float_text is None:

@@ -372,7 +372,7 @@ class Study:
             guard(
                 self._document,
                 ("unit", "column"),
-                lambda: source.label_index(column, "The column of the unit"),
+                lambda: source.label_index(column, "The column of the person"),
             )
         executor = ReleaseExecutor(source, self.unit, ledger, SYSTEM, form=form)
         return Starter(self._document, self.budget, form, executor)

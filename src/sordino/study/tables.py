@@ -297,7 +297,7 @@ def read_unit(document: Document) -> PrivacyUnit:
     if (row is True) == (column is not None) or not isinstance(row, bool):
         document.refuse(
             ("unit",),
-            "[unit] must say whom the guarantee protects: the column of the unit, or row = true; "
+            "[unit] must say whom the guarantee protects: the column of the person, or row = true; "
             f"got {'both' if row is True else 'neither'}.",
         )
     unit: PrivacyUnit = guard(document, ("unit",), lambda: PrivacyUnit(**{"column": None} | said))

@@ -161,7 +161,7 @@ def _write_unit(draft: Draft) -> list[str]:
 
 
 _ROWS_OF_UNIT = (
-    "# At most so many rows of a unit count; a count of rows needs it.",
+    "# At most so many rows of a person count; a count of rows needs it.",
     "# max_rows = 1",
 )
 

@@ -226,10 +226,10 @@ class Pages:
         known = patiently(self.account).reading
         if known and known != reading:
             raise LedgerConflict(
-                f"Account {self.name!r} adds up releases that read its unit ({self.facts.unit}) as "
-                f"{known}, but this release reads it as {reading}: by these, two rows may be of "
-                "one person or of two. Declare it as before, or make another account, whose budget "
-                f"adds to this one's. {then}"
+                f"Account {self.name!r} adds up releases that read whose a row is "
+                f"({self.facts.unit}) as {known}, but this release reads it as {reading}: "
+                "by these, two rows may be of one person or of two. Declare it as before, or make "
+                f"another account, whose budget adds to this one's. {then}"
             )
         self._seen = self.facts._replace(reading=known)
 

@@ -91,7 +91,7 @@ def assume(
             for shape in shapes:
                 # What says nothing about labels is refused before anything is started.
                 shape.list_counts(1, 1)
-        what = "rows" if of_column else "pairs of a unit and an item"
+        what = "rows" if of_column else "pairs of a person and an item"
         listed = ", ".join(shape.text for shape in shapes)
         if like is None and getattr(request, "cap", None) == CAP:
             # Made-up numbers lie as far up as anything goes.

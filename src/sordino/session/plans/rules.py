@@ -29,9 +29,9 @@ def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
         everywhere = (
             ", in all groups together" if getattr(request, "by", None) and groups is None else ""
         )
-        rules.append(f"{counted} of a unit beyond {most}{everywhere}")
+        rules.append(f"{counted} of a person beyond {most}{everywhere}")
     if groups is not None and executor.unit.column is not None:
-        rules.append(f"groups of a unit beyond {groups}")
+        rules.append(f"groups of a person beyond {groups}")
     if (hasattr(request, "cap") or hasattr(request, "bins")) and per_person != "count":
         rules.append(describe_missing(request.column))
     if hasattr(request, "cap"):

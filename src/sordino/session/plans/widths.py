@@ -194,7 +194,7 @@ def name_figures(request: Any) -> tuple[str, ...]:
         names = (
             {
                 "count": "the number of rows",
-                "count_distinct_units": "the number of units",
+                "count_distinct_units": "the number of people",
                 "randomize": "each report",
                 "remeasure": "each figure",
                 **{name: one.planned for name, one in TOTALS.items()},

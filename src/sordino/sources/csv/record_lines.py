@@ -97,7 +97,7 @@ def fields_of(
     if unit == names[-1]:
         return Fields(place, "last", private)
     raise InvalidParameter(
-        "The unit of CSV that is randomized must be its first or its last column, because a "
+        "The person of CSV that is randomized must be its first or its last column, because a "
         f"delimiter or a quote in another column could move what stands between two; got {unit!r} "
         f"among {', '.join(map(repr, names))}. Move the column, or use Parquet."
     )
@@ -114,7 +114,7 @@ def check_record_types(form: CsvFormat, number: str, unit: str | None) -> None:
     declared = {name: kind.engine for name, kind in declared_types(form).items()}
     for name, role, word, engine in (
         (number, "the column of numbers", "double", "DOUBLE"),
-        (unit, "the unit", "text", "VARCHAR"),
+        (unit, "the person", "text", "VARCHAR"),
     ):
         if name is not None and declared.get(name, engine) != engine:
             raise InvalidParameter(
