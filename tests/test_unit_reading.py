@@ -246,7 +246,7 @@ def test_text_and_integer_on_one_account_are_refused_before_the_charge(account, 
     typed = sd.Session(table, unit=UNIT, ledger=account, csv=csv(types={"who": "integer"}))
     with pytest.raises(
         sd.LedgerConflict,
-        match=r'read its unit \(column "who"\) as csv text, but this release reads it as csv integer',
+        match=r'read whose a row is \(column "who"\) as csv text, but this release reads it as csv integer',
     ):
         ask(typed)
     assert account.remaining == 8
