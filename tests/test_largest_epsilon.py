@@ -55,12 +55,18 @@ def read_largest(refused):
     return Fraction(found[1])
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("kind", ASK)
+# Labels that nobody listed need an account that keeps a delta for them.
+PAIRS = [
+    (kind, budget)
+    for kind in ASK
+    for budget, about in BUDGETS.items()
+    if kind != "unlisted" or "failures" in about
+]
+
+
+@pytest.mark.parametrize(("kind", "budget"), PAIRS)
 @pytest.mark.sample(3)
 def test_it_fits_and_the_next_one_of_three_digits_does_not(tmp_path, kind, budget):
-    if kind == "unlisted" and "failures" not in BUDGETS[budget]:
-        pytest.skip("the account keeps no delta for it")
     session = open_session(tmp_path, BUDGETS[budget])
     session.count(epsilon=0.05)
     if "much" in budget:
