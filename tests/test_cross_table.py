@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_before(people):
         ask(people, domain=None)
     with pytest.raises(UnknownDomain, match="list the labels of each column"):
         ask(people, domain=[("Zug", "65+"), ("Bern", "0-17")])
-    with pytest.raises(InvalidParameter, match="max_cells is for unit columns"):
+    with pytest.raises(InvalidParameter, match="max_cells must be 1 where each row is a person"):
         ask(people, unit=None, max_cells=2)
     wide = sd.Domain.range(0, 2000)
     with pytest.raises(UnknownDomain, match="1,048,576 cells"):

@@ -59,11 +59,13 @@ def shop(tmp_path):
 
 
 @pytest.mark.parametrize("name", ANSWERED)
+@pytest.mark.sample(3)
 def test_what_is_answered(shop, name):
     assert ANSWERED[name](shop) is not None
 
 
 @pytest.mark.parametrize("name", REFUSED | ALSO)
+@pytest.mark.sample(5)
 def test_what_is_refused_says_what_to_give(shop, name):
     call, says = (REFUSED | ALSO)[name]
     before = shop._executor.ledger.remaining
@@ -77,6 +79,7 @@ def test_what_is_refused_says_what_to_give(shop, name):
 
 
 @pytest.mark.parametrize("name", RELEASES)
+@pytest.mark.sample(4)
 def test_whatever_must_be_given_has_an_example(shop, name):
     with pytest.raises(TypeError, match=rf"Session\.{name}\(\) needs .*, such as {name}\("):
         getattr(shop, name)()

@@ -111,6 +111,7 @@ def test_a_separator_is_convicted(separator):
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sample(6)
 def test_a_table_is_the_sum_of_its_units(seed, most):
     """Theorem 0: no unit changes what another one counts for, and none has more tuples than M."""
     rows = make_rows(seed, 120)

@@ -444,6 +444,7 @@ def say_bin(number, edges, kind):
 
 @pytest.mark.parametrize("kind", list(NUMBERS))
 @pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+@pytest.mark.sample(4)
 def test_numbers_are_in_the_bin_that_comparisons_say(tmp_path, server, engine, kind):
     if (engine, kind) == ("duckdb", "numeric"):
         return
@@ -697,6 +698,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("call", list(REFUSED))
+@pytest.mark.sample(8)
 def test_what_is_no_call_is_refused_before_the_charge(call):
     source = open_source(pl.DataFrame([], schema=SCHEMA))
     asked = {"kind": "items", "item": call, "domain": ["a"]}
@@ -831,6 +833,7 @@ def test_what_a_call_can_be_is_a_domain_in_the_order_in_which_it_is_shown():
     ("9999-12-30..9999-12-31", 2, ("9999-12-30", "9999-12-31")),
     ("2024-05..2024-05", 1, ("2024-05", "2024-05")),
 ])  # fmt: skip
+@pytest.mark.sample(3)
 def test_a_span_of_dates_is_a_domain(text, size, ends):
     labels = span(text).labels
     assert (len(labels), (labels[0], labels[-1])) == (size, ends)
@@ -841,6 +844,7 @@ def test_a_span_of_dates_is_a_domain(text, size, ends):
     "2025..2024", "2024-01..2025", "2024-00..2024-12", "2024-01..2024-13", "2024-Q1..2024-Q5", "2021-W01..2021-W53",
     "2024-02-30..2024-03-01", "0000..2024", "2024-1..2024-3", "0001-01-01..9999-12-31", "2024-01..2024-02..2024-03",
 ])  # fmt: skip
+@pytest.mark.sample(4)
 def test_what_is_no_span_is_refused(text):
     with pytest.raises(InvalidParameter, match="span of dates"):
         span(text)

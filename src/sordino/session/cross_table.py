@@ -240,7 +240,8 @@ class TableRequest(Request[CrossTable]):
         """Return the request; refuse a bound on cells where each row is a unit, which has one."""
         if unit.column is None and self.max_cells != 1:
             raise InvalidParameter(
-                f"table.max_cells is for unit columns: a row is in one cell; got {self.max_cells}."
+                "table.max_cells must be 1 where each row is a person, which is in one cell; got "
+                f"{self.max_cells}."
             )
         return self
 
