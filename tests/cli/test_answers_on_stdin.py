@@ -142,6 +142,7 @@ NOTHING += [b"1,2", b"1,5,", b",", b'x",5', b'"1,5"', b"1" + b"0" * 2_000_000 + 
 
 
 @pytest.mark.parametrize("what", NOTHING, ids=lambda what: ascii(what[:12]))
+@pytest.mark.sample(10)
 def test_an_answer_that_is_none_is_an_ordinary_one_below(told, what):
     def run(answer):
         return told(b"a,0\nb," + answer + b"\nc,-7\nd,1e6\n", *LINE, *FIXED)

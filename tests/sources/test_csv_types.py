@@ -467,6 +467,7 @@ def test_sniffing_is_convicted(tmp_path, monkeypatch):
     ],
     ids=str,
 )  # fmt: skip
+@pytest.mark.sample(15)
 def test_what_is_no_format_is_refused(options, said):
     with pytest.raises(InvalidParameter, match=said):
         CsvFormat(**options)

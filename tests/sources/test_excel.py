@@ -321,6 +321,7 @@ def test_values_by_declared_types(tmp_path):
         ('"open', "number"), ("[open", "number"), ("_y0_d", "number"), ("*d0", "number"),
     ],
 )  # fmt: skip
+@pytest.mark.sample(14)
 def test_what_a_format_shows(code, shows):
     assert written_format(code) == shows
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import pytest
-
 import sordino_audit as audit
 from sordino.claims import Claim
 
@@ -51,8 +49,11 @@ def test_a_claim_without_neighbours_is_neither_broken_nor_tight():
     report.raise_if_broken()
 
 
-@pytest.mark.parametrize("each", audit.unaudited(), ids=lambda each: each.name)
-def test_reasons_are_sentences(each):
-    assert each.statement.endswith(".")
-    assert each.why.endswith(".")
-    assert all(dataclasses.asdict(each).values())
+def test_reasons_are_sentences():
+    bare = [
+        each.name
+        for each in audit.unaudited()
+        if not (each.statement.endswith(".") and each.why.endswith("."))
+        or not all(dataclasses.asdict(each).values())
+    ]
+    assert bare == []
