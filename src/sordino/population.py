@@ -6,7 +6,7 @@ Every form of a release says it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -340,14 +340,6 @@ def say_columns(names: ColumnNames | None, word: str = "and") -> str | None:
         return names
     *others, last = map(str, names)
     return f"{', '.join(others)} {word} {last}" if others else last
-
-
-def find_margin_word(labels: Iterable[object]) -> str:
-    """Return what stands for all labels of a column, which is none of them."""
-    known, word = {*map(str, labels)}, "all"
-    while word in known:
-        word = f"({word})"
-    return word
 
 
 def say_label(label: object, margin: str = "all") -> object:

@@ -176,6 +176,14 @@ def spread_labels(record: Record) -> Record:
     return replace(record, facts=facts, columns=columns, rows=[spread(row) for row in record.rows])
 
 
+def find_margin_word(labels: Iterable[object]) -> str:
+    """Return what stands for all labels of a column, which is none of them."""
+    known, word = {*map(str, labels)}, "all"
+    while word in known:
+        word = f"({word})"
+    return word
+
+
 def name_parts(names: Iterable[object], taken: Collection[str]) -> list[str]:
     """Return the names of the columns of a label, none of which is another one, or taken."""
     found: list[str] = []

@@ -13,8 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from functools import partial
 from typing import Any, Literal
 
-from sordino.population import find_margin_word
-from sordino.record import Record, escape_controls, format_cell, spread_labels
+from sordino.record import Record, escape_controls, find_margin_word, format_cell, spread_labels
 
 _LABEL, _BETWEEN = 20, 2
 """So wide a column of labels is at least, if its labels are; and so far columns stand apart."""

@@ -13,7 +13,8 @@ from typing import Any, final
 from sordino.charts.figure import as_number
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
-from sordino.population import find_margin_word, say_columns, say_label
+from sordino.population import say_columns, say_label
+from sordino.record import find_margin_word
 from sordino.results import describe, describe_alone
 from sordino.results.totals import TOTALS
 from sordino.tabular import Tabular
