@@ -6,11 +6,11 @@ Every form of a release says it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-from sordino.record import escape_controls, format_cell, format_share
+from sordino.record import escape_controls, find_margin_word, format_cell, format_share
 
 _COUNTED: dict[str, Literal["rows", "units"]] = {
     "count": "rows",
@@ -314,6 +314,7 @@ class Population:
         if not self.is_bounded:
             return []
         what = "items" if self.counted == "items" else "rows"
+        what = "cells" if self.figure == "table" else what
         what = what if self.max_rows != 1 else what[:-1]
         most = f"at most {self.max_rows} {what} of each {self.person}"
         if self.counted is not None:
@@ -348,6 +349,23 @@ def say_label(label: object, margin: str = "all") -> object:
         return label
     # In a table a number may be of all labels of a column.
     return " \u00b7 ".join(margin if part is None else str(part) for part in label)
+
+
+def show_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return rows as people are shown them: a label in one text, and what stands for an estimate.
+
+    What a cross table shows in place of an estimate is whole, and adds up.
+    """
+    listed = list(rows)
+    labels = [row["item"] for row in listed if isinstance(row.get("item"), tuple | list)]
+    margin = find_margin_word(part for label in labels for part in label if part is not None)
+    shown: list[Mapping[str, Any]] = []
+    for row in listed:
+        own = {} if "item" not in row else {"item": say_label(row["item"], margin)}
+        if row.get("published") is not None:
+            own["estimate"] = row["published"]
+        shown.append({**row, **own})
+    return shown
 
 
 _SAME_IN_PLURAL = ("craft", "sheep", "fish", "series", "species")

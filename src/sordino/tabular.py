@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_type_hints
 import numpy as np
 
 from sordino.errors import UnsupportedBackend
-from sordino.population import list_columns
+from sordino.population import list_columns, show_rows
 from sordino.record import Record, describe_spent, escape_controls, list_spent, name_parts
 from sordino.record_table import draw_table, write_cells
 
@@ -192,7 +192,9 @@ class Tabular:
 
         some = getattr(self, "population", None)
         notes = [] if some is None else [*some.say_about(), *some.say_bound()]
-        return make_chart(read_figure(type(self).__name__, self.list_rows(), notes=notes))
+        return make_chart(
+            read_figure(type(self).__name__, show_rows(self.list_rows()), notes=notes)
+        )
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand the rows to any program that takes Arrow (the PyCapsule protocol).

@@ -152,7 +152,12 @@ def test_a_list_of_tuples_counts_these_alone():
 def test_a_range_is_a_part_and_places_have_64_bits():
     """60,000 x 50,000 x 100 places are more than 32 bits hold: no row may end the query."""
     rows = pa.table(
-        {"user": ["u", "v", "w"], "a": ["59999", "00", "7"], "b": [49999, 3, -1], "c": [99, 0, 5]}
+        {
+            "user": ["u", "v", "w", "beyond", "beyond"],
+            "a": ["59999", "00", "7", "0", "60000"],
+            "b": [49999, 3, -1, 50_000, 0],
+            "c": [99, 0, 5, 5, 5],
+        }
     )
     domain = {"a": Domain.range(0, 60_000), "b": Domain.range(0, 50_000), "c": Domain.range(0, 100)}
     question = prepare_counts(

@@ -45,7 +45,8 @@ class Domain:
     Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`. If
     there are too many labels to list them, use `Domain.range` or `Domain.indexed`, up to 2^52
     labels: these are in the order of their numbers. If nobody knows the labels, `Domain.unlisted`
-    lets a release find those that many units have.
+    lets a release find those that many units have. Labels of several columns are tuples: those of
+    `Domain.product`, or of a list of tuples.
 
     Examples
     --------
@@ -69,7 +70,8 @@ class Domain:
     files: tuple[Path, ...] = field(default=(), repr=False)
     parts: tuple[Domain, ...] = field(default=(), repr=False)
     columns: tuple[str, ...] = field(default=(), repr=False)
-    given: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+    order: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+    """The places of the labels in the order in which they were given; None: in their own."""
 
     @classmethod
     def of(cls, labels: Any) -> Domain:
@@ -89,7 +91,7 @@ class Domain:
             return _know_tuples(cls("list", "list"), listed)
         known, given = _sort_labels(map(label_text, listed), "The list")
         # A set has no order of its own.
-        return cls("list", "list", known=known, given=None if isinstance(labels, Set) else given)
+        return cls("list", "list", known=known, order=None if isinstance(labels, Set) else given)
 
     @classmethod
     def product(cls, parts: Any) -> Domain:
@@ -311,11 +313,6 @@ class Domain:
         """Whether only counts that are not 0 are kept, because there may be too many labels."""
         return self.numbered is not None or (self.tuples is not None and self.size > DENSE)
 
-    @property
-    def order(self) -> NDArray[np.int64] | None:
-        """The places of the labels in the order in which they were given; None: in their own."""
-        return self.given
-
     def over(self, columns: tuple[str, ...], name: str = "item") -> Domain:
         """Return this domain as one of the labels of some columns.
 
@@ -325,24 +322,7 @@ class Domain:
             If it is one of other columns.
         """
         if self.kind == "product":
-            for column in columns:
-                if column not in self.columns:
-                    raise UnknownDomain(
-                        f'{name} "{column}": no labels. Give the labels of each column: '
-                        f'domain={{"{column}": [...], ...}} (--domain {column}=FILE), or declare '
-                        f"them (labels.{column})."
-                    )
-            for column in self.columns:
-                if column not in columns:
-                    raise InvalidParameter(
-                        f"domain must list the labels of {', '.join(columns)}; got some of "
-                        f"{shown(column)}, too."
-                    )
-            own = dict(zip(self.columns, self.parts, strict=True))
-            if len(columns) == 1:
-                return own[columns[0]]
-            parts = tuple(own[column] for column in columns)
-            return _join_parts(replace(self, parts=parts, columns=columns))
+            return _pick_parts(self, columns, name)
         many = len(columns)
         width = len(self.tuples.parts) if self.tuples is not None else 1
         if self.tuples is not None and width != many:
@@ -440,7 +420,7 @@ class Domain:
     def _know(self, origin: str, labels: Iterable[str | None], what: str) -> Domain:
         known, given = _sort_labels(labels, what)
         # What a query lists comes in any order.
-        return replace(self, origin=origin, known=known, given=None if self.query else given)
+        return replace(self, origin=origin, known=known, order=None if self.query else given)
 
 
 def _join_parts(domain: Domain) -> Domain:
@@ -453,8 +433,30 @@ def _join_parts(domain: Domain) -> Domain:
     check_product(listed)
     known = Tuples(listed)
     # Of more nothing is kept that is not asked for.
-    given = known.order(part.given for part in domain.parts) if len(known) <= DENSE else None
-    return replace(domain, origin=origin, known=known, given=given)
+    order = known.order(part.order for part in domain.parts) if len(known) <= DENSE else None
+    return replace(domain, origin=origin, known=known, order=order)
+
+
+def _pick_parts(domain: Domain, columns: tuple[str, ...], name: str) -> Domain:
+    """Return a product in the order of some columns, which must be all of its own."""
+    own = dict(zip(domain.columns, domain.parts, strict=True))
+    for column in columns:
+        if column not in own:
+            raise UnknownDomain(
+                f'{name} "{column}": no labels. Give the labels of each column: '
+                f'domain={{"{column}": [...], ...}} (--domain {column}=FILE), or declare '
+                f"them (labels.{column})."
+            )
+    for column in own:
+        if column not in columns:
+            raise InvalidParameter(
+                f"domain must list the labels of {', '.join(columns)}; got some of "
+                f"{shown(column)}, too."
+            )
+    if len(columns) == 1:
+        return own[columns[0]]
+    parts = tuple(own[column] for column in columns)
+    return _join_parts(replace(domain, parts=parts, columns=columns))
 
 
 def _know_tuples(domain: Domain, listed: Sequence[Sequence[Any]]) -> Domain:
@@ -468,7 +470,7 @@ def _know_tuples(domain: Domain, listed: Sequence[Sequence[Any]]) -> Domain:
     known, given = list_tuples(texts, len(listed[0]) if listed else 0)
     for part in known.parts:
         _ = _sort_labels(part, "The list")
-    return replace(domain, known=known, given=given)
+    return replace(domain, known=known, order=given)
 
 
 def label_text(value: Any) -> str | None:

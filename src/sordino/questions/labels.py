@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import chain
 from typing import Any, final, overload
 
 import numpy as np
@@ -84,13 +84,9 @@ class Tuples(Sequence[tuple[str, ...]]):
     parts: tuple[Sequence[str], ...] = field(repr=False)
     places: tuple[int, ...] | None = field(default=None, repr=False)
 
-    @property
-    def product(self) -> int:
-        """How many combinations of the parts there are."""
-        return math.prod(len(part) for part in self.parts)
-
     def __len__(self) -> int:
-        return self.product if self.places is None else len(self.places)
+        every = math.prod(len(part) for part in self.parts)
+        return every if self.places is None else len(self.places)
 
     @overload
     def __getitem__(self, position: int) -> tuple[str, ...]: ...
@@ -149,19 +145,20 @@ def list_tuples(given: Iterable[Any], columns: int) -> tuple[Tuples, NDArray[np.
         raise InvalidParameter("A list of tuples must have one or more without a missing part.")
     parts = tuple(tuple(sorted({one[place] for one in known})) for place in range(columns))
     check_product(parts)
-    sizes = [len(part) for part in parts]
-    weights = [*accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1)][::-1]
-    places = {
-        one: sum(
-            bisect_left(part, text_) * weight
-            for part, text_, weight in zip(parts, one, weights, strict=True)
-        )
-        for one in known
-    }
+    places = {one: _number_tuple(parts, one) for one in known}
     ranks = {place: rank for rank, place in enumerate(sorted(places.values()))}
     order = np.array([ranks[places[one]] for one in known], dtype=np.int64)
-    found = Tuples(parts, None if len(known) == math.prod(sizes) else tuple(ranks))
+    every = Tuples(parts)
+    found = every if len(known) == len(every) else Tuples(parts, tuple(ranks))
     return found, None if np.all(np.diff(order) > 0) else order
+
+
+def _number_tuple(parts: Sequence[Sequence[str]], one: Sequence[str]) -> int:
+    """Return the place of a tuple in the combinations of sorted parts that have its texts."""
+    place = 0
+    for part, label in zip(parts, one, strict=True):
+        place = place * len(part) + bisect_left(part, label)
+    return place
 
 
 def check_product(parts: Sequence[Sequence[str]]) -> None:

@@ -13,8 +13,7 @@ from typing import Any, final
 from sordino.charts.figure import as_number
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
-from sordino.population import say_columns, say_label
-from sordino.record import find_margin_word
+from sordino.population import say_columns, show_rows
 from sordino.results import describe, describe_alone
 from sordino.results.totals import TOTALS
 from sordino.tabular import Tabular
@@ -190,16 +189,7 @@ def _make_reported(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) 
     several = (name for name in ("item", "by") if isinstance(facts.get(name), list))
     said = {name: say_columns(facts[name]) for name in several if facts[name]}
     facts = dict(facts) | said
-    several_of = [row["item"] for row in rows if isinstance(row.get("item"), list)]
-    margin = find_margin_word(part for one in several_of for part in one if part is not None)
-    rows = [
-        {**row, "item": say_label(row["item"], margin)} if "item" in row else row for row in rows
-    ]
-    # What is shown in place of an estimate is shown here, too.
-    rows = [
-        row if row.get("published") is None else {**row, "estimate": row["published"]}
-        for row in rows
-    ]
+    rows = show_rows(rows)
     if isinstance(facts.get("by"), str):
         # Where nothing was said, a unit counts in any group; a row is in one.
         groups = 1 if facts.get("unit") == "each row" else None

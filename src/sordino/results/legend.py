@@ -280,7 +280,12 @@ def _say_counted(facts: Facts) -> str:
         said = f"Counts {of_most or 'rows'}"
     elif figure in _COUNTS:
         said = f"Counts {_call_many(facts)}"
-        more += [] if most is None else [f"each for at most {most} item{'' if most == 1 else 's'}"]
+        ending = "" if most == 1 else "s"
+        if most is not None and figure == "table":
+            # Who has several cells counts in some of them: nobody was asked which.
+            more.append(f"each in at most {most} cell{ending}, drawn among its own")
+        elif most is not None:
+            more.append(f"each for at most {most} item{ending}")
         more += [] if of_value is None else [f"by {of_value}"]
     elif figure == "top_sums":
         said = f"{of_value[0].upper()}{of_value[1:]}" if of_value else f"Sum of {column}"

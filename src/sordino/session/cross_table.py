@@ -6,8 +6,9 @@ released. So the table adds up by itself: docs/proofs/tables.md.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self, final
@@ -17,13 +18,16 @@ import numpy as np
 from sordino.constraints import COUNT, POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter, UnknownDomain
-from sordino.figures import DerivedValue, derive
+from sordino.figures import DerivedValue
+from sordino.figures.derived_value import state
 from sordino.figures.mixed_noise import find_far
+from sordino.figures.ratio import Ratio
+from sordino.figures.reading import read_terms
 from sordino.figures.table_fit import Axes, Whole, fit_counts, list_margins
-from sordino.figures.terms import Origin, Term
+from sordino.figures.terms import Combination, Origin, Piece, Term
 from sordino.population import ColumnNames
 from sordino.questions import Domain, PrivacyUnit
-from sordino.questions.labels import DENSE, Tuples, name_columns
+from sordino.questions.labels import DENSE, name_columns
 from sordino.releases import Release
 from sordino.session.counts import CountNoise
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
@@ -151,8 +155,11 @@ class CrossTable(Release):
         True
         """
         whole = (None,) * len(self.columns) if of is None else of
-        found: DerivedValue = self._add_up(item) / self._add_up(whole)
-        return found
+        # Both are sums of cells of this release: one reading of its terms serves them.
+        terms = read_terms(self, "CrossTable.share")
+        ratio = Ratio(_sum_cells(terms, item), _sum_cells(terms, whole))
+        confidence = to_fraction(CONFIDENCE)
+        return state(ratio, confidence=confidence, planned=False, parts=(self,))
 
     def list_terms(self, origin: Origin) -> dict[Any, Term]:
         """Return the cells, which are one number with one noise each; a margin has several."""
@@ -168,16 +175,21 @@ class CrossTable(Release):
             for cell in self.cells
         }
 
-    def _add_up(self, item: Cell) -> DerivedValue:
-        _ = self[item]
-        parts = [cell.item for cell in self.cells if _is_in(cell.item, item)]
-        figures = (derive(self, part, confidence=CONFIDENCE) for part in parts)
-        found: DerivedValue = sum(figures)  # type: ignore[assignment]
-        return found
+
+def _sum_cells(terms: Mapping[Cell, Term], item: Cell) -> Combination:
+    """Return the sum of the cells of which a number is made; `KeyError` if there is none."""
+    found: dict[Piece, Fraction] = {
+        term: Fraction(1) for cell, term in terms.items() if _is_in(cell, item)
+    }
+    if not found:
+        raise KeyError(item)
+    return Combination(found)
 
 
 def _is_in(cell: Cell, item: Cell) -> bool:
-    return all(wanted in {None, own} for own, wanted in zip(cell, item, strict=True))
+    """Tell whether a cell is one of those of which a number is the sum."""
+    pairs = zip(cell, item, strict=False)
+    return len(cell) == len(item) and all(wanted in {None, own} for own, wanted in pairs)
 
 
 @final
@@ -268,50 +280,43 @@ class TableRequest(Request[CrossTable]):
 
     def _build(self, fresh: Any, domain: Domain, *, is_row: bool) -> CrossTable:
         """Return the table of a measurement: everything here is made of what was released."""
-        columns = name_columns("item", self.item)
-        tuples = domain.tuples or Tuples((tuple(map(str, domain.labels)),))
-        law, step = fresh.mechanism.noise, fresh.mechanism.step
-        shape = tuple(len(part) for part in tuples.parts)
+        sides = _list_sides(domain)
+        shape = tuple(len(side) for side in sides)
+        step = fresh.mechanism.step
         noisy: Whole = np.rint(fresh.values / float(step)).astype(np.int64).reshape(shape)
+        law = fresh.mechanism.noise
         reach = {axes: find_margin_reach(axes, shape, law) for axes in list_margins(len(shape))}
         # Only counts are in whole persons.
         fitted = fit_counts(noisy, reach) if self.not_negative and step == 1 else None
-        orders = [part.order for part in domain.parts] or [None] * len(shape)
-        if domain.tuples is None:
-            orders = [domain.order]
-        listed = [
-            [part[place] for place in (range(len(part)) if order is None else order.tolist())]
-            for part, order in zip(tuples.parts, orders, strict=True)
-        ]
-        # One person in one cell: all who are in any cell count in the total.
-        alone = is_row or self.max_cells == 1
-        rows = []
-        for axes, far_in_steps in reach.items():
+        rows: list[TableCell] = []
+        for axes, far in reach.items():
+            cells = math.prod(shape[axis] for axis in axes)
+            # With several cells a person is in a sum as often as it has cells there.
+            often = 1 if is_row else min(self.max_cells, cells)
+            # One person in one cell: all who are in any cell count in the total.
+            is_true = is_row or (self.max_cells == 1 and len(axes) == len(shape))
             sums = noisy.sum(axis=axes, keepdims=True)
             shown = None if fitted is None else fitted.sum(axis=axes, keepdims=True)
-            far, cells = float(far_in_steps * step), math.prod(shape[axis] for axis in axes)
-            known = is_row or (alone and len(axes) == len(shape))
-            for item, at in _list_places(tuples, listed, axes):
-                estimate = float(sums[at] * step)
-                low, high = estimate - far, estimate + far
-                # With several cells a person is in a sum as often as it has cells there.
-                often = 1 if is_row else min(self.max_cells, cells)
+            for item, at in _list_places(sides, axes):
+                low = float((sums[at] - far) * step)
+                high = float((sums[at] + far) * step)
                 if self.not_negative:
-                    low, high = max(low, 0.0), max(high, 0.0)
+                    low = max(low, 0.0)
+                    high = max(high, 0.0)
                 rows.append(
                     TableCell(
                         item=item,
-                        estimate=estimate,
+                        estimate=float(sums[at] * step),
                         low=low,
                         high=high,
                         true_low=max(float(math.ceil(low / often)), 0.0),
-                        true_high=max(high, 0.0) if known else math.inf,
+                        true_high=max(high, 0.0) if is_true else math.inf,
                         published=None if shown is None else int(shown[at]),
                     )
                 )
         return CrossTable(
             rows=tuple(rows),
-            columns=columns,
+            columns=name_columns("item", self.item),
             standard_error=fresh.standard_error,
             confidence=float(1 - _find_level((), shape)),
             together=CONFIDENCE,
@@ -355,18 +360,29 @@ def _find_level(axes: Axes, shape: tuple[int, ...]) -> Fraction:
     return Fraction(-math.expm1(math.log1p(-float(share)) / many) * (1 - 1e-9))
 
 
+def _list_sides(domain: Domain) -> list[list[tuple[str, int]]]:
+    """Return the labels of each column with their places, in the order in which they were given."""
+    if domain.tuples is None:
+        orders = [domain.order]
+        parts = [[str(label) for label in domain.labels]]
+    else:
+        parts = [list(part) for part in domain.tuples.parts]
+        # A list of tuples that has all combinations says nothing of the order of each column.
+        orders = [part.order for part in domain.parts] or [None] * len(parts)
+    places = [
+        range(len(part)) if order is None else order.tolist()
+        for part, order in zip(parts, orders, strict=True)
+    ]
+    return [
+        [(part[place], place) for place in own] for part, own in zip(parts, places, strict=True)
+    ]
+
+
 def _list_places(
-    tuples: Tuples, listed: list[list[str]], axes: Axes
+    sides: Sequence[Sequence[tuple[str, int]]], axes: Axes
 ) -> Iterator[tuple[Cell, tuple[int, ...]]]:
     """Yield the labels of each sum of a margin, in the order given, and where it stands."""
-    places: list[dict[str | None, int]] = []
-    for axis, part in enumerate(tuples.parts):
-        named: dict[str | None, int] = {None: 0} if axis in axes else {}
-        if axis not in axes:
-            of = {label: place for place, label in enumerate(part)}
-            named = {label: of[label] for label in listed[axis]}
-        places.append(named)
-    found: list[tuple[Cell, tuple[int, ...]]] = [((), ())]
-    for named in places:
-        found = [((*item, one), (*at, place)) for item, at in found for one, place in named.items()]
-    yield from found
+    every: list[tuple[str | None, int]] = [(None, 0)]
+    named = (every if axis in axes else side for axis, side in enumerate(sides))
+    for found in itertools.product(*named):
+        yield tuple(label for label, _ in found), tuple(place for _, place in found)

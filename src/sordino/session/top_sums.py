@@ -153,7 +153,7 @@ class TopSumsRequest(Request[TopItems]):
         domain = self.domain
         if domain is not None and not unlisted:
             # Ties go by the order of labels, whatever order they were given in.
-            domain = replace(resolve_groups(domain, self.item, table.source), given=None)
+            domain = replace(resolve_groups(domain, self.item, table.source), order=None)
             if domain.kind != "assumed public" and self.k > domain.size:
                 raise InvalidParameter(
                     f"top_sums.k must be at most the size of the domain, {domain.size}; got "
