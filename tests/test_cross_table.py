@@ -211,6 +211,11 @@ def test_a_table_that_does_not_fit_is_shown_as_it_is(people, monkeypatch):
     monkeypatch.setattr(cross_table, "fit_counts", lambda *_: None)
     table = ask(people, not_negative=True)
     assert Counter(row.published for row in table) == {None: len(table)}
+    said = json.loads(write_json(describe(table)))
+    # A program finds the same columns whether a table was found or not.
+    assert said["not_negative"] is False
+    assert {row["published"] for row in said["rows"]} == {None}
+    assert "published" in write_csv(describe(table)).splitlines()[0].split(",")
     assert "No table without negative numbers fits" in str(table)
 
 

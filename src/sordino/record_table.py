@@ -84,7 +84,8 @@ def _lay_out(record: Record) -> Record:
     heads, lines = ([*dict.fromkeys(one[side] for one in labels)] for side in (1, 0))
     if len(heads) > _MOST_HEADS:
         return record
-    value = "published" if "published" in record.columns else "estimate"
+    fits = any(row.get("published") is not None for row in record.rows)
+    value = "published" if fits else "estimate"
     found = {tuple(row["item"]): row[value] for row in record.rows}
     # All labels stand last, under a word that is none of them.
     heads, lines = ([one for one in side if one is not None] + [None] for side in (heads, lines))

@@ -255,7 +255,12 @@ def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) 
         told_of_true = OF_TABLES if some.max_rows == 1 else APPEARANCES
         capped = [f"{bound} low and high are about what is counted so.", told_of_true]
     shown = any(row.published is not None for row in release)
-    columns = ("item", *(["published"] if shown else []), *COUNT_COLUMNS, *true_columns)
+    columns = (
+        "item",
+        *(["published"] if release.not_negative else []),
+        *COUNT_COLUMNS,
+        *true_columns,
+    )
     # Each holds with that at least: cells, margins and the total have levels of their own.
     sure = {"confidence": release.together, "confidence_together": release.together}
     # A column alone is a list of one, as its labels are.
@@ -268,6 +273,8 @@ def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) 
         rows=pick(release.list_rows(), columns),
         facts=facts,
         notes=[INTERVAL, *told, *capped, *notes],
+        # Programs find the column always; people where there is something in it.
+        hidden=() if shown else ("published",),
     )
 
 
