@@ -22,6 +22,7 @@ from sordino.results import describe
 
 TOWNS, AGES, SEXES = ["Zug", "Aarau", "Bern"], ["0-17", "18-64", "65+"], ["f", "m"]
 DOMAIN = {"town": TOWNS, "age": AGES}
+CELLS = list(itertools.product(TOWNS, AGES))
 THREE = DOMAIN | {"sex": SEXES}
 
 
@@ -412,3 +413,28 @@ def test_options_of_one_column_are_refused_with_several(tmp_path, monkeypatch, c
     for option in (["--least", "3"], ["--delta", "1e-6"]):
         assert run([*line, *option, "--domain", "town=t.csv"]) == 2
         assert option[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("of", [None, ("Zug", None), (None, "65+")])
+def test_a_share_is_the_ratio_of_sums_of_derived_cells(people, of):
+    table = ask(people, epsilon=4)
+    whole = (None, None) if of is None else of
+    cells = [one for one in CELLS if all(b in {None, a} for a, b in zip(one, whole, strict=True))]
+    total = sum(sd.derive(table, one, confidence=0.95) for one in cells)
+    expected = sd.derive(table, ("Zug", "65+"), confidence=0.95) / total
+    found = table.share(("Zug", "65+"), of=of)
+    assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
+    with pytest.raises(KeyError):
+        table.share(("Zug",))
+
+
+def test_a_picture_shows_what_the_table_shows(people):
+    table = ask(people, epsilon=0.1, not_negative=True)
+    shown = {row.item: row.published for row in table}
+    assert any(row.estimate != row.published for row in table)
+    points = [one for layer in table.plot().to_dict()["layer"] for one in layer["data"]["values"]]
+    drawn = {one["label"]: one["value"] for one in points if "value" in one}
+    assert drawn == {
+        " \u00b7 ".join("all" if part is None else part for part in item): float(n)
+        for item, n in shown.items()
+    }
