@@ -129,6 +129,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/declare-a-table.md": put_nothing,
     "docs/how-to/release-within-a-range.md": put_nothing,
     "docs/how-to/by-month.md": put_nothing,
+    "docs/how-to/join-customers.md": put_nothing,
     "docs/how-to/select-a-snp.md": put_nothing,
     "docs/how-to/know-how-good-it-will-be.md": put_nothing,
     "docs/how-to/see-before-you-spend.md": put_nothing,

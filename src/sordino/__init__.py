@@ -111,7 +111,11 @@ if TYPE_CHECKING:
         UnlistedHistogram as UnlistedHistogram,
         UnlistedTopK as UnlistedTopK,
     )
-    from sordino.questions import Domain as Domain, PrivacyUnit as PrivacyUnit
+    from sordino.questions import (
+        Domain as Domain,
+        Lookup as Lookup,
+        PrivacyUnit as PrivacyUnit,
+    )
     from sordino.releases import (
         Choice as Choice,
         FirstAbove as FirstAbove,
@@ -142,7 +146,7 @@ if not TYPE_CHECKING:
         "accounting": ("accounting",),
         "cost": ("cost",),
         "columns": ("BucketCounts", "BucketGrid"),
-        "questions": ("Domain", "PrivacyUnit"),
+        "questions": ("Domain", "Lookup", "PrivacyUnit"),
         "sources": ("CsvFormat",),
         "entropy": ("SYSTEM", "Entropy", "Seeded"),
         "errors": (

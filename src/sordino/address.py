@@ -10,7 +10,7 @@ a table does not depend on how its address is written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 from urllib.parse import parse_qsl, unquote
@@ -60,6 +60,28 @@ _POSTGRES_ADDRESS = re.compile(
     r"postgresql://(?:[^@/?#]*@)?([^/?#]*)(?:/([^?#]*))?(?:[?]([^#]*))?#(.+)"
 )
 _LOCAL_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+def join_tables(table: str, others: Iterable[str]) -> str:
+    """Return what a ledger calls a table together with private tables that it looks up.
+
+    Examples
+    --------
+    >>> from sordino.address import join_tables
+    >>> join_tables("name:orders", ["customers"]), join_tables("name:orders", [])
+    ('name:orders + customers', 'name:orders')
+    """
+    # A name has no blank and no plus sign.
+    return " + ".join((table, *sorted(others)))
+
+
+def covers_tables(kept: str, source: str) -> bool:
+    """Tell whether what an account is about holds all tables that a release is of."""
+    own, *has = kept.split(" + ")
+    table, *read = source.split(" + ")
+    if not own.startswith("name:") or own != table:
+        return False
+    return set(read) <= set(has)
 
 
 @final

@@ -87,6 +87,8 @@ class Population:
         What whoever is protected is called, where somebody has said it.
     epsilon : float or None
         What was asked to be spent; noise without a pure epsilon costs as much.
+    lookups : tuple of str
+        In which public tables columns were looked up, with what each was.
 
     Examples
     --------
@@ -124,6 +126,7 @@ class Population:
     own_clips: bool = False
     called: str | None = None
     epsilon: float | None = None
+    lookups: tuple[str, ...] = ()
 
     @property
     def person(self) -> str:
@@ -189,6 +192,7 @@ class Population:
             **({"lower": self.lower} if self.figure == "top_sums" else {}),
             **({"clipped_together": True} if self.clips_together else {}),
             **({"own_clips": True} if self.own_clips else {}),
+            **({"lookups": list(self.lookups)} if self.lookups else {}),
             "left_out": list(self.left_out),
         }
 
@@ -298,6 +302,10 @@ class Population:
         """Return the sentence that says which rows do not count; none where all do."""
         return [f"Left out: {escape_controls('; '.join(self.left_out))}."] if self.left_out else []
 
+    def say_lookups(self) -> list[str]:
+        """Return the sentence that says which public tables were looked up; none if none was."""
+        return [f"Looked up: {escape_controls('; '.join(self.lookups))}."] if self.lookups else []
+
     def list_notes(self) -> list[str]:
         """Return all of it as sentences below a table."""
         labels = escape_controls(self.domain or "")
@@ -305,6 +313,7 @@ class Population:
             *self.say_about(),
             *self.say_bound(),
             *self.say_left_out(),
+            *self.say_lookups(),
             *([f"Labels: {labels}."] if labels else []),
             f"Protects: {escape_controls(self.unit)}, {self.adjacency}.",
         ]

@@ -46,6 +46,7 @@ MARKS = (
     "weight_cap",
     "units_beyond",
     "own_clips",
+    "lookups",
     "groups_per_unit",
     "domain",
     "noise",

@@ -414,7 +414,8 @@ def convert(
 def resource(url: str, account: str, name: str, declaration: str | None, form: str | None) -> None:
     """Let an account be about NAME from now on, where it was about the path of that table.
 
-    The declaration says where the table lies and that this account pays for it.
+    Or about the private tables that NAME looks up, too. The declaration says where the table lies,
+    what it looks up, and that this account pays for it.
     """
     table = find_declared(name, declaration)
     opened = Ledger.open(url, account=account)
@@ -424,7 +425,8 @@ def resource(url: str, account: str, name: str, declaration: str | None, form: s
             f"--to must name a table for which this account pays; {table.name!r} is declared with "
             f"account {table.account!r} of {payer.url!r}. Nothing was moved."
         )
-    moved = opened.call_by_name(table.name, place=table.source.path)
+    others = [name for name, one in table.lookups.items() if one.private]
+    moved = opened.call_by_name(table.name, place=table.source.path, others=others)
     _write_account_lines(moved, form, charges=False)
 
 

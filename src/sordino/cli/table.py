@@ -115,7 +115,7 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
         return
     # Labels are public: what is wrong with them is said before anything is charged.
     named = asked.get("item") or asked.get("by")
-    follows = labels is None or _follow_from_call(labels, named)
+    follows = labels is None or _follow_from_column(labels, named, table.declared)
     domain = None if labels is None or follows else make_domain(labels, named)
     with (
         open_session(table.source, table.unit, table.csv, run, table.declared) as session,
@@ -128,14 +128,22 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
         write_release(describe(release), run, partial(session.keep, release))
 
 
-def _follow_from_call(labels: LabelOptions, named: object) -> bool:
-    """Tell whether labels may follow from a call, such as weekday(day): no option names any."""
+def _follow_from_column(
+    labels: LabelOptions, named: object, declared: DeclaredTable | None
+) -> bool:
+    """Tell whether labels may follow from a call, such as weekday(day), or a look-up.
+
+    No option names any then.
+    """
     # Imported here, because this module is read for the help as well.
     from sordino.sources.computed_columns import is_call
 
     names = (field.name for field in fields(labels))
     said = any(getattr(labels, name) not in {None, False, ()} for name in names)
-    return not said and isinstance(named, str) and is_call(named)
+    if said or not isinstance(named, str):
+        return False
+    looked_up = declared is not None and named.partition(".")[0] in declared.lookups
+    return looked_up or is_call(named)
 
 
 def release_or_plan(

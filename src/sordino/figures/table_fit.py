@@ -99,8 +99,9 @@ def _find_nearest(noisy: Whole, boxes: Mapping[Axes, _Box]) -> Floats:
     cells = boxes[()]
     ends = {axes: box.narrow() for axes, box in boxes.items() if axes}
     whole = tuple(range(noisy.ndim))
-    total = _choose_total(noisy, cells, ends, whole)
-    ends[whole] = (np.full_like(ends[whole][0], total), np.full_like(ends[whole][1], total))
+    low, _ = ends[whole]
+    total = np.full_like(low, _choose_total(noisy, cells, ends, whole))
+    ends[whole] = total, total
     added = {axes: np.zeros_like(low) for axes, (low, _) in ends.items()}
     for _ in range(_ROUNDS):
         change = 0.0
@@ -121,25 +122,33 @@ def _choose_total(
     noisy: Whole, cells: _Box, ends: Mapping[Axes, tuple[Floats, Floats]], whole: Axes
 ) -> float:
     """Return the total: that of the noisy counts, or the nearest one that other sums leave."""
-    others = [pair for axes, pair in ends.items() if axes != whole]
-    low = max([float(cells.low.sum()), *(float(one.sum()) for one, _ in others)])
-    high = min([float(cells.high.sum()), *(float(one.sum()) for _, one in others)])
-    return float(min(max(float(noisy.sum()), np.ceil(low)), np.floor(high)))
+    low = float(cells.low.sum())
+    high = float(cells.high.sum())
+    for axes, (least, most) in ends.items():
+        if axes == whole:
+            continue
+        low = max(low, float(least.sum()))
+        high = min(high, float(most.sum()))
+    total = max(float(noisy.sum()), np.ceil(low))
+    return float(min(total, np.floor(high)))
 
 
 def _find_added(others: Floats, axes: Axes, cells: _Box, low: Floats, high: Floats) -> Floats:
     """Return what is added to the cells of each sum so that it lies between its ends."""
     sums = np.clip(others, cells.low, cells.high).sum(axis=axes, keepdims=True)
     wanted = np.clip(sums, low, high)
-    far = float(np.max(cells.high - cells.low)) + float(np.max(np.abs(others))) + 1.0
-    down, up = np.where(sums > high, -far, 0.0), np.where(sums < low, far, 0.0)
+    widest = float(np.max(cells.high - cells.low))
+    far = widest + float(np.max(np.abs(others))) + 1.0
+    down = np.where(sums > high, -far, 0.0)
+    up = np.where(sums < low, far, 0.0)
     if not np.any(down) and not np.any(up):
         return np.zeros_like(sums)
     for _ in range(_HALVINGS):
         middle = (down + up) / 2
         found = np.clip(others + middle, cells.low, cells.high).sum(axis=axes, keepdims=True)
         less = found < wanted
-        down, up = np.where(less, middle, down), np.where(less, up, middle)
+        down = np.where(less, middle, down)
+        up = np.where(less, up, middle)
     return (down + up) / 2
 
 
@@ -154,7 +163,8 @@ def _round_sums(fitted: Floats) -> Whole:
 
 def _move_inside(table: Whole, fitted: Floats, boxes: Mapping[Axes, _Box]) -> Whole:
     """Move one person after the other, until all sums lie inside of their interval."""
-    moved, bounded = table.copy(), [box for axes, box in boxes.items() if axes]
+    moved = table.copy()
+    bounded = [box for axes, box in boxes.items() if axes]
     cells = boxes[()]
     for _ in range(min(_MOVES, _WORK // table.size)):
         if all(box.holds(moved) for box in boxes.values()):
@@ -178,12 +188,16 @@ def _find_cell(
     cost: Floats = 0.5 * np.tanh(change * (table - fitted))
     for box in bounded:
         sums = box.add_up(table)
-        beyond, before = (
-            (sums >= box.high, sums < box.low) if change > 0 else (sums <= box.low, sums > box.high)
-        )
-        cost = cost + np.where(beyond, 1.0, np.where(before, -1.0, 0.0))
+        if change > 0:
+            beyond = sums >= box.high
+            before = sums < box.low
+        else:
+            beyond = sums <= box.low
+            before = sums > box.high
+        cost = cost + np.where(beyond, 1.0, 0.0) - np.where(before, 1.0, 0.0)
     # A cell inside of its own interval stays there.
-    cost[(table >= cells.high) if change > 0 else (table <= cells.low)] = np.inf
+    full = table >= cells.high if change > 0 else table <= cells.low
+    cost[full] = np.inf
     if not_here is not None:
         cost[not_here] = np.inf
     return tuple(int(one) for one in np.unravel_index(np.argmin(cost), cost.shape))

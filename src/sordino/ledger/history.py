@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, final
 
+from sordino.address import covers_tables
 from sordino.errors import LedgerError
 from sordino.ledger.amounts import Budget, Meter, amount_of
 from sordino.ledger.renyi import NO_LIMITS, NOTHING, RHO_ORDER, Amounts, Limits, Sums
@@ -504,7 +505,8 @@ class Replay:
             self.successor = body["into"]
             return True
         was, self.source = self.source, body["source"]
-        return body["was"] == was and self.source.startswith("name:")
+        fits = not was.startswith("name:") or covers_tables(self.source, was)
+        return body["was"] == was and fits and self.source.startswith("name:")
 
     def _is_rightly_given(self, row: Row, body: Mapping[str, Any]) -> bool:
         """Tell whether a limit is that of the budget, and the facts are those of the account."""

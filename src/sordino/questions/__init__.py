@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sordino.questions.groups import (
         prepare_groups as prepare_groups,
     )
+    from sordino.questions.lookups import Lookup as Lookup
     from sordino.questions.number_question import prepare_numbers as prepare_numbers
     from sordino.questions.reading import (
         describe_piped_reading as describe_piped_reading,
@@ -53,6 +54,7 @@ _HOMES = {
     ),
     "domain": ("Domain",),
     "groups": ("prepare_groups",),
+    "lookups": ("Lookup",),
     "reading": ("describe_piped_reading",),
     "number_question": ("prepare_numbers",),
     "records": (

@@ -16,7 +16,7 @@ from sordino.questions.domain import Domain
 from sordino.questions.label_sets import count_sets, fits_sets
 from sordino.questions.labels import Label, name_columns, write_places
 from sordino.questions.rank_law import Draw, choose_ranks
-from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, all_answers, each_answer
+from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, each_answer
 from sordino.sensitivity import Sensitivity
 from sordino.sources.engine import Answer, Progress, Scan, after_charge
 from sordino.sources.source import Source
@@ -107,7 +107,7 @@ class CountQuestion:
         norm : {"l1", "l2"}
             In which norm.
         """
-        return all_answers(self.kind, self.unit, k, norm)
+        return self.sensitivity.over(k, norm)
 
     def run(self, *, progress: Progress | None = None) -> Counts:
         """Read the rows. Call it after the charge.
@@ -242,13 +242,13 @@ def prepare_counts(
         raise InvalidParameter(f"source must be what open_source returns; got {shown(source)}.")
     if not isinstance(unit, PrivacyUnit):
         raise InvalidParameter(f"unit must be a PrivacyUnit; got {shown(unit)}.")
-    sensitivity = each_answer(kind, unit)
-    columns = {}
+    columns, one_item = {}, False
     if kind == "items":
         if item is None:
             raise InvalidParameter("item must name the column with the labels; got None.")
         names = name_columns("item", item)
         columns = list_label_columns(source, names, "item")
+        one_item = source.is_of_unit(columns.values())
         # Public files and queries are read now, before the charge, where what is wrong may be
         # explained.
         domain = _require_domain(domain).over(names).resolve(source)
@@ -272,6 +272,7 @@ def prepare_counts(
     if unit.column is not None:
         # Units are compared as text, as items are (docs/proofs/counts.md).
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
+    sensitivity = each_answer(kind, unit, one_item=one_item)
     predicate = None if where is None else source.predicate(where)
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
     words = source.backend.dialect.words

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -24,7 +24,7 @@ from sordino.sources.csv.lines import LONGEST
 from sordino.sources.engine import Engine, engine, literal, quoted
 from sordino.sources.nearby import find_origin
 from sordino.sources.source import AS_LABELS, Source, describe_columns
-from sordino.sources.sql.sql_templates import FLOATS
+from sordino.sources.sql.sql_templates import EMBEDDED, FLOATS
 
 
 class ListedLabels(NamedTuple):
@@ -106,26 +106,70 @@ def read_tuples(
     UnsafePredicate, InvalidParameter, DataSourceError
         As for `read_file_labels`.
     """
-    place = check_public(path, source, "The domain file")
     if not header:
         raise InvalidParameter(
             "A file of labels of several columns names them in its first line; got header=False "
             "(--domain-no-header)."
         )
-    if _is_parquet(path, header=header):
-        with engine() as opened:
-            opened.close_doors([place])
-            table = f"read_parquet({literal(str(place))}, hive_partitioning = false)"
-            names = list(describe_columns(opened, f"SELECT * FROM {table}", str(path)))
-            kept = [quoted(one_column(names, column, path)) for column in columns]
-            for name in kept:
-                _check_label_type(opened, f"SELECT {name} FROM {table}", f"a column of {path}")
-            texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in kept)
-            # In their order: what stands there twice is one label later.
-            return opened.connection.execute(f"SELECT {texts} FROM {table}").fetchall()
-    names, rows = _read_csv(place, path, header=True)
-    places = [names.index(one_column(names, column, path)) for column in columns]
-    return [tuple(row[at] or None for at in places) for row in rows if len(row) > max(places)]
+
+    def choose(kinds: dict[str, str]) -> list[str]:
+        kept = [one_column(list(kinds), column, path) for column in columns]
+        for name in kept:
+            _check_label_type(kinds[name], f"column {name!r} of {path}")
+        return kept
+
+    return read_texts(path, choose, source)[1]
+
+
+def read_texts(
+    path: Path,
+    choose: Callable[[dict[str, str]], list[str]],
+    source: Source,
+    what: str = "The domain file",
+) -> tuple[list[str], list[tuple[str | None, ...]]]:
+    """Return the columns of a public CSV or Parquet file that are chosen, and its rows of texts.
+
+    Parameters
+    ----------
+    path : Path
+    choose : callable
+        From the names and types of its columns to the names that are wanted, each of which has
+        texts.
+    source : Source
+        The table of which nothing may be read here.
+    what : str
+        What the file is called in messages.
+
+    Raises
+    ------
+    UnsafePredicate, InvalidParameter, DataSourceError
+        As for `read_file_labels`.
+    """
+    place = check_public(path, source, what)
+    if not _is_parquet(path, header=True):
+        names, lines = _read_csv(place, path, header=True, what=what)
+        kept = choose(dict.fromkeys(names, "VARCHAR"))
+        places = [names.index(name) for name in kept]
+        twice = [name for name in kept if names.count(name) > 1]
+        if twice:
+            raise InvalidParameter(
+                f"{what} must name a column once; {path} has {twice[0]!r} twice."
+            )
+        # A field that a line lacks is as an empty one.
+        return kept, [
+            tuple((line[at] if len(line) > at else "") or None for at in places) for line in lines
+        ]
+    with engine() as opened:
+        opened.close_doors([place])
+        table = f"read_parquet({literal(str(place))}, hive_partitioning = false)"
+        kinds = describe_columns(opened, f"SELECT * FROM {table}", str(path))
+        kept = choose(kinds)
+        texts = ", ".join(
+            ((kinds[name] in FLOATS and EMBEDDED.float_text) or EMBEDDED.text).format(quoted(name))
+            for name in kept
+        )
+        # In their order: what stands there twice is one label later.
+        return kept, opened.connection.execute(f"SELECT {texts} FROM {table}").fetchall()
 
 
 def _is_parquet(path: Path, *, header: bool) -> bool:
@@ -139,7 +183,9 @@ def _is_parquet(path: Path, *, header: bool) -> bool:
     return True
 
 
-def _read_csv(place: Path, path: Path, *, header: bool) -> tuple[list[str], list[list[str]]]:
+def _read_csv(
+    place: Path, path: Path, *, header: bool, what: str = "The domain file"
+) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns of a CSV file, and its other lines."""
     try:
         # "-sig": a byte order mark in front is no part of the name of the first column.
@@ -152,7 +198,7 @@ def _read_csv(place: Path, path: Path, *, header: bool) -> tuple[list[str], list
             return names, list(rows) if header else [first, *rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataSourceError(
-            f"The domain file must be UTF-8 CSV with a header line, or Parquet; {path} is not "
+            f"{what} must be UTF-8 CSV with a header line, or Parquet; {path} is not "
             f"({type(error).__name__})."
         ) from None
 
@@ -193,20 +239,19 @@ def _read_parquet_labels(place: Path, column: str | None, path: Path) -> ListedL
         return ListedLabels(name, labels)
 
 
-def _check_label_type(opened: Engine, select: str, what: str) -> None:
-    schema = describe_columns(opened, select, what)
-    kind = next(iter(schema.values()))
+def _check_label_type(kind: str, what: str) -> None:
     # The same types as those of items, whose values have one text each, without floats.
-    if len(schema) != 1 or not AS_LABELS.fullmatch(kind) or kind in FLOATS:
-        kinds = ", ".join(schema.values())
+    if not AS_LABELS.fullmatch(kind) or kind in FLOATS:
         raise InvalidParameter(
-            f"A domain must be one column of texts, whole numbers, dates or truth values; {what} "
-            f"has {shown(kinds)}."
+            "A domain must be one column of texts, whole numbers, dates or truth values; "
+            f"{what} has {shown(kind)}."
         )
 
 
 def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
-    _check_label_type(opened, select, what)
+    kinds = list(describe_columns(opened, select, what).values())
+    # Several columns have no type of a label.
+    _check_label_type(kinds[0] if len(kinds) == 1 else f"({', '.join(kinds)})", what)
     rows = opened.connection.execute(
         "SELECT label FROM (SELECT CAST(label AS VARCHAR) AS label, row_number() OVER () AS place"
         f" FROM ({select}) AS listed(label)) AS placed GROUP BY label ORDER BY min(place)"

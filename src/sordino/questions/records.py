@@ -46,7 +46,7 @@ from sordino.sources.csv.record_lines import (
 from sordino.sources.engine import Engine, Progress, after_charge, scanning
 from sordino.sources.excel.workbook import ExcelReader
 from sordino.sources.memory import NO_LIMITS
-from sordino.sources.source import ReaderBackend, Source
+from sordino.sources.source import Source
 from sordino.sources.sql.dialect import EMBEDDED
 
 # ---- scores --------------------------------------------------------------------------------------
@@ -313,11 +313,7 @@ def _find_ordered_reader(source: Source) -> Any:
     None if they have none.
     """
     # Relations and servers promise no order of rows (docs/proofs/reports.md).
-    return (
-        source.backend.reader
-        if source.ordered and isinstance(source.backend, ReaderBackend)
-        else None
-    )
+    return source.reader if source.ordered else None
 
 
 def _read_record_files(
@@ -390,6 +386,12 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
             f"frame; got a {source.kind} source. Write it to a file first."
         )
     place, kind = source.number_column(column, "column")
+    # Its rows are read one by one, without an engine that joins.
+    if source.find_lookup(place) is not None:
+        raise InvalidParameter(
+            f"column must be one of the table itself for randomize; got {column!r}, which is "
+            "looked up."
+        )
     owner = None if unit.column is None else source.label_index(unit.column, "PrivacyUnit.column")
     # Which records are of one unit is public, and numbers are private: one column cannot be both.
     if owner == place:

@@ -121,8 +121,10 @@ Kind = Literal["items", "rows", "units"]
 VectorNorm = Literal["l1", "l2"]
 
 
-def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
+def each_answer(kind: Kind, unit: PrivacyUnit, *, one_item: bool = False) -> Sensitivity:
     """Return how far any one count of this kind moves between neighbors.
+
+    `one_item` says that no unit has two items, whatever its rows are.
 
     Raises
     ------
@@ -144,7 +146,7 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
         monotone=_is_monotone(unit),
         adjacency=unit.adjacency,
         step=1,
-        l1=_moving_items(unit) if kind == "items" else None,
+        l1=_moving_items(unit, one_item=one_item) if kind == "items" else None,
     )
 
 
@@ -155,12 +157,12 @@ def all_answers(kind: Kind, unit: PrivacyUnit, k: int, norm: VectorNorm = "l1") 
     return each_answer(kind, unit).over(k, norm)
 
 
-def _moving_items(unit: PrivacyUnit) -> int | None:
+def _moving_items(unit: PrivacyUnit, *, one_item: bool) -> int | None:
     """Return how many counts of items can move between neighbors, by 1 each.
 
     None if any number can.
     """
-    cap = 1 if unit.column is None else unit.max_rows
+    cap = 1 if one_item or unit.column is None else unit.max_rows
     if cap is None:
         return None
     # A replaced unit takes its items away and brings others: twice as many counts can move.

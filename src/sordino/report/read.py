@@ -57,6 +57,7 @@ _ASKED = (
     "groups_per_unit",
     "clipped_together",
     "own_clips",
+    "lookups",
     "weight_cap",
     "units_beyond",
     "lower",

@@ -336,7 +336,7 @@ def _has_open_end(row: Mapping[str, Any]) -> bool:
 
 
 def _write_details(told: ReportedRelease) -> list[Markup]:
-    left_out = told.texts("left_out")
+    left_out, lookups = told.texts("left_out"), told.texts("lookups")
     bounds = _say_bounds(told)
     where = told.text("where")
     rows = write_filter(where) if where else None
@@ -355,6 +355,7 @@ def _write_details(told: ReportedRelease) -> list[Markup]:
         ("Labels that were found", _say_unlisted(told)),
         ("Rows that count", rows),
         ("Left out", join(*_list_result_parts(left_out)) if left_out else None),
+        ("Looked up", join(*_list_result_parts(lookups)) if lookups else None),
         ("Bounds", bounds),
         ("What it cost", say_spent(told)),
         ("What it was to reach", _say_goal(told.facts.get("reached"))),
@@ -370,6 +371,7 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
     if not told.knows_rows or told.simulated:
         return None
     where, left_out = told.text("where"), told.texts("left_out")
+    lookups = told.texts("lookups")
     spent = _say_amount(told)
     clip = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}
     low, high = clip.pop() if len(clip) == 1 else (None, None)
@@ -384,6 +386,7 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
         say_neighbors(told),
         join("Only rows where ", write_filter(where), " count.") if where else None,
         join("Not counted: ", *_list_result_parts(left_out), ".") if left_out else None,
+        join("Looked up: ", *_list_result_parts(lookups), ".") if lookups else None,
         join(_say_capped(told, high, ends)) if capped else None,
         join(_say_weights(told)),
         join(_say_unlisted(told)),

@@ -135,6 +135,7 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
     notes = [
         *some.say_about(),
         *some.say_left_out(),
+        *some.say_lookups(),
         f"Spent: {describe_epsilon(facts)}. Protects: {some.unit}, {some.adjacency}.",
         *_say_meter(facts),
         *_say_noise(facts),

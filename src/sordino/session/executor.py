@@ -36,6 +36,7 @@ from sordino.session.request import (
     Steps,
     Uncharged,
     compute_labels,
+    list_label_names,
     size_of,
 )
 from sordino.session.whom import find_population, name_unit
@@ -176,6 +177,10 @@ class ReleaseExecutor:
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
         self.payments, self.asked = ChargeRegistry(), RequestLog()
         self._salt: bytes | None = None
+        if source.lookups and source.private_tables:
+            # Which rows people are lent is one choice for all releases: for each choice all of them
+            # together are private (docs/proofs/look-ups.md).
+            self.source = source.draw_rows(self.salt())
 
     @contextmanager
     def open_batch(self) -> Iterator[ReleaseExecutor]:
@@ -213,6 +218,13 @@ class ReleaseExecutor:
         units = "" if column is None else f"rows without a value in {column}"
         return tuple(rule for rule in (self.source.dropped, units) if rule)
 
+    def list_lookups(self, request: object) -> tuple[str, ...]:
+        """Return which public tables a request looks up, in words."""
+        if not self.source.lookups:
+            return ()
+        column, where = (getattr(request, name, None) for name in ("column", "where"))
+        return self.source.list_lookups(list_label_names(request), column, where)
+
     def start(self, request: Request[R], before: Sequence[Started[Any]] = ()) -> Started[R]:
         """Take a request as far as its reservation: no row is read, nothing is charged.
 
@@ -220,9 +232,13 @@ class ReleaseExecutor:
         """
         seen = compute_labels(_InBatch(self, _list_parts(before)) if before else self, request)
         known = self.source.labels
-        # Labels that are declared come before those that follow from a call.
+        # Labels that are declared come before those that follow from a call or a look-up.
         if seen.source.calls:
             known = {**list_call_domains(seen.source), **known}
+        if seen.source.lookups:
+            from sordino.questions.lookups import list_lookup_domains  # noqa: PLC0415
+
+            known = {**list_lookup_domains(seen.source, list_label_names(request)), **known}
         request = request.take_labels(known).settle(self.unit)
         steps = request.steps(seen)
         plain = request.without_callbacks()
@@ -380,6 +396,7 @@ class ReleaseExecutor:
             started.reservation.domain,
             self.list_left_out(),
             getattr(started.request, "epsilon", None),
+            self.list_lookups(started.request if base is None else base.request),
         )
 
     @contextmanager
@@ -421,7 +438,10 @@ class ReleaseExecutor:
         self, asked: Sequence[Started[Any]]
     ) -> tuple[tuple[Any, ...], str, dict[str, Any]]:
         """Return what makes a charge: what may be spent, its label, and what the ledger keeps."""
-        details = [self._detail(started.reservation) for started in asked]
+        details = [
+            self._detail(started.reservation, self.list_lookups(started.request))
+            for started in asked
+        ]
         names = [started.name for started in asked]
         detail = (
             # One release keeps its own detail, a batch that of each with its name.
@@ -435,8 +455,10 @@ class ReleaseExecutor:
         )
         return _list_parts(asked), " + ".join(names), detail
 
-    def _detail(self, reservation: Reservation) -> dict[str, Any]:
+    def _detail(self, reservation: Reservation, lookups: tuple[str, ...]) -> dict[str, Any]:
         detail, domain = _drop_none(reservation.detail), reservation.domain
+        if lookups:
+            detail["lookups"] = list(lookups)
         # One number for each person is of all of its rows.
         if self.unit.max_rows is not None and detail.get("per_person") is None:
             detail["max_rows"] = self.unit.max_rows

@@ -101,15 +101,20 @@ def add_again(
 
 def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, str]:
     """Return the declared types of the columns that are asked about, or that calls are of."""
-    seen, own = source.compute(list_label_names(request)), list(source.columns)
-    labels = [name for name in list_label_names(request) if name in seen.columns]
-    read = seen.find_read(seen.index(name, "item") for name in labels)
+    labels = list_label_names(request)
+    seen, own = source.compute(labels), list(source.columns)
+    read = seen.find_read(seen.index(name, "item") for name in labels if name in seen.columns)
     named = [getattr(request, "column", None), *(own[index] for index in read)]
-    return {
-        name: source.columns[name]
-        for name in dict.fromkeys([*named, unit.column])
-        if name is not None and name in source.columns
-    }
+    column, where = (getattr(request, name, None) for name in ("column", "where"))
+    looked_up = source.list_lookups(labels, column, where) if source.lookups else ()
+    types = {}
+    for name in dict.fromkeys([*named, unit.column]):
+        if name is not None and name in source.columns:
+            types[name] = source.columns[name]
+    # Another version of a table says something else.
+    for said in looked_up:
+        types[said] = "looked up"
+    return types
 
 
 def _write_form(form: CsvFormat) -> dict[str, Any]:

@@ -6,7 +6,7 @@ rows (docs/explanation/reserve-and-settle.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
@@ -25,6 +25,7 @@ from sordino.sources import CsvFormat, Source, open_source
 
 if TYPE_CHECKING:
     from sordino.mechanisms import Stream
+    from sordino.questions.lookups import Lookup
     from sordino.session.plans.releases import Plans
 
 
@@ -81,6 +82,10 @@ class Session(Releases):
         How many bytes it may write there, at least 512 MiB, such as "50GB". What is not free there
         is refused before each charge; a release that needs more than it was given ends after its
         charge. Not for servers.
+    lookup : mapping of str to Lookup, optional
+        Public tables that say more about what stands in a column, by the names that stand before
+        the dot: {"products": Lookup("products.csv", key="product")} makes "products.category" a
+        column.
 
     Raises
     ------
@@ -116,6 +121,7 @@ class Session(Releases):
         name: str | None = None,
         memory_limit: int | str | None = None,
         temp_limit: int | str | None = None,
+        lookup: Mapping[str, Lookup] | None = None,
     ) -> None:
         # What can be seen from the arguments alone is said before the source is opened.
         if not isinstance(unit, PrivacyUnit):
@@ -135,6 +141,12 @@ class Session(Releases):
                 source, csv=self._form, name=name, memory_limit=memory_limit, temp_limit=temp_limit
             )
         )
+        if lookup is not None or opened.lookups:
+            # Most tables look nothing up.
+            from sordino.questions.lookups import check_lookups, look_up  # noqa: PLC0415
+
+            opened = look_up(opened, lookup)
+            check_lookups(opened, unit, charged=payer is not None)
         self._executor = ReleaseExecutor(opened, unit, payer, entropy, self._form)
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._executor.source.known_as is None:

@@ -16,6 +16,7 @@ def find_population(
     domain: Domain | None,
     left_out: Sequence[str],
     epsilon: object = None,
+    lookups: tuple[str, ...] = (),
 ) -> Population:
     """Return which rows count in a release.
 
@@ -31,6 +32,8 @@ def find_population(
         Which rows count in no release of the session.
     epsilon : number or None
         What this release was asked to spend.
+    lookups : tuple of str
+        Which public tables it looks up.
     """
     asked = {name: getattr(request, name, None) for name in ("item", "column", "by", "where")}
     labels = asked["by"] or asked["item"]
@@ -68,6 +71,7 @@ def find_population(
         own_clips=getattr(request, "clip", None) == "each",
         called=unit.called,
         epsilon=_read_number(epsilon),
+        lookups=lookups,
     )
 
 

@@ -85,6 +85,10 @@ class TypedColumns(Protocol):
         """Return where a column stands."""
         ...
 
+    def is_written(self, index: int) -> bool:
+        """Whether dates of a column are read from texts."""
+        ...
+
     def label_index(self, column: str, role: str) -> int:
         """Return where a column of labels stands."""
         ...
@@ -267,7 +271,7 @@ class _CallWriter:
         if call.zone is not None:
             asks = self.templates.asks_zone.format(literal(call.zone))
             self._ask(asks, f"{said}: {shown(call.zone)} must be a time zone that the engine knows")
-        if source.inferred:
+        if source.is_written(index):
             return self._write_written_moment(index)
         if kind == _WITH_ZONE:
             if call.zone is None:

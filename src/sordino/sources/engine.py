@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -239,6 +239,32 @@ class Engine:
         Another engine is lent its rows.
         """
         return lambda: self.connection.sql(statement)
+
+    def take_in(self, name: str, columns: Mapping[str, Sequence[str | None]]) -> None:
+        """Make a table of public texts, with which rows are joined as they pass by."""
+        self._keep_right_sides()
+        listed = ", ".join(f"unnest(?) AS {column}" for column in columns)
+        self.connection.execute(
+            f"CREATE TABLE {name} AS SELECT {listed}", [list(one) for one in columns.values()]
+        )
+
+    def take_chosen(self, name: str, reader: Reader, indices: Sequence[int], chosen: str) -> None:
+        """Lend what a query chooses of the rows of another reader, as a stream of that name.
+
+        An engine beside reads them, once.
+        """
+        self._keep_right_sides()
+        beside = self._beside.enter_context(scanning(reader, indices, limits=self._limits))
+        self._sources.append(beside)
+        beside.keep("chosen", chosen)
+        self.connection.register(name, _LentRows(beside.select("SELECT * FROM chosen")))
+
+    def _keep_right_sides(self) -> None:
+        """Have joins keep in memory what stands on their right."""
+        # Nobody knows how many rows a stream has, and on the left are those that are many.
+        self.connection.execute(
+            f"SET disabled_optimizers = '{','.join((*JOINING, 'build_side_probe_side'))}'"
+        )
 
     def close_doors(self, paths: Sequence[Path]) -> None:
         """Let the engine open these files only, and lock its settings."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from sordino.columns.step_range import StepRange
 from sordino.columns.sum_steps import SumSteps
 from sordino.errors import DataSourceError
 from sordino.sources.engine import Answer, Kept, Scan, quoted
+from sordino.sources.lookups import JoinedTable, LookupTable, list_used, write_joins
 from sordino.sources.source import AnswerLimit, Asked, unusable
 from sordino.sources.sql.bucket_query import BucketQuery
 from sordino.sources.sql.call_templates import SERVER_CALLS
@@ -128,12 +129,17 @@ class PostgresBackend:
     required: frozenset[str] = frozenset()  # columns that are declared NOT NULL
     computed: bool = False  # a view, or a table that shows each user other rows
     legible: bool = True
+    joined: tuple[JoinedTable, ...] = field(default=(), repr=False)
     limit: ClassVar[AnswerLimit | None] = None
 
     @property
     def dialect(self) -> Dialect:
         """The SQL of the server."""
         return POSTGRES
+
+    def look_up(self, joined: tuple[JoinedTable, ...]) -> PostgresBackend:
+        """Return the same with other tables: public ones are sent with each question."""
+        return replace(self, joined=joined)
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Ask the server; the transaction is over when the scan is."""
@@ -146,7 +152,7 @@ class PostgresBackend:
         try:
             with _open_reading_transaction(self.address) as connection:
                 # This also finds out whether we may read these columns.
-                scan = _ServerScan(connection, self.rows(list(columns), nothing=True))
+                scan = self.open_scan(connection, list(columns), nothing=True)
                 for question, labels in asked:
                     scan.ask(question, labels)
         except psycopg.Error:
@@ -155,8 +161,29 @@ class PostgresBackend:
                 "their rows may be read, and convert columns of other types in a view."
             ) from None
 
+    def open_scan(
+        self, connection: Connection, indices: Sequence[int], *, nothing: bool = False
+    ) -> _ServerScan:
+        """Return what asks about the used columns as c<index>; of no rows for `nothing`."""
+        rows = write_joins(self.joined, indices, lambda own: self.rows(own, nothing=nothing))
+        return _ServerScan(connection, rows, list(self._list_tables(indices, nothing=nothing)))
+
+    def _list_tables(self, indices: Sequence[int], *, nothing: bool) -> Iterator[_SentTable]:
+        """Yield the tables that rows are joined with, each as a part of a query."""
+        for one, used in list_used(self.joined, indices):
+            if isinstance(one.table, LookupTable):
+                sent = one.list_columns(one.table, used)
+                arrays = ", ".join(["CAST(%s AS text[])"] * len(sent))
+                made = f"SELECT * FROM unnest({arrays}) AS listed({', '.join(sent)})"
+                yield _SentTable(one.place, made, tuple(map(list, sent.values())))
+                continue
+            read, _ = one.choose_rows(one.table, used)
+            there = one.table.source.backend.rows(read, nothing=nothing)
+            _, chosen = one.choose_rows(one.table, used, f"({there}) AS rows")
+            yield _SentTable(one.place, chosen.replace("%", "%%"))
+
     def rows(self, indices: Sequence[int], *, nothing: bool = False) -> str:
-        """Return the SELECT that renames the used columns to c<index>; of no rows for `nothing`."""
+        """Return the SELECT that renames columns of the table to c<index>."""
         used = (
             ", ".join(f"{self._value(self.names[index])} AS c{index}" for index in indices)
             or "1 AS c"
@@ -175,7 +202,7 @@ class PostgresBackend:
 @contextmanager
 def _scan_server(backend: PostgresBackend, indices: Sequence[int]) -> Iterator[Scan]:
     with _open_reading_transaction(backend.address) as connection:
-        yield _ServerScan(connection, backend.rows(indices))
+        yield backend.open_scan(connection, indices)
 
 
 @contextmanager
@@ -186,11 +213,19 @@ def _open_reading_transaction(address: str) -> Iterator[Connection]:
         yield connection
 
 
+class _SentTable(NamedTuple):
+    """A part of a query to the server, with the arrays that stand for its placeholders."""
+
+    name: str
+    sql: str
+    sent: tuple[list[str | None], ...] = ()
+
+
 class _ServerScan:
     # The rows are a SELECT and no table of their own: they stay on the server, and it answers the
     # question.
-    def __init__(self, connection: Connection, rows: str) -> None:
-        self._connection, self._rows = connection, rows
+    def __init__(self, connection: Connection, rows: str, tables: Sequence[_SentTable]) -> None:
+        self._connection, self._rows, self._tables = connection, rows, tables
 
     def ask(
         self,
@@ -199,16 +234,17 @@ class _ServerScan:
         *,
         kept: Kept | None = None,  # noqa: ARG002
     ) -> Answer:
-        tables = f"WITH rows AS ({self._rows})"
-        sql, sent = f"{tables} {question}", None
+        # The driver takes % for a placeholder, so every other % is doubled.
+        tables = [*self._tables, _SentTable("rows", self._rows.replace("%", "%%"))]
         if labels is not None:
             listed = (
                 "SELECT label, place - 1 AS position"
                 " FROM unnest(CAST(%s AS text[])) WITH ORDINALITY AS listed(label, place)"
             )
-            # With parameters the driver takes % for a placeholder, so every other % is doubled.
-            sql = f"{tables.replace('%', '%%')}, labels AS ({listed}) {question.replace('%', '%%')}"
-            sent = [list(labels)]
+            tables.append(_SentTable("labels", listed, (list(labels),)))
+        parts = ", ".join(f"{one.name} AS ({one.sql})" for one in tables)
+        sql = f"WITH {parts} {question.replace('%', '%%')}"
+        sent = [array for one in tables for array in one.sent]
         cursor = self._connection.execute(sql.encode(), sent)
         # An answer without rows has no columns here: its arrays
         # are empty, with the types that the server declares.

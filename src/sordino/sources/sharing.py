@@ -14,6 +14,9 @@ def find_shared_rows(one: Source, other: Source) -> str:
     It is found by identity, by file, by table in memory. Tables of one server are told apart by
     their names alone: a view may hold rows of a table.
     """
+    for table in one.private_tables:
+        if isinstance(table.source, Source) and (reason := find_shared_rows(table.source, other)):
+            return reason
     mine, yours = _find_table_in_memory(one), _find_table_in_memory(other)
     if mine is not None and mine is yours:
         return "is that table"
@@ -27,5 +30,5 @@ def find_shared_rows(one: Source, other: Source) -> str:
 
 def _find_table_in_memory(source: Source) -> Any:
     """Return the frame or the relation of a source, None if it has neither."""
-    reader = getattr(source.backend, "reader", None)
+    reader = source.reader
     return getattr(reader, "frame", getattr(reader, "value", None))

@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple, Protocol, final
 
 import duckdb
 
+from sordino.address import join_tables
 from sordino.constraints import did_you_mean, shown, text
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.sources.computed_columns import (
@@ -24,6 +25,7 @@ from sordino.sources.computed_columns import (
 )
 from sordino.sources.csv.column_types import Marks
 from sordino.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
+from sordino.sources.lookups import JoinedTable, LookedUpReader, LookupTable, PrivateTable
 from sordino.sources.memory import NO_LIMITS, Limits
 from sordino.sources.nearby import find_tie
 from sordino.sources.predicates.calls import USAGES
@@ -144,6 +146,9 @@ class Backend(Protocol):
     def dialect(self) -> Dialect:
         """The SQL of the engine."""
 
+    def look_up(self, joined: tuple[JoinedTable, ...]) -> Backend:
+        """Return the same with columns of public tables beside those of the source."""
+
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source after the charge; its columns are named c<index>."""
 
@@ -176,6 +181,15 @@ class ReaderBackend:
     limits: Limits = NO_LIMITS
     limit: ClassVar[AnswerLimit | None] = None
     dialect: ClassVar[Dialect] = EMBEDDED
+
+    def look_up(self, joined: tuple[JoinedTable, ...]) -> ReaderBackend:
+        """Return the same with a reader that joins public tables."""
+        return replace(self, reader=LookedUpReader(self.own_reader, joined))
+
+    @property
+    def own_reader(self) -> Reader:
+        """What makes the rows of the table itself."""
+        return self.reader.reader if isinstance(self.reader, LookedUpReader) else self.reader
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
@@ -266,6 +280,8 @@ class Source:
     named : str or None
         `name:NAME` for a table with a place of its own that was given a name: then a ledger stores
         that, and what is read does not depend on it.
+    lookups : tuple of JoinedTable
+        Columns behind those of the table are looked up in other tables (`look_up`).
     calls : tuple of ComputedColumn
         The last ones of its columns are computed, each from a row alone (`compute`).
     """
@@ -294,12 +310,34 @@ class Source:
     pattern: str = ""
     labels: Mapping[str, object] = field(default_factory=dict)
     named: str | None = None
+    lookups: tuple[JoinedTable, ...] = field(default=(), repr=False)
     calls: tuple[ComputedColumn, ...] = field(default=(), repr=False)
 
     @property
     def known_as(self) -> str | None:
-        """What a ledger calls it: what its owner does, else where it is."""
-        return self.named or self.identity
+        """What a ledger calls it: what its owner does, else where it is.
+
+        With the private tables that are looked up, because an account is about all of them.
+        """
+        own = self.named or self.identity
+        if own is None or not self.lookups:
+            return own
+        return join_tables(own, [one.name for one in self.private_tables])
+
+    @property
+    def private_tables(self) -> list[PrivateTable]:
+        """The private tables that are looked up."""
+        return [one.table for one in self.lookups if isinstance(one.table, PrivateTable)]
+
+    def draw_rows(self, salt: bytes) -> Source:
+        """Return this source with a secret that says which row of a private table a unit is lent.
+
+        Of those that have several there.
+        """
+        if not self.private_tables:
+            return self
+        joined = tuple(replace(one, salt=salt) for one in self.lookups)
+        return replace(self, lookups=joined, backend=self.backend.look_up(joined))
 
     def __post_init__(self) -> None:
         # A read-only copy: what was checked must not change afterwards.
@@ -357,6 +395,88 @@ class Source:
     def _own(self) -> int:
         """How many columns are no calls."""
         return len(self.columns) - len(self.calls)
+
+    def look_up(self, tables: Sequence[LookupTable | PrivateTable]) -> Source:
+        """Return this source with the columns of other tables, each found by a column of its own.
+
+        Raises
+        ------
+        InvalidParameter
+            If a name could mean two columns, there is no such column, or the engine joins nothing.
+        """
+        joined, columns = [*self.lookups], dict(self.columns)
+        for table in tables:
+            taken = [name for name in columns if name.startswith(f"{table.name}.")]
+            if taken:
+                raise InvalidParameter(
+                    f"lookup.{table.name} must have a name that no column of the table begins "
+                    f"with; it has a column {taken[0]!r}. Choose another name."
+                )
+            of = self.label_index(table.of, f"lookup.{table.name}.of")
+            if self.find_lookup(of):
+                raise InvalidParameter(
+                    f"lookup.{table.name}.of must be a column of the table itself; got "
+                    f"{table.of!r}, which is looked up."
+                )
+            text = self.backend.dialect.words.label(of, list(self.columns.values())[of])
+            joined.append(JoinedTable(table, len(columns), of, text))
+            columns |= dict.fromkeys(joined[-1].names, "VARCHAR")
+        if not tables:
+            return self
+        backend = self.backend.look_up(tuple(joined))
+        return replace(self, columns=columns, backend=backend, lookups=tuple(joined))
+
+    @property
+    def reader(self) -> Reader | None:
+        """What makes the rows of the table itself, if our own engine asks about them."""
+        return self.backend.own_reader if isinstance(self.backend, ReaderBackend) else None
+
+    def is_written(self, index: int) -> bool:
+        """Tell whether numbers and dates of a column are read from texts, whatever its type is.
+
+        Rows may have decided that, or it is looked up.
+        """
+        looked_up = self.find_lookup(index) is not None and self.reader is not None
+        return self.inferred or looked_up
+
+    def find_lookup(self, index: int) -> JoinedTable | None:
+        """Return the table in which a column is looked up; None: it is one of the table itself."""
+        for joined in self.lookups:
+            if joined.find_used([index]):
+                return joined
+        return None
+
+    def is_of_unit(self, indices: Iterable[int]) -> bool:
+        """Tell whether columns are those of private tables: then all rows of a unit agree there."""
+        if not self.lookups:
+            return False
+        for index in self.find_read(indices):
+            joined = self.find_lookup(index)
+            if joined is None or not isinstance(joined.table, PrivateTable):
+                return False
+        return True
+
+    def list_lookups(
+        self, labels: Iterable[object], column: object, where: str | None
+    ) -> tuple[str, ...]:
+        """Return which other tables a question reads, each with what it was, in words.
+
+        Parameters
+        ----------
+        labels : iterable of str
+            Its columns of labels, or calls.
+        column : str or None
+            Its column of numbers.
+        where : str or None
+            Its filter.
+        """
+        seen = self.compute(labels)
+        named = [name for name in (*labels, column) if name in seen.columns]
+        read = set(seen.find_read(list(seen.columns).index(str(name)) for name in named))
+        if where:
+            read |= parse(where, lambda name: self.index(name, "where", any_case=True)).indices
+        used = [one for one in self.lookups if one.find_used(sorted(read))]
+        return tuple(one.table.origin for one in used)
 
     def compute(self, names: Iterable[object]) -> Source:
         """Return this source with a column more for each name that is a call, such as `month(day)`.
@@ -442,7 +562,10 @@ class Source:
         # Texts are numbers where a column has no better type: in CSV, and where pandas made texts
         # of numbers.
         kind = number_kind(
-            declared, text=self.inferred or self.texts, inferred=self.inferred, marks=self.marks
+            declared,
+            text=self.texts or self.is_written(index),
+            inferred=self.inferred,
+            marks=None if self.find_lookup(index) else self.marks,
         )
         if kind is None:
             raise InvalidParameter(
@@ -597,7 +720,9 @@ class Source:
 
         Empty: nothing tells so.
         """
-        return find_tie(path, self.files, self.folders, self.pattern)
+        own = find_tie(path, self.files, self.folders, self.pattern)
+        told = (table.source.find_tie(path) for table in self.private_tables)
+        return own or next(filter(None, told), "")
 
 
 def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool:

@@ -19,7 +19,8 @@ from sordino.address import without_password
 from sordino.constraints import ADJACENCY, TABLE_NAME, did_you_mean, shown, text
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
 from sordino.ledger import Ledger
-from sordino.questions import Domain, PrivacyUnit
+from sordino.questions import Domain, Lookup, PrivacyUnit
+from sordino.questions.lookups import look_up
 from sordino.sources import CsvFormat, Source, open_source
 from sordino.study.document import Document, Place, digest_tree
 from sordino.study.kinds import join_path
@@ -30,6 +31,7 @@ from sordino.study.tables import (
     build_declared,
     guard,
     locate_ledger,
+    locate_source,
     read_place,
 )
 
@@ -50,11 +52,13 @@ TABLE_KEYS = (
     "adjacency",
     "account",
     "labels",
+    "lookup",
     "memory_limit",
     "temp_limit",
     *FORM_KEYS,
 )
 _LABEL_KEYS = ("file", "column", "header")
+_LOOKUP_KEYS = ("source", "key", "of", "private")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _BEFORE_TODAY = re.compile(r"today(?:-([0-9]{1,5}))?", re.ASCII)
 
@@ -84,6 +88,8 @@ class DeclaredTable:
         What such a person is called.
     labels : mapping of str to LabelFile
         The public labels of its columns.
+    lookups : mapping of str to Lookup
+        The public tables that say more about what stands in its columns.
     ledger, account : str
         Who pays.
     said : frozenset of str
@@ -97,6 +103,7 @@ class DeclaredTable:
     unit: PrivacyUnit
     called: str
     labels: Mapping[str, LabelFile]
+    lookups: Mapping[str, Lookup]
     ledger: str
     account: str
     said: frozenset[str]
@@ -139,10 +146,21 @@ class DeclaredTable:
             where = self.document.describe(("table", self.name, "source"))
             refused = type(error)(f"{where}: {self._say_place()}: {error}")
         else:
+            opened = self._look_up(opened)
             self._check_columns(opened, person)
             return replace(opened, labels=self._list_domains())
         # Outside of the handler, so that the message is said once.
         raise refused
+
+    def _look_up(self, opened: Source) -> Source:
+        """Return the table with what is looked up; what is wrong is said with its line."""
+        for name, one in self.lookups.items():
+            opened = guard(
+                self.document,
+                ("table", self.name, "lookup", name),
+                lambda name=name, one=one, opened=opened: look_up(opened, {name: one}),
+            )
+        return opened
 
     def _list_domains(self) -> dict[str, Domain]:
         """Return the labels that are declared; a file is read when they are asked about."""
@@ -298,6 +316,7 @@ def read_table(
         unit=unit if unit.column is None else replace(unit, called=called),
         called=called,
         labels=_read_label_files(document, place, said.get("labels", {}), folder),
+        lookups=_read_lookups(document, place, said.get("lookup", {}), folder),
         ledger=locate_ledger(folder, document.expand(payer.ledger, (*place, "account"))),
         account=payer.name,
         said=frozenset(said),
@@ -350,6 +369,25 @@ def _read_label_files(
                 spot, f"labels.{column} must have a text as column, and header = false."
             )
         found[column] = LabelFile(join_path(folder, told["file"]), named, header)
+    return found
+
+
+def _read_lookups(document: Document, place: Place, said: object, folder: str) -> dict[str, Lookup]:
+    found: dict[str, Lookup] = {}
+    # What is no table at all lacks what each must say.
+    for name, told in (said if isinstance(said, dict) else {"NAME": said}).items():
+        spot = (*place, "lookup", name)
+        if not isinstance(told, dict) or not {"source", "key"} <= told.keys():
+            document.refuse(
+                spot,
+                f'lookup.{name} must say its file and its key, {{source = "products.csv", key = '
+                f'"product"}}; got {shown(told)}.',
+            )
+        document.check_keys(told, spot, _LOOKUP_KEYS, f"lookup.{name}")
+        source = guard(document, spot, lambda told=told: text(told["source"], "lookup.source"))
+        path = locate_source(folder, document.expand(source, spot))
+        more = {key: value for key, value in told.items() if key != "source"}
+        found[name] = guard(document, spot, lambda path=path, more=more: Lookup(path, **more))
     return found
 
 

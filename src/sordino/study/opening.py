@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from types import UnionType
@@ -14,7 +15,8 @@ from sordino.errors import InvalidParameter
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import known_source
 from sordino.ledger.account.named import WantedAccount, list_account_names, make_or_find
-from sordino.questions import PrivacyUnit
+from sordino.questions import Lookup, PrivacyUnit
+from sordino.questions.lookups import check_lookups, look_up
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency
 from sordino.session import Session
@@ -48,6 +50,7 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
     csv: CsvFormat | None = None,
     date: str | None = None,
     declaration: str | os.PathLike[str] | None = None,
+    lookup: Mapping[str, Lookup] | None = None,
     second_budget: bool = False,
 ) -> Session:
     """Open a table for releases, with an account that remembers what they spend.
@@ -87,6 +90,9 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
     declaration : str or path, optional
         The file that declares the table; unless said `sordino.toml` in this folder, or in the
         nearest one above it.
+    lookup : mapping of str to Lookup, optional
+        Public tables that say more about what stands in a column: {"products":
+        Lookup("products.csv", key="product")} makes "products.category" a column.
     second_budget : bool
         Whether an account is meant beside one that the ledger has for the same table already. Both
         together may then be spent on the same people.
@@ -136,6 +142,7 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
         "adjacency": adjacency,
         "max_rows": max_rows,
         "csv": csv,
+        "lookup": lookup,
         "second_budget": second_budget or None,
     }
     given = [one for one, value in said.items() if value is not None]
@@ -156,7 +163,16 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
     unit = PrivacyUnit(person, adjacency=adjacency or "add-remove", max_rows=max_rows)
     budget = None if epsilon is None else Budget(epsilon=epsilon, delta=delta or 0)
     return _open_here(
-        source, unit, budget, os.fspath(save), name, csv, date, delta=delta, second=second_budget
+        source,
+        unit,
+        budget,
+        os.fspath(save),
+        name,
+        csv,
+        date,
+        lookup,
+        delta=delta,
+        second=second_budget,
     )
 
 
@@ -223,6 +239,7 @@ def _open_here(
     name: str | None,
     csv: CsvFormat | None,
     day: str | None,
+    lookup: Mapping[str, Lookup] | None,
     *,
     delta: Number | None,
     second: bool,
@@ -233,9 +250,10 @@ def _open_here(
     here = source if lies is None else put_day(lies, day, "open.date")
     called = name_table(lies, url) if name is None else name
     TABLE_NAME("open.name", called)
-    opened = open_source(here, csv=csv, name=called)
+    opened = look_up(open_source(here, csv=csv, name=called), lookup)
     if unit.column is not None:
         opened.label_index(unit.column, "open.person")
+    check_lookups(opened, unit, charged=True)
     wanted = WantedAccount(
         account=called,
         name=called,
@@ -248,11 +266,12 @@ def _open_here(
         say_account="name={!r}",
         say_second="second_budget=True",
         say_epsilon="open.epsilon",
+        others=tuple(one.name for one in opened.private_tables),
     )
     ledger = make_or_find(url, wanted, budget)
     if name_for(called, ledger) is None:
         # The account was made for the path, by `Ledger.create`.
-        opened = open_source(here, csv=csv)
+        opened = look_up(open_source(here, csv=csv), lookup)
     return Session(opened, unit=unit, ledger=ledger, entropy=SYSTEM, csv=csv)
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
-from sordino.address import is_server_table
+from sordino.address import covers_tables, is_server_table, join_tables
 from sordino.constraints import ADJACENCY, shown, text
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import schema
@@ -34,12 +34,18 @@ _NAME_ADVICE = (
     "If it is the same table, ask it by that name: as sordino.toml declares it, or with name= in "
     "Python. "
 )
+_WIDEN_ADVICE = (
+    "A private table that is looked up is protected by the account, too: let it be about that one "
+    "as well, by sordino ledger resource --to NAME. "
+)
 
 
 def _advise(own: str, given: str) -> str:
     """Return what to do where an account knows its source by another text."""
     if is_server_table(own):
         return _OLD_ADDRESS_ADVICE
+    if covers_tables(given, own):
+        return _WIDEN_ADVICE
     named = own.startswith("name:") and not given.startswith("name:")
     return _NAME_ADVICE if named else ""
 
@@ -214,9 +220,14 @@ def _give_share(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
     return carry_out(store, schema.GRANT, parameters, account=parameters["parent"])
 
 
-def call_by_name(store: Store, pages: Pages, name: str, place: str) -> None:
-    """Let an account be about a name, where it was about the place of the same table."""
-    source, then = f"name:{name}", "Nothing was moved."
+def call_by_name(
+    store: Store, pages: Pages, name: str, place: str, looked_up: Sequence[str]
+) -> None:
+    """Let an account be about a name, where it was about the place of the same table.
+
+    Or about more private tables, where it was about that name.
+    """
+    source, then = join_tables(f"name:{name}", looked_up), "Nothing was moved."
     with pages.reading() as (row, rows):
         others = [Account(*rows(schema.ACCOUNT, account=one)[0]) for one in names(rows)]
     shares = ", ".join(one.name for one in others if one.parent == row.name)
@@ -225,6 +236,9 @@ def call_by_name(store: Store, pages: Pages, name: str, place: str) -> None:
     if row.successor or row.parent is not None:
         how = f"was converted into {row.successor!r}" if row.successor else "is a share of another"
         why = f"{how}, and only the account that pays is moved"
+    elif row.source != source and covers_tables(source, row.source):
+        # What was released before is of all these tables as well: it reads some of them.
+        pass
     elif has_no_place(row.source):
         why = f"is about {row.source!r}, and not about a place"
     elif real_place(row.source) != real_place(place):

@@ -11,6 +11,7 @@ from sordino.address import (
     SPARK_SCHEME,
     SPARK_START,
     ServerTable,
+    covers_tables,
     duckdb_table,
     excel_parts,
     is_server_table,
@@ -127,6 +128,7 @@ def is_about(source: str, kept: str) -> bool:
     # form.
     return (
         source == kept
+        or covers_tables(kept, source)
         or source == canonical_source(kept)
         or (isinstance(source, ServerTable) and source.was_called(kept))
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -595,8 +595,12 @@ class Ledger:
         convert_account(self._store, self._pages, made.account, budget)
         return made
 
-    def call_by_name(self, name: str, *, place: str | os.PathLike[str]) -> Ledger:
+    def call_by_name(
+        self, name: str, *, place: str | os.PathLike[str], others: Sequence[str] = ()
+    ) -> Ledger:
         """Return this account as one about a name, where it was about the place of its table.
+
+        Or as one about more private tables, where it was about that name.
 
         From then on its charges say the name. The history has both, and the charges before it hold
         as they were made.
@@ -607,6 +611,8 @@ class Ledger:
             What the owner calls the table; no account of this ledger is about that name.
         place : str or path
             Where that table lies: it must be what the account is about.
+        others : sequence of str
+            The names of private tables that it looks up.
 
         Raises
         ------
@@ -617,7 +623,8 @@ class Ledger:
             If the ledger cannot be written.
         """
         named: str = TABLE_NAME("call_by_name.name", name)
-        call_by_name(self._store, self._pages, named, str(known_source(place)))
+        known = [TABLE_NAME("call_by_name.others", one) for one in others]
+        call_by_name(self._store, self._pages, named, str(known_source(place)), known)
         return Ledger(self._store.address, self.account)
 
     def void(self, key: str, *, reason: str) -> ChargeLine:

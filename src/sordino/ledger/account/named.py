@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+from sordino.address import covers_tables, join_tables
 from sordino.errors import InvalidParameter, LedgerConflict
 from sordino.ledger import schema
 from sordino.ledger.account.identity import canonical_unit, real_place
@@ -46,6 +47,8 @@ class WantedAccount:
         Whether the owner has said the name; else it is that of a file, which others may have, too.
     second : bool
         Whether another account for the same table is meant.
+    others : tuple of str
+        The names of private tables that it looks up.
     say_account, say_second, say_epsilon : str
         How the owner names an account, says that a second one is meant, and says a budget: for
         messages.
@@ -63,11 +66,12 @@ class WantedAccount:
     say_account: str
     say_second: str
     say_epsilon: str
+    others: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
-        """What the ledger calls the table."""
-        return f"name:{self.name}"
+        """What the ledger calls the table, and those with it."""
+        return join_tables(f"name:{self.name}", self.others)
 
 
 def find_fitting(url: str, wanted: WantedAccount) -> Ledger | None:
@@ -228,7 +232,9 @@ def _is_same_place(one: str, other: str) -> bool:
 
 def _is_of(own: Account, wanted: WantedAccount) -> bool:
     """Tell whether an account is about the table: by its name, or by where it lies."""
-    return own.source == wanted.source or bool(wanted.place and own.source == wanted.place)
+    return covers_tables(own.source, wanted.source) or (
+        bool(wanted.place) and own.source == wanted.place and not wanted.others
+    )
 
 
 def _refuse_second(listed: list[tuple[Account, str]], wanted: WantedAccount) -> None:
@@ -241,7 +247,7 @@ def _refuse_second(listed: list[tuple[Account, str]], wanted: WantedAccount) -> 
         payer = one.successor or one.name
         if payer == wanted.account:
             continue
-        if one.source == wanted.source or _lies_at(one, first, wanted):
+        if covers_tables(one.source, f"name:{wanted.name}") or _lies_at(one, first, wanted):
             raise LedgerConflict(
                 f"Account {payer!r} of this ledger is about that table already "
                 f"({first or one.source}), and a second one would spend a second budget on the "

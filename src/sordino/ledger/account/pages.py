@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, final
 
+from sordino.address import covers_tables
 from sordino.constraints import text
 from sordino.cost import Pure
 from sordino.cost.conversion import cut_digits, find_largest, write_percent
@@ -97,8 +98,10 @@ class Pages:
         try:
             [event] = [Row(*found) for found in first]
             made = json_of(event.body)
-            # A place may have been given a name since; a name stays that.
-            moved = row.source.startswith("name:") and not str(made["source"]).startswith("name:")
+            # A place may have been given a name since; a name stays that, with more tables at most.
+            was = str(made["source"])
+            named = row.source.startswith("name:") and not was.startswith("name:")
+            moved = named or covers_tables(row.source, was)
             facts = row.facts | ({"source": made["source"]} if moved else {})
             known = all(made[name] == fact for name, fact in facts.items())
             known = known and linked("", event) == event.head

@@ -128,7 +128,9 @@ def _open_public(
             f"source; got {shown(text)}, which {reason}. A plan of them would be a release that "
             "nobody pays for."
         )
-    return text if named else f"a public {source.kind}", source
+    # What is looked up for private rows is looked up for public ones.
+    known = [one.table for one in private.lookups if one.table.of in source.columns]
+    return text if named else f"a public {source.kind}", source.look_up(known)
 
 
 def _may_be_table(text: str, place: str) -> bool:

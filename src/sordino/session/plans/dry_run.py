@@ -141,6 +141,10 @@ class SchemaOnly:
     dialect: Dialect
     limit: ClassVar[None] = None
 
+    def look_up(self, joined: object) -> SchemaOnly:  # noqa: ARG002
+        """Return the same: there are no rows to join."""
+        return self
+
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Any]:  # noqa: ARG002
         """Refuse: a dry run reads no row."""
         raise DataSourceError.after_charge()

@@ -35,6 +35,7 @@ from sordino.address import SparkServer, spark_parts, spark_table
 from sordino.constraints import shown
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
 from sordino.sources.engine import Answer, Kept, Scan
+from sordino.sources.lookups import JoinedTable
 from sordino.sources.source import AnswerLimit, Asked, unusable
 from sordino.sources.spark.plan import check_plan
 from sordino.sources.spark.progress import stop_query, watch_query
@@ -105,6 +106,14 @@ class SparkBackend:
     schema: tuple[tuple[str, str], ...]
     limit: AnswerLimit | None = None
     dialect: ClassVar[Dialect] = SPARK
+
+    def look_up(self, joined: tuple[JoinedTable, ...]) -> SparkBackend:
+        """Refuse public tables."""
+        raise InvalidParameter(
+            f"lookup.{joined[0].table.name} must be for files, frames of pandas, Polars or Arrow, "
+            "or tables of DuckDB or PostgreSQL; got a spark source. Join the table in Spark: "
+            "frame.join(...)."
+        )
 
     @contextmanager
     def scan(self, indices: Sequence[int]) -> Iterator[Scan]:
