@@ -151,6 +151,10 @@ def test_looked_up_columns_are_as_others_everywhere_else(engine, products, tmp_p
     assert prepare_counts(source, ROW, kind="rows", where=where).run().values.tolist() == [
         len(kept)
     ]
+    # A row that finds nothing is a row all the same.
+    nothing = sum(not known.get(product) for _, product in rows)
+    found = prepare_counts(source, ROW, kind="rows", where="products.category IS NULL").run()
+    assert found.values.tolist() == [nothing]
     prices = {
         key: float(price) for key, _, price in pl.read_csv(products, infer_schema=False).rows()
     }
