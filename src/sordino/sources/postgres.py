@@ -24,6 +24,7 @@ from sordino.columns.sum_steps import SumSteps
 from sordino.errors import DataSourceError
 from sordino.sources.engine import Answer, Kept, Scan, quoted
 from sordino.sources.lookups import JoinedTable, LookupTable, list_used, write_joins
+from sordino.sources.predicates.server_condition import write_server_condition
 from sordino.sources.source import AnswerLimit, Asked, unusable
 from sordino.sources.sql.bucket_query import BucketQuery
 from sordino.sources.sql.call_templates import SERVER_CALLS
@@ -130,12 +131,13 @@ class PostgresBackend:
     computed: bool = False  # a view, or a table that shows each user other rows
     legible: bool = True
     joined: tuple[JoinedTable, ...] = field(default=(), repr=False)
+    unicode: bool = True  # whether texts are kept in UTF-8
     limit: ClassVar[AnswerLimit | None] = None
 
     @property
     def dialect(self) -> Dialect:
         """The SQL of the server."""
-        return POSTGRES
+        return POSTGRES if self.unicode else _OF_OTHER_ENCODINGS
 
     def look_up(self, joined: tuple[JoinedTable, ...]) -> PostgresBackend:
         """Return the same with other tables: public ones are sent with each question."""
@@ -189,7 +191,7 @@ class PostgresBackend:
             or "1 AS c"
         )
         # A view may fail on rows that it leaves out itself, unless it comes first: neither labels
-        # nor calls are asked of what it has not made (docs/proofs/computed-columns.md).
+        # nor predicates are asked of what it has not made (docs/proofs/computed-columns.md).
         fence = " OFFSET 0" if self.computed else ""
         return f"SELECT {used} FROM {self.table}{' WHERE FALSE' if nothing else ''}{fence}"
 
@@ -307,6 +309,7 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
             required=frozenset(str(column) for column, *_, required in columns if required),
             computed=not stored,
             legible=str(encoding) in LEGIBLE,
+            unicode=str(encoding) == "UTF8",
         ),
         declared,
         identity,
@@ -522,9 +525,9 @@ POSTGRES = Dialect(
     add_steps="sum({})".format,
     float_type="float8",
     float_of_sum="CAST({} AS float8)",
-    # A server fails on values that predicates pass over.
-    predicates=None,
+    predicates=write_server_condition,
     # A database may keep texts in an encoding that lacks some characters.
     every_character=False,
     calls=SERVER_CALLS,
 )
+_OF_OTHER_ENCODINGS = replace(POSTGRES, predicates=partial(write_server_condition, unicode=False))

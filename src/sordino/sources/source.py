@@ -595,13 +595,6 @@ class Source:
         # types.
         if not isinstance(where, str):
             raise InvalidParameter(f"{role} must be a text; got {shown(where)}.")
-        write = self.backend.dialect.predicates
-        if write is None:
-            raise InvalidParameter(
-                f"{role} must not be given for a PostgreSQL source, whose server would fail on "
-                f"values that predicates pass over; got {shown(where)}. Name a view that keeps "
-                "these rows."
-            )
 
         def find(name: str) -> int:
             # In any case, as SQL has it, where one column is meant.
@@ -628,7 +621,11 @@ class Source:
         read = self.read_columns
         # Whether it is refused must not follow from types that follow from rows: asked as if all
         # were texts.
-        plain = kinds if read is None else dict.fromkeys(kinds, "VARCHAR")
+        plain = (
+            {index: _OF_SERVERS.get(kind, kind) for index, kind in kinds.items()}
+            if read is None
+            else dict.fromkeys(kinds, "VARCHAR")
+        )
         if not _fits_declared_types(predicate if read is None else read(predicate, plain), plain):
             if read is not None:
                 raise InvalidParameter(
@@ -644,13 +641,21 @@ class Source:
             raise InvalidParameter(
                 f"{role} must be a condition that fits the declared types ({used}),"
                 " and so must what AND, OR "
-                f"and NOT join; got {shown(where)}. Compare, or convert texts first, for example "
-                "flag = "
-                "'true' or TRY_CAST(price AS DOUBLE) > 10, or declare the types of a CSV source."
+                f"and NOT join; got {shown(where)}. {self._convert}"
             )
         predicate = parse(where, find, lambda call: write_call(call, self))
         known = predicate if read is None else read(predicate, kinds)
-        return RowPredicate(predicate.indices, write(known, kinds))
+        return RowPredicate(predicate.indices, self.backend.dialect.predicates(known, kinds))
+
+    @property
+    def _convert(self) -> str:
+        """How what is compared gets another type."""
+        if self.kind == "postgres":
+            return "Compare with what is of the same type, or name a view that converts the column."
+        return (
+            "Compare, or convert texts first, for example flag = 'true' or "
+            "TRY_CAST(price AS DOUBLE) > 10, or declare the types of a CSV source."
+        )
 
     def count_cells(self, groups: int, bytes_of_cell: int) -> int:
         """Return how many cells an answer may well have of each of so many groups.
@@ -723,6 +728,10 @@ class Source:
         own = find_tie(path, self.files, self.folders, self.pattern)
         told = (table.source.find_tie(path) for table in self.private_tables)
         return own or next(filter(None, told), "")
+
+
+_OF_SERVERS = {"NUMERIC": "DOUBLE", "ENUM()": "VARCHAR"}
+"""Declared types that the embedded engine does not have, and what takes the same literals there."""
 
 
 def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool:

@@ -51,10 +51,9 @@ class Dialect:
         What floats of 64 bits are called.
     float_of_sum : str
         A template that makes a float of such a sum, the nearest one up to 2^63.
-    predicates : callable or None
+    predicates : callable
         From a predicate and the declared types of its columns to SQL that is true or false for each
-        row by itself, and fails on none; it refuses what it cannot say so. None: the engine takes
-        no predicates.
+        row by itself, and fails on none; it refuses what it cannot say so.
     every_character : bool
         Whether it takes every text of Unicode.
     calls : CallTemplates or None
@@ -69,7 +68,7 @@ class Dialect:
     add_steps: Callable[[str], str]
     float_type: str
     float_of_sum: str
-    predicates: Callable[[Predicate, Mapping[int, str]], str] | None
+    predicates: Callable[[Predicate, Mapping[int, str]], str]
     every_character: bool = True
     calls: CallTemplates | None = None
 
