@@ -224,9 +224,8 @@ def _find_shared_type(left: _Operand, right: _Operand) -> str:
         for one in (left, right):
             # Decimals may become floats that differ by engine.
             if one.type not in FLOATS | _WHOLE and one.constant is None:
-                raise _refuse_on_server(
-                    f"a comparison of {_say_type(one)} with a float (write a number without exponent)"
-                )
+                what = f"a comparison of {_say_type(one)} with a float"
+                raise _refuse_on_server(f"{what} (write a number without exponent)")
         return "DOUBLE" if "DOUBLE" in types else "FLOAT"
     if types <= _WHOLE:
         return "BIGINT"
