@@ -143,10 +143,8 @@ class _Maker:
             roles["item"] = self._label_kind()
         if numeric:
             roles["number"] = rng.choice(FLOATS) if self.signs else self._number_kind()
-        where = (
-            self.spec["kind"] != "postgres"
-            and kind != "records"
-            and (self.aim == "types" or rng.random() < (0.85 if kind == "rows" else 0.35))
+        where = kind != "records" and (
+            self.aim == "types" or rng.random() < (0.85 if kind == "rows" else 0.35)
         )
         for place in range(rng.choice((1, 2, 2, 3, 4)) if where else rng.choice((0, 0, 1))):
             roles[f"more{place}"] = rng.choice(self.holds)
@@ -416,7 +414,9 @@ class _Maker:
             readable = (
                 {name: declared.kind_of(self.spec, name) for name in columns} if texts else columns
             )
-            more["where"] = Maker(rng, readable).condition(rng.choice((0, 0, 1, 1, 2, 3)))
+            more["where"] = Maker(
+                rng, readable, computes=self.spec["kind"] != "postgres"
+            ).condition(rng.choice((0, 0, 1, 1, 2, 3)))
         if "item" in named:
             more["domain"] = self._domain(table, named["item"], public=kind == "items")
             more["item" if kind == "items" else "by"] = named["item"]

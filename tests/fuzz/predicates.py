@@ -102,10 +102,10 @@ def columns_of(tree: Tree) -> set[str]:
 
 
 class Maker:
-    """Makes random predicates over typed columns."""
+    """Makes random predicates over typed columns; those that compute nothing are for servers, which refuse the others."""
 
-    def __init__(self, rng: Any, columns: dict[str, str]) -> None:
-        self.rng, self.columns = rng, columns
+    def __init__(self, rng: Any, columns: dict[str, str], *, computes: bool = True) -> None:
+        self.rng, self.columns, self.computes = rng, columns, computes
 
     def condition(self, depth: int) -> Tree:
         """Return a condition; what engines fold by statistics is likely."""
@@ -152,6 +152,7 @@ class Maker:
     def value(self, depth: int, kind: str | None = None) -> Tree:
         """Return something that has a value: a column, a constant, arithmetic, a cast."""
         rng = self.rng
+        depth = depth if self.computes else 0
         kind = kind or self._kind()
         numeric = kind not in {"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP"}
         if rng.random() < 0.01:

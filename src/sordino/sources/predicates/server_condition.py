@@ -225,7 +225,7 @@ def _find_shared_type(left: _Operand, right: _Operand) -> str:
             # Decimals may become floats that differ by engine.
             if one.type not in FLOATS | _WHOLE and one.constant is None:
                 what = f"a comparison of {_say_type(one)} with a float"
-                raise _refuse_on_server(f"{what} (write a number without exponent)")
+                raise _refuse_on_server(f"{what}, as a number with an exponent is one")
         return "DOUBLE" if "DOUBLE" in types else "FLOAT"
     if types <= _WHOLE:
         return "BIGINT"
