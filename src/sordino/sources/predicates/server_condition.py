@@ -224,8 +224,8 @@ def _find_shared_type(left: _Operand, right: _Operand) -> str:
         for one in (left, right):
             # Decimals may become floats that differ by engine.
             if one.type not in FLOATS | _WHOLE and one.constant is None:
-                what = f"a comparison of {_say_type(one)} with a float"
-                raise _refuse_on_server(f"{what}, as a number with an exponent is one")
+                beside = f"a float beside {_say_type(one)}"
+                raise _refuse_on_server(f"{beside} (a number with an exponent is one)")
         return "DOUBLE" if "DOUBLE" in types else "FLOAT"
     if types <= _WHOLE:
         return "BIGINT"
