@@ -8,6 +8,7 @@ import gc
 import inspect
 import pickle
 import re
+import textwrap
 import weakref
 
 import polars as pl
@@ -18,6 +19,7 @@ from architecture.source import SOURCE
 from sordino.session.plans.releases import Plans
 from sordino.session.quantile_request import QuantileRequest
 from sordino.session.releases import RELEASES
+from sordino.session.request import GroupSearch
 from sordino.session.top_k import TopKRequest
 
 
@@ -209,7 +211,9 @@ def test_every_thread_reserves_then_reads_then_releases():
     # Groups that nobody listed are found by a release, and only then asked about.
     twice = [name for name, thread in found if not is_whole(thread)]
     assert twice == ["column_request.find_and_release"]
-    assert dict(found)[twice[0]] == ["reserve", "read", "release", "read", "release"]
+    assert dict(found)[twice[0]] == ["reserve", "find_once", "read", "release"]
+    search = ast.parse(textwrap.dedent(inspect.getsource(GroupSearch.run))).body[0]
+    assert thread_of(search) == ["read", "release"]
 
 
 @pytest.mark.parametrize(

@@ -191,9 +191,9 @@ def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
     notes: Notes = []
     if release.label_threshold is not None:
         facts, notes = describe_found(release, some.most_groups)
-        notes.append(
-            f"They were looked for with {describe_spent(list_spent(release.mechanism[0].cost))}."
-        )
+        spent = describe_spent(list_spent(release.mechanism[0].cost))
+        before = ", once for several figures and in the cost of the first"
+        notes.append(f"They were looked for with {spent}{before if release.found_before else ''}.")
     if release.rows:
         each = list_spent(release.rows[0].release.cost)
         shared = some.clips_together or some.weighed

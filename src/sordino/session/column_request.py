@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, cast, get_args
+from typing import Any, ClassVar, Self, cast, get_args
 
 from sordino.columns import BucketGrid
 from sordino.columns.sum_steps import SumSteps
@@ -25,13 +25,18 @@ from sordino.constraints import (
     shown,
     to_fraction,
 )
-from sordino.cost import compose
+from sordino.cost import Pure, compose
 from sordino.declared import Converted, parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.numbers_share import count_numbers
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
 from sordino.population import ColumnNames
-from sordino.questions import Counts, Domain, NumberQuestion, prepare_groups, prepare_numbers
+from sordino.questions import (
+    Domain,
+    NumberQuestion,
+    prepare_groups,
+    prepare_numbers,
+)
 from sordino.questions.groups import GROUPS, resolve_groups
 from sordino.questions.labels import Label
 from sordino.releases import UnlistedCounts
@@ -39,6 +44,7 @@ from sordino.sensitivity import Adjacency
 from sordino.session.column_figures import Estimator, Searching, adapt
 from sordino.session.request import (
     CAP,
+    GroupSearch,
     R,
     Request,
     Reservation,
@@ -141,8 +147,11 @@ class ColumnRequest(Request[R]):
         default=None,
     )
     search_share: Number | None = parameter(
-        OrNone(SHARE),
+        _accept_share_or_none_of_it,
         "Share of epsilon that finds groups that nobody listed; 1/4 unless said.",
+        more="In [0, 1). In a batch figures of the same groups (by, domain, where, groups_per_unit "
+        "and most_groups) have those that the first of them finds, which alone pays for that: of "
+        "all others it is 0 unless said.",
         default=None,
     )
     numbers_share: Number | None = parameter(
@@ -199,10 +208,10 @@ class ColumnRequest(Request[R]):
 
     def steps(self, table: Table) -> Steps[Any]:
         """Count the rows in buckets, and let an estimator release from that."""
-        request = self
+        request = self.join_search(table)
         # How many groups there are may say how they are read, and what an estimator is of.
         if self.by is not None and self.domain is not None:
-            request = replace(self, domain=resolve_groups(self.domain, self.by, table.source))
+            request = replace(request, domain=resolve_groups(self.domain, self.by, table.source))
         estimator = request.fill_epsilon(table)
         question = request.ask_for(table, estimator)
         return (yield from request.release_figures(table, question, estimator, request.detail()))
@@ -243,6 +252,44 @@ class ColumnRequest(Request[R]):
         listed = getattr(self.domain, "kind", "unlisted") not in {"assumed public", "unlisted"}
         groups = min(self.domain.size, GROUPS) if listed else self.most_groups
         return groups or 1
+
+    def join_search(self, table: Table) -> Self:
+        """Return the request without a search of its own, where its batch finds these groups."""
+        joins = self.search_share is None and self.find_search(table) is not None
+        return replace(self, search_share=0) if joins else self
+
+    def find_search(self, table: Table) -> GroupSearch | None:
+        """Return what finds these groups for an earlier figure of the same batch, if one does."""
+        if not is_unlisted(self.domain):
+            return None
+        return next((one for one in table.searches if one.groups == self.looked_for), None)
+
+    def prepare_search(self, table: Table, domain: Domain) -> GroupSearch:
+        """Return what finds the groups, for their share of epsilon."""
+        units = prepare_groups(
+            table.source,
+            table.unit,
+            by=cast("ColumnNames", self.by),
+            domain=domain,
+            groups_per_unit=self.groups_per_unit,
+            where=self.where,
+            # Of its own: in which groups a unit counts is chosen anew among those that are found.
+            salt=table.salt(),
+        )
+        finder = UnlistedHistogram(
+            epsilon=self.epsilon_to_find,
+            delta=cast("Fraction", domain.delta),
+            sensitivity=units.sensitivity,
+            least=domain.least,
+            k=self.most_groups,
+        )
+        return GroupSearch(self.looked_for, units, finder)
+
+    @property
+    def looked_for(self) -> tuple[object, ...]:
+        """What says which groups are found; figures of a batch with the same have the same ones."""
+        about = (self.by, self.where, self.groups_per_unit, self.most_groups)
+        return (*about, self.domain.delta, self.domain.least)
 
     @property
     def epsilon_to_find(self) -> Fraction:
@@ -488,29 +535,22 @@ def find_and_release(
     """
     check_account(request.name, table)
     domain = cast("Domain", question.domain)
-    units = prepare_groups(
-        table.source,
-        table.unit,
-        by=cast("ColumnNames", request.by),
-        domain=domain,
-        groups_per_unit=request.groups_per_unit,
-        where=request.where,
-        # Of its own: in which groups a unit counts is chosen anew among those that are found.
-        salt=table.salt(),
-    )
-    finder = UnlistedHistogram(
-        epsilon=request.epsilon_to_find,
-        delta=cast("Fraction", domain.delta),
-        sensitivity=units.sensitivity,
-        least=domain.least,
-        k=request.most_groups,
-    )
+    joins = request.search_share is not None and not request.epsilon_to_find
+    search = request.find_search(table) if joins else request.prepare_search(table, domain)
+    if search is None:
+        raise InvalidParameter(
+            f"{request.name}.search_share must be above 0, because no figure before it in a batch "
+            "finds the same groups; got 0."
+        )
+    finder = search.finder
     # What the figures cost hangs on the groups of a unit, not on which ones or how many are found.
     figures = request.wrap(table, estimator, ())
 
-    charged = yield Reservation((finder, figures), detail, domain)
-    counts: Counts = charged.read(units)
-    found: UnlistedCounts = charged.release(finder, counts.values, labels=counts.labels)
+    parts = (figures,) if joins else (finder, figures)
+    charged = yield Reservation(parts, detail, domain, search)
+    found: UnlistedCounts = charged.find_once(search)
+    # Whoever asked first has paid for the search.
+    paid = [] if joins else [found.cost]
     # Nothing is asked about no groups, so the rest of epsilon returns: what was found is public by
     # now.
     if not found.labels:
@@ -518,8 +558,9 @@ def find_and_release(
             rows=(),
             budgets=figures.budgets,
             label_threshold=finder.threshold,
+            found_before=joins,
             mechanism=(finder,),
-            cost=found.cost,
+            cost=Pure(epsilon=0) if joins else found.cost,
             simulated=found.simulated,
         )
     among = question.among(found.labels)
@@ -529,6 +570,7 @@ def find_and_release(
     return replace(
         released,
         label_threshold=finder.threshold,
+        found_before=joins,
         mechanism=(finder, *(measuring if isinstance(measuring, tuple) else (measuring,))),
-        cost=compose(found.cost, released.cost),
+        cost=compose(*paid, released.cost),
     )

@@ -22,12 +22,13 @@ from sordino.questions.call_domains import list_call_domains
 from sordino.questions.reading import describe_unit_reading
 from sordino.receipt import Receipt
 from sordino.record import Record
-from sordino.releases import Release, Values
+from sordino.releases import Release, UnlistedCounts, Values
 from sordino.results import describe, describe_alone
 from sordino.scrubbing import scrubbed
 from sordino.session.batch import Pending
 from sordino.session.request import (
     Charged,
+    GroupSearch,
     Payer,
     Progress,
     R,
@@ -196,6 +197,11 @@ class ReleaseExecutor:
             yield executor
 
     @property
+    def searches(self) -> tuple[GroupSearch, ...]:
+        """Nothing stands before a release that is asked for alone."""
+        return ()
+
+    @property
     def price(self) -> Price | None:
         """How the account that pays counts costs in this moment; None if nobody pays."""
         return None if self.ledger is None else self.ledger.find_price()
@@ -230,7 +236,7 @@ class ReleaseExecutor:
 
         `before` is what stands before it in its batch.
         """
-        seen = compute_labels(_InBatch(self, _list_parts(before)) if before else self, request)
+        seen = compute_labels(_InBatch(self, tuple(before)) if before else self, request)
         known = self.source.labels
         # Labels that are declared come before those that follow from a call or a look-up.
         if seen.source.calls:
@@ -259,7 +265,8 @@ class ReleaseExecutor:
             # One for all: what was kept of a batch is found under one id.
             receipt = payer.receipt
             self.payments.note(receipt, payer)
-            return [self._finish(started, payer, receipt) for started in asked]
+            found: dict[GroupSearch, UnlistedCounts] = {}
+            return [self._finish(started, payer, receipt, found) for started in asked]
 
     def preview(self, asked: Sequence[Started[Any]]) -> Preview | None:
         """Return what the account would say of these charged together; None if nobody pays.
@@ -351,7 +358,13 @@ class ReleaseExecutor:
             )
         return read_again(record, self.source, self.unit, self.form, key)
 
-    def _finish(self, started: Started[R], payer: Payer, receipt: Receipt) -> R:
+    def _finish(
+        self,
+        started: Started[R],
+        payer: Payer,
+        receipt: Receipt,
+        found: dict[GroupSearch, UnlistedCounts],
+    ) -> R:
         """Let a release that is charged read and release.
 
         The text of an error that is neither ours nor the caller's may hold what was read. A
@@ -362,7 +375,7 @@ class ReleaseExecutor:
         DataSourceError
             If anything fails.
         """
-        charged = Charged(payer, self.entropy, started.progress)
+        charged = Charged(payer, self.entropy, started.progress, found)
         try:
             started.steps.send(charged)
         except StopIteration as end:
@@ -486,7 +499,7 @@ class _InBatch:
     """A table as a later release of a batch sees it: its account has taken on the earlier ones."""
 
     executor: ReleaseExecutor
-    parts: tuple[Any, ...]
+    before: tuple[Started[Any], ...]
 
     @property
     def source(self) -> Source:
@@ -499,11 +512,16 @@ class _InBatch:
     @property
     def price(self) -> Price | None:
         price = self.executor.price
-        return None if price is None else price.after(self.parts)
+        return None if price is None else price.after(_list_parts(self.before))
 
     @property
     def asked(self) -> RequestLog:
         return self.executor.asked
+
+    @property
+    def searches(self) -> tuple[GroupSearch, ...]:
+        found = (one.reservation.search for one in self.before)
+        return tuple(search for search in found if search is not None)
 
     def recall(self, key: str, part: int) -> Any:
         return self.executor.recall(key, part)

@@ -22,14 +22,14 @@ from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.grid import check_rates_from
 from sordino.ledger import Price
-from sordino.mechanisms import LaplaceMechanism
+from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
 from sordino.population import ColumnNames, Population
 from sordino.questions import CountQuestion, Counts, Domain, PrivacyUnit, prepare_counts
 from sordino.questions.call_domains import SPAN, span
 from sordino.questions.labels import name_columns
 from sordino.receipt import Receipt, read_clock
 from sordino.record import Record
-from sordino.releases import parameters
+from sordino.releases import UnlistedCounts, parameters
 from sordino.scrubbing import scrubbed
 from sordino.sources import Source
 
@@ -83,6 +83,11 @@ class Table(Protocol):
         """Which requests made the releases of this session (`RequestLog`)."""
         ...
 
+    @property
+    def searches(self) -> tuple[GroupSearch, ...]:
+        """What finds groups that nobody listed, before it in its batch (`GroupSearch`)."""
+        ...
+
     def recall(self, key: str, part: int) -> Any:
         """Return what is known of a release that the ledger has kept (`Known`)."""
         ...
@@ -111,6 +116,10 @@ class _ComputedTable:
     @property
     def asked(self) -> Any:
         return self.table.asked
+
+    @property
+    def searches(self) -> tuple[GroupSearch, ...]:
+        return self.table.searches
 
     def recall(self, key: str, part: int) -> Any:
         return self.table.recall(key, part)
@@ -234,11 +243,14 @@ class Reservation:
         What the ledger keeps about it; what is None is left out.
     domain : Domain or None
         The labels that it is about.
+    search : GroupSearch or None
+        What finds groups that nobody listed, for this request and those behind it in its batch.
     """
 
     parts: tuple[Any, ...]
     detail: dict[str, Any]
     domain: Domain | None
+    search: GroupSearch | None = None
 
 
 @final
@@ -248,10 +260,18 @@ class Charged:
     What it reads is private, and goes nowhere but into `release`.
     """
 
-    __slots__ = ("_callbacks", "_entropy", "_payer", "_progress")
+    __slots__ = ("_callbacks", "_entropy", "_found", "_payer", "_progress")
 
-    def __init__(self, payer: Payer, entropy: Entropy, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        payer: Payer,
+        entropy: Entropy,
+        progress: Progress | None,
+        found: dict[GroupSearch, UnlistedCounts] | None = None,
+    ) -> None:
         self._payer, self._entropy = payer, entropy
+        # What searches of the same batch have released; it is public.
+        self._found = {} if found is None else found
         self._callbacks: list[Callback] = []
         self._progress = None if progress is None else self.watch(progress)
 
@@ -263,6 +283,12 @@ class Charged:
     def release(self, mechanism: Any, answers: Any, **private: Any) -> Any:
         """Let a mechanism release private answers, with fresh noise."""
         return self._payer.release(mechanism, answers, entropy=self._entropy, **private)
+
+    def find_once(self, search: GroupSearch) -> UnlistedCounts:
+        """Return what a search releases, which the first request of a batch runs for all."""
+        if search not in self._found:
+            self._found[search] = search.run(self)
+        return self._found[search]
 
     @property
     def nothing(self) -> dict[str, Any]:
@@ -284,6 +310,32 @@ class Charged:
     def is_callers(self, error: BaseException) -> bool:
         """Tell whether an error was raised by a function of the caller's."""
         return any(callback.raised is error for callback in self._callbacks)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GroupSearch:
+    """What finds groups that nobody listed, once for all figures of a batch that are of them.
+
+    Attributes
+    ----------
+    groups : tuple
+        What says which groups these are.
+    units : CountQuestion
+        How many units each label has.
+    finder : UnlistedHistogram
+        What releases the labels of many.
+    """
+
+    groups: tuple[object, ...]
+    units: CountQuestion
+    finder: UnlistedHistogram
+
+    def run(self, charged: Charged) -> UnlistedCounts:
+        """Read the labels, and release those that are found."""
+        counts: Counts = charged.read(self.units)
+        found: UnlistedCounts = charged.release(self.finder, counts.values, labels=counts.labels)
+        return found
 
 
 _LARGEST = 10**300

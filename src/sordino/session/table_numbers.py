@@ -135,11 +135,14 @@ class Groups(ColumnRelease):
         Where nobody listed the groups: how many units a group needs, noise aside, to be found. Of a
         group that is missing nothing follows: it may have fewer, or not exist. What found the
         groups stands first in `mechanism`, and alone where nothing was found.
+    found_before : bool
+        Whether an earlier figure of the same batch has found them, in whose `cost` that is.
     """
 
     rows: tuple[GroupRow, ...]
     budgets: int
     label_threshold: int | None = None
+    found_before: bool = False
 
     def __iter__(self) -> Iterator[GroupRow]:
         """Iterate over the rows."""

@@ -17,8 +17,9 @@ from sordino.entropy import Entropy, Seeded
 from sordino.errors import BudgetExceeded, DataSourceError
 from sordino.ledger import Preview
 from sordino.plan.goals import name_largest
+from sordino.releases import UnlistedCounts
 from sordino.session.executor import ReleaseExecutor, Started
-from sordino.session.request import Request
+from sordino.session.request import Charged, GroupSearch, Request
 from sordino.sources.source import Asked, Source
 from sordino.sources.sql.dialect import Dialect
 
@@ -119,6 +120,10 @@ class SimulatedCharge:
         released = mechanism.release(answers, entropy=self._noise, **more)
         self.drawn.append(SimulatedDraw(mechanism, answers, more, released))
         return released
+
+    def find_once(self, search: GroupSearch) -> UnlistedCounts:
+        """Return what a search releases in this run, of which nothing outlasts it."""
+        return search.run(cast("Charged", self))
 
     # Never called.
     def watch(self, function: Callable[..., object]) -> Callable[..., None]:  # noqa: ARG002
