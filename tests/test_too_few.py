@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import sordino as sd
-from sordino.cli.output import write_record
+from sordino.cli.output import write_records
 from sordino.record_text import write_csv, write_json
 from sordino.results import describe
 
@@ -66,7 +66,7 @@ def test_there_is_no_error_where_nothing_can_be_told(name, capsys):
     [line] = csv.DictReader(io.StringIO(write_csv(record)))
     assert line["standard_error"] == ""
     assert release.to_pandas()["standard_error"].tolist() == [math.inf]
-    write_record(record, "table")
+    write_records([record], "table")
     assert "there is no standard_error" in capsys.readouterr().out
 
 

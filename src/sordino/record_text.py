@@ -57,6 +57,10 @@ MARKS = (
     "delta",
     "rho",
     "failures",
+    "charge_epsilon",
+    "charge_delta",
+    "charge_rho",
+    "charge_failures",
     "account_epsilon",
     "account_delta",
     "id",
@@ -67,9 +71,10 @@ MARKS = (
 )
 
 
-def write_json(record: Record) -> str:
-    """Return a record as one object of JSON: its facts and its rows."""
-    return encode_json(make_document(record), indent=2) + "\n"
+def write_json(*records: Record) -> str:
+    """Return a record as one object of JSON, its facts and its rows; or those of one charge."""
+    made = make_document(*records) if len(records) == 1 else make_charge_document(records)
+    return encode_json(made, indent=2) + "\n"
 
 
 def make_document(record: Record) -> dict[str, Any]:
@@ -77,19 +82,31 @@ def make_document(record: Record) -> dict[str, Any]:
     return {**record.facts, "rows": list(record.rows)}
 
 
-def write_csv(record: Record) -> str:
-    """Return a record as CSV; each row repeats the facts that nobody may lose."""
-    record = spread_labels(record)
+def make_charge_document(records: Sequence[Record]) -> dict[str, object]:
+    """Return releases of one charge as one object: what all share and cost, and each of them."""
+    facts, charge = records[0].facts, "charge_"
+    spent = {name.removeprefix(charge): facts[name] for name in facts if name.startswith(charge)}
+    names = ("id", "time", "account", "kept", "simulated", "version", "schema")
+    shared = {name: facts[name] for name in names if name in facts}
+    return {"release": "batch", **spent, **shared, "releases": [*map(make_document, records)]}
+
+
+def write_csv(*records: Record) -> str:
+    """Return records as CSV; each row repeats the facts that nobody may lose."""
+    spread = [spread_labels(record) for record in records]
     # What a row says itself stands there: a fact of the same name is about something else, or says
     # it again.
-    marks = {
-        name: record.facts[name]
-        for name in MARKS
-        if name in record.facts and name not in record.columns
-    }
-    names = [*record.columns, *marks]
+    marks = [
+        {name: record.facts[name] for name in MARKS if name in record.facts and name not in own}
+        for record in spread
+        for own in [record.columns]
+    ]
+    # Of several each has a cell for all that one of them says.
+    names = list(dict.fromkeys(name for record in spread for name in record.columns))
+    names += [name for name in MARKS if name not in names and any(name in own for own in marks)]
     lines: list[Sequence[Any]] = [names]
-    lines += ([{**marks, **row}.get(name) for name in names] for row in record.rows)
+    for record, own in zip(spread, marks, strict=True):
+        lines += ([{**own, **row}.get(name) for name in names] for row in record.rows)
     return "".join(format_csv_line(line) + "\n" for line in lines)
 
 

@@ -78,7 +78,11 @@ def test_options_that_are_lists_are_known():
     others = [
         (path, option) for path, option in OPTIONS if option.multiple != (option.opts[0] in LISTS)
     ]
-    assert {path for path, _ in others} == {("randomize",)}
+    # Figures of several columns share a charge; every other command is about one.
+    figures = {(name,) for name in ("quantile", "sum", "mean", "variance")}
+    columns = {path for path, option in others if option.opts[0] == "--column"}
+    assert columns == figures
+    assert {path for path, _ in others} == {("randomize",)} | figures
 
 
 def test_an_option_that_is_taken_twice_is_seen():

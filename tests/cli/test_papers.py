@@ -156,8 +156,8 @@ def test_a_time_that_knows_how_long_rows_took_is_convicted(ticking, monkeypatch)
 
     finish = executor.ReleaseExecutor._finish
 
-    def late(self, started, payer, receipt):
-        result = finish(self, started, payer, receipt)
+    def late(self, started, payer, receipt, found):
+        result = finish(self, started, payer, receipt, found)
         result.take_receipt(Receipt(time=request.read_clock()))
         return result
 

@@ -33,6 +33,18 @@ MORE = {
         -90,
         *WHERE,
     ),
+    "mean of two columns": ("mean", "orders.csv", *FIGURE, "--column", "u", *ROWS),
+    "quantile of two columns by group": (
+        "quantile",
+        "orders.csv",
+        *FIGURE,
+        "--column",
+        "u",
+        *ROWS,
+        *BY,
+        "--q",
+        "0.5",
+    ),
     "top of nothing": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--threshold", 9000),
     "top of all": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--simultaneous"),
     "top as a set": ("top", "orders.csv", *ITEMS, *ROWS, "-k", 2, "--set", *WHERE),
@@ -185,7 +197,7 @@ def test_what_a_command_writes_is_what_the_file_says(released, name):
     assert name == "above on stdin" or done.json["schema"] == SCHEMA
 
 
-@pytest.mark.parametrize("name", ["top", "above on stdin", "sum"])
+@pytest.mark.parametrize("name", ["top", "above on stdin", "sum", "mean of two columns"])
 def test_so_is_what_an_account_paid_for(released, name):
     look(name, released(name, paid=True))
 

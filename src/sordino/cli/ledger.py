@@ -223,7 +223,7 @@ def release(
     record = Ledger.open(url, account=account).read_release(charge, part=part)
     if output is not None:
         output.claim()
-    write_kept(record, chosen, output)
+    write_kept([record], chosen, output)
 
 
 @ledger.command()

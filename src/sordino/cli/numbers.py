@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
+from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,8 +15,10 @@ from sordino.cli.consent import require_small_delta
 from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import (
     NUMBER,
+    SEVERAL,
     DecimalsOr,
     LabelOptions,
+    RunOptions,
     Shares,
     Values,
     list_given,
@@ -24,16 +27,32 @@ from sordino.cli.options import (
     take,
     take_all,
 )
-from sordino.cli.table import TableOptions, release_from_table, table_options
-from sordino.constraints import COUNT
+from sordino.cli.table import (
+    Made,
+    TableOptions,
+    confirm_epsilon,
+    plan_release,
+    take_epsilon,
+    release_from_table,
+    release_one,
+    table_options,
+    write_plan,
+)
+from sordino.constraints import COUNT, SHARE
 from sordino.errors import InvalidParameter
-from sordino.session.column_request import ColumnRequest
+from sordino.results import describe, describe_charge
+from sordino.session.column_request import SEARCH_SHARE, ColumnRequest
 from sordino.session.numbers import (
     MeanRequest,
     SumRequest,
     VarianceRequest,
 )
 from sordino.session.quantile_request import QuantileRequest
+
+# Only for type checkers: a release needs no plan.
+if TYPE_CHECKING:
+    from sordino.session import Progress, Session
+    from sordino.session.plans.plan import Plan
 
 
 def _join_shares(
@@ -46,7 +65,13 @@ def _take_column(request: type[ColumnRequest[Any]], **own: Any) -> Callable[[Any
     """Return the options of a figure of a column, and of its table."""
     options = {
         # None to count all rows of each person.
-        "column": take(request, "column", metavar="COL", required=False),
+        "column": take(
+            request,
+            "column",
+            help="Column of numbers; may be given for several, which share --epsilon equally.",
+            required=False,
+            **SEVERAL,
+        ),
         # The command says "none" where Python says None, which is right for numbers of any sign.
         "lower": take(request, "lower", type=DecimalsOr("none"), metavar="L"),
         "cap": take(request, "cap", type=NUMBER, metavar="U"),
@@ -142,7 +167,8 @@ def _release_figure(name: str, table: TableOptions, asked: Values) -> None:
         _check_no_groups(asked)
     elif asked["labels"].unlisted and asked.get("size_hint") is not None:
         _check_hint(asked["labels"], table, asked["size_hint"])
-    release_from_table(name, table, asked)
+    several = isinstance(asked["column"], tuple)
+    release_from_table(name, table, asked, _release_columns if several else release_one)
 
 
 def _check_no_groups(asked: Values) -> None:
@@ -160,3 +186,67 @@ def _check_hint(labels: LabelOptions, table: TableOptions, size_hint: int) -> No
     # The hint is of rows, of which a unit has at most so many.
     units = -(-COUNT("--size-hint", size_hint) // max(1, table.unit.max_rows or 1))
     require_small_delta(labels.delta or Fraction(0), units, given=table.run.consent)
+
+
+# ---- several columns -----------------------------------------------------------------------------
+
+
+def _release_columns(
+    session: Session, name: str, run: RunOptions, progress: Progress | None, asked: Values
+) -> Made:
+    """Return a release for each column, of one charge and one reading; or write the plan of all."""
+    plans: dict[str, Plan] = {}
+    parts = _split_columns(asked)
+    if run.dry_run and run.goal is None:
+        # Whether all fit is said of all together.
+        with session.batch() as batch:
+            for own in parts:
+                getattr(session, name)(**own)
+            batch.preview()
+            batch.asked.clear()
+    with session.batch() as batch:
+        pending = []
+        for own in parts:
+            if run.dry_run or run.goal is not None:
+                plans[own["column"]] = plan_release(session, name, run, own)
+            if run.goal is not None:
+                own["epsilon"] = take_epsilon(plans[own["column"]])
+            pending.append(getattr(session, name)(**own, progress=progress))
+        cost = batch.cost
+        if run.goal is not None:
+            confirm_epsilon(sum(own["epsilon"] for own in parts), run)
+        if run.dry_run:
+            batch.asked.clear()
+    if run.dry_run:
+        # Imported here: a release needs no plan.
+        from sordino.session.plans.plan import join_plans
+
+        write_plan(join_plans(plans, cost), run, asked.get("domain"))
+        return []
+    split = "equal" if run.goal is None else "goal"
+    records = [describe(one.result) for one in pending]
+    keeps = [partial(session.keep, one) for one in pending]
+    return list(zip(describe_charge(records, cost, split=split), keeps, strict=True))
+
+
+def _split_columns(asked: Values) -> list[Values]:
+    """Return what is asked of each column: with an equal part of epsilon, all parts together it.
+
+    Groups that nobody listed are found for the first one, with their share of the whole.
+    """
+    parts = [asked | {"column": column} for column in asked["column"]]
+    # Each finds its own for a goal.
+    if asked.get("epsilon") is None:
+        return parts
+    epsilon, share, domain = asked["epsilon"], asked["search_share"], asked.get("domain")
+    hidden = domain is not None and domain.hidden
+    share = SHARE("--search-share", SEARCH_SHARE if share is None else share)
+    search = epsilon * share if hidden else Fraction(0)
+    each = (epsilon - search) / len(parts)
+    for own in parts:
+        own["epsilon"] = each
+        if hidden:
+            own["search_share"] = 0
+    if hidden:
+        parts[0] |= {"epsilon": search + each, "search_share": search / (search + each)}
+    return parts

@@ -295,17 +295,17 @@ def name_labels(
     return given if len(given) > 1 else given[0] if given else None
 
 
-_SEVERAL: Values = {"metavar": "COL", "multiple": True, "callback": name_labels}
+SEVERAL: Values = {"metavar": "COL", "multiple": True, "callback": name_labels}
 ITEM = click.option(
-    "--item", required=True, help="Column of labels; may be given for several columns.", **_SEVERAL
+    "--item", required=True, help="Column of labels; may be given for several columns.", **SEVERAL
 )
 BY = click.option(
     "--by",
     help="Column of labels: one release for each label of the domain; may be given for several.",
-    **_SEVERAL,
+    **SEVERAL,
 )
 OPTIONAL_ITEM = click.option(
-    "--item", help="Column of labels; may be given for several columns.", **_SEVERAL
+    "--item", help="Column of labels; may be given for several columns.", **SEVERAL
 )
 
 

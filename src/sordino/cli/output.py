@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -31,37 +32,48 @@ def write_rows(
     Their numbers are amounts of a ledger, of which a small one is not nothing.
     """
     record = Record(columns=columns, rows=rows, facts=facts, notes=notes, counts=False)
-    write_record(record, choose_format(form))
+    write_records([record], choose_format(form))
 
 
-def write_record(
-    record: Record,
+def write_records(
+    records: Sequence[Record],
     form: str,
     output: OutputFile | None = None,
     *,
-    notes: Sequence[str] | None = None,
+    notes: Sequence[Sequence[str] | None] = (None,),
 ) -> None:
-    """Write a record in one of the formats, to stdout or to the file of `--output`.
+    """Write a record, or those of one charge, in one of the formats.
 
-    Each row of CSV repeats the facts that nobody may lose. Below a table stand the `notes`, by
-    default all that the record has.
+    To stdout, or to the file of `--output`. Each row of CSV repeats the facts that nobody may lose.
+    Below each table stand its `notes`, by default all that the record has.
     """
     if form == "json":
-        text = write_json(record)
+        text = write_json(*records)
     elif form == "csv":
-        text = write_csv(record)
+        text = write_csv(*records)
     else:
         # Where nobody looks at a terminal the width is fixed.
         fixed = output is not None or not sys.stdout.isatty()
-        text = draw_table(record, WIDTH if fixed else None)
-        # Of a record that was kept, whoever may charge the account may have written them.
-        told = record.notes if notes is None else notes
-        text += "".join(f"{escape_controls(note)}\n" for note in told)
+        tables = []
+        for record, own in zip(records, notes, strict=True):
+            # Of a record that was kept, whoever may charge the account may have written them.
+            told = record.notes if own is None else own
+            lines = "".join(f"{escape_controls(note)}\n" for note in told)
+            shown = record if len(records) == 1 else _show_column(record)
+            tables.append(draw_table(shown, WIDTH if fixed else None) + lines)
+        text = "\n".join(tables)
     if output is not None:
         output.add(text)
         output.finish()
     else:
         write_lines([text.removesuffix("\n")] if text else [])
+
+
+def _show_column(record: Record) -> Record:
+    """Return a record of which each row says first which column it is about."""
+    about = {"column": record.facts.get("column")}
+    rows = [{**about, **row} for row in record.rows]
+    return replace(record, columns=("column", *record.columns), rows=rows)
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ Made and written, or with `--dry-run` what they would cost and give in their pla
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
@@ -26,11 +27,11 @@ from sordino.cli.options import (
     run_options,
     unit_options,
 )
-from sordino.cli.output import write_record
+from sordino.cli.output import write_records
 from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import make_domain, open_session, read_labels, show_progress
-from sordino.cli.write import open_account, write_again, write_release
+from sordino.cli.write import open_account, write_again, write_releases
 from sordino.errors import InvalidParameter
 from sordino.record import SCHEMA, Record, list_spent
 from sordino.releases import plain
@@ -90,7 +91,22 @@ _OF_ALL_ROWS = {
 }
 
 
-def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
+Made = list[tuple[Record, Callable[[Record], None]]]
+"""What is written of releases, each with what keeps it; nothing where a plan was written."""
+Make = Callable[["Session", str, RunOptions, "Progress | None", Values], Made]
+
+
+def release_one(
+    session: Session, name: str, run: RunOptions, progress: Progress | None, asked: Values
+) -> Made:
+    """Return one release, or write its plan."""
+    release = release_or_plan(session, name, run, progress, asked)
+    return [] if release is None else [(describe(release), partial(session.keep, release))]
+
+
+def release_from_table(
+    name: str, table: TableOptions, asked: Values, make: Make = release_one
+) -> None:
     """Write a release of a table, or its plan.
 
     Parameters
@@ -102,6 +118,8 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
     asked : dict
         What the method is called with; in the place of a domain, `labels` say where its labels come
         from.
+    make : callable
+        Makes it, or several of one charge.
     """
     # One command asks one thing: a bound on rows that does not count is not dropped in silence.
     for option, what in _OF_ALL_ROWS.items():
@@ -123,9 +141,9 @@ def release_from_table(name: str, table: TableOptions, asked: Values) -> None:
     ):
         if domain is not None:
             asked["domain"] = read_labels(session, domain, run)
-        release = release_or_plan(session, name, run, progress, asked)
-    if release is not None:
-        write_release(describe(release), run, partial(session.keep, release))
+        made = make(session, name, run, progress, asked)
+    if made:
+        write_releases(made, run)
 
 
 def _follow_from_column(
@@ -169,10 +187,7 @@ def release_or_plan(
     release = getattr(session, name)
     if not run.dry_run and run.goal is None:
         return release(**asked, progress=progress)
-    if run.goal is not None:
-        del asked["epsilon"]
-    # Looked up here: it loads the planner, which takes longer than many a release.
-    planned = getattr(session.plan, name)(like=run.like, rows=run.like_rows, goal=run.goal, **asked)
+    planned = plan_release(session, name, run, asked)
     epsilon = confirm_goal(planned, run)
     if run.dry_run:
         write_plan(planned, run, asked.get("domain"))
@@ -180,10 +195,26 @@ def release_or_plan(
     return release(**asked | {"epsilon": epsilon}, progress=progress)
 
 
+def plan_release(session: Session, name: str, run: RunOptions, asked: Values) -> Plan:
+    """Return the plan of a release, with the epsilon that a goal needs if there is one."""
+    if run.goal is not None:
+        del asked["epsilon"]
+    # Looked up here: it loads the planner, which takes longer than many a release.
+    planned: Plan = getattr(session.plan, name)(
+        like=run.like, rows=run.like_rows, goal=run.goal, **asked
+    )
+    return planned
+
+
 def confirm_goal(plan: Plan, run: RunOptions) -> Fraction:
     """Return the epsilon of a plan, exactly; see `confirm_epsilon`."""
+    return confirm_epsilon(take_epsilon(plan), run)
+
+
+def take_epsilon(plan: Plan) -> Fraction:
+    """Return the epsilon of a plan, exactly."""
     # A float means its shortest decimal, which has three digits here.
-    return confirm_epsilon(Fraction(repr(plan.epsilon)), run)
+    return Fraction(repr(plan.epsilon))
 
 
 def confirm_epsilon(epsilon: Fraction, run: RunOptions) -> Fraction:
@@ -277,7 +308,7 @@ def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> Non
         counts=False,
     )
     short = None if run.details else _shorten_plan(plan, told)
-    write_record(record, run.chosen_form, run.output, notes=short)
+    write_records([record], run.chosen_form, run.output, notes=[short])
 
 
 def _shorten_plan(plan: Plan, told: list[str]) -> list[str]:

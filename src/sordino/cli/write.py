@@ -19,7 +19,7 @@ import click
 
 from sordino.address import without_password
 from sordino.cli.options import DECLARED, RunOptions, is_quiet
-from sordino.cli.output import write_lines, write_record
+from sordino.cli.output import write_lines, write_records
 from sordino.cli.output_file import NotKeptError, OutputFile
 from sordino.cli.stderr import say
 from sordino.errors import DataSourceError, RunLost, RunTaken
@@ -64,29 +64,45 @@ def write_release(record: Record, run: RunOptions, keep: Callable[[Record], None
     DataSourceError
         If it could not be written. The charge stays.
     """
-    _say_odds(record, run)
+    write_releases([(record, keep)], run)
+
+
+def write_releases(
+    releases: Sequence[tuple[Record, Callable[[Record], None]]], run: RunOptions
+) -> None:
+    """Keep and write releases of one charge, as `write_release` does one."""
+    records = [record for record, _ in releases]
+    _say_odds(records[0], run)
     # A second start of a run is answered from what is kept.
     if not run.keep and run.run_id is None:
-        write_record(record, run.chosen_form, run.output, notes=_say_below(record, run))
+        write_records(records, run.chosen_form, run.output, notes=_say_below(records, run))
         return
     # What is kept says so, too: it is printed again to the last letter.
-    kept = replace(record, facts={**record.facts, "kept": True}, notes=[*record.notes, KEPT])
-    if _was_kept(kept, keep):
+    kept = [
+        replace(record, facts={**record.facts, "kept": True}, notes=[*record.notes, KEPT])
+        for record in records
+    ]
+    # Those behind one that cannot be kept could not be found by their number.
+    if all(_was_kept(one, keep) for one, (_, keep) in zip(kept, releases, strict=True)):
         write_kept(kept, run.chosen_form, run.output, _say_below(kept, run))
         return
-    lost = replace(record, facts={**record.facts, "kept": False})
-    write_record(lost, run.chosen_form, run.output, notes=_say_below(record, run))
+    lost = [replace(record, facts={**record.facts, "kept": False}) for record in records]
+    write_records(lost, run.chosen_form, run.output, notes=_say_below(records, run))
     raise NotKeptError(NOT_KEPT)
 
 
-def _say_below(record: Record, run: RunOptions) -> list[str] | None:
-    """Return the lines below the table of a release; None where all of its notes stand there."""
+def _say_below(records: Sequence[Record], run: RunOptions) -> list[list[str] | None]:
+    """Return the lines below each table; None where all of its notes stand there."""
     if run.details or run.chosen_form != "table":
-        return None
-    lines = say_short(record, _find_paid(record, run))
+        return [None for _ in records]
+    paid = _find_paid(records[0], run)
+    lines = [say_short(record, paid) for record in records]
+    last, facts = lines[-1], records[-1].facts
     # By its id it can be printed again.
-    kept = f" Kept: {record.facts['id']}." if record.facts.get("kept") else ""
-    return lines and [*lines[:-1], f"{lines[-1]}{kept} More: --details."]
+    kept = f" Kept: {facts['id']}." if facts.get("kept") else ""
+    # What all of them cost is said once.
+    others = [one and one[:-1] for one in lines[:-1]]
+    return [*others, last and [*last[:-1], f"{last[-1]}{kept} More: --details."]]
 
 
 def _find_paid(record: Record, run: RunOptions) -> Paid | None:
@@ -124,9 +140,10 @@ def _add_looks(ledger: Ledger, line: ChargeLine) -> Fraction | None:
 
 def _say_odds(record: Record, run: RunOptions) -> None:
     """Say on stderr what the release may teach about somebody, where its cost has an epsilon."""
-    # Of several looks the reader sees what all of them say together.
-    all_looks = "total_" if "total_epsilon" in record.facts else ""
-    epsilon, delta = (record.facts.get(f"{all_looks}{name}") for name in ("epsilon", "delta"))
+    # Of several looks, or figures, the reader sees what all of them say together.
+    wholes = [whole for whole in ("charge_", "total_") if f"{whole}epsilon" in record.facts]
+    whole = wholes[0] if wholes else ""
+    epsilon, delta = (record.facts.get(f"{whole}{name}") for name in ("epsilon", "delta"))
     if epsilon and not is_quiet(run.quiet):
         # Imported here: most releases are made by a program, which is told nothing.
         from sordino.cost import Approximate
@@ -166,14 +183,14 @@ def write_document(text: str, output: OutputFile | None, *, lost: str) -> None:
 
 
 def write_kept(
-    record: Record,
+    records: Sequence[Record],
     form: str,
     output: OutputFile | None,
-    notes: Sequence[str] | None = None,
+    notes: Sequence[Sequence[str] | None] = (None,),
 ) -> None:
     """Write what is kept already; where that fails nothing is lost, and the sentence says so."""
     try:
-        write_record(record, form, output, notes=notes)
+        write_records(records, form, output, notes=notes)
     except DataSourceError:
         raise DataSourceError(KEPT_AND_LOST) from None
 
@@ -224,7 +241,10 @@ def write_again(run: RunOptions) -> bool:
             f"Run {run.run_id!r} was paid for another request (charge {line.id}). Nothing was "
             "charged now: take another run id (--run-id), or ask the same."
         )
-    if not line.kept:
+    # Whoever may charge the account may have written something else there.
+    batch = line.detail.get("batch")
+    parts = len(batch) if isinstance(batch, list) else 1
+    if line.kept < parts:
         raise RunLost(
             f"Run {run.run_id!r} was paid before (charge {line.id}, {line.state}), and the ledger "
             "has not kept its release. Nothing was charged now. If a start of it is still running, "
@@ -232,7 +252,7 @@ def write_again(run: RunOptions) -> bool:
             "one."
         )
     run.claim_output()
-    kept = ledger.read_release(line.id)
+    kept = [ledger.read_release(line.id, part=part) for part in range(1, parts + 1)]
     write_kept(kept, run.chosen_form, run.output, _say_below(kept, run))
     return True
 

@@ -6,9 +6,11 @@ filter, or take an interval for one of something else. All that it says was rele
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from sordino.cost import Cost
 from sordino.population import Population, say_columns
 from sordino.record import (
     Record,
@@ -18,6 +20,7 @@ from sordino.record import (
     list_facts,
     list_mechanisms,
     list_noises,
+    list_spent,
     list_total,
     list_warnings,
 )
@@ -111,6 +114,20 @@ def describe(release: Any) -> Record:
     return (_describe_again if again else _FIGURES[some.figure])(release, some, facts, notes)
 
 
+def describe_charge(records: Sequence[Record], cost: Cost, *, split: str) -> list[Record]:
+    """Return the records of releases of one charge, each with what all of them cost.
+
+    `split` says how the epsilon was divided: "equal", or "goal" where each has what its goal needs.
+    """
+    spent, many = list_spent(cost), len(records)
+    asked = sum(one.facts.get("epsilon_asked") or one.facts["epsilon"] for one in records)
+    spent |= _find_epsilon_asked(spent, asked)
+    whole = {f"charge_{name}": value for name, value in spent.items()}
+    whole |= {"charge_figures": many, "charge_split": split}
+    said = f"Of one charge with {many} figures, which spent {describe_epsilon(spent)}."
+    return [replace(one, facts={**one.facts, **whole}, notes=[*one.notes, said]) for one in records]
+
+
 def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
     """Return what every release of a session says of itself.
 
@@ -127,10 +144,7 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
         figure=some.figure,
         called=some.called,
     )
-    # Noise without a pure epsilon was paid for with one, or noise with a larger one.
-    spent, asked = facts["epsilon"], some.epsilon
-    if asked is not None and (spent is None or facts.get("rho") or spent > asked * (1 + 1e-9)):
-        facts["epsilon_asked"] = asked
+    facts |= _find_epsilon_asked(facts, some.epsilon)
     facts |= list_noises(release.mechanism) | some.list_facts() | list_total(release)
     notes = [
         *some.say_about(),
@@ -149,6 +163,15 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
         facts["warning"] = f"{labels} has no label in any row, so there is nothing to release."
         notes.insert(0, f"{facts['warning']} Nothing was spent.")
     return facts, [*notes, *list_warnings(release)]
+
+
+def _find_epsilon_asked(facts: Facts, asked: float | None) -> Facts:
+    """Return the epsilon that was asked for, where what was spent is not just that."""
+    spent = facts["epsilon"]
+    # Noise without a pure epsilon was paid for with one, or noise with a larger one.
+    if asked is None or not (spent is None or facts.get("rho") or spent > asked * (1 + 1e-9)):
+        return {}
+    return {"epsilon_asked": asked}
 
 
 def _say_meter(facts: Mapping[str, Any]) -> Notes:

@@ -374,6 +374,14 @@ def _shorten_rule(rule: str) -> str:
 def _say_cost(facts: Facts, paid: Paid | None) -> str:
     """Return what a release cost: an epsilon, and which share of what account that is."""
     said = [SIMULATED] if facts.get("simulated") else []
+    several, figures = facts.get("charge_figures"), ""
+    if several is not None:
+        # An account knows what all of a charge has cost.
+        split = "in equal parts " if facts.get("charge_split") == "equal" else ""
+        figures = f", {split}for {several} figures"
+        names = ("epsilon", "delta", "rho", "failures", "epsilon_asked")
+        whole = {name: facts.get(f"charge_{name}") for name in names}
+        facts = {**facts, **{name: one for name, one in whole.items() if name != names[-1] or one}}
     epsilon, *more = _list_epsilon(facts, digits=4)
     if paid is not None:
         spent = f"{epsilon} of {paid.budget:,.12g}"
@@ -382,7 +390,7 @@ def _say_cost(facts: Facts, paid: Paid | None) -> str:
         spent = epsilon
         more += [f"account {facts['account']}"] if facts.get("account") else []
     beside = "; ".join(more)
-    said.append(f"Spent: {spent}{f' ({beside})' if more else ''}.")
+    said.append(f"Spent: {spent}{f' ({beside})' if more else ''}{figures}.")
     said += [] if paid is None else [paid.more]
     looks = None if paid is None else paid.looks
     if facts.get("total_epsilon") is not None:

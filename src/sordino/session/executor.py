@@ -562,6 +562,16 @@ class Batch:
         """What all of it costs together."""
         return add_costs(started for started, _ in self.asked)
 
+    def preview(self) -> Preview | None:
+        """Return what the account would say of all of it; None if nobody pays.
+
+        Raises
+        ------
+        BudgetExceeded, LedgerConflict
+            If it would refuse it.
+        """
+        return self.executor.preview([started for started, _ in self.asked])
+
     def add(self, started: Started[Any]) -> Pending:
         """Take one more release."""
         pending = Pending()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
 from sordino.cost import Cost
+from sordino.cost.odds import say_odds_of
 from sordino.ledger import Preview
 from sordino.ledger.left import say_more
 from sordino.record import describe_spent, list_spent
@@ -194,6 +195,29 @@ class Plan(Tabular):
             "left_out": list(self.left_out),
             "odds": self.odds,
         }
+
+
+def join_plans(plans: Mapping[str, Plan], cost: Cost) -> Plan:
+    """Return one plan of figures that one charge pays, by what each is of.
+
+    Each was planned behind those before it, so the last one knows what the account would say.
+    """
+    listed = list(plans.values())
+    account = listed[-1].account
+    named = [
+        replace(row, figure=f"{row.figure} of {about}")
+        for about, one in plans.items()
+        for row in one.rows
+    ]
+    return replace(
+        listed[-1],
+        epsilon=sum(one.epsilon or 0 for one in listed),
+        rows=tuple(named),
+        cost=cost,
+        assumed="; ".join(dict.fromkeys(one.assumed for one in listed if one.assumed)),
+        left_out=tuple(dict.fromkeys(rule for one in listed for rule in one.left_out)),
+        odds=say_odds_of(cost, None if account is None else account.delta),
+    )
 
 
 def say_planned_figure(row: PlannedFigure) -> str:

@@ -1,0 +1,274 @@
+"""Figures of several columns in one command: one charge of the epsilon that was given, and one reading."""
+
+from __future__ import annotations
+
+import csv
+import io
+from fractions import Fraction
+
+import pytest
+
+from sordino.ledger import Charge, Ledger
+from sordino.mechanisms import UnlistedHistogram
+from sordino.sources.shared import Readings
+
+COLUMNS = ("--column", "price", "--column", "items", "--column", "weight")
+KINDS = {
+    "sum": ("sum",),
+    "mean": ("mean",),
+    "variance": ("variance",),
+    "quantile": ("quantile", "--q", "0.5", "--q", "0.9"),
+}
+LISTED = ("--by", "shop", "--domain", "shops.csv", "--groups-per-unit", 1)
+FOUND = ("--by", "shop", "--unlisted", "--delta", "1e-6", "--groups-per-unit", 1)
+FOUND = (*FOUND, "--most-groups", 4)
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    lines = ["who,shop,price,items,weight"]
+    lines += [f"{i},{'xy'[i % 2]},{i % 9}.5,{i % 4},{i % 7}" for i in range(400)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "shops.csv").write_text("shop\nx\ny\nz\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "t.csv"
+
+
+@pytest.fixture
+def ask(sordino, table):
+    """A figure of columns of the table, with changes."""
+
+    def call(kind, *more, columns=COLUMNS, epsilon=1):
+        types = [
+            word for name in ("price", "items", "weight") for word in ("--type", f"{name}=double")
+        ]
+        whom = ("--user", "who", "--max-rows", 1, "--lower", 0, "--cap", 100)
+        name, *own = KINDS[kind]
+        paid = () if epsilon is None else ("--epsilon", epsilon)
+        return sordino(name, table, *columns, *types, *whom, *own, *paid, *more)
+
+    return call
+
+
+@pytest.fixture
+def account(sordino, table):
+    """An account for the table; returns the options that charge it."""
+
+    def create(*budget):
+        payer = ("--ledger", "budget.db", "--account", "shop")
+        about = ("--unit", "who", "--source", table)
+        assert sordino("ledger", "create", *payer, *about, *budget).code == 0
+        return payer
+
+    return create
+
+
+def charges():
+    return Ledger.open("budget.db", account="shop").statement().charges
+
+
+@pytest.mark.parametrize("groups", [(), LISTED])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(4)
+def test_one_charge_is_the_epsilon_that_was_given(ask, account, kind, groups):
+    payer = account("--epsilon", 3)
+    done = ask(kind, *groups, *payer, "--format", "json")
+    assert done.code == 0, done.err
+    [line] = charges()
+    # A third is no decimal number, and three of them are just the whole.
+    assert (line.charged, line.label) == (1, f"{kind} + {kind} + {kind}")
+    assert [one["column"] for one in done.json["releases"]] == ["price", "items", "weight"]
+    assert {one["id"] for one in done.json["releases"]} == {done.json["id"]} == {line.id}
+    assert (done.json["epsilon"], done.json["figures"], done.json["split"]) == (1, 3, "equal")
+
+
+@pytest.mark.parametrize("groups", [(), LISTED])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(4)
+def test_each_figure_is_that_of_a_command_with_its_part(ask, kind, groups):
+    """The same mechanisms at the same cost, so the same law."""
+    own = ("--no-ledger", "--format", "json", *groups)
+    several = ask(kind, *own, epsilon="0.9").json["releases"]
+    for name, one in zip(("price", "items", "weight"), several, strict=True):
+        alone = ask(kind, *own, columns=("--column", name), epsilon="0.3").json
+        # Exact numbers stand in it.
+        for fact in ("cost", "mechanisms", "column", "left_out", "unit", "groups_per_unit"):
+            assert alone.get(fact) == one.get(fact)
+        assert one["rows"][0].keys() == alone["rows"][0].keys()
+
+
+def test_the_table_is_read_once(ask, monkeypatch):
+    opened = []
+    close = Readings.close
+
+    def note(readings):
+        opened.append(readings.opened)
+        close(readings)
+
+    monkeypatch.setattr(Readings, "close", note)
+    assert ask("mean", "--no-ledger").code == 0
+    assert opened == [1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(2)
+def test_groups_that_nobody_listed_are_looked_for_once(ask, account, kind, monkeypatch):
+    searches = []
+    release = UnlistedHistogram.release
+
+    def note(mechanism, *given, **asked):
+        searches.append(Fraction(mechanism.epsilon))
+        return release(mechanism, *given, **asked)
+
+    monkeypatch.setattr(UnlistedHistogram, "release", note)
+    payer = account("--epsilon", 90, "--delta", "1e-5", "--failures", "3e-6")
+    done = ask(kind, *FOUND, *payer, "--format", "json", epsilon=9)
+    assert done.code == 0, done.err
+    # A quarter of the whole.
+    assert searches == [Fraction(9, 4)]
+    releases = done.json["releases"]
+    assert [sorted({row["item"] for row in one["rows"]}) for one in releases] == [["x", "y"]] * 3
+    assert len({one["label_threshold"] for one in releases}) == 1
+    [line] = charges()
+    assert line.delta == Fraction(1, 10**6)
+    assert sum(one.get("epsilon_asked", one["epsilon"]) for one in releases) == pytest.approx(9)
+
+
+def test_a_plan_says_what_the_release_costs_and_charges_nothing(ask, account):
+    payer = account("--epsilon", 3)
+    planned = ask("mean", *payer, "--dry-run", "--format", "json").json
+    assert (planned["epsilon"], planned["left"]["account"]) == (1, "shop")
+    assert [row["figure"] for row in planned["rows"] if row["like"] == "flat"] == [
+        "the mean of price",
+        "the mean of items",
+        "the mean of weight",
+    ]
+    assert charges() == ()
+    assert ask("mean", *payer).code == 0
+    assert charges()[0].charged == 1
+
+
+def test_too_much_is_refused_alike_and_charges_nothing(ask, account):
+    payer = account("--epsilon", 3)
+    assert ask("mean", *payer, epsilon=2).code == 0
+    refused = [ask("mean", *payer, *more, epsilon=2) for more in ((), ("--dry-run",))]
+    assert [one.code for one in refused] == [3, 3]
+    assert refused[0].err == refused[1].err
+    assert "largest epsilon that fits is 1" in refused[0].err
+    assert len(charges()) == 1
+
+
+def test_a_goal_is_reached_by_each_figure(ask, account):
+    payer = account("--epsilon", 9)
+    goal = ("--goal", "±3", "--like", "normal:4,2", "--like-rows", 400)
+    planned = ask("mean", *payer, *goal, "--dry-run", "--format", "json", epsilon=None).json
+    done = ask("mean", *payer, *goal, "--format", "json", epsilon=None).json
+    assert done["split"] == "goal"
+    assert done["epsilon"] == pytest.approx(planned["epsilon"])
+    parts = [one["epsilon"] for one in done["releases"]]
+    assert sum(parts) == pytest.approx(done["epsilon"])
+
+
+def test_a_run_is_paid_once_and_printed_alike(ask, account):
+    payer = (*account("--epsilon", 3), "--run-id", "monday")
+    for form in ("table", "json", "csv"):
+        first, again = (ask("mean", *payer, "--format", form) for _ in range(2))
+        assert (first.code, again.code) == (0, 0)
+        assert first.out == again.out
+    [line] = charges()
+    assert (line.kept, line.charged) == (3, 1)
+    other = ask("mean", *payer, columns=("--column", "items", "--column", "price"))
+    assert (other.code, len(charges())) == (8, 1)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_a_run_of_which_not_all_is_kept_is_lost_and_not_drawn_again(
+    ask, account, monkeypatch, kept
+):
+    payer = (*account("--epsilon", 3), "--run-id", "monday")
+    keep, times = Charge.keep, []
+
+    def fail(charge, record):
+        times.append(record)
+        if len(times) > kept:
+            raise OSError("No space left on device")
+        keep(charge, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Charge, "keep", fail)
+        done = ask("mean", *payer, "--format", "json")
+    # It was written, and says that it is the only copy.
+    assert done.code == 7
+    assert [one["kept"] for one in done.json["releases"]] == [False] * 3
+    # Those behind one that is not kept could not be found by their number.
+    assert len(times) == kept + 1
+    again = ask("mean", *payer)
+    assert (again.code, again.out, len(charges())) == (8, "", 1)
+
+
+def test_each_is_kept_under_a_number_and_says_what_the_charge_cost(sordino, ask, account):
+    payer = account("--epsilon", 3)
+    done = ask("mean", *payer, "--keep", "--format", "json").json
+    for number, one in enumerate(done["releases"], 1):
+        shown = sordino("ledger", "release", done["id"], "--part", number, *payer)
+        assert shown.json == one
+        assert (one["charge_epsilon"], one["charge_figures"]) == (1, 3)
+    again = sordino(
+        *("remeasure", "t.csv", "--release", done["id"], "--part", 2, "--epsilon", 1, *payer)
+    )
+    assert again.code == 0, again.err
+    assert (again.json["column"], again.json["looks"]) == ("items", 2)
+    assert "charge_epsilon" not in again.json
+
+
+def test_lines_of_csv_say_their_column_and_the_charge(ask):
+    done = ask("mean", "--no-ledger", *LISTED, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [(row["column"], row["item"]) for row in rows] == [
+        (column, shop) for column in ("price", "items", "weight") for shop in "xyz"
+    ]
+    assert {row["charge_epsilon"] for row in rows} == {"1"}
+    assert {round(float(row["epsilon"]), 9) for row in rows} == {0.333333333}
+
+
+def test_tables_say_once_what_all_of_them_cost(ask, account):
+    payer = account("--epsilon", 3)
+    short = ask("mean", *payer, "--format", "table").out
+    tables = short.split("\n\n")
+    assert [table.split("\n")[1].split()[0] for table in tables] == ["price", "items", "weight"]
+    # The last line ends the last table.
+    assert [len(table.strip().split("\n")) for table in tables] == [4, 4, 5]
+    [line] = [line for line in short.split("\n") if line.startswith("Spent")]
+    assert "epsilon 1 of 3 (33% of account shop), in equal parts for 3 figures." in line
+    long = ask("mean", *payer, "--format", "table", "--details").out
+    assert long.count("Of one charge with 3 figures, which spent epsilon 1.") == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (("--column", "price", "--column", "price"), "--column must be given each value once"),
+        (("--column", "price", "--column", "none"), "column must be a column of the source"),
+        (("--column", "price", "--column", "shop"), "column must have a type of numbers"),
+    ],
+)
+def test_what_is_wrong_with_one_column_charges_nothing(ask, account, columns, said):
+    payer = account("--epsilon", 3)
+    for more in ((), ("--dry-run",)):
+        done = ask("mean", *payer, "--strict-types", *more, columns=columns)
+        assert (done.code, done.out) == (2, "")
+        assert said in done.err
+    assert charges() == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("randomize", "t.csv", "--lower", 0, "--upper", 9, "--row-is-unit"),
+        ("histogram", "t.csv", "--bins", "1,2", "--row-is-unit"),
+    ],
+)
+def test_commands_of_one_column_say_so(sordino, table, line):
+    done = sordino(*line, *COLUMNS, "--epsilon", 1, "--no-ledger")
+    assert (done.code, done.out) == (2, "")
+    assert "--column must be given at most once; got it 3 times" in done.err
