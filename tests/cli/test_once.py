@@ -32,7 +32,7 @@ OPTIONS = [
     if isinstance(option, click.Option) and option.expose_value
 ]
 LISTS = {"--where", "--null", "--q", "--type", "--domain-sql-file", "--labels"}
-LISTS |= {"--item", "--by", "--domain"}
+LISTS |= {"--item", "--by", "--domain", "--with"}
 # Any text will do: it is refused before a value is looked at.
 VALUES = ("1", "2", "3", "4")
 

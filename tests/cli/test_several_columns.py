@@ -272,3 +272,54 @@ def test_commands_of_one_column_say_so(sordino, table, line):
     done = sordino(*line, *COLUMNS, "--epsilon", 1, "--no-ledger")
     assert (done.code, done.out) == (2, "")
     assert "--column must be given at most once; got it 3 times" in done.err
+
+
+PARTS = ("--with", "count", "--with", "sum")
+
+
+@pytest.mark.parametrize("groups", [(), LISTED, FOUND])
+def test_a_mean_with_its_count_and_sum_costs_what_it_costs_without(ask, account, groups):
+    payer = account("--epsilon", 20, "--delta", "1e-5", "--failures", "5e-6")
+    one = ("--column", "price")
+    with_parts, without = (
+        ask("mean", *groups, *payer, *more, "--format", "json", columns=one, epsilon=5)
+        for more in (PARTS, ())
+    )
+    assert (with_parts.code, without.code) == (0, 0), with_parts.err
+    first, second = charges()
+    assert (first.charged, first.delta) == (second.charged, second.delta)
+    assert first.detail == second.detail
+    for row in with_parts.json["rows"]:
+        if not row["too_few"]:
+            assert row["sum"] / row["count"] == pytest.approx(row["estimate"], rel=1e-6)
+        assert row["count_low"] < row["count"] < row["count_high"]
+    assert {"count", "sum"}.isdisjoint(without.json["rows"][0])
+
+
+def test_parts_of_means_stand_in_every_form(sordino, ask, account):
+    payer = account("--epsilon", 3)
+    done = ask("mean", *payer, *PARTS, "--keep", "--format", "json").json
+    [*_, last] = done["releases"]
+    shown = sordino("ledger", "release", done["id"], "--part", 3, *payer)
+    assert shown.json == last
+    table = ask("mean", *payer, *PARTS, "--format", "table").out
+    assert table.count("count_low  count_high") == 3
+    assert table.count("count and sum: of the same rows and capping, each with 95%.") == 3
+    lines = ask("mean", "--no-ledger", *PARTS, "--format", "csv").out
+    assert {"count", "sum_high"} <= set(lines.split("\n")[0].split(","))
+
+
+def test_groups_of_which_none_is_found_have_no_parts_and_nothing_fails(ask, account):
+    payer = account("--epsilon", 9, "--delta", "1e-5", "--failures", "5e-6")
+    done = ask("mean", *FOUND, *payer, *PARTS, "--least", 100000, "--format", "json")
+    assert done.code == 0, done.err
+    assert [one["rows"] for one in done.json["releases"]] == [[], [], []]
+
+
+def test_within_a_range_a_mean_has_no_totals_and_that_is_said_before_the_charge(ask, account):
+    payer = account("--epsilon", 3)
+    done = ask("mean", *payer, *PARTS, "--bounded", 0, 9)
+    assert (done.code, done.out) == (2, "")
+    assert "--with must not be given with --bounded" in done.err
+    assert charges() == ()
+    assert ask("sum", *payer, *PARTS).code == 2

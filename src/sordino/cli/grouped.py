@@ -30,6 +30,7 @@ HEADINGS = {
         "--families",
         "--label",
         "--by",
+        "--with",
         "--per-person",
         "--weight-cap",
         "--bins",

@@ -28,19 +28,17 @@ from sordino.cli.options import (
     take_all,
 )
 from sordino.cli.table import (
-    Made,
     TableOptions,
     confirm_epsilon,
     plan_release,
-    take_epsilon,
     release_from_table,
-    release_one,
     table_options,
+    take_epsilon,
     write_plan,
 )
 from sordino.constraints import COUNT, SHARE
 from sordino.errors import InvalidParameter
-from sordino.results import describe, describe_charge
+from sordino.results import add_parts, describe
 from sordino.session.column_request import SEARCH_SHARE, ColumnRequest
 from sordino.session.numbers import (
     MeanRequest,
@@ -146,7 +144,14 @@ def variance(table: TableOptions, **asked: object) -> None:
     MeanRequest,
     weight_cap=take(MeanRequest, "weight_cap", type=read_whole_or_auto, metavar="N"),
 )
-def mean(table: TableOptions, **asked: object) -> None:
+@click.option(
+    "--with",
+    "beside",
+    type=click.Choice(["count", "sum"]),
+    multiple=True,
+    help="Also say how many rows have a number, or their sum, with intervals; it costs nothing.",
+)
+def mean(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the mean of a column of numbers.
 
     Where to clip is found privately; with --bounded it is --lower and --cap, and how many rows have
@@ -155,11 +160,17 @@ def mean(table: TableOptions, **asked: object) -> None:
     count, with weights (--weight-cap), and with --by one clip is for all groups, unless --max-rows
     or --groups-per-unit bounds them.
     """
-    _release_figure("mean", table, asked)
+    if beside and asked["bounds"] is not None:
+        raise InvalidParameter(
+            "--with must not be given with --bounded, within which a mean has no noisy totals."
+        )
+    _release_figure("mean", table, asked, beside)
 
 
-def _release_figure(name: str, table: TableOptions, asked: Values) -> None:
-    """Write a figure of a column, of all rows or of groups."""
+def _release_figure(
+    name: str, table: TableOptions, asked: Values, beside: tuple[str, ...] = ()
+) -> None:
+    """Write a figure of a column, of all rows or of groups, with what stands `beside` each."""
     asked["unit"] = asked.pop("scale")
     if asked["lower"] == "none":
         asked["lower"] = None
@@ -168,7 +179,9 @@ def _release_figure(name: str, table: TableOptions, asked: Values) -> None:
     elif asked["labels"].unlisted and asked.get("size_hint") is not None:
         _check_hint(asked["labels"], table, asked["size_hint"])
     several = isinstance(asked["column"], tuple)
-    release_from_table(name, table, asked, _release_columns if several else release_one)
+    make = _release_columns if several else None
+    tell = partial(add_parts, names=beside) if beside else describe
+    release_from_table(name, table, asked, make, tell)
 
 
 def _check_no_groups(asked: Values) -> None:
@@ -193,7 +206,7 @@ def _check_hint(labels: LabelOptions, table: TableOptions, size_hint: int) -> No
 
 def _release_columns(
     session: Session, name: str, run: RunOptions, progress: Progress | None, asked: Values
-) -> Made:
+) -> list[Any]:
     """Return a release for each column, of one charge and one reading; or write the plan of all."""
     plans: dict[str, Plan] = {}
     parts = _split_columns(asked)
@@ -212,7 +225,6 @@ def _release_columns(
             if run.goal is not None:
                 own["epsilon"] = take_epsilon(plans[own["column"]])
             pending.append(getattr(session, name)(**own, progress=progress))
-        cost = batch.cost
         if run.goal is not None:
             confirm_epsilon(sum(own["epsilon"] for own in parts), run)
         if run.dry_run:
@@ -221,12 +233,9 @@ def _release_columns(
         # Imported here: a release needs no plan.
         from sordino.session.plans.plan import join_plans
 
-        write_plan(join_plans(plans, cost), run, asked.get("domain"))
+        write_plan(join_plans(plans), run, asked.get("domain"))
         return []
-    split = "equal" if run.goal is None else "goal"
-    records = [describe(one.result) for one in pending]
-    keeps = [partial(session.keep, one) for one in pending]
-    return list(zip(describe_charge(records, cost, split=split), keeps, strict=True))
+    return [one.result for one in pending]
 
 
 def _split_columns(asked: Values) -> list[Values]:

@@ -103,7 +103,6 @@ def remeasure(
         ) as session,
         show_progress(run.quiet) as progress,
     ):
-        release = release_or_plan(session, "remeasure", run, progress, asked)
-    if release is None:
-        return
-    write_release(describe(release), run, partial(session.keep, release))
+        made = release_or_plan(session, "remeasure", run, progress, asked)
+    for release in made:
+        write_release(describe(release), run, partial(session.keep, release))

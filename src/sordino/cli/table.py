@@ -32,10 +32,11 @@ from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import open_account, write_again, write_releases
+from sordino.cost import compose
 from sordino.errors import InvalidParameter
 from sordino.record import SCHEMA, Record, list_spent
 from sordino.releases import plain
-from sordino.results import describe
+from sordino.results import describe, describe_charge
 
 # Only for type checkers: a release needs no plan.
 if TYPE_CHECKING:
@@ -91,21 +92,16 @@ _OF_ALL_ROWS = {
 }
 
 
-Made = list[tuple[Record, Callable[[Record], None]]]
-"""What is written of releases, each with what keeps it; nothing where a plan was written."""
-Make = Callable[["Session", str, RunOptions, "Progress | None", Values], Made]
-
-
-def release_one(
-    session: Session, name: str, run: RunOptions, progress: Progress | None, asked: Values
-) -> Made:
-    """Return one release, or write its plan."""
-    release = release_or_plan(session, name, run, progress, asked)
-    return [] if release is None else [(describe(release), partial(session.keep, release))]
+Make = Callable[["Session", str, RunOptions, "Progress | None", Values], list[Any]]
+Tell = Callable[[Any], Record]
 
 
 def release_from_table(
-    name: str, table: TableOptions, asked: Values, make: Make = release_one
+    name: str,
+    table: TableOptions,
+    asked: Values,
+    make: Make | None = None,
+    tell: Tell = describe,
 ) -> None:
     """Write a release of a table, or its plan.
 
@@ -118,8 +114,10 @@ def release_from_table(
     asked : dict
         What the method is called with; in the place of a domain, `labels` say where its labels come
         from.
-    make : callable
-        Makes it, or several of one charge.
+    make : callable, optional
+        Makes several, of one charge, or writes their plan.
+    tell : callable
+        Returns the record of each.
     """
     # One command asks one thing: a bound on rows that does not count is not dropped in silence.
     for option, what in _OF_ALL_ROWS.items():
@@ -141,9 +139,14 @@ def release_from_table(
     ):
         if domain is not None:
             asked["domain"] = read_labels(session, domain, run)
-        made = make(session, name, run, progress, asked)
+        made = (make or release_or_plan)(session, name, run, progress, asked)
     if made:
-        write_releases(made, run)
+        records = [tell(one) for one in made]
+        if make is not None:
+            split = "equal" if run.goal is None else "goal"
+            records = describe_charge(records, compose(*(one.cost for one in made)), split=split)
+        keeps = [partial(session.keep, one) for one in made]
+        write_releases(list(zip(records, keeps, strict=True)), run)
 
 
 def _follow_from_column(
@@ -166,8 +169,8 @@ def _follow_from_column(
 
 def release_or_plan(
     session: Session, name: str, run: RunOptions, progress: Progress | None, asked: Values
-) -> Any:
-    """Return the release; with `--dry-run` write its plan, and return None.
+) -> list[Any]:
+    """Return the release; with `--dry-run` write its plan, and return nothing.
 
     With `--goal` the epsilon of the release is that of its plan.
 
@@ -186,13 +189,13 @@ def release_or_plan(
     """
     release = getattr(session, name)
     if not run.dry_run and run.goal is None:
-        return release(**asked, progress=progress)
+        return [release(**asked, progress=progress)]
     planned = plan_release(session, name, run, asked)
     epsilon = confirm_goal(planned, run)
     if run.dry_run:
         write_plan(planned, run, asked.get("domain"))
-        return None
-    return release(**asked | {"epsilon": epsilon}, progress=progress)
+        return []
+    return [release(**asked | {"epsilon": epsilon}, progress=progress)]
 
 
 def plan_release(session: Session, name: str, run: RunOptions, asked: Values) -> Plan:

@@ -1,7 +1,7 @@
 """What a release says of itself, in one record of which every form is made."""
 
 from sordino.record import Record
-from sordino.results.describe import describe, describe_alone, describe_charge
+from sordino.results.describe import add_parts, describe, describe_alone, describe_charge
 from sordino.results.legend import say_short
 
 
@@ -11,4 +11,4 @@ def tell(release: object) -> tuple[Record, list[str]]:
     return record, say_short(record) or list(record.notes)
 
 
-__all__ = ["describe", "describe_alone", "describe_charge", "say_short", "tell"]
+__all__ = ["add_parts", "describe", "describe_alone", "describe_charge", "say_short", "tell"]

@@ -64,6 +64,7 @@ from sordino.results.sentences import (
     NOT_NEGATIVE,
     OF_TABLES,
     ONLY_MEASURED,
+    PARTS,
     TRUE_SUMS,
     UNCLEAR,
     UNCLEAR_SUMS,
@@ -112,6 +113,19 @@ def describe(release: Any) -> Record:
         "remeasure" if again else _KINDS.get(some.figure, some.figure), release
     )
     return (_describe_again if again else _FIGURES[some.figure])(release, some, facts, notes)
+
+
+def add_parts(release: Any, names: Sequence[str]) -> Record:
+    """Return the record of a mean with its `count` or `sum` beside it, each with its interval."""
+    record, ends = describe(release), {"": "value", "_low": "low", "_high": "high"}
+    cells = [(f"{name}{end}", name, of) for name in names for end, of in ends.items()]
+    each = [row.release for row in release] if release.population.by is not None else [release]
+    rows = [
+        {**row, **plain({cell: getattr(one.parts[name], of) for cell, name, of in cells})}
+        for row, one in zip(record.rows, each, strict=True)
+    ]
+    columns = [*record.columns, *(cell for cell, _, _ in cells)]
+    return replace(record, columns=columns, rows=rows, notes=[PARTS, *record.notes])
 
 
 def describe_charge(records: Sequence[Record], cost: Cost, *, split: str) -> list[Record]:

@@ -158,7 +158,9 @@ def _say_between(facts: Facts, rows: Rows) -> str:
     looks = ""
     if facts["release"] == "remeasure":
         looks = ", from all looks together" if facts.get("planned") else ", from the new look alone"
-    return f"low to high: holds {about} with {share}{looks}{all_rows}."
+    parts = [name for name in ("count", "sum") if _has(rows, f"{name}_low")]
+    same = f" {' and '.join(parts)}: of the same rows and capping, each with 95%." if parts else ""
+    return f"low to high: holds {about} with {share}{looks}{all_rows}.{same}"
 
 
 def _name_subject(facts: Facts, rows: Rows) -> str:

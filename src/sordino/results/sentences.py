@@ -69,6 +69,10 @@ TOO_FEW = (
     "too_few: not enough people, or epsilon, to say anything; the interval leaves nothing out."
 )
 NO_ERROR = "Where too_few is yes there is no standard_error."
+PARTS = (
+    "count and sum are of the same noisy totals as the mean, and cost nothing: of the rows and "
+    "weights that count for it, the sum after capping; their ends hold with 95% each."
+)
 TOO_FEW_OF_SUM = "too_few: not enough people, or epsilon, to tell the sum from 0."
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (

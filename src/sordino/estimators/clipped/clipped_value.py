@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
@@ -20,7 +20,7 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.share_test import ShareTest
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.column_release import ColumnRelease, Weights
-from sordino.figures import Combination, Derivable, Origin, Ratio, Term
+from sordino.figures import Combination, Derivable, DerivedValue, Origin, Ratio, Term, state
 from sordino.population import Population
 from sordino.releases import HasInterval
 
@@ -203,15 +203,54 @@ class ClippedValue(ClippedRelease):
         """
         if not self._is_sum:
             return {}
-        total = Term(
-            origin=origin,
-            row=0,
-            value=self.noisy[0] * self.noise.step,
-            law=self.noise.mechanism.noise,
-            step=self.noise.step,
-            rounded=self.noise.rounded * self.noise.step,
-        )
-        return {0: total}
+        return dict(enumerate(self._list_totals(origin)))
+
+    def _list_totals(self, origin: Origin) -> list[Term]:
+        """Return the noisy totals."""
+        return [
+            Term(
+                origin=origin,
+                row=row,
+                value=total * self.noise.step,
+                law=self.noise.mechanism.noise,
+                step=self.noise.step,
+                rounded=self.noise.rounded * self.noise.step,
+            )
+            for row, total in enumerate(self.noisy)
+        ]
+
+    @cached_property
+    def parts(self) -> dict[str, DerivedValue]:
+        """Of a mean the `count` of its records and their `sum`, of the same noisy totals.
+
+        Each has an interval of 95%, of clipped records as the mean's; where rows have weights, a
+        row counts as 1 unless its unit has more than may count. They cost nothing. A sum has none.
+        """
+        if self._is_sum:
+            return {}
+        clip, one = self.found, Fraction(1)
+        terms = self._list_totals(Origin())
+        low, width = clip.bottom * clip.step, (clip.top - clip.bottom) * clip.step
+        if self.records is not None:
+            made = {
+                "count": Combination({}, self.records * one),
+                "sum": Combination({terms[0]: one}),
+            }
+        else:
+            # All distances of a record, from the lower end and from the upper one, are the width.
+            count = Combination(dict.fromkeys(terms, 1 / width))
+            below = Combination({term: one for term in terms if term.row != 1})
+            made = {"count": count, "sum": below.plus(count, low)}
+        if self.weights is not None:
+            # Totals are in units; a row of one that has no more than may count weighs this part.
+            part = Fraction((1 << self.weights.bits) // self.weights.cap, 1 << self.weights.bits)
+            made = {name: figure.times(1 / part) for name, figure in made.items()}
+        found = {
+            name: state(figure, confidence=1 - MISS_PROBABILITY, planned=False, parts=(self,))
+            for name, figure in made.items()
+        }
+        # How many there are does not depend on where they were clipped.
+        return found | {"count": replace(found["count"], clipped=self.weights is not None)}
 
     def true_interval(
         self, *, confidence: Number = 0.95, within_cap: bool = False

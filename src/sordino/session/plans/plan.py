@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
-from sordino.cost import Cost
+from sordino.cost import Cost, compose
 from sordino.cost.odds import say_odds_of
 from sordino.ledger import Preview
 from sordino.ledger.left import say_more
@@ -197,13 +197,13 @@ class Plan(Tabular):
         }
 
 
-def join_plans(plans: Mapping[str, Plan], cost: Cost) -> Plan:
+def join_plans(plans: Mapping[str, Plan]) -> Plan:
     """Return one plan of figures that one charge pays, by what each is of.
 
     Each was planned behind those before it, so the last one knows what the account would say.
     """
     listed = list(plans.values())
-    account = listed[-1].account
+    account, cost = listed[-1].account, compose(*(one.cost for one in listed))
     named = [
         replace(row, figure=f"{row.figure} of {about}")
         for about, one in plans.items()
