@@ -208,3 +208,60 @@ def test_rows_of_groups_are_read_for_each_column_and_no_more(
     monkeypatch.setattr(NumberQuestion, "among", among)
     ask_several(open_session())
     assert asked == [("x", "y")] * 3
+
+
+STUDY = """
+name = "shops"
+[source]
+path = "t.parquet"
+[unit]
+column = "who"
+max_rows = 1
+[account]
+ledger = "l.db"
+name = "a"
+[budget]
+epsilon = 9
+delta = {delta}
+"""
+RELEASE = """
+[[release]]
+kind = "sum"
+name = "{name}"
+column = "{name}"
+by = "shop"
+domain = {{unlisted = {{delta = 1e-6}}}}
+groups_per_unit = 2
+most_groups = {most}
+lower = 0
+share = 0.5
+"""
+
+
+@pytest.mark.parametrize(("most", "delta", "fits"), [(5, 1e-6, True), (4, 1e-6, False)])
+def test_a_study_counts_the_delta_of_a_search_once(
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    seen: list[str],
+    most: int,
+    delta: float,
+    fits: bool,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ROWS.write_parquet("t.parquet")
+    budget = sd.Budget(epsilon=20, delta=1e-5, failures=2e-6)
+    about: dict[str, Any] = {"account": "a", "adjacency": "add-remove", "unit": UNIT}
+    ledger = sd.Ledger.create("l.db", budget=budget, source="t.parquet", **about)
+    said = STUDY.format(delta=delta) + RELEASE.format(name="spent", most=5)
+    (tmp_path / "s.toml").write_text(said + RELEASE.format(name="items", most=most), "utf-8")
+    if not fits:
+        with pytest.raises(sd.InvalidParameter, match="together they spend delta 2e-06"):
+            sd.Study.load("s.toml")
+        return
+    run = sd.Study.load("s.toml").run(run_id="one", output="one")
+    assert seen.count("search") == 1
+    assert [len(one["rows"]) for one in run.releases] == [2, 2]
+    # What the study publishes stands behind its charge, and spends nothing.
+    line, *others = ledger.statement().charges
+    assert line.delta == DELTA
+    assert [one.charged for one in others] == [0] * len(others)

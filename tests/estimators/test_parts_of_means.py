@@ -87,10 +87,14 @@ def test_a_public_number_has_no_noise() -> None:
 
 
 def test_of_no_records_they_are_noise_and_nothing_fails() -> None:
-    mean = ClippedMean(epsilon=1, adjacency="add-remove", lower=None, cap=100, growth=2)
-    for seed in range(30):
-        parts = mean.release([], entropy=sd.Seeded(seed)).parts
-        assert all(math.isfinite(end) for one in parts.values() for end in (one.low, one.high))
+    for lower in (None, 0):
+        mean = ClippedMean(epsilon=1, adjacency="add-remove", lower=lower, cap=100, growth=2)
+        for seed in range(30):
+            parts = mean.release([], entropy=sd.Seeded(seed)).parts
+            assert all(math.isfinite(end) for one in parts.values() for end in (one.low, one.high))
+            # What cannot lie below 0 has no end there.
+            assert 0 <= parts["count"].low <= parts["count"].high
+            assert lower is None or 0 <= parts["sum"].low <= parts["sum"].high
 
 
 def test_a_sum_is_made_of_nothing_else() -> None:

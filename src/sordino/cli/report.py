@@ -199,8 +199,8 @@ def read_results(path: str) -> list[Mapping[str, Any]]:
         raise InvalidParameter(
             f"RESULT must be JSON, as --format json prints it; {shown(path)} is not."
         ) from None
-    if isinstance(found, dict) and "study" in found and isinstance(found.get("releases"), list):
-        # What a run of a study has written: all of its releases.
+    if isinstance(found, dict) and isinstance(found.get("releases"), list):
+        # What a run of a study, or a figure of several columns, has written: all of its releases.
         found = found["releases"]
     listed = found if isinstance(found, list) else [found]
     if not listed or not all(isinstance(one, dict) for one in listed):

@@ -269,7 +269,8 @@ class Session(Releases):
         is charged in one reservation, or `BudgetExceeded` is raised and nothing was read. An error
         inside the block charges nothing; one after the charge keeps it all. Since the list is fixed
         before anything is read, the joint cost may be stated by its tightest view:
-        `batch.cost.epsilon(1e-6)`.
+        `batch.cost.epsilon(1e-6)`. Figures of the same groups that nobody listed share the search
+        of the first of them.
 
         Yields
         ------

@@ -131,7 +131,7 @@ def _read_release_table(
 def _check_budget(document: Document, budget: BudgetTable, found: Sequence[StudyRelease]) -> None:
     """Refuse releases that together spend more than a study says, without what goals will take."""
     spent = add_budgets(budget, found)
-    deltas = sum((_find_delta(one) for one in found), Fraction(0))
+    deltas = _add_deltas(found)
     for what, asked, most in (
         (budget.measure, spent, budget.whole),
         ("delta", deltas, to_fraction(budget.delta)),
@@ -147,7 +147,14 @@ def add_budgets(budget: BudgetTable, releases: Sequence[StudyRelease]) -> Fracti
     )
 
 
-def _find_delta(release: StudyRelease) -> Fraction:
-    """Return what a release may spend of a delta on labels that nobody listed."""
-    delta: Fraction | None = getattr(getattr(release.request, "domain", None), "delta", None)
-    return delta or Fraction(0)
+def _add_deltas(releases: Sequence[StudyRelease]) -> Fraction:
+    """Return what releases may spend of a delta on labels that nobody listed."""
+    found: dict[object, Fraction] = {}
+    for place, one in enumerate(releases):
+        request: Any = one.request
+        delta = getattr(getattr(request, "domain", None), "delta", None)
+        if delta is not None:
+            # Figures of the same groups share one search.
+            shares = getattr(request, "search_share", 0) is None
+            found[request.looked_for if shares else place] = delta
+    return sum(found.values(), Fraction(0))

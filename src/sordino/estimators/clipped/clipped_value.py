@@ -228,29 +228,34 @@ class ClippedValue(ClippedRelease):
         """
         if self._is_sum:
             return {}
-        clip, one = self.found, Fraction(1)
+        clip, once = self.found, Fraction(1)
         terms = self._list_totals(Origin())
         low, width = clip.bottom * clip.step, (clip.top - clip.bottom) * clip.step
         if self.records is not None:
             made = {
-                "count": Combination({}, self.records * one),
-                "sum": Combination({terms[0]: one}),
+                "count": Combination({}, self.records * once),
+                "sum": Combination({terms[0]: once}),
             }
         else:
             # All distances of a record, from the lower end and from the upper one, are the width.
             count = Combination(dict.fromkeys(terms, 1 / width))
-            below = Combination({term: one for term in terms if term.row != 1})
+            below = Combination({term: once for term in terms if term.row != 1})
             made = {"count": count, "sum": below.plus(count, low)}
         if self.weights is not None:
             # Totals are in units; a row of one that has no more than may count weighs this part.
             part = Fraction((1 << self.weights.bits) // self.weights.cap, 1 << self.weights.bits)
             made = {name: figure.times(1 / part) for name, figure in made.items()}
-        found = {
-            name: state(figure, confidence=1 - MISS_PROBABILITY, planned=False, parts=(self,))
-            for name, figure in made.items()
-        }
-        # How many there are does not depend on where they were clipped.
-        return found | {"count": replace(found["count"], clipped=self.weights is not None)}
+        # How many there are does not depend on where they were clipped; neither lies below 0 that
+        # is made of nothing below it.
+        clipped = {"count": self.weights is not None, "sum": True}
+        floors = {"count": 0.0, "sum": 0.0 if low >= 0 else -math.inf}
+        found = {}
+        for name, figure in made.items():
+            one = state(figure, confidence=1 - MISS_PROBABILITY, planned=False, parts=(self,))
+            least = floors[name]
+            down, up = max(one.low, least), max(one.high, least)
+            found[name] = replace(one, clipped=clipped[name], low=down, high=up)
+        return found
 
     def true_interval(
         self, *, confidence: Number = 0.95, within_cap: bool = False
