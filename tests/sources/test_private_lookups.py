@@ -287,7 +287,7 @@ def test_private_tables_are_looked_up_by_the_person_alone(tmp_path):
         sd.Lookup(path, key="id", private="yes")
     refused(
         sd.Lookup(path, key="id", of="who", private=True),
-        "one of the table itself",
+        "nothing enforces that its key is unique",
         PrivacyUnit("c.region"),
     )
     refused(

@@ -248,7 +248,7 @@ def prepare_counts(
             raise InvalidParameter("item must name the column with the labels; got None.")
         names = name_columns("item", item)
         columns = list_label_columns(source, names, "item")
-        one_item = source.is_of_unit(columns.values())
+        one_item = source.is_of_unit(columns.values(), unit.column)
         # Public files and queries are read now, before the charge, where what is wrong may be
         # explained.
         domain = _require_domain(domain).over(names).resolve(source)

@@ -29,6 +29,10 @@ from sordino.sources.sql.sql_templates import FLOATS, LONGEST_LABEL, SqlTemplate
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 
 
+_KEY_TYPE = re.compile(r"VARCHAR|UUID|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?")
+"""Declared types of which values that differ have texts that differ, and equal ones equal texts."""
+
+
 @final
 @dataclass(frozen=True)
 class Lookup:
@@ -41,7 +45,9 @@ class Lookup:
     A public table may be looked up by any column but that of the person, and each of its keys
     stands in it once. A private table (`private`) is looked up by the person: its rows are
     protected with those of the table itself, by one account for both. A person who has several
-    rows there is lent one of them, drawn at random.
+    rows there is lent one of them, drawn at random. The person may also stand in a private table
+    that is looked up by something else, such as the number of an order, where PostgreSQL or DuckDB
+    enforce that this stands there once.
 
     Parameters
     ----------
@@ -147,10 +153,8 @@ def check_lookups(source: Source, unit: PrivacyUnit, *, charged: bool) -> None:
         role, of = f"lookup.{joined.table.name}", joined.table.of
         private = isinstance(joined.table, PrivateTable)
         if unit.column in joined.names:
-            raise InvalidParameter(
-                f"The column of the person must be one of the table itself; got {unit.column!r}, "
-                "which is looked up."
-            )
+            _check_owners(role, joined.table, unit)
+            continue
         if not private and of == unit.column:
             raise InvalidParameter(
                 f"{role} must be private = true, because its key is the person ({of!r}): a table "
@@ -167,6 +171,25 @@ def check_lookups(source: Source, unit: PrivacyUnit, *, charged: bool) -> None:
         raise InvalidParameter(
             f"lookup.{source.private_tables[0].name} is private, so the account must know both "
             "tables by their names: declare the table (sordino declare), or give name."
+        )
+
+
+def _check_owners(role: str, table: LookupTable | PrivateTable, unit: PrivacyUnit) -> None:
+    """Refuse owners that a table does not surely have one of for each row.
+
+    One person's rows could then take over those of all.
+    """
+    if not isinstance(table, PrivateTable):
+        raise InvalidParameter(
+            f"The column of the person must not be looked up in a public table; got "
+            f"{unit.column!r}. If {role} is about people, say private = true."
+        )
+    if not table.owns:
+        raise InvalidParameter(
+            f"{role}: nothing enforces that its key is unique (no primary key of one column of "
+            "whole numbers, UUIDs or texts in PostgreSQL or DuckDB; child tables are covered by "
+            "none, and texts must be compared byte by byte). One person's rows there could take "
+            "over those of all. Add a primary key, or write the person into each row."
         )
 
 
@@ -210,18 +233,27 @@ def _open_private(role: str, name: str, lookup: Lookup, source: Source) -> Priva
     key = texts.pop(lookup.key)
     if not texts:
         raise InvalidParameter(f"{role} must have a column beside its key; it has none.")
+    # With a key that is unique whatever rows there are, each row is its own choice.
+    owns = lookup.key in opened.unique and _KEY_TYPE.fullmatch(opened.columns[lookup.key])
+    one_row = "the row" if owns else "one row of each person"
+    drawn = "" if owns else ", drawn if there are more"
     out = f", left out there: {opened.dropped}" if opened.dropped else ""
     return PrivateTable(
         name,
-        f"{name}: private table, one row of each person by {lookup.key}, drawn if there are more"
-        f"{out}",
+        f"{name}: private table, {one_row} by {lookup.key}{drawn}{out}",
         lookup.column,
         tuple(texts),
         opened,
         key,
         tuple(texts.values()),
-        lambda kept, names, salt: _choose_one(kept, names, salt, words),
+        _take_all if owns else lambda kept, names, salt: _choose_one(kept, names, salt, words),
+        owns is not None and bool(owns),
     )
+
+
+def _take_all(kept: str, names: Sequence[str], _salt: bytes) -> str:
+    """Return a SELECT of all rows: no two of them have one key."""
+    return f"SELECT unit, {', '.join(names)} FROM {kept} AS kept"
 
 
 def _choose_one(kept: str, names: Sequence[str], salt: bytes, words: SqlTemplates) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from sordino.questions.unit import PrivacyUnit
 from sordino.sources.csv.header import check_column
@@ -45,6 +45,11 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
     if unit.column is None:
         return _describe_rows(source.kind, form) if source.texts else ""
     declared = source.columns.get(unit.column)
+    for joined in source.lookups:
+        if unit.column in joined.names:
+            # Which rows are whose: by the column that has the keys.
+            by = describe_unit_reading(source, replace(unit, column=joined.table.of), form)
+            return f"looked up by {by or joined.table.of}"
     if declared is None:
         # Nothing is read: a stream of answers that the caller computes.
         return ""

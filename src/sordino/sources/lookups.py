@@ -73,6 +73,9 @@ class PrivateTable:
         The place of the column of units there, and its label text in the SQL of the engine.
     texts : tuple of pairs of int and str
         The same of each column.
+    owns : bool
+        Whether each row of the source finds its one row there, whose unit is that of both: a
+        database lets no two of its rows agree in the key.
     choose : callable
         From a SELECT with the columns `unit` and others, the names of those and a secret to the
         SELECT of one row of each unit, which follows from the rows of that unit and the secret.
@@ -86,6 +89,7 @@ class PrivateTable:
     key: tuple[int, str]
     texts: tuple[tuple[int, str], ...]
     choose: Callable[[str, Sequence[str], bytes], str] = field(repr=False)
+    owns: bool = False
 
 
 @final
@@ -152,7 +156,7 @@ class JoinedTable:
             index, text = table.texts[one]
             read.add(index)
             named.append(f"{text} AS {self.name_column(one)}")
-        # Who has no key there is nobody.
+        # What has no key there is nobody's.
         kept = f"(SELECT {', '.join(named)} FROM {rows} WHERE {unit} IS NOT NULL)"
         chosen = table.choose(kept, names, self.salt)
         sql = f"SELECT unit AS key, {', '.join(names)} FROM ({chosen}) AS chosen"

@@ -202,6 +202,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             ReaderBackend(database),
             computed=database.is_view,
             required=database.required,
+            unique=database.unique,
         )
     if colon and scheme == "excel":
         # Here, and so with servers below: most sources need none of these.
@@ -309,6 +310,7 @@ def _open_server_table(path: str) -> Source:
         server,
         computed=server.computed,
         required=server.required,
+        unique=server.unique,
         ordered=False,
         legible=server.legible,
         cast="Name a view that has it as CAST(NAME AS text).",

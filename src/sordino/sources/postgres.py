@@ -23,7 +23,13 @@ from sordino.columns.step_range import StepRange
 from sordino.columns.sum_steps import SumSteps
 from sordino.errors import DataSourceError
 from sordino.sources.engine import Answer, Kept, Scan, quoted
-from sordino.sources.lookups import JoinedTable, LookupTable, list_used, write_joins
+from sordino.sources.lookups import (
+    JoinedTable,
+    LookupTable,
+    PrivateTable,
+    list_used,
+    write_joins,
+)
 from sordino.sources.predicates.server_condition import write_server_condition
 from sordino.sources.source import AnswerLimit, Asked, unusable
 from sordino.sources.sql.bucket_query import BucketQuery
@@ -77,6 +83,22 @@ _STORED_QUERY = (
     " SELECT bool_and(c.relkind IN ('r', 'p') AND NOT c.relrowsecurity)"
     " FROM pg_class c JOIN parts p ON p.oid = c.oid"
 )
+# Columns that are a primary key or unique by themselves, over all rows that a table shows: without
+# tables that inherit from it, indexes of a part of the rows, and indexes that were never finished.
+# Of texts only those that are compared byte by byte: another order may change with the library that
+# has it, and its index then finds nothing.
+_UNIQUE_QUERY = (
+    "SELECT a.attname FROM pg_constraint c JOIN pg_index i ON i.indexrelid = c.conindid"
+    " JOIN pg_class t ON t.oid = c.conrelid"
+    " JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = c.conkey[1]"
+    " LEFT JOIN pg_collation l ON l.oid = a.attcollation"
+    " CROSS JOIN (SELECT datcollate FROM pg_database WHERE datname = current_database()) d"
+    " WHERE t.oid = %s AND c.contype IN ('p', 'u') AND c.convalidated AND cardinality(c.conkey) = 1"
+    " AND i.indisvalid AND i.indisunique AND i.indpred IS NULL AND NOT t.relrowsecurity"
+    " AND (t.relkind = 'p' OR t.relkind = 'r' AND NOT t.relhassubclass)"
+    " AND (a.attcollation = 0 OR l.collname IN ('C', 'POSIX', 'ucs_basic')"
+    " OR l.collname = 'default' AND d.datcollate IN ('C', 'POSIX'))"
+)
 # These settings decide how a value is written, how a name is understood and what can fail. So they
 # are set here, and not left to the server, the role or the address. A comment says what another
 # value would do.
@@ -128,6 +150,7 @@ class PostgresBackend:
     names: tuple[str, ...]
     enumerated: frozenset[str] = frozenset()  # columns of types that list their values
     required: frozenset[str] = frozenset()  # columns that are declared NOT NULL
+    unique: frozenset[str] = frozenset()  # columns in which no two rows agree
     computed: bool = False  # a view, or a table that shows each user other rows
     legible: bool = True
     joined: tuple[JoinedTable, ...] = field(default=(), repr=False)
@@ -162,6 +185,21 @@ class PostgresBackend:
                 "The server cannot answer this question for the columns as they are; check that "
                 "their rows may be read, and convert columns of other types in a view."
             ) from None
+
+    def check_unique(self, connection: Connection) -> None:
+        """Refuse tables in whose keys rows may agree by now, in the snapshot that is read.
+
+        Raises
+        ------
+        DataSourceError
+            If there is one.
+        """
+        for one in self.joined:
+            if isinstance(one.table, PrivateTable) and one.table.owns:
+                there: PostgresBackend = one.table.source.backend
+                [(oid,)] = connection.execute(b"SELECT to_regclass(%s)::oid", [there.table])
+                if not there.unique <= _read_unique(connection, oid):
+                    raise DataSourceError("A source must not change while it is open; one has.")
 
     def open_scan(
         self, connection: Connection, indices: Sequence[int], *, nothing: bool = False
@@ -204,6 +242,7 @@ class PostgresBackend:
 @contextmanager
 def _scan_server(backend: PostgresBackend, indices: Sequence[int]) -> Iterator[Scan]:
     with _open_reading_transaction(backend.address) as connection:
+        backend.check_unique(connection)
         yield backend.open_scan(connection, indices)
 
 
@@ -289,6 +328,7 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
         identity, oid = identify(connection, path)
         columns = connection.execute(_SCHEMA_QUERY.encode(), [oid]).fetchall()
         [(stored,)] = connection.execute(_STORED_QUERY.encode(), [oid]).fetchall()
+        unique = _read_unique(connection, oid)
         # Whether every text of the server is one in Unicode depends on the database, and not on
         # rows.
         [(encoding,)] = connection.execute(b"SELECT getdatabaseencoding()").fetchall()
@@ -307,6 +347,7 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
             tuple(declared),
             enumerated=listed,
             required=frozenset(str(column) for column, *_, required in columns if required),
+            unique=unique,
             computed=not stored,
             legible=str(encoding) in LEGIBLE,
             unicode=str(encoding) == "UTF8",
@@ -314,6 +355,11 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
         declared,
         identity,
     )
+
+
+def _read_unique(connection: Connection, oid: int) -> frozenset[str]:
+    """Return the columns in which no two rows of a table agree, by what the server enforces."""
+    return frozenset(str(name) for (name,) in connection.execute(_UNIQUE_QUERY.encode(), [oid]))
 
 
 def _translate_server_type(kind: str, *, enumerated: bool) -> str:

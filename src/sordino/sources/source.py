@@ -256,6 +256,8 @@ class Source:
         Columns that a database declares NOT NULL, a rule that it keeps to for all rows that there
         may be. What a file or a frame says of its own rows may follow from them, and is no such
         rule.
+    unique : frozenset of str
+        Columns in which a database lets no two rows agree, whatever rows there may be.
     advice : str
         What is said to who asks for a column that is not there, in place of the names that are.
     ordered : bool
@@ -298,6 +300,7 @@ class Source:
     dropped: str = ""
     declared: bool = False
     required: frozenset[str] = frozenset()
+    unique: frozenset[str] = frozenset()
     advice: str = ""
     ordered: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -446,13 +449,13 @@ class Source:
                 return joined
         return None
 
-    def is_of_unit(self, indices: Iterable[int]) -> bool:
-        """Tell whether columns are those of private tables: then all rows of a unit agree there."""
+    def is_of_unit(self, indices: Iterable[int], unit: str | None) -> bool:
+        """Tell whether columns are looked up by that of the unit: then all of its rows agree."""
         if not self.lookups:
             return False
         for index in self.find_read(indices):
             joined = self.find_lookup(index)
-            if joined is None or not isinstance(joined.table, PrivateTable):
+            if joined is None or joined.table.of != unit:
                 return False
         return True
 

@@ -213,6 +213,7 @@ class DatabaseReader:
     schema: Mapping[str, str] = field(repr=False)
     is_view: bool
     required: frozenset[str] = frozenset()
+    unique: frozenset[str] = frozenset()
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -225,6 +226,8 @@ class DatabaseReader:
         source = engine.open_beside(self.paths, attach=_write_attach(self.file))
         rows, types = _write_private_table(self.table), tuple(self.schema.values())
         _check_unchanged(source, rows, self.schema, f"table {self.table!r} of {self.file}")
+        if not self.unique <= _find_unique(source, self.table):
+            raise DataSourceError(f"A source must not change while it is open; {self.file} has.")
         engine.lend(
             source.select(
                 f"SELECT {sent(types, indices)} FROM {rows} AS stored({_name_columns(len(types))})"
@@ -269,6 +272,7 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
         is_view = _is_view(opened, table)
         computed = _find_columns(opened, table, "is_generated")
         required = _find_columns(opened, table, "NOT is_nullable")
+        unique = _find_unique(opened, table)
     # Where the engine that makes the rows computes a column, one row may decide about others, or
     # fail.
     usable = {
@@ -277,7 +281,7 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
         else settle_type(kind)
         for name, kind in schema.items()
     }
-    return DatabaseReader(file, table, schema, is_view, frozenset(required)), usable
+    return DatabaseReader(file, table, schema, is_view, frozenset(required), unique), usable
 
 
 def _is_view(opened: Engine, table: str) -> bool:
@@ -289,6 +293,22 @@ def _is_view(opened: Engine, table: str) -> bool:
     return (schema.lower() or "main", name.lower()) in {
         (one.lower(), other.lower()) for one, other in views
     }
+
+
+def _find_unique(opened: Engine, table: str) -> frozenset[str]:
+    """Return the columns that the database lets no two rows agree in, each by itself."""
+    schema, _, name = table.rpartition(".")
+    constraints = opened.connection.execute(
+        "SELECT schema_name, table_name, constraint_column_names FROM duckdb_constraints()"
+        " WHERE database_name = 'private' AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')"
+    ).fetchall()
+    # As in `_is_view`: the engine finds a table whatever the case of its name.
+    wanted = (schema.lower() or "main", name.lower())
+    return frozenset(
+        columns[0]
+        for one, other, columns in constraints
+        if (one.lower(), other.lower()) == wanted and len(columns) == 1
+    )
 
 
 def _find_columns(opened: Engine, table: str, condition: str) -> set[str]:
