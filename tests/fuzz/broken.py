@@ -18,7 +18,7 @@ from fuzz import engines
 from fuzz.cases import Case
 from fuzz.values import FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond, is_missing
 from sordino.cli import once
-from sordino.questions import label_files, number_question
+from sordino.questions import label_files, lookups, number_question
 from sordino.session import executor
 from sordino.sources import (
     engine as engine_module,
@@ -316,7 +316,33 @@ def weights() -> None:
     _put(number_question, "write_weights", without_a_limit)
 
 
+def fan_out() -> None:
+    """A row finds all rows of its unit in another table, and becomes several."""
+
+    def all_of_them(kept: str, names: Any, *_more: Any) -> str:
+        return f"SELECT unit, {', '.join(names)} FROM {kept} AS kept"
+
+    _put(lookups, "_choose_one", all_of_them)
+
+
+def lent_by_all() -> None:
+    """Which row of another table a unit is lent follows from how many rows that table has."""
+
+    def by_number(kept: str, names: Any, *_more: Any) -> str:
+        listed = ", ".join(names)
+        return (
+            f"SELECT unit, {listed} FROM (SELECT *, count(*) OVER () AS whole,"
+            f" row_number() OVER (PARTITION BY unit ORDER BY {listed}) - 1 AS place,"
+            f" count(*) OVER (PARTITION BY unit) AS many FROM {kept} AS kept) AS ranked"
+            " WHERE place = whole % many"
+        )
+
+    _put(lookups, "_choose_one", by_number)
+
+
 TWINS: dict[str, Callable[[], None]] = {
+    "fan-out": fan_out,
+    "lent-by-all": lent_by_all,
     "where": where,
     "case": case,
     "nan-statistics": nan_statistics,
@@ -365,6 +391,8 @@ def resembles(case: Case, law: str) -> str | None:
         return BY_LAW[law]
     if "beside" in (case.release or {}):
         return "beside"
+    if source.get("looked_up"):
+        return "fan-out"
     if source.get("odd"):
         return "header"
     if question.weighed is not None:

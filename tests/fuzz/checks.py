@@ -18,6 +18,7 @@ import polars as pl
 from fuzz import engines
 from fuzz.cases import Case, shuffled
 from fuzz.known import limit_of
+from fuzz.looked_up import lend, rename as looked_up_names
 from fuzz.oracle import Unsaid, expected, is_together
 from fuzz.questions import Answers, Outcome, ask, list_clips, make_grid, make_search, step_ranges
 from fuzz.releases import released
@@ -133,13 +134,20 @@ class _Run:
             written.close()
             return self.outcomes[name]
         before = None if anew or batch else self._prepared
+        looked_up = self.case.source.get("looked_up")
+        question, more = self.case.question, {}
+        if looked_up:
+            spec, unit = self.case.source, str(question.unit)
+            question = looked_up_names(question, looked_up)
+            more["lend"] = lambda source: lend(source, written.target, spec, table, unit, folder)
         outcome = ask(
             written.target,
-            self.case.question,
+            question,
             csv=written.csv,
             as_before=before,
             hidden=written.hidden(folder),
             batch=batch,
+            **more,
         )
         written.close()
         if outcome.answers is not None and self._prepared is None:

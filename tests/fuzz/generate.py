@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from fuzz import declared
+from fuzz import declared, looked_up
 from fuzz.cases import PLACES, Case, unit_text
 from fuzz.pandas_frames import FOUND_OUT
 from fuzz.predicates import Maker
@@ -178,6 +178,14 @@ class _Maker:
             self.aim in {"beside", "replies", "ledger"} or rng.random() < 0.05
         ):
             release = random_release(rng, question, self.spec, self.aim)
+        # Of its own, so that what a seed makes without a second table stays as it was.
+        more = random.Random(f"second table {seed}")
+        looked = (
+            owned and release is None and self.aim is None and self.spec["kind"] in looked_up.KINDS
+        )
+        if looked and kind in {"items", "buckets", "totals"} and more.random() < 0.25:
+            named = looked_up.random_lookup(more, question, tuple(columns))
+            self.spec = self.spec | ({"looked_up": named} if named else {})
         return Case(
             base=Table(tuple(columns), tuple(columns.values()), base),
             added=added,

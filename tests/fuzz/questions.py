@@ -196,6 +196,7 @@ def ask(
     as_before: Outcome | None = None,
     hidden: str = "",
     batch: bool = False,
+    lend: Callable[[Any], Any] = lambda source: source,
 ) -> Outcome:
     """Ask a source a question.
 
@@ -207,9 +208,11 @@ def ask(
         Where the table stands, which is left out of messages.
     batch : bool
         Whether others are asked beside it, of the same readings: the same question with other ends, and with another bound.
+    lend : callable
+        From the source to the one with a second table, if there is one.
     """
     try:
-        source = open_source(target, csv=csv)
+        source = lend(open_source(target, csv=csv))
         if batch:
             return _ask_together(source, question)
         if as_before is not None and dict(source.columns) == dict(as_before.asked.source.columns):
