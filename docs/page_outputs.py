@@ -145,6 +145,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/read-messy-csv.md": put_nothing,
     "docs/how-to/read-other-files.md": put_nothing,
     "docs/how-to/a-folder-of-parts.md": put_nothing,
+    "docs/explanation/web-log-questions.md": put_nothing,
 }
 
 # ---- running -----------------------------------------------------------------------------------------------
