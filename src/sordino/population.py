@@ -88,7 +88,9 @@ class Population:
     epsilon : float or None
         What was asked to be spent; noise without a pure epsilon costs as much.
     lookups : tuple of str
-        In which public tables columns were looked up, with what each was.
+        In which other tables columns were looked up, with what each was.
+    lent : tuple of str
+        The names of those of which a unit is lent one row, if it has several there.
 
     Examples
     --------
@@ -127,6 +129,7 @@ class Population:
     called: str | None = None
     epsilon: float | None = None
     lookups: tuple[str, ...] = ()
+    lent: tuple[str, ...] = ()
 
     @property
     def person(self) -> str:
@@ -147,7 +150,7 @@ class Population:
     def is_bounded(self) -> bool:
         """Whether only some rows or items of a unit count, so that a figure of all may differ."""
         # A unit counts once in a number of units, whatever bounds its rows.
-        return self.max_rows is not None and self.counted != "units"
+        return bool(self.lent) or (self.max_rows is not None and self.counted != "units")
 
     @property
     def clips_together(self) -> bool:
@@ -193,6 +196,7 @@ class Population:
             **({"clipped_together": True} if self.clips_together else {}),
             **({"own_clips": True} if self.own_clips else {}),
             **({"lookups": list(self.lookups)} if self.lookups else {}),
+            **({"lent": list(self.lent)} if self.lent else {}),
             "left_out": list(self.left_out),
         }
 
@@ -325,9 +329,15 @@ class Population:
         what = "items" if self.counted == "items" else "rows"
         what = "cells" if self.figure == "table" else what
         what = what if self.max_rows != 1 else what[:-1]
-        most = f"at most {self.max_rows} {what} of each {self.person}"
+        bounded = self.max_rows is not None and self.counted != "units"
+        most = f"at most {self.max_rows} {what} of each" if bounded else "each"
+        most += f" {self.person}"
+        if self.lent:
+            most += f"{',' * bounded} {say_lent(self.lent)}"
         if self.counted is not None:
             return [f"Counts {most}; true counts may be higher."]
+        if not bounded:
+            return [f"Counts {most}; the figure of all rows may differ."]
         groups = self.groups_per_unit
         if self.by is not None:
             each = "1 group" if groups == 1 else f"{groups} groups"
@@ -337,6 +347,11 @@ class Population:
 
 ColumnNames = str | Sequence[str]
 """The name of a column of labels, or those of several whose labels are tuples."""
+
+
+def say_lent(tables: Sequence[str]) -> str:
+    """Return by which rows of other tables people are taken."""
+    return f"by one row of {say_columns(tables)}, drawn if there are more"
 
 
 def list_columns(names: ColumnNames | None) -> str | list[str] | None:

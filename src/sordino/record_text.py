@@ -47,6 +47,7 @@ MARKS = (
     "units_beyond",
     "own_clips",
     "lookups",
+    "lent",
     "groups_per_unit",
     "domain",
     "noise",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import defaultdict
+from pathlib import Path
 
 import duckdb
 import pandas as pd
@@ -216,6 +218,7 @@ def test_a_key_that_stands_twice_is_refused_and_would_make_one_row_two(tmp_path)
     # The twin, past that check: one row more moves two counts.
     twice = LookupTable(
         "products",
+        Path(),
         "",
         "product",
         ("category",),
@@ -268,7 +271,7 @@ def test_what_is_no_public_table_by_a_key_is_refused(tmp_path, products):
     )
     refused(
         good,
-        "column of the person must be one of the table itself",
+        "must not be looked up in a public table",
         unit=PrivacyUnit("products.category"),
     )
     for text, match in [
@@ -305,6 +308,15 @@ def test_a_table_that_may_be_made_of_the_rows_is_refused(tmp_path, products):
                 ledger=None,
                 lookup={"products": sd.Lookup(place, key="product", of="product")},
             )
+
+
+def test_a_pipe_is_no_table_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(DataSourceError, match="must exist"):
+        look_up(
+            open_source(pl.DataFrame({"k": ["a"]})),
+            {"p": sd.Lookup(tmp_path / "pipe.csv", key="k")},
+        )
 
 
 def test_rows_that_are_read_one_by_one_look_nothing_up(products, tmp_path):
@@ -405,5 +417,5 @@ def test_spark_is_told_to_join_by_itself():
 
     with pytest.raises(InvalidParameter, match="Join the table in Spark"):
         SparkBackend(None, ()).look_up(
-            (type("J", (), {"table": LookupTable("p", "", "k", (), (), ())})(),)
+            (type("J", (), {"table": LookupTable("p", Path(), "", "k", (), (), ())})(),)
         )

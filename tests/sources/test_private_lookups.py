@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import sordino as sd
-from sordino.errors import InvalidParameter, LedgerConflict, SordinoError
+from sordino.errors import InvalidParameter, LedgerConflict, SordinoError, UnsafePredicate
 from sordino.questions import Domain, PrivacyUnit, lookups as module, prepare_counts
 from sordino.questions.lookups import look_up
 from sordino.sources import open_source
@@ -313,6 +313,60 @@ def test_what_is_beside_a_private_table_is_private_too(tmp_path):
         session.plan.count_distinct_units(epsilon=1, like=folder / "c.parquet")
 
 
+@pytest.mark.parametrize("beside", ["c.csv", "c.csv.bak"])
+@pytest.mark.parametrize("first", ["public", "private"])
+def test_a_private_table_is_no_public_one_whichever_is_named_first(beside, first, tmp_path):
+    (tmp_path / "c.csv").write_text("id,region\na,N\n")
+    (tmp_path / beside).write_text("id,region\na,N\n")
+    public = {"p": sd.Lookup(tmp_path / beside, key="id", of="item")}
+    private = {"c": sd.Lookup(tmp_path / "c.csv", key="id", of="who", private=True)}
+    rows = pl.DataFrame({"who": ["a"], "item": ["a"]})
+    with pytest.raises(UnsafePredicate, match="must not be made of the rows"):
+        look_up(open_source(rows), public | private if first == "public" else private | public)
+    # In two steps as well.
+    with pytest.raises(UnsafePredicate):
+        look_up(look_up(open_source(rows), public), private)
+
+
+def find_two_rows(tmp_path, **more):
+    path = tmp_path / "twice.parquet"
+    pl.DataFrame({"id": [n // 2 for n in range(800)], "region": ["N", "S"] * 400}).write_parquet(
+        path
+    )
+    rows = pl.DataFrame({"who": range(400), "x": [1.0] * 400})
+    lookup = {"c": sd.Lookup(path, key="id", of="who", private=True)}
+    return sd.Session(rows, unit=PERSON, entropy=sd.Seeded(3), lookup=lookup, **more)
+
+
+def test_who_has_several_rows_is_counted_by_one_and_that_is_said(tmp_path):
+    session = find_two_rows(tmp_path)
+    found = session.histogram("c.region", epsilon=5, domain=["N", "S"])
+    assert found.population.lent == ("c",)
+    assert all(row.true_high == float("inf") and row.true_low == row.low for row in found)
+    told = str(found)
+    assert "holds the true number" not in told
+    assert "each by one row of c, drawn if there are more" in told
+    some = session.count_distinct_units(epsilon=5, where="c.region = 'N'")
+    assert some.true_high == float("inf")
+    assert "by one row of c, drawn if there are more" in str(some)
+    assert "holds the true number" not in str(some)
+    total = session.sum("x", epsilon=5, per_person="sum", where="c.region = 'N'", lower=0, cap=9)
+    assert "by one row of c" in str(total)
+    # What reads no such table is as it was.
+    assert session.count_distinct_units(epsilon=5).true_high < 500
+    assert "lent" not in session.count_distinct_units(epsilon=5).population.list_facts()
+
+
+def test_a_row_is_lent_once_for_all_releases_of_a_session(tmp_path):
+    session = find_two_rows(tmp_path)
+    alone = [row.estimate for row in session.histogram("c.region", epsilon=500, domain=["N", "S"])]
+    with session.batch():
+        together = session.histogram("c.region", epsilon=500, domain=["N", "S"])
+    assert [row.estimate for row in together.result] == alone
+    assert sum(alone) == 400
+    assert min(alone) > 120
+
+
 def test_an_account_is_about_all_private_tables(tmp_path):
     path = tmp_path / "c.parquet"
     pl.DataFrame({"id": ["a", "b"], "region": ["n", "s"]}).write_parquet(path)
@@ -350,6 +404,10 @@ def test_an_account_is_about_all_private_tables(tmp_path):
     assert wider.verify().sound
     with pytest.raises(LedgerConflict):
         wider.call_by_name("orders", place="orders", others=["c"])
+    # What stands in the way is said, and not that somebody else was quicker.
+    wider.grant("kid", 1)
+    with pytest.raises(LedgerConflict, match="has shares"):
+        wider.call_by_name("orders", place="orders", others=["c", "d", "e"])
     orders.write_parquet(tmp_path / "o.parquet")
     plain = sd.Ledger.create(
         url,

@@ -18,7 +18,7 @@ from typing import Any, final
 from sordino.constraints import TRUTH, did_you_mean, shown, text
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions.domain import Domain
-from sordino.questions.label_files import read_texts
+from sordino.questions.label_files import check_public, read_texts
 from sordino.questions.rank_law import Draw, choose_ranks
 from sordino.questions.unit import PrivacyUnit
 from sordino.sources.lookups import LookupTable, PrivateTable
@@ -130,8 +130,13 @@ def look_up(source: Source, lookups: Mapping[str, Lookup] | None) -> Source:
                 f"lookup.{name} must be a Lookup, as in Lookup('products.csv', key='product'); got "
                 f"{shown(lookup)}."
             )
+    # Private ones come first: what lies beside them is read by nobody.
+    for name, lookup in sorted(lookups.items(), key=lambda one: not one[1].private):
         read = _open_private if lookup.private else _read_public
         source = source.look_up([read(f"lookup.{name}", name, lookup, source)])
+    for joined in source.lookups:
+        if isinstance(joined.table, LookupTable):
+            check_public(joined.table.path, source, f"lookup.{joined.table.name}.source")
     return source
 
 
@@ -293,9 +298,10 @@ def _read_public(role: str, name: str, lookup: Lookup, source: Source) -> Lookup
             )
         return [lookup.key, *(one for one in names if one != lookup.key)]
 
-    before = _digest(path)
+    real = check_public(path, source, f"{role}.source")
+    before = _digest(real)
     names, rows = read_texts(path, choose, source, f"{role}.source")
-    after = _digest(path)
+    after = _digest(real)
     # The same file is read as is recorded.
     if before is None or after != before:
         raise DataSourceError(f"{role}.source must not change while it is read; {path} did.")
@@ -323,6 +329,7 @@ def _read_public(role: str, name: str, lookup: Lookup, source: Source) -> Lookup
     by = f"key {lookup.key}" + ("" if lookup.of is None else f" for {lookup.of}")
     return LookupTable(
         name,
+        path,
         f"{name}: file {path}, {by}, SHA-256 {before}",
         lookup.column,
         tuple(names[1:]),

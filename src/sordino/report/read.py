@@ -58,6 +58,7 @@ _ASKED = (
     "clipped_together",
     "own_clips",
     "lookups",
+    "lent",
     "weight_cap",
     "units_beyond",
     "lower",

@@ -318,7 +318,7 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
     if told.kind == "above" or (told.kind == "top" and is_on_average(told)):
         notes.append("Released numbers of what was selected are too high on average.")
     counts = told.kind in {"top", "set", "above", "histogram", "count"}
-    if counts and told.number("max_rows") is not None and any(map(_has_open_end, told.rows)):
+    if counts and counts_some(told) and any(map(_has_open_end, told.rows)):
         notes.append("The numbers count a part of what each person has; true counts may be higher.")
     return (
         element("ul", *(element("li", quote(note)) for note in notes), class_="notes")

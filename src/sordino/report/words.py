@@ -8,7 +8,7 @@ from typing import Any
 
 from sordino.charts.figure import as_number
 from sordino.estimators.column_release import FEW
-from sordino.population import name_many, name_one, name_value
+from sordino.population import name_many, name_one, name_value, say_lent
 from sordino.report.markup import Markup, cut, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.results.totals import TOTALS
@@ -243,7 +243,9 @@ def _say_bound(told: ReportedRelease) -> Markup | None:
 
     None where all of it does, or nothing is said of that.
     """
-    most = told.number("max_rows")
+    most, lent = told.number("max_rows"), told.texts("lent")
+    if lent:
+        return join(f"each {call_people(told)} ", quote(say_lent(lent)))
     if most is None or not counts_some(told):
         return None
     what = "item" if told.kind in {"top", "set", "above", "histogram"} else "row"
@@ -256,7 +258,7 @@ def counts_some(told: ReportedRelease) -> bool:
     # A number of units is that of all of them.
     units = told.kind == "count" and all(row.get("count") == "units" for row in told.rows)
     units = units or told.facts.get("figure") == "count_distinct_units"
-    return told.number("max_rows") is not None and not units
+    return bool(told.texts("lent")) or (told.number("max_rows") is not None and not units)
 
 
 def list_drawn(told: ReportedRelease) -> Sequence[Mapping[str, Any]]:

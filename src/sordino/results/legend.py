@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sordino.population import name_many, name_one, name_value, say_columns
+from sordino.population import name_many, name_one, name_value, say_columns, say_lent
 from sordino.record import (
     SIMULATED,
     Record,
@@ -273,11 +273,14 @@ def _say_counted(facts: Facts) -> str:
     figure, person = facts["figure"], _call_one(facts)
     column, value = facts.get("column"), facts.get("per_person")
     most = facts["max_rows"] if _is_bounded(facts) else None
+    most = None if figure in _OF_UNITS else most
     of_value = None if value is None else name_value(value, column, person)
     of_most = (
         "" if most is None else f"at most {most} {'row' if most == 1 else 'rows'} of each {person}"
     )
     more = []
+    if facts.get("lent"):
+        more.append(f"each {say_lent(facts['lent'])}")
     if figure == "count":
         said = f"Counts {of_most or 'rows'}"
     elif figure in _COUNTS:
@@ -437,10 +440,13 @@ def _call_many(facts: Facts) -> str:
     return name_many(_call_one(facts))
 
 
+_OF_UNITS = frozenset({"count_distinct_units", "value_histogram", "top_sums"})
+
+
 def _is_bounded(facts: Facts) -> bool:
     """Whether a person counts for some rows or items only."""
-    units = facts["figure"] in {"count_distinct_units", "value_histogram", "top_sums"}
-    return facts.get("max_rows") is not None and not units
+    units = facts["figure"] in _OF_UNITS
+    return bool(facts.get("lent")) or (facts.get("max_rows") is not None and not units)
 
 
 def _weighs(facts: Facts) -> bool:

@@ -62,6 +62,7 @@ from sordino.session.request import (
     check_measurable,
     checked_columns,
     checked_later,
+    counts_by_some_rows,
     find_items,
     is_unlisted,
     not_listed,
@@ -298,7 +299,7 @@ class AboveRequest(Request[AboveItems]):
                 fresh,
                 confidence=CONFIDENCE,
                 simultaneous=self.simultaneous,
-                capped=table.unit.max_rows is not None,
+                capped=counts_by_some_rows(table, self),
             )
             low, high = said.low.tolist(), said.high.tolist()
             true_low, true_high = said.true_low.tolist(), said.true_high.tolist()

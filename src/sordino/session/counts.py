@@ -38,6 +38,7 @@ from sordino.session.request import (
     checked_bounds,
     checked_columns,
     checked_later,
+    counts_by_some_rows,
     find_items,
     is_unlisted,
     not_listed,
@@ -201,7 +202,7 @@ class HistogramRequest(Request[Histogram]):
             charged.release(mechanism, values),
             counts.labels,
             simultaneous=self.simultaneous,
-            capped=table.unit.max_rows is not None,
+            capped=counts_by_some_rows(table, self),
             order=None if question.domain is None else question.domain.order,
         )
 
@@ -304,7 +305,7 @@ class _NumberRequest(Request[Count]):
         fresh = charged.release(mechanism, int(counts.values[0]))
         # A unit counts once, however many rows it has; only of its rows some may be left out.
         return _build_count(
-            fresh, capped=self.counted == "rows" and table.unit.max_rows is not None
+            fresh, capped=counts_by_some_rows(table, self, rows=self.counted == "rows")
         )
 
 

@@ -37,11 +37,13 @@ from sordino.session.request import (
     Steps,
     Uncharged,
     compute_labels,
+    find_lookups,
     list_label_names,
     size_of,
 )
 from sordino.session.whom import find_population, name_unit
 from sordino.sources import CsvFormat, Source
+from sordino.sources.lookups import JoinedTable
 from sordino.sources.open import share_readings
 
 _NOT_OURS = (
@@ -178,9 +180,9 @@ class ReleaseExecutor:
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
         self.payments, self.asked = ChargeRegistry(), RequestLog()
         self._salt: bytes | None = None
-        if source.lookups and source.private_tables:
-            # Which rows people are lent is one choice for all releases: for each choice all of them
-            # together are private (docs/proofs/look-ups.md).
+        if any(one.lends and not one.salt for one in source.lookups):
+            # Which rows people are lent is one choice for all releases, batches among them: for
+            # each choice all of them together are private (docs/proofs/look-ups.md).
             self.source = source.draw_rows(self.salt())
 
     @contextmanager
@@ -223,13 +225,6 @@ class ReleaseExecutor:
         column = self.unit.column
         units = "" if column is None else f"rows without a value in {column}"
         return tuple(rule for rule in (self.source.dropped, units) if rule)
-
-    def list_lookups(self, request: object) -> tuple[str, ...]:
-        """Return which public tables a request looks up, in words."""
-        if not self.source.lookups:
-            return ()
-        column, where = (getattr(request, name, None) for name in ("column", "where"))
-        return self.source.list_lookups(list_label_names(request), column, where)
 
     def start(self, request: Request[R], before: Sequence[Started[Any]] = ()) -> Started[R]:
         """Take a request as far as its reservation: no row is read, nothing is charged.
@@ -409,7 +404,7 @@ class ReleaseExecutor:
             started.reservation.domain,
             self.list_left_out(),
             getattr(started.request, "epsilon", None),
-            self.list_lookups(started.request if base is None else base.request),
+            find_lookups(self.source, started.request if base is None else base.request),
         )
 
     @contextmanager
@@ -452,7 +447,7 @@ class ReleaseExecutor:
     ) -> tuple[tuple[Any, ...], str, dict[str, Any]]:
         """Return what makes a charge: what may be spent, its label, and what the ledger keeps."""
         details = [
-            self._detail(started.reservation, self.list_lookups(started.request))
+            self._detail(started.reservation, find_lookups(self.source, started.request))
             for started in asked
         ]
         names = [started.name for started in asked]
@@ -468,10 +463,10 @@ class ReleaseExecutor:
         )
         return _list_parts(asked), " + ".join(names), detail
 
-    def _detail(self, reservation: Reservation, lookups: tuple[str, ...]) -> dict[str, Any]:
+    def _detail(self, reservation: Reservation, lookups: Sequence[JoinedTable]) -> dict[str, Any]:
         detail, domain = _drop_none(reservation.detail), reservation.domain
         if lookups:
-            detail["lookups"] = list(lookups)
+            detail["lookups"] = [one.table.origin for one in lookups]
         # One number for each person is of all of its rows.
         if self.unit.max_rows is not None and detail.get("per_person") is None:
             detail["max_rows"] = self.unit.max_rows

@@ -37,7 +37,7 @@ from sordino.session.again import Base, Clips, Known, is_named
 from sordino.session.counts import HistogramRequest
 from sordino.session.looks import KeptLook, Rows, build_row
 from sordino.session.releases import RELEASES
-from sordino.session.request import list_label_names
+from sordino.session.request import find_lookups, list_label_names
 from sordino.sources import CsvFormat, Source
 
 FORM = 1
@@ -105,15 +105,13 @@ def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, st
     seen, own = source.compute(labels), list(source.columns)
     read = seen.find_read(seen.index(name, "item") for name in labels if name in seen.columns)
     named = [getattr(request, "column", None), *(own[index] for index in read)]
-    column, where = (getattr(request, name, None) for name in ("column", "where"))
-    looked_up = source.list_lookups(labels, column, where) if source.lookups else ()
     types = {}
     for name in dict.fromkeys([*named, unit.column]):
         if name is not None and name in source.columns:
             types[name] = source.columns[name]
     # Another version of a table says something else.
-    for said in looked_up:
-        types[said] = "looked up"
+    for joined in find_lookups(source, request):
+        types[joined.table.origin] = "looked up"
     return types
 
 

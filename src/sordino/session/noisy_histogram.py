@@ -29,6 +29,7 @@ from sordino.session.request import (
     Reservation,
     Steps,
     Table,
+    counts_by_some_rows,
     not_listed,
     places,
     size_of,
@@ -248,7 +249,7 @@ def count_with_noise(
         size=None if k is None else size or None,
         confidence=CONFIDENCE,
         simultaneous=request.simultaneous,
-        capped=table.unit.max_rows is not None,
+        capped=counts_by_some_rows(table, request),
     )
     return NoisyCounts(top, labels, said, size)
 

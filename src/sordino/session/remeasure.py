@@ -32,6 +32,7 @@ from sordino.session.request import (
     Table,
     checked_later,
     compute_labels,
+    counts_by_some_rows,
 )
 from sordino.session.results import Count
 from sordino.session.table_numbers import Groups
@@ -243,7 +244,7 @@ class RemeasureRequest(Request[Remeasured]):
             known,
             fresh,
             planned=self.planned,
-            capped=table.unit.max_rows is not None,
+            capped=counts_by_some_rows(table, known.base.request),
             groups=groups,
         )
 

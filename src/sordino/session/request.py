@@ -10,7 +10,7 @@ there it sees what is public alone, and whatever stands below it has been charge
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
@@ -32,6 +32,7 @@ from sordino.record import Record
 from sordino.releases import UnlistedCounts, parameters
 from sordino.scrubbing import scrubbed
 from sordino.sources import Source
+from sordino.sources.lookups import JoinedTable
 
 CAP = 10**9
 """As far up as a column is looked at where nothing is said: a clip is searched for below it, at a
@@ -141,6 +142,28 @@ def list_label_names(request: object) -> list[object]:
         said = getattr(request, name, None)
         named += said if isinstance(said, tuple) else [] if said is None else [said]
     return named
+
+
+def find_lookups(source: Source, request: object) -> list[JoinedTable]:
+    """Return which other tables a request reads."""
+    if not source.lookups:
+        return []
+    column, where = (getattr(request, name, None) for name in ("column", "where"))
+    return source.find_lookups(list_label_names(request), column, where)
+
+
+def list_lent(lookups: Sequence[JoinedTable]) -> tuple[str, ...]:
+    """Return the names of the private tables that lend a unit one of several rows."""
+    return tuple(one.table.name for one in lookups if one.lends)
+
+
+def counts_by_some_rows(table: Table, request: object, *, rows: bool = True) -> bool:
+    """Tell whether a unit may count by some of its rows only, so that true counts may be higher.
+
+    `rows` is False where a unit counts once, however many rows it has.
+    """
+    bounded = rows and table.unit.max_rows is not None
+    return bounded or bool(list_lent(find_lookups(table.source, request)))
 
 
 class Payer(Protocol):

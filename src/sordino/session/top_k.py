@@ -66,6 +66,7 @@ from sordino.session.request import (
     check_measurable,
     checked_columns,
     checked_later,
+    counts_by_some_rows,
     find_items,
     is_unlisted,
     not_listed,
@@ -331,7 +332,7 @@ class TopKRequest(SelectionRequest[TopItems]):
             [counts.labels[index] for index in top.indices.tolist()],
             crossed=crossed,
             simultaneous=self.simultaneous,
-            capped=table.unit.max_rows is not None,
+            capped=counts_by_some_rows(table, self),
         )
 
     @property
@@ -660,7 +661,7 @@ def _select_and_measure(
         top.labels,
         crossed=top.crossed,
         simultaneous=request.simultaneous,
-        capped=table.unit.max_rows is not None,
+        capped=counts_by_some_rows(table, request),
         label_threshold=threshold,
         why=why,
     )

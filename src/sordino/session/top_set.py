@@ -22,6 +22,7 @@ from sordino.session.request import (
     Steps,
     Table,
     check_measurable,
+    counts_by_some_rows,
     not_listed,
     places,
     size_of,
@@ -169,7 +170,7 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
             fresh,
             confidence=CONFIDENCE,
             simultaneous=self.simultaneous,
-            capped=table.unit.max_rows is not None,
+            capped=counts_by_some_rows(table, self),
         )
         return TopSetItems(
             rows=tuple(

@@ -19,6 +19,7 @@ from sordino.session.request import (
     Steps,
     Table,
     checked_later,
+    counts_by_some_rows,
 )
 from sordino.session.results import Histogram
 from sordino.sources.sql.person_query import Aggregate
@@ -112,5 +113,5 @@ class ValueHistogramRequest(Request[Histogram]):
             counts.labels,
             simultaneous=self.simultaneous,
             # Each unit counts, with all of its rows.
-            capped=False,
+            capped=counts_by_some_rows(table, self, rows=False),
         )

@@ -7,7 +7,8 @@ from typing import Any
 
 from sordino.population import Population, describe_missing, say_columns
 from sordino.questions import Domain, PrivacyUnit
-from sordino.session.request import Request
+from sordino.session.request import Request, list_lent
+from sordino.sources.lookups import JoinedTable
 
 
 def find_population(
@@ -16,7 +17,7 @@ def find_population(
     domain: Domain | None,
     left_out: Sequence[str],
     epsilon: object = None,
-    lookups: tuple[str, ...] = (),
+    lookups: Sequence[JoinedTable] = (),
 ) -> Population:
     """Return which rows count in a release.
 
@@ -32,8 +33,8 @@ def find_population(
         Which rows count in no release of the session.
     epsilon : number or None
         What this release was asked to spend.
-    lookups : tuple of str
-        Which public tables it looks up.
+    lookups : sequence of JoinedTable
+        Which other tables it reads.
     """
     asked = {name: getattr(request, name, None) for name in ("item", "column", "by", "where")}
     labels = asked["by"] or asked["item"]
@@ -71,7 +72,8 @@ def find_population(
         own_clips=getattr(request, "clip", None) == "each",
         called=unit.called,
         epsilon=_read_number(epsilon),
-        lookups=lookups,
+        lookups=tuple(one.table.origin for one in lookups),
+        lent=list_lent(lookups),
     )
 
 

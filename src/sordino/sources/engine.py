@@ -245,7 +245,8 @@ class Engine:
         self._keep_right_sides()
         listed = ", ".join(f"unnest(?) AS {column}" for column in columns)
         self.connection.execute(
-            f"CREATE TABLE {name} AS SELECT {listed}", [list(one) for one in columns.values()]
+            f"CREATE OR REPLACE TABLE {name} AS SELECT {listed}",
+            [list(one) for one in columns.values()],
         )
 
     def take_chosen(self, name: str, reader: Reader, indices: Sequence[int], chosen: str) -> None:
@@ -290,7 +291,8 @@ class Engine:
 
     def keep(self, name: str, question: str, labels: Sequence[str] | None = None) -> None:
         """Make a table of the answer to a query over `rows` and `labels`."""
-        self.connection.execute(f"CREATE TABLE {name} AS {self._write_tables(labels)} {question}")
+        made = f"CREATE OR REPLACE TABLE {name} AS"
+        self.connection.execute(f"{made} {self._write_tables(labels)} {question}")
 
     def keep_chosen(self, name: str, kept: Kept) -> None:
         """Make a table of the numbers that count: x as c0 and, in groups, grp as c1."""

@@ -25,6 +25,8 @@ class LookupTable:
     ----------
     name : str
         What stands before the dot in the names of its columns.
+    path : Path
+        Where it lies.
     origin : str
         Where it comes from, and what it was, in words.
     of : str
@@ -38,6 +40,7 @@ class LookupTable:
     """
 
     name: str
+    path: Path
     origin: str
     of: str
     columns: tuple[str, ...]
@@ -120,6 +123,11 @@ class JoinedTable:
     def names(self) -> list[str]:
         """What its columns are called in the source."""
         return [f"{self.table.name}.{column}" for column in self.table.columns]
+
+    @property
+    def lends(self) -> bool:
+        """Whether a unit may have several rows there, of which it is lent one."""
+        return isinstance(self.table, PrivateTable) and not self.table.owns
 
     @property
     def place(self) -> str:

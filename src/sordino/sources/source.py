@@ -459,10 +459,10 @@ class Source:
                 return False
         return True
 
-    def list_lookups(
+    def find_lookups(
         self, labels: Iterable[object], column: object, where: str | None
-    ) -> tuple[str, ...]:
-        """Return which other tables a question reads, each with what it was, in words.
+    ) -> list[JoinedTable]:
+        """Return which other tables a question reads.
 
         Parameters
         ----------
@@ -478,8 +478,7 @@ class Source:
         read = set(seen.find_read(list(seen.columns).index(str(name)) for name in named))
         if where:
             read |= parse(where, lambda name: self.index(name, "where", any_case=True)).indices
-        used = [one for one in self.lookups if one.find_used(sorted(read))]
-        return tuple(one.table.origin for one in used)
+        return [one for one in self.lookups if one.find_used(sorted(read))]
 
     def compute(self, names: Iterable[object]) -> Source:
         """Return this source with a column more for each name that is a call, such as `month(day)`.

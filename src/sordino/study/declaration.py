@@ -154,7 +154,8 @@ class DeclaredTable:
 
     def _look_up(self, opened: Source) -> Source:
         """Return the table with what is looked up; what is wrong is said with its line."""
-        for name, one in self.lookups.items():
+        # Private ones come first: what lies beside them is read by nobody.
+        for name, one in sorted(self.lookups.items(), key=lambda pair: not pair[1].private):
             opened = guard(
                 self.document,
                 ("table", self.name, "lookup", name),

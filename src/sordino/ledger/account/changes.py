@@ -232,16 +232,15 @@ def call_by_name(
         others = [Account(*rows(schema.ACCOUNT, account=one)[0]) for one in names(rows)]
     shares = ", ".join(one.name for one in others if one.parent == row.name)
     taken = next((one.name for one in others if one.source == source), None)
+    # What was released before is of all these tables as well: it reads some of them.
+    widens = row.source != source and covers_tables(source, row.source)
     why = None
     if row.successor or row.parent is not None:
         how = f"was converted into {row.successor!r}" if row.successor else "is a share of another"
         why = f"{how}, and only the account that pays is moved"
-    elif row.source != source and covers_tables(source, row.source):
-        # What was released before is of all these tables as well: it reads some of them.
-        pass
-    elif has_no_place(row.source):
+    elif has_no_place(row.source) and not widens:
         why = f"is about {row.source!r}, and not about a place"
-    elif real_place(row.source) != real_place(place):
+    elif not widens and real_place(row.source) != real_place(place):
         why = f"is about {row.source!r}, and {name!r} lies at {place!r}: that is another table"
     elif shares:
         why = f"has shares ({shares}), which would stay behind"
