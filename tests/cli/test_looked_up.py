@@ -100,7 +100,7 @@ def test_every_form_says_what_was_looked_up(shop, sordino):
         "json",
     )
     told = sordino(*asked).json
-    public, private = told["lookups"]
+    private, public = told["lookups"]
     assert public.startswith("products: file public/products.csv, key product, SHA-256 ")
     assert private.startswith("people: private table, one row of each person by id")
     line = next(csv.DictReader(io.StringIO(sordino(*asked[:-1], "csv").out)))
