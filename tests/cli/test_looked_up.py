@@ -106,7 +106,7 @@ def test_every_form_says_what_was_looked_up(shop, sordino):
     line = next(csv.DictReader(io.StringIO(sordino(*asked[:-1], "csv").out)))
     assert public in line["lookups"]
     assert private.split(",")[0] in line["lookups"]
-    assert "Looked up: products: file" in sordino(*asked[:-1], "table", "--details").out
+    assert "Looked up: people: private table" in sordino(*asked[:-1], "table", "--details").out
     kept = sordino("ledger", "release", "--ledger", "budget.db", "--account", "orders", told["id"])
     assert kept.json["lookups"] == told["lookups"]
     (shop / "r.json").write_text(sordino(*asked).out)
