@@ -181,6 +181,7 @@ def near(figure):
 
 
 @pytest.mark.parametrize("place", COMMANDS, ids=lambda place: f"{place[0]}-{place[1]}")
+@pytest.mark.sample(4)
 def test_a_command_says_what_the_query_says(place, log, sordino, monkeypatch):
     monkeypatch.chdir(log)
     command = string.Template(COMMANDS[place]).substitute(JULY=JULY)

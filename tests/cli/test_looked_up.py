@@ -174,6 +174,7 @@ def test_calls_filters_and_plans_see_them(shop, sordino):
         ('lookup.2x = {source = "public/products.csv", key = "product"}', "letters, digits and _"),
     ],
 )
+@pytest.mark.sample(3)
 def test_a_wrong_look_up_is_refused_before_anything_is_charged(shop, sordino, line, match):
     text = "".join(
         f"{one}\n" for one in DECLARED.splitlines() if not one.startswith(("lookup", "labels"))

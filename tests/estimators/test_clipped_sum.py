@@ -317,6 +317,7 @@ BAD = [
 @BOTH
 @pytest.mark.parametrize("changed", BAD, ids=repr)
 @pytest.mark.each_value
+@pytest.mark.sample(3)
 def test_bad_parameters_are_refused_at_once(estimator, changed):
     with pytest.raises(InvalidParameter):
         made(estimator, **changed)

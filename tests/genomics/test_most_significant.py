@@ -259,6 +259,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("wrong", REFUSED.values(), ids=REFUSED)
+@pytest.mark.sample(3)
 def test_public_mistakes_are_refused(wrong):
     given = {"b": B, "c": C, "families": 150, "epsilon": 1} | wrong
     with pytest.raises(InvalidParameter):

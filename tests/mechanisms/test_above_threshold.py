@@ -167,6 +167,7 @@ def test_the_budget_is_kept_and_nearly_spent(epsilon, ratio, changes):
         ),
     ],
 )
+@pytest.mark.sample(3)
 def test_bad_parameters(changes, message):
     with pytest.raises(InvalidParameter, match=message):
         above(**changes)

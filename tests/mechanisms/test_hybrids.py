@@ -183,6 +183,7 @@ BAD = {
     ("parameter", "bad"), [(name, bad) for name, values in BAD.items() for bad in values]
 )
 @pytest.mark.each_value
+@pytest.mark.sample(3)
 def test_bad_parameters(name, parameter, bad):
     with pytest.raises(InvalidParameter, match=rf"^{name}\.(k|{parameter}) must .*; got "):
         HYBRIDS[name](

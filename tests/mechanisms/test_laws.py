@@ -231,6 +231,7 @@ BAD = {
 @pytest.mark.parametrize(
     ("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values]
 )
+@pytest.mark.sample(3)
 def test_bad_parameters_of_noisy_top_k(name, bad):
     with pytest.raises(InvalidParameter, match=rf"^NoisyTopK\.(k|{name}) must be .*; got "):
         NoisyTopK(**({"k": 2, "epsilon": 1, "sensitivity": COUNTING} | {name: bad}))

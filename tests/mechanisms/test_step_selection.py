@@ -469,6 +469,7 @@ def test_shift_and_unit(scores, shift, power, seed):
     ("name", "bad"),
     [(name, bad) for name in ("epsilon", "ceiling", "floor") for bad in POSITIVE.invalid],
 )
+@pytest.mark.sample(3)
 def test_numbers_that_are_not_positive(name, bad):
     with pytest.raises(
         InvalidParameter,

@@ -590,6 +590,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("where", REFUSED)
+@pytest.mark.sample(3)
 def test_what_could_fail_or_differ_is_refused_by_types_alone(server, where):
     said = []
     for rows in ([], make_rows(random.Random(3), 5)):

@@ -75,6 +75,7 @@ def make(seed):
 
 @pytest.mark.parametrize("engine", ["duckdb", "server"])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sample(2)
 def test_who_goes_takes_orders_and_their_items_and_moves_nobody(engine, seed, tmp_path, server):
     owners, items = make(seed)
     unit = PrivacyUnit("orders.customer")

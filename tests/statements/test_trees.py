@@ -49,6 +49,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.sample(3)
 def test_a_hostile_file_is_refused_in_one_sentence(name):
     started = time.perf_counter()
     with pytest.raises(InvalidParameter) as caught:

@@ -97,6 +97,7 @@ def test_parameters_are_those_that_the_requests_declare():
         ("max_rows = 3", "row = true", "[unit] must say whom"),
     ],
 )  # fmt: skip
+@pytest.mark.sample(2)
 def test_what_is_wrong_in_the_file_is_said_with_its_line(tmp_path, old, new, says):
     assert old in STUDY
     text = STUDY.replace(old, new, 1)
