@@ -336,3 +336,18 @@ def test_a_plan_says_how_wide_the_interval_of_another_look_will_be(frame, kind):
     assert plan.rows[0].narrowest / 20 < width < 20 * plan.rows[0].widest
     if kind == "sum":
         assert plan.rows[0].widest == pytest.approx(width, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "variance"])
+@pytest.mark.parametrize(
+    "unit", [sd.PrivacyUnit.row("replace-one"), sd.PrivacyUnit("u", "replace-one", 1)]
+)
+def test_another_look_at_groups_costs_what_is_asked_whoever_is_replaced(frame, unit, kind):
+    # Who leaves and who joins may have rows in different groups.
+    groups = (
+        GROUPS if unit.column is not None else {name: GROUPS[name] for name in ("by", "domain")}
+    )
+    session = seeded(frame, unit)
+    rough = getattr(session, kind)("x", epsilon=1, **ENDS, **groups)
+    again = session.remeasure(rough, epsilon=1)
+    assert 0.99 < again.cost.pure() <= 1
