@@ -75,6 +75,11 @@ def join_tables(table: str, others: Iterable[str]) -> str:
     return " + ".join((table, *sorted(others)))
 
 
+def list_tables(source: str) -> set[str]:
+    """Return the names of the tables that an account is about; none where it knows a place."""
+    return set(source.removeprefix("name:").split(" + ")) if source.startswith("name:") else set()
+
+
 def covers_tables(kept: str, source: str) -> bool:
     """Tell whether what an account is about holds all tables that a release is of."""
     own, *has = kept.split(" + ")

@@ -465,3 +465,21 @@ def test_every_pair_of_small_tables_moves_by_its_bound(tmp_path):
             moved.subtract(known[first, ("a",)])
             assert sum(map(abs, moved.values())) <= 1
             assert min([0, *moved.values()]) == 0
+
+
+def test_two_budgets_for_one_private_table_are_said_to_be_meant(tmp_path):
+    url, about = str(tmp_path / "l.db"), {"unit": PERSON, "adjacency": "add-remove"}
+    budget = sd.Budget(epsilon=1)
+    sd.Ledger.create(url, account="c", budget=budget, source="name:c", **about)
+    orders = sd.Ledger.create(url, account="orders", budget=budget, source="name:orders", **about)
+    with pytest.raises(LedgerConflict, match="because account 'c' is about one of them"):
+        orders.call_by_name("orders", place="orders", others=["c"])
+    orders.call_by_name("orders", place="orders", others=["c"], second_budget=True)
+    frame = pl.DataFrame({"who": ["a"]})
+    frame.with_columns(region=pl.lit("n")).write_parquet(tmp_path / "d.parquet")
+    lookup = {"orders": sd.Lookup(tmp_path / "d.parquet", key="who", private=True)}
+    with pytest.raises(LedgerConflict, match="is about that table already"):
+        sd.open(frame, name="baskets", person="who", epsilon=1, save=url, lookup=lookup)
+    sd.open(
+        frame, name="baskets", person="who", epsilon=1, save=url, lookup=lookup, second_budget=True
+    )

@@ -410,8 +410,20 @@ def convert(
     metavar="FILE",
     help="Where NAME is declared [default: sordino.toml here or above].",
 )
+@click.option(
+    "--second-budget",
+    is_flag=True,
+    help="Another account is about a table that NAME looks up, and is meant beside this one.",
+)
 @FORMAT
-def resource(url: str, account: str, name: str, declaration: str | None, form: str | None) -> None:
+def resource(
+    url: str,
+    account: str,
+    name: str,
+    declaration: str | None,
+    second_budget: bool,
+    form: str | None,
+) -> None:
     """Let an account be about NAME from now on, where it was about the path of that table.
 
     Or about the private tables that NAME looks up, too. The declaration says where the table lies,
@@ -426,7 +438,9 @@ def resource(url: str, account: str, name: str, declaration: str | None, form: s
             f"account {table.account!r} of {payer.url!r}. Nothing was moved."
         )
     others = [name for name, one in table.lookups.items() if one.private]
-    moved = opened.call_by_name(table.name, place=table.source.path, others=others)
+    moved = opened.call_by_name(
+        table.name, place=table.source.path, others=others, second_budget=second_budget
+    )
     _write_account_lines(moved, form, charges=False)
 
 

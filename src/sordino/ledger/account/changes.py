@@ -9,7 +9,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
-from sordino.address import covers_tables, is_server_table, join_tables
+from sordino.address import covers_tables, is_server_table, join_tables, list_tables
 from sordino.constraints import ADJACENCY, shown, text
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import schema
@@ -221,7 +221,13 @@ def _give_share(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
 
 
 def call_by_name(
-    store: Store, pages: Pages, name: str, place: str, looked_up: Sequence[str]
+    store: Store,
+    pages: Pages,
+    name: str,
+    place: str,
+    looked_up: Sequence[str],
+    *,
+    second: bool,
 ) -> None:
     """Let an account be about a name, where it was about the place of the same table.
 
@@ -232,6 +238,9 @@ def call_by_name(
         others = [Account(*rows(schema.ACCOUNT, account=one)[0]) for one in names(rows)]
     shares = ", ".join(one.name for one in others if one.parent == row.name)
     taken = next((one.name for one in others if one.source == source), None)
+    # A share is a part of a budget that counts already.
+    payers = [one for one in others if one.name != row.name and one.parent is None]
+    shared = [one.name for one in payers if list_tables(one.source) & set(looked_up)]
     # What was released before is of all these tables as well: it reads some of them.
     widens = row.source != source and covers_tables(source, row.source)
     why = None
@@ -246,6 +255,12 @@ def call_by_name(
         why = f"has shares ({shares}), which would stay behind"
     elif taken is not None:
         why = f"cannot be about {name!r}, because account {taken!r} is: that would be two budgets"
+    elif shared and not second:
+        why = (
+            f"cannot be about {', '.join(looked_up)} as well, because account {shared[0]!r} is "
+            "about one of them, and both budgets could be spent on its people; say that it is "
+            "meant (--second-budget)"
+        )
     if why is not None:
         raise LedgerConflict(f"Account {row.name!r} {why}. {then}")
     body = body_of(was=row.source, source=source)

@@ -596,7 +596,12 @@ class Ledger:
         return made
 
     def call_by_name(
-        self, name: str, *, place: str | os.PathLike[str], others: Sequence[str] = ()
+        self,
+        name: str,
+        *,
+        place: str | os.PathLike[str],
+        others: Sequence[str] = (),
+        second_budget: bool = False,
     ) -> Ledger:
         """Return this account as one about a name, where it was about the place of its table.
 
@@ -613,6 +618,9 @@ class Ledger:
             Where that table lies: it must be what the account is about.
         others : sequence of str
             The names of private tables that it looks up.
+        second_budget : bool
+            Whether another account that is about one of these is meant beside this one. Both may
+            then be spent on the same people.
 
         Raises
         ------
@@ -624,7 +632,14 @@ class Ledger:
         """
         named: str = TABLE_NAME("call_by_name.name", name)
         known = [TABLE_NAME("call_by_name.others", one) for one in others]
-        call_by_name(self._store, self._pages, named, str(known_source(place)), known)
+        call_by_name(
+            self._store,
+            self._pages,
+            named,
+            str(known_source(place)),
+            known,
+            second=TRUTH("call_by_name.second_budget", second_budget),
+        )
         return Ledger(self._store.address, self.account)
 
     def void(self, key: str, *, reason: str) -> ChargeLine:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.address import covers_tables, join_tables
+from sordino.address import covers_tables, join_tables, list_tables
 from sordino.errors import InvalidParameter, LedgerConflict
 from sordino.ledger import schema
 from sordino.ledger.account.identity import canonical_unit, real_place
@@ -247,7 +247,7 @@ def _refuse_second(listed: list[tuple[Account, str]], wanted: WantedAccount) -> 
         payer = one.successor or one.name
         if payer == wanted.account:
             continue
-        if covers_tables(one.source, f"name:{wanted.name}") or _lies_at(one, first, wanted):
+        if list_tables(one.source) & list_tables(wanted.source) or _lies_at(one, first, wanted):
             raise LedgerConflict(
                 f"Account {payer!r} of this ledger is about that table already "
                 f"({first or one.source}), and a second one would spend a second budget on the "
