@@ -212,7 +212,9 @@ class Population:
             found["per_person"] = self.per_person
         if self.weight_cap is not None:
             found["weight_cap"] = self.weight_cap
-        if self.is_bounded:
+        if self.lent:
+            found["lent"] = ", ".join(self.lent)
+        if self.max_rows is not None and self.counted != "units":
             found["max_rows"] = self.max_rows
             if self.by is not None and self.groups_per_unit is not None:
                 found["groups_per_unit"] = self.groups_per_unit
@@ -307,7 +309,7 @@ class Population:
         return [f"Left out: {escape_controls('; '.join(self.left_out))}."] if self.left_out else []
 
     def say_lookups(self) -> list[str]:
-        """Return the sentence that says which public tables were looked up; none if none was."""
+        """Return the sentence that says which other tables were looked up; none if none was."""
         return [f"Looked up: {escape_controls('; '.join(self.lookups))}."] if self.lookups else []
 
     def list_notes(self) -> list[str]:

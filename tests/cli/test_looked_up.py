@@ -185,3 +185,37 @@ def test_a_wrong_look_up_is_refused_before_anything_is_charged(shop, sordino, li
     assert match in refused.err
     history = sordino("ledger", "history", "--ledger", "budget.db", "--account", "orders")
     assert '"reserve"' not in history.out
+
+
+def test_a_run_with_another_look_up_is_another_request(shop, sordino):
+    widen(sordino)
+    asked = ("count", "orders", "--units", "--epsilon", "1", "--run-id", "monday")
+    first = sordino(*asked)
+    assert first.code == 0
+    assert sordino(*asked).out == first.out
+    declared = shop / "sordino.toml"
+    declared.write_text(
+        declared.read_text().replace('key = "product"', 'key = "product", of = "product"')
+    )
+    assert "paid for another request" in sordino(*asked).err
+
+
+def test_a_report_says_both_bounds(shop, sordino):
+    widen(sordino)
+    said = sordino(
+        "histogram",
+        "orders",
+        "--item",
+        "products.kind",
+        "--where",
+        "people.region = 'N'",
+        "--max-rows",
+        "1",
+        "--epsilon",
+        "9",
+    )
+    (shop / "r.json").write_text(said.out)
+    assert sordino("report", "r.json", "--output", "r.html").code == 0
+    page = (shop / "r.html").read_text()
+    assert "at most 1 item of each" in page
+    assert "by one row of people, drawn if there are more" in page

@@ -166,6 +166,7 @@ def test_looked_up_columns_are_as_others_everywhere_else(engine, products, tmp_p
 
 
 @pytest.mark.parametrize("one_more", [None, "abc", "1.5", "x" * 5000])
+@pytest.mark.sample(2)
 def test_one_row_changes_nothing_that_others_find(one_more, tmp_path):
     # pandas makes texts of all numbers of a column for one word in it.
     path = tmp_path / "p.csv"
@@ -419,3 +420,13 @@ def test_spark_is_told_to_join_by_itself():
         SparkBackend(None, ()).look_up(
             (type("J", (), {"table": LookupTable("p", Path(), "", "k", (), (), ())})(),)
         )
+
+
+def test_what_was_given_by_mistake_is_not_shown(products):
+    rows = pl.DataFrame({"product": ["tea"], "secret": ["86753099"]})
+    address = "postgresql://me:86753099@127.0.0.1/shop#products"
+    for wrong in (rows, {"p": rows}, {"p": address}, {"p": sd.Lookup(address, key="product")}):
+        with pytest.raises(InvalidParameter) as found:
+            look_up(open_source(rows), wrong)
+        assert "86753099" not in str(found.value)
+    assert "86753099" not in repr(sd.Lookup(address, key="product"))

@@ -315,6 +315,7 @@ def test_what_is_beside_a_private_table_is_private_too(tmp_path):
 
 @pytest.mark.parametrize("beside", ["c.csv", "c.csv.bak"])
 @pytest.mark.parametrize("first", ["public", "private"])
+@pytest.mark.sample(2)
 def test_a_private_table_is_no_public_one_whichever_is_named_first(beside, first, tmp_path):
     (tmp_path / "c.csv").write_text("id,region\na,N\n")
     (tmp_path / beside).write_text("id,region\na,N\n")
@@ -352,6 +353,16 @@ def test_who_has_several_rows_is_counted_by_one_and_that_is_said(tmp_path):
     assert "holds the true number" not in str(some)
     total = session.sum("x", epsilon=5, per_person="sum", where="c.region = 'N'", lower=0, cap=9)
     assert "by one row of c" in str(total)
+    # In a frame and a plan as well, beside a bound on rows and without one.
+    for frame in (found.to_polars(), some.to_polars(), total.to_polars()):
+        assert set(frame["lent"]) == {"c"}
+        assert "max_rows" not in frame.columns
+    plan = session.plan.count_distinct_units(epsilon=5, where="c.region = 'N'")
+    assert "rows of a person in c beyond one, which is drawn" in plan.left_out
+    bounded = replace(found.population, max_rows=2)
+    assert bounded.say_bound() == [
+        "Counts at most 2 items of each person, by one row of c, drawn if there are more; true counts may be higher."
+    ]
     # What reads no such table is as it was.
     assert session.count_distinct_units(epsilon=5).true_high < 500
     assert "lent" not in session.count_distinct_units(epsilon=5).population.list_facts()

@@ -100,6 +100,7 @@ def test_who_goes_takes_orders_and_their_items_and_moves_nobody(engine, seed, tm
 
 @pytest.mark.parametrize("engine", ["duckdb", "server"])
 @pytest.mark.parametrize("key", ["", "NOT NULL"])
+@pytest.mark.sample(2)
 def test_owners_that_nothing_keeps_apart_are_refused(engine, key, tmp_path, server):
     source = place(engine, [(1, "tea")], [(1, "a")], tmp_path, server, key)
     with pytest.raises(InvalidParameter, match="nothing enforces that its key is unique"):

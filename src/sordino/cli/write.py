@@ -270,6 +270,12 @@ def _describe_run(run_id: str) -> tuple[str, dict[str, dict[str, str]]]:
         for name, value in ctx.params.items()
         if name not in _ASIDE and value not in (None, (), usual[name])
     }
+    # What is looked up is asked for as well, though nobody types it.
+    if declared is not None and declared.lookups:
+        asked["lookup"] = {
+            name: [_place_from(str(one.path), base), one.key, one.of, one.private]
+            for name, one in declared.lookups.items()
+        }
     # A shape, or a table. In a filter the signs of an address are a text like any other.
     if "like" in asked:
         asked["like"] = _hide(asked["like"])

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -54,8 +54,8 @@ class Lookup:
     path : str or path
         A public table: a CSV file (comma, header line, UTF-8) or a Parquet file, made of no private
         rows; it is read once, before any charge. A private one: a path or an address of a table, as
-        `Session` takes it; nothing of it is read before the charge. With a table of PostgreSQL it
-        must be one of the same database.
+        `Session` takes it, CSV as it is by default; before the charge only its names and types are
+        read. With a table of PostgreSQL it must be one of the same database.
     key : str
         Its column of keys.
     of : str, optional
@@ -85,7 +85,8 @@ class Lookup:
     >>> folder.cleanup()
     """
 
-    path: str | os.PathLike[str]
+    # An address may hold a password.
+    path: str | os.PathLike[str] = field(repr=False)
     key: str
     of: str | None = None
     private: bool = False
@@ -115,9 +116,10 @@ def look_up(source: Source, lookups: Mapping[str, Lookup] | None) -> Source:
     """
     if lookups is None:
         return source
+    # Of what was given by mistake only the kind is said: it may be a table, or hold a password.
     if not isinstance(lookups, Mapping):
         raise InvalidParameter(
-            f"lookup must map names to Lookup(PATH, key=COLUMN); got {shown(lookups)}."
+            f"lookup must map names to Lookup(PATH, key=COLUMN); got a {type(lookups).__name__}."
         )
     for name, lookup in lookups.items():
         if not _is_name(name):
@@ -128,7 +130,7 @@ def look_up(source: Source, lookups: Mapping[str, Lookup] | None) -> Source:
         if not isinstance(lookup, Lookup):
             raise InvalidParameter(
                 f"lookup.{name} must be a Lookup, as in Lookup('products.csv', key='product'); got "
-                f"{shown(lookup)}."
+                f"a {type(lookup).__name__}."
             )
     # Private ones come first: what lies beside them is read by nobody.
     for name, lookup in sorted(lookups.items(), key=lambda one: not one[1].private):
@@ -239,7 +241,8 @@ def _open_private(role: str, name: str, lookup: Lookup, source: Source) -> Priva
     if not texts:
         raise InvalidParameter(f"{role} must have a column beside its key; it has none.")
     # With a key that is unique whatever rows there are, each row is its own choice.
-    owns = lookup.key in opened.unique and _KEY_TYPE.fullmatch(opened.columns[lookup.key])
+    compared = _KEY_TYPE.fullmatch(opened.columns[lookup.key]) is not None
+    owns = compared and lookup.key in opened.unique
     one_row = "the row" if owns else "one row of each person"
     drawn = "" if owns else ", drawn if there are more"
     out = f", left out there: {opened.dropped}" if opened.dropped else ""
@@ -252,7 +255,7 @@ def _open_private(role: str, name: str, lookup: Lookup, source: Source) -> Priva
         key,
         tuple(texts.values()),
         _take_all if owns else lambda kept, names, salt: _choose_one(kept, names, salt, words),
-        owns is not None and bool(owns),
+        owns,
     )
 
 
@@ -286,6 +289,12 @@ def _are_asked_together(one: Source, other: Source) -> bool:
 
 
 def _read_public(role: str, name: str, lookup: Lookup, source: Source) -> LookupTable:
+    # Not shown, because an address may hold a password.
+    if "://" in str(lookup.path):
+        raise InvalidParameter(
+            f"{role}.source must be a CSV or Parquet file where it is public; got an address. "
+            "Write the table to a file, or, if it is by the person, say private = true."
+        )
     path = Path(lookup.path)
 
     def choose(kinds: dict[str, str]) -> list[str]:

@@ -244,13 +244,13 @@ def _say_bound(told: ReportedRelease) -> Markup | None:
     None where all of it does, or nothing is said of that.
     """
     most, lent = told.number("max_rows"), told.texts("lent")
-    if lent:
-        return join(f"each {call_people(told)} ", quote(say_lent(lent)))
+    by_row = quote(say_lent(lent)) if lent else None
     if most is None or not counts_some(told):
-        return None
+        return join(f"each {call_people(told)} ", by_row) if lent else None
     what = "item" if told.kind in {"top", "set", "above", "histogram"} else "row"
     many = f"at most {say_number(most)} {what}{'' if most == 1 else 's'}"
-    return join(f"{many} of each {call_people(told)}", _say_in_groups(told))
+    said = join(f"{many} of each {call_people(told)}", _say_in_groups(told))
+    return join(said, ", ", by_row) if lent else said
 
 
 def counts_some(told: ReportedRelease) -> bool:

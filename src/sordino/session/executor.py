@@ -237,6 +237,7 @@ class ReleaseExecutor:
         if seen.source.calls:
             known = {**list_call_domains(seen.source), **known}
         if seen.source.lookups:
+            # Imported here: most tables look nothing up.
             from sordino.questions.lookups import list_lookup_domains  # noqa: PLC0415
 
             known = {**list_lookup_domains(seen.source, list_label_names(request)), **known}

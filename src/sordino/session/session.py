@@ -83,9 +83,9 @@ class Session(Releases):
         is refused before each charge; a release that needs more than it was given ends after its
         charge. Not for servers.
     lookup : mapping of str to Lookup, optional
-        Public tables that say more about what stands in a column, by the names that stand before
-        the dot: {"products": Lookup("products.csv", key="product")} makes "products.category" a
-        column.
+        Other tables that say more about the rows, public or by the person, by the names that stand
+        before the dot: {"products": Lookup("products.csv", key="product")} makes
+        "products.category" a column.
 
     Raises
     ------

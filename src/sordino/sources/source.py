@@ -147,7 +147,7 @@ class Backend(Protocol):
         """The SQL of the engine."""
 
     def look_up(self, joined: tuple[JoinedTable, ...]) -> Backend:
-        """Return the same with columns of public tables beside those of the source."""
+        """Return the same with columns of other tables beside those of the source."""
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source after the charge; its columns are named c<index>."""
@@ -183,7 +183,7 @@ class ReaderBackend:
     dialect: ClassVar[Dialect] = EMBEDDED
 
     def look_up(self, joined: tuple[JoinedTable, ...]) -> ReaderBackend:
-        """Return the same with a reader that joins public tables."""
+        """Return the same with a reader that joins other tables."""
         return replace(self, reader=LookedUpReader(self.own_reader, joined))
 
     @property

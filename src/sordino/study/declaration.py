@@ -89,7 +89,7 @@ class DeclaredTable:
     labels : mapping of str to LabelFile
         The public labels of its columns.
     lookups : mapping of str to Lookup
-        The public tables that say more about what stands in its columns.
+        The other tables that say more about its rows.
     ledger, account : str
         Who pays.
     said : frozenset of str

@@ -91,7 +91,7 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
         The file that declares the table; unless said `sordino.toml` in this folder, or in the
         nearest one above it.
     lookup : mapping of str to Lookup, optional
-        Public tables that say more about what stands in a column: {"products":
+        Other tables that say more about the rows, public or by the person: {"products":
         Lookup("products.csv", key="product")} makes "products.category" a column.
     second_budget : bool
         Whether an account is meant beside one that the ledger has for the same table already. Both

@@ -6,6 +6,7 @@ from typing import Any
 
 from sordino.population import describe_missing, say_columns
 from sordino.session.executor import ReleaseExecutor
+from sordino.session.request import find_lookups, list_lent
 
 
 def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
@@ -21,6 +22,8 @@ def list_rules(request: Any, executor: ReleaseExecutor) -> tuple[str, ...]:
         rules.append(f"rows whose {say_columns(labels, 'or')} is no label of the domain")
     cells = getattr(request, "max_cells", None) if executor.unit.column is not None else None
     most = executor.unit.max_rows if cells is None else cells
+    lent = list_lent(find_lookups(executor.source, request))
+    rules += [f"rows of a person in {table} beyond one, which is drawn" for table in lent]
     groups = getattr(request, "groups_per_unit", None)
     per_person = getattr(request, "per_person", None)
     # A number of units is that of all of them, whichever of their rows count.
