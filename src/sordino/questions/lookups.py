@@ -159,16 +159,22 @@ def check_lookups(source: Source, unit: PrivacyUnit, *, charged: bool) -> None:
     for joined in source.lookups:
         role, of = f"lookup.{joined.table.name}", joined.table.of
         private = isinstance(joined.table, PrivateTable)
-        if unit.column in joined.names:
+        if set(unit.names) & set(joined.names):
             _check_owners(role, joined.table, unit)
             continue
-        if not private and of == unit.column:
+        if private and unit.parts:
+            raise InvalidParameter(
+                f"{role} must not be private where a unit has several columns, {unit.identity}: "
+                f"what it says of {of!r} would be protected by nobody. Leave it out, or protect "
+                f"all rows of {of!r}."
+            )
+        if not private and of in unit.names:
             raise InvalidParameter(
                 f"{role} must be private = true, because its key is the person ({of!r}): a table "
                 "by person is about people, and its rows are protected then, too."
             )
-        if private and of != unit.column:
-            whom = "each row" if unit.column is None else repr(unit.column)
+        if private and of != unit.key:
+            whom = "each row" if unit.key is None else repr(unit.key)
             raise InvalidParameter(
                 f"{role} must be looked up by the person, {whom}, because it is private; got "
                 f"{of!r}. If it is public knowledge, leave private away."
@@ -189,7 +195,7 @@ def _check_owners(role: str, table: LookupTable | PrivateTable, unit: PrivacyUni
     if not isinstance(table, PrivateTable):
         raise InvalidParameter(
             f"The column of the person must not be looked up in a public table; got "
-            f"{unit.column!r}. If {role} is about people, say private = true."
+            f"{unit.key!r}. If {role} is about people, say private = true."
         )
     if not table.owns:
         raise InvalidParameter(

@@ -20,8 +20,8 @@ USAGES = {
         name: f"{name} is written {name}(column), or {name}(column at 'Area/City') of a time with "
         "a zone"
         for name in (
-            "year", "quarter", "month", "week", "day", "weekday", "hour", "month_of_year",
-            "quarter_of_year",
+            "year", "quarter", "month", "week", "day", "day_hour", "weekday", "hour",
+            "month_of_year", "quarter_of_year",
         )
     },
     "bin": "bin is written bin(column, 18, 30, 65), with rising numbers",
@@ -35,7 +35,7 @@ USAGES = {
 }  # fmt: skip
 """How each function is written: the beginning of a message about one that is not."""
 
-DATE_PARTS = frozenset(list(USAGES)[:9])
+DATE_PARTS = frozenset(list(USAGES)[:10])
 """Functions of a date or a time."""
 
 LONGEST_TEXT = 1 << 14
@@ -50,6 +50,8 @@ HOST = "^[A-Za-z][A-Za-z0-9+.-]{0,20}://([^/?#@]*@)?([A-Za-z0-9.-]{1,253})(:[0-9
 MOST_EDGES = 1000
 # Neither digits nor signs: PostgreSQL takes Foo/Bar+3 for a zone of its own making.
 _ZONE = re.compile(r"UTC|[A-Za-z_]+(?:/[A-Za-z_]+(?:-[A-Za-z_]+)*){1,2}", re.ASCII)
+# These we add ourselves: minutes that are the same on every day and to every engine.
+_OFFSET = re.compile(r"([+-])(0[0-9]|1[0-4]):([0-5][0-9])", re.ASCII)
 _EDGE = re.compile(r"-?(?:[0-9]{1,38}(?:\.[0-9]{0,38})?|\.[0-9]{1,38})", re.ASCII)
 _COUNT = re.compile("[1-9][0-9]{0,3}", re.ASCII)
 
@@ -94,11 +96,21 @@ def check_call(call: Call) -> None:
             f"{USAGES[call.function]}; got {', '.join(map(shown, words[:3])) or 'nothing'}"
             f"{', and more' if len(words) > 3 else ''}."
         )
-    if call.zone is not None and not _ZONE.fullmatch(call.zone):
+    zone = call.zone
+    if zone is not None and read_offset(zone) is None and not _ZONE.fullmatch(zone):
         raise InvalidParameter(
-            "A time zone must be UTC, or an area and a city such as Europe/Zurich; got "
-            f"{shown(call.zone)}."
+            "A time zone must be UTC, an area and a city such as Europe/Zurich, or an offset such "
+            f"as +01:00; got {shown(zone)}."
         )
+
+
+def read_offset(zone: str) -> int | None:
+    """Return by how many minutes an offset such as "+01:00" is ahead of UTC; None: it is none."""
+    found = _OFFSET.fullmatch(zone)
+    if found is None:
+        return None
+    minutes = 60 * int(found[2]) + int(found[3])
+    return -minutes if found[1] == "-" else minutes
 
 
 def list_image(call: Call) -> tuple[str, ...] | None:
