@@ -25,7 +25,7 @@ from sordino.ledger.account.identity import known_source
 from sordino.ledger.account.named import WantedAccount, make_or_find
 from sordino.population import call_person, say_unit
 from sordino.questions import PrivacyUnit
-from sordino.report.spent import say_several
+from sordino.report.spent import say_account_days
 from sordino.sensitivity import Adjacency
 from sordino.sources import open_source
 from sordino.study.declaration import FILE, LEDGER, put_day
@@ -224,7 +224,7 @@ def _say_done(declared: TableDraft, path: str, ledger: Ledger, day: str | None) 
     first = "Say in the file who asks. Then" if declared.secret else "Next"
     return [
         f"Declared table {declared.name} in {path}. It protects {whom}.",
-        *say_several(ledger.statement(charges=False).to_dict()),
+        *say_account_days(ledger.statement(charges=False).to_dict()),
         f"Account {declared.account} in {declared.ledger}: {_say_worth(ledger)}.",
         f"{first}: {_say_next(declared, path, day)}",
     ]

@@ -567,7 +567,7 @@ def _write_account_lines(
 ) -> Statement:
     """Write an account with its charges, and return what was written."""
     # Only who looks at an account needs its words.
-    from sordino.report.spent import say_promise, say_several
+    from sordino.report.spent import say_account_days, say_promise
 
     said = opened.statement(charges=charges)
     statement = said.to_dict()
@@ -580,7 +580,7 @@ def _write_account_lines(
             f"Protects: {say_unit(statement['unit'])}, {statement['adjacency']}, epsilon "
             f"{statement['epsilon']:.12g}{delta}. Source: {statement['source']}."
         ),
-        *say_several(statement),
+        *say_account_days(statement),
         # What all of it may teach a reader, once it is spent.
         *([f"All of it together: {promise}"] if (promise := say_promise(statement)) else []),
         *([f"A share of account {said.parent}."] if said.parent else []),

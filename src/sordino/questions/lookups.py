@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
-from sordino.constraints import TRUTH, did_you_mean, shown, text
+from sordino.constraints import TRUTH, did_you_mean, path_text, shown, text
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions.domain import Domain
 from sordino.questions.label_files import check_public, read_texts
@@ -92,7 +92,7 @@ class Lookup:
     private: bool = False
 
     def __post_init__(self) -> None:
-        text(str(self.path), "Lookup.path")
+        path_text(self.path, "Lookup.path")
         text(self.key, "Lookup.key")
         if self.of is not None:
             text(self.of, "Lookup.of")

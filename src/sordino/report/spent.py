@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -11,18 +10,12 @@ from typing import Any
 from sordino.constraints import exact
 from sordino.cost import Approximate, ApproximateZCDP
 from sordino.cost.odds import bound_account, say_odds, say_odds_of
-from sordino.cost.several import bound_several
+from sordino.cost.several import say_days_of
 from sordino.report.read import ReportedRelease
 from sordino.report.words import say_number
-from sordino.unit_columns import find_cut
 
 # Of a rho beyond all reason no epsilon is looked for.
 _LARGEST_RHO = 10**4
-_DAYS = (1, 7, 30)
-_OWN_FACTS = (
-    "That holds if every column is a fact of its own row: none is computed from other rows of the "
-    "person, such as the number of a visit."
-)
 _FRACTION = re.compile(r"([0-9]{1,80})(?:/([0-9]{0,79}[1-9][0-9]{0,79}))?", re.ASCII)
 
 
@@ -126,50 +119,16 @@ def say_promise(account: Mapping[str, Any]) -> str:
     return say_odds(epsilon, bound=bound)
 
 
-def list_several(account: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what an account means for somebody who is 1, 7 or 30 of its units.
-
-    None where a person is one unit, or the account does not say it.
-    """
-    epsilon, delta = read_fraction(account.get("epsilon")), _read_chance(account.get("delta"))
-    if find_cut(str(account.get("unit"))) is None or epsilon is None or delta is None:
-        return None
-    failures = _read_chance(_find_sums(account).get("limit"))
-    rho = read_fraction(_read_exactly(account, "limit")) if account.get("meter") == "zcdp" else None
-    # With deltas beside them rhos hold unless a release fails: then the guarantee is what is left.
-    rho = None if failures else rho
-    found = [bound_several(days, epsilon, delta, rho=rho) for days in _DAYS]
-    return {
-        "days": list(_DAYS),
-        "epsilon": [None if one is None else _round_up(one[0]) for one in found],
-        "delta": [None if one is None else _round_up(one[1]) for one in found],
-    }
-
-
-def say_several(account: Mapping[str, Any]) -> list[str]:
+def say_account_days(account: Mapping[str, Any]) -> list[str]:
     """Return what an account means for somebody who is many of its units; nothing if nobody is."""
-    cut, told = find_cut(str(account.get("unit"))), list_several(account)
-    if cut is None or told is None:
+    epsilon, delta = read_fraction(account.get("epsilon")), _read_chance(account.get("delta"))
+    if epsilon is None or delta is None:
         return []
-    every = cut.removeprefix("day_")
-    parts = []
-    for days, epsilon, delta in zip(*told.values(), strict=True):
-        said = "by nothing" if epsilon is None else f"by epsilon {epsilon:.12g}"
-        said += f" and delta {delta:.12g}" if delta else ""
-        parts.append(f"on {days} {every}{'s' if days > 1 else ''} {said}")
-    like = account.get("adjacency") == "replace-one"
-    whom = f"Somebody, compared with others on as many {every}s, is" if like else "Somebody is"
-    sense = f"{whom} protected {', '.join(parts)}."
-    return [sense, _OWN_FACTS]
-
-
-def _round_up(number: Fraction) -> float:
-    """Return a float that is not below a number, with three digits or as it is."""
-    exactly = float(number)
-    if Fraction(exactly) == number or Fraction(repr(exactly)) == number:
-        return exactly
-    step = 10.0 ** (math.floor(math.log10(exactly)) - 2)
-    return float(f"{math.ceil(exactly / step * (1 - 1e-12)) * step:.6g}")
+    guarantee: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    # With deltas beside them rhos hold unless a release fails: then the guarantee is what is left.
+    if account.get("meter") == "zcdp" and not _read_chance(_find_sums(account).get("limit")):
+        guarantee["rho"] = read_fraction(_read_exactly(account, "limit")) or 0
+    return say_days_of(str(account.get("unit")), str(account.get("adjacency")), guarantee)
 
 
 def _find_sums(account: Mapping[str, Any]) -> Mapping[str, Any]:
