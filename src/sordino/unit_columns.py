@@ -72,14 +72,15 @@ def read_unit_column(written: str) -> UnitColumn:
     InvalidParameter
         If it is none.
     """
-    found = _CUT.fullmatch(text(written, "A column of the unit"))
+    found = _CUT.fullmatch(text(written, "Each column that says whom it protects"))
     if found is None:
         return UnitColumn(_unquote(written))
     offset = found[3]
     if offset is not None and offset != "UTC" and not _OFFSET.fullmatch(offset):
         raise InvalidParameter(
-            f"{found[1]}({found[2]} at ...) of a unit must be cut at UTC or at an offset such as "
-            f"'+01:00': what a time zone calls a day may change; got {shown(offset)}."
+            f"{found[1]}({found[2]} at ...) must be cut at UTC or at an offset such as '+01:00' "
+            "where it tells whom a row is of: what a time zone calls a day may change; got "
+            f"{shown(offset)}."
         )
     if offset in {"UTC", "-00:00"}:
         offset = "+00:00"
@@ -96,21 +97,21 @@ def read_unit_columns(columns: Sequence[str]) -> tuple[UnitColumn, ...]:
     """
     if not 2 <= len(columns) <= _MOST:
         raise InvalidParameter(
-            f"A unit of several columns must have 2 to {_MOST} of them; got {len(columns)}. Of one "
-            "column give its name."
+            f"Whom it protects must be told by 2 to {_MOST} columns, or by one that is no list; "
+            f"got {len(columns)}."
         )
     found = tuple(read_unit_column(one) for one in columns)
     names = [one.name for one in found]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidParameter(
-            f"A unit of several columns must have each column once; got {shown(twice[0])} again. "
-            "The finest cut says it: two rows of one day are of one month."
+            "Whom it protects must be told by each column once; got "
+            f"{shown(twice[0])} again. Leave one out: rows of one day are of one month."
         )
     if all(one.cut is not None for one in found):
         raise InvalidParameter(
-            "A unit of several columns must have one that says whose a row is, such as "
-            f"['customer', {found[0].text!r}]: a unit that is only a time protects nobody; got "
-            f"{write_unit_columns(found)}."
+            "Whom it protects must be told by a column that says whose a row is, too, such as "
+            f"['customer', {found[0].short!r}]: a time alone protects nobody; got "
+            f"{', '.join(one.short for one in found)}."
         )
     return found
 

@@ -196,7 +196,7 @@ def test_times_that_no_calendar_has_are_nobodys(server):
 
 
 def test_an_offset_moves_the_day_alike_on_both_engines(server, tmp_path):
-    instants = [dt.datetime(2026, 3, 1, hour, 30, tzinfo=dt.UTC) for hour in range(24)]
+    instants = [dt.datetime(2026, 3, 1, hour, 30, tzinfo=dt.UTC) for hour in range(16)]
     server.execute(
         "DROP TABLE IF EXISTS several.z; CREATE TABLE several.z (one text, seen timestamptz)"
     )
@@ -206,7 +206,7 @@ def test_an_offset_moves_the_day_alike_on_both_engines(server, tmp_path):
     with duckdb.connect(str(path)) as con:
         con.execute("CREATE TABLE z (one VARCHAR, seen TIMESTAMPTZ)")
         con.executemany("INSERT INTO z VALUES ('a', ?)", [(one,) for one in instants])
-    frame = pd.DataFrame({"one": ["a"] * 24, "seen": [one.isoformat() for one in instants]})
+    frame = pd.DataFrame({"one": ["a"] * 16, "seen": [one.isoformat() for one in instants]})
     sources = [
         open_source(f"{database()}#several.z"),
         open_source(f"duckdb:{path}#z"),
@@ -244,9 +244,9 @@ def test_sums_of_person_days_are_those_of_python():
 
 REFUSED = {
     ("day(seen)", "month(seen)"): "each column once",
-    ("day(seen)", "day(other)"): "a unit that is only a time protects nobody",
-    ("one",): "2 to 8 of them",
-    (): "2 to 8 of them",
+    ("day(seen)", "day(other)"): "a time alone protects nobody",
+    ("one",): "2 to 8 columns",
+    (): "2 to 8 columns",
     ("one", "one"): "each column once",
     ("one", "day(seen at 'Europe/Zurich')"): "what a time zone calls a day may change",
     ("one", ""): "non-empty printable text",

@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from sordino.cost.conversion import stated
 from sordino.cost.zcdp import ZCDP
 from sordino.unit_columns import find_cut
 
@@ -80,11 +81,11 @@ def list_days(guarantee: Mapping[str, Any]) -> dict[str, list[float | None]]:
     told: dict[str, list[float | None]] = {"days": [float(days) for days in DAYS]}
     if rho is not None:
         # A release may read all of somebody's days at once.
-        told["rho"] = [round_up(days**2 * rho) for days in DAYS]
+        told["rho"] = [stated(days**2 * rho) for days in DAYS]
     if len(known) == 2:
         found = [bound_several(days, known["epsilon"], known["delta"], rho=rho) for days in DAYS]
-        told["epsilon"] = [None if one is None else round_up(one[0]) for one in found]
-        told["delta"] = [None if one is None else round_up(one[1]) for one in found]
+        told["epsilon"] = [None if one is None else stated(one[0]) for one in found]
+        told["delta"] = [None if one is None else stated(one[1]) for one in found]
     return told
 
 
@@ -112,9 +113,3 @@ def say_days_of(unit: str, adjacency: str, guarantee: Mapping[str, Any]) -> list
         parts.append(f"on {days} {every}{'s' * (days > 1)} by {said or 'no number'}")
     like = f", compared with others on as many {every}s," if adjacency == "replace-one" else ""
     return [f"Somebody{like} is protected {', '.join(parts)}.", OWN_FACTS]
-
-
-def round_up(number: Fraction) -> float:
-    """Return a float that is not below an exact number, as it is written."""
-    near = float(number)
-    return near if Fraction(repr(near)) >= number else math.nextafter(near, math.inf)

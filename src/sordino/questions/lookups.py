@@ -164,9 +164,9 @@ def check_lookups(source: Source, unit: PrivacyUnit, *, charged: bool) -> None:
             continue
         if private and unit.parts:
             raise InvalidParameter(
-                f"{role} must not be private where a unit has several columns, {unit.identity}: "
-                f"what it says of {of!r} would be protected by nobody. Leave it out, or protect "
-                f"all rows of {of!r}."
+                f"{role} must not be private where a person is told by several columns, "
+                f"{', '.join(unit.components)}: what it says of {of!r} would be protected by "
+                f"nobody. Leave it out, or protect all rows of {of!r}."
             )
         if not private and of in unit.names:
             raise InvalidParameter(

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from sordino.cost.several import round_up, say_days_of
+from sordino.cost.conversion import stated
+from sordino.cost.several import say_days_of
 from sordino.statements.fields import FIELDS
 from sordino.statements.owner import OWNER_MUST_ADD, Owner
 from sordino.unit_columns import has_several_columns, say_unit_of
@@ -124,7 +125,7 @@ def _write_stated_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
         "privacy_loss.privacy_unit": _write_stated_unit(promise["unit"]),
         "privacy_loss.privacy_unit_details": _write_neighbours(promise),
         "privacy_loss.privacy_parameters": {
-            name: round_up(Fraction(guarantee[name]))
+            name: stated(Fraction(guarantee[name]))
             for name in ("epsilon", "delta", "rho")
             # A rho that holds unless a release fails is none without the delta of that.
             if name in guarantee and not (name == "rho" and "failures" in guarantee)
@@ -180,7 +181,7 @@ def _write_parameters(promise: Mapping[str, Any]) -> str:
 
 
 def _write_stated_number(number: str) -> str:
-    return number if "/" not in number else f"{round_up(Fraction(number)):.12g}"
+    return number if "/" not in number else f"{stated(Fraction(number)):.12g}"
 
 
 def _write_mechanisms(promise: Mapping[str, Any]) -> str:
