@@ -24,7 +24,8 @@ _CUT = re.compile(
     rf"\s*({'|'.join(CUTS)})\(\s*({_NAME}|{_BARE})(?:\s+at\s+'([^']*)')?\s*\)\s*", re.IGNORECASE
 )
 _QUOTED = re.compile(_NAME)
-_OFFSET = re.compile(r"[+-](?:0[0-9]|1[0-4]):[0-5][0-9]", re.ASCII)
+# Minutes that are the same on every day and to every engine.
+_OFFSET = re.compile(r"([+-])(0[0-9]|1[0-4]):([0-5][0-9])", re.ASCII)
 _SEVERAL = "columns "
 _PIECES = re.compile(rf"""(?:{_NAME}|'[^']*'|\([^()]*\)|[^,"'()])+""")
 
@@ -74,9 +75,9 @@ def read_unit_column(written: str) -> UnitColumn:
     """
     found = _CUT.fullmatch(text(written, "Each column that says whom it protects"))
     if found is None:
-        return UnitColumn(_unquote(written))
+        return UnitColumn(_read_name(written))
     offset = found[3]
-    if offset is not None and offset != "UTC" and not _OFFSET.fullmatch(offset):
+    if offset is not None and offset != "UTC" and read_offset(offset) is None:
         raise InvalidParameter(
             f"{found[1]}({found[2]} at ...) must be cut at UTC or at an offset such as '+01:00' "
             "where it tells whom a row is of: what a time zone calls a day may change; got "
@@ -84,7 +85,16 @@ def read_unit_column(written: str) -> UnitColumn:
         )
     if offset in {"UTC", "-00:00"}:
         offset = "+00:00"
-    return UnitColumn(_unquote(found[2]), found[1].lower(), offset)
+    return UnitColumn(_read_name(found[2]), found[1].lower(), offset)
+
+
+def read_offset(zone: str) -> int | None:
+    """Return by how many minutes an offset such as "+01:00" is ahead of UTC; None: it is none."""
+    found = _OFFSET.fullmatch(zone)
+    if found is None:
+        return None
+    minutes = 60 * int(found[2]) + int(found[3])
+    return -minutes if found[1] == "-" else minutes
 
 
 def read_unit_columns(columns: Sequence[str]) -> tuple[UnitColumn, ...]:
@@ -137,7 +147,7 @@ def split_unit_columns(written: str) -> str | tuple[str, ...]:
     # What is written otherwise is the name of a column, whatever it is.
     if len(pieces) > 1 and ",".join(found) == written and all(pieces):
         return pieces
-    return _unquote(written) if "," in written else written
+    return _read_name(written) if "," in written else written
 
 
 def join_unit_columns(columns: Sequence[UnitColumn]) -> str:
@@ -175,5 +185,5 @@ def say_unit_of(unit: str, called: str) -> str:
     return f"a {called} {'on' if cut == 'day' else 'in'} one {cut.removeprefix('day_')}"
 
 
-def _unquote(written: str) -> str:
+def _read_name(written: str) -> str:
     return written[1:-1].replace('""', '"') if _QUOTED.fullmatch(written) else written

@@ -24,14 +24,13 @@ from sordino.sources.predicates.calls import (
     USAGES,
     list_image,
     name_bins,
-    read_offset,
 )
 from sordino.sources.predicates.condition import Call, Column, Constant, Node
 from sordino.sources.predicates.predicate import parse_call
 from sordino.sources.sql.call_templates import CallTemplates
 from sordino.sources.sql.dialect import Dialect
 from sordino.sources.sql.number_kind import NumberKind
-from sordino.unit_columns import UnitColumn
+from sordino.unit_columns import UnitColumn, read_offset
 
 _LOOKS_LIKE_CALL = re.compile(r"[ \t]*([A-Za-z_]+)[ \t]*\(.*\)[ \t]*", re.DOTALL)
 _WITH_ZONE = "TIMESTAMP WITH TIME ZONE"

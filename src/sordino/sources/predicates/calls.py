@@ -14,6 +14,7 @@ from itertools import pairwise
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 from sordino.sources.predicates.condition import Call
+from sordino.unit_columns import read_offset
 
 USAGES = {
     **{
@@ -50,8 +51,6 @@ HOST = "^[A-Za-z][A-Za-z0-9+.-]{0,20}://([^/?#@]*@)?([A-Za-z0-9.-]{1,253})(:[0-9
 MOST_EDGES = 1000
 # Neither digits nor signs: PostgreSQL takes Foo/Bar+3 for a zone of its own making.
 _ZONE = re.compile(r"UTC|[A-Za-z_]+(?:/[A-Za-z_]+(?:-[A-Za-z_]+)*){1,2}", re.ASCII)
-# These we add ourselves: minutes that are the same on every day and to every engine.
-_OFFSET = re.compile(r"([+-])(0[0-9]|1[0-4]):([0-5][0-9])", re.ASCII)
 _EDGE = re.compile(r"-?(?:[0-9]{1,38}(?:\.[0-9]{0,38})?|\.[0-9]{1,38})", re.ASCII)
 _COUNT = re.compile("[1-9][0-9]{0,3}", re.ASCII)
 
@@ -102,15 +101,6 @@ def check_call(call: Call) -> None:
             "A time zone must be UTC, an area and a city such as Europe/Zurich, or an offset such "
             f"as +01:00; got {shown(zone)}."
         )
-
-
-def read_offset(zone: str) -> int | None:
-    """Return by how many minutes an offset such as "+01:00" is ahead of UTC; None: it is none."""
-    found = _OFFSET.fullmatch(zone)
-    if found is None:
-        return None
-    minutes = 60 * int(found[2]) + int(found[3])
-    return -minutes if found[1] == "-" else minutes
 
 
 def list_image(call: Call) -> tuple[str, ...] | None:
