@@ -7,6 +7,7 @@ from typing import Any
 
 from ledger.fakes import raw
 from sordino.ledger.history import chained
+from sordino.ledger.schema import CHARGE_COLUMNS, PART_COLUMNS
 from sordino.ledger.store import postgres, sqlite, sqlite_schema
 
 # How schemas 2 and 3 charged: a process of theirs that has a file open goes on with these.
@@ -45,15 +46,78 @@ def call_schema(url: Any, version: int) -> None:
     )
 
 
-def take_back(url: Any) -> None:
-    """Make a ledger one of schema 4, which did not know how the column of a unit is read."""
-    call_schema(url, 4)
+# The table of accounts of schemas 5 and 6, and the last of its rules; charges had no parts either.
+OLD_RULE = (
+    "CHECK (spent <= allowance"
+    " OR (meter = 'renyi' AND parent IS NULL AND impure = 0 AND pure_spent <= pure_limit))"
+)
+OLD_COLUMNS = (
+    "name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number, head,"
+    " alpha, failures, pure_spent, pure_limit, failing_spent, failing_limit, impure, successor,"
+    " reading"
+)
+OLD_ACCOUNT = f"""CREATE TABLE older (
+    name TEXT PRIMARY KEY,
+    parent TEXT REFERENCES account (name),
+    meter TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    delta TEXT NOT NULL,
+    adjacency TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    source TEXT NOT NULL,
+    allowance BIGINT NOT NULL,
+    spent BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    head TEXT NOT NULL,
+    alpha TEXT NOT NULL DEFAULT '',
+    failures TEXT NOT NULL DEFAULT '0',
+    pure_spent BIGINT NOT NULL DEFAULT 0,
+    pure_limit BIGINT NOT NULL DEFAULT 0,
+    failing_spent BIGINT NOT NULL DEFAULT 0,
+    failing_limit BIGINT NOT NULL DEFAULT 0,
+    impure BIGINT NOT NULL DEFAULT 0,
+    successor TEXT NOT NULL DEFAULT '',
+    reading TEXT NOT NULL DEFAULT '',
+    CHECK (meter IN ('pure', 'zcdp', 'renyi')),
+    CHECK (spent >= 0 AND pure_spent >= 0
+        AND failing_spent >= 0 AND failing_spent <= failing_limit),
+    {OLD_RULE}
+) WITHOUT ROWID"""
+
+
+def cut_out(text: str, start: str, end: str) -> str:
+    return text[: text.index(start)] + text[text.index(end) :]
+
+
+def take_back(url: Any, version: int = 4) -> None:
+    """Make a ledger one of an older schema; 4 did not know how the column of a unit is read."""
+    call_schema(url, version)
     if str(url).startswith("postgresql:"):
         # To drop a column drops what was asked of it; the functions are replaced whatever they do.
-        raw(str(url), "ALTER TABLE ~account DROP COLUMN reading")
+        columns = [column.split()[0] for column in (*PART_COLUMNS, *["reading"] * (version == 4))]
+        for column in columns:
+            raw(str(url), f"ALTER TABLE ~account DROP COLUMN {column}")
+        raw(str(url), f"ALTER TABLE ~account ADD {OLD_RULE}")
+        for column in CHARGE_COLUMNS:
+            raw(str(url), f"ALTER TABLE ~charge DROP COLUMN {column.split()[0]}")
+        for table in ("span", "part"):
+            raw(str(url), f"DROP TABLE ~{table}")
         return
-    trigger = sqlite_schema._KEEP_FROM_OLDER
-    start, end = trigger.index(" OR (reading"), trigger.index(" OR (successor")
-    raw(str(url), "DROP TRIGGER event_insert")
-    raw(str(url), trigger[:start] + trigger[end:])
-    raw(str(url), "ALTER TABLE account DROP COLUMN reading")
+    trigger = cut_out(sqlite_schema._KEEP_FROM_OLDER, " OR (parts", " OR (reading")
+    if version == 4:
+        trigger = cut_out(trigger, " OR (reading", " OR (successor")
+    reading = "    reading TEXT NOT NULL DEFAULT '',\n"
+    account = OLD_ACCOUNT.replace(reading, "") if version == 4 else OLD_ACCOUNT
+    columns = OLD_COLUMNS.removesuffix(", reading") if version == 4 else OLD_COLUMNS
+    for statement in (
+        "DROP TRIGGER event_insert",
+        account,
+        f"INSERT INTO older ({columns}) SELECT {columns} FROM account",
+        "DROP TABLE account",
+        "ALTER TABLE older RENAME TO account",
+        *(f"ALTER TABLE charge DROP COLUMN {one.split()[0]}" for one in CHARGE_COLUMNS),
+        "DROP TABLE span",
+        "DROP TABLE part",
+        trigger,
+    ):
+        raw(str(url), statement)

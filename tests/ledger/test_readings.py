@@ -119,8 +119,8 @@ def test_of_two_first_charges_at_once_with_two_readings_one_is_refused(place, sh
 def test_without_the_condition_both_are_charged(place, monkeypatch):
     """The broken twin: one text unit would lose 0.3 where 0.2 are charged."""
     first, *rest = schema.RESERVE.statements
-    assert schema._READ_ALIKE in first
-    broken = replace(schema.RESERVE, statements=(first.replace(schema._READ_ALIKE, ""), *rest[:-1]))
+    assert schema.READ_ALIKE in first
+    broken = replace(schema.RESERVE, statements=(first.replace(schema.READ_ALIKE, ""), *rest[:-1]))
     monkeypatch.setattr(schema, "RESERVE", broken)
     if place.startswith("postgresql:"):
         from sordino.ledger.store import postgres

@@ -173,6 +173,7 @@ TEXTS = {
     "body": '{"digest": ""}',
     "sheet": "{}",
     "alpha": "",
+    "ranges": "",
 }
 
 
@@ -193,6 +194,9 @@ def test_only_charging_functions_can_be_called(charger):
         "draw",
         "settle",
         "keep",
+        "reserve_parts",
+        "draw_parts",
+        "settle_parts",
     }
     for operation in OPERATIONS:
         if operation.charging:

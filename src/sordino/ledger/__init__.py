@@ -12,6 +12,7 @@ from sordino.ledger.account.statement import ChargeLine, FailureSums, RenyiSums,
 from sordino.ledger.amounts import Budget
 from sordino.ledger.history import Event, Verification
 from sordino.ledger.left import Examples, Left
+from sordino.ledger.parts import PartRange, read_parts, show_parts
 
 __all__ = [
     "Budget",
@@ -23,6 +24,7 @@ __all__ = [
     "FailureSums",
     "Ledger",
     "Left",
+    "PartRange",
     "Preview",
     "Price",
     "RenyiSums",
@@ -30,4 +32,6 @@ __all__ = [
     "Verification",
     "canonical_source",
     "canonical_unit",
+    "read_parts",
+    "show_parts",
 ]

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, final
 from sordino.address import covers_tables
 from sordino.errors import LedgerError
 from sordino.ledger.amounts import Budget, Meter, amount_of
+from sordino.ledger.parts import MOST_PARTS, OPEN, cut_of, find_key
+from sordino.ledger.played_parts import NOWHERE, PartSums, Touched, read_told
 from sordino.ledger.renyi import NO_LIMITS, NOTHING, RHO_ORDER, Amounts, Limits, Sums
 
 
@@ -48,6 +50,33 @@ class Account(NamedTuple):
     reading: str = ""
     """How the column of the unit is read; of an account and its shares there is one. Empty: nobody
     said."""
+    parts: str = ""
+    """Which component of the unit its parts are (`parts.find_key`); empty: it has none. With parts
+    its sums are those of `base` and of the fullest part, each sum by itself."""
+    base: int = 0
+    base_pure: int = 0
+    base_failing: int = 0
+    base_impure: int = 0
+    closed: int = OPEN
+
+    @property
+    def cut(self) -> str:
+        """To what the times are cut that are its parts; empty where it has none."""
+        return cut_of(self.parts) if self.parts else ""
+
+    @property
+    def base_sums(self) -> Sums:
+        """What all parts have."""
+        return Sums(self.base, self.base_pure, self.base_failing, self.base_impure)
+
+    def at(self, sums: Sums) -> Account:
+        """Return the account as one part has it."""
+        return self._replace(
+            spent=sums.main,
+            pure_spent=sums.pure,
+            failing_spent=sums.failing,
+            impure=sums.impure,
+        )
 
     @property
     def limits(self) -> Limits:
@@ -81,6 +110,7 @@ class Account(NamedTuple):
     def facts(self) -> dict[str, str | None]:
         """What never changes."""
         names = (*FACTS, *_RENYI_FACTS) if self.meter == "renyi" else FACTS
+        names = (*names, "parts") if self.parts else names
         return {name: getattr(self, name) for name in names}
 
 
@@ -153,6 +183,9 @@ def digest_of(facts: Mapping[str, Any], account: Account) -> str:
     # What an older version charged says nothing of it.
     if facts.get("reading"):
         covered["reading"] = facts["reading"]
+    if account.parts:
+        about["parts"] = account.parts
+        covered["parts"] = facts["parts"]
     return chained(json.dumps({**covered, "account": about}, allow_nan=False, sort_keys=True))
 
 
@@ -168,8 +201,8 @@ class Event:
     kind : str
         "create", "reserve", "draw", "settle", "void", "keep" (the ledger has kept a release),
         "grant" (a share given to a child account), "receive" (one that was received), "convert"
-        (another account has taken this one over) or "resource" (its table is called by a name from
-        here on).
+        (another account has taken this one over), "resource" (its table is called by a name from
+        here on) or "close" (its parts up to one take nothing more).
     charge : str or None
         Id of the charge that it is about.
     amount : Fraction
@@ -317,6 +350,8 @@ class _ReplayedCharge:
     state: str = "reserved"
     settled: Sums | None = None
     kept: int = 0
+    touched: Touched = NOWHERE
+    closed: int = OPEN
 
     def adds_up(self, one: Amounts | None) -> bool:
         """Take on how a draw is described.
@@ -330,6 +365,11 @@ class _ReplayedCharge:
         # Of what was reserved without an epsilon no part has one.
         described = self.described.without_pure() if self.reserved.impure else self.described
         return described.rounded_up()[:3] == self.drawn[:3]
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What the body of its event says of its parts."""
+        return write_touched(self.touched, self.closed)
 
     def row(self) -> tuple[int | str | None, ...]:
         """Return what the row of the charge must say, in the order of `schema.STATES`."""
@@ -349,7 +389,7 @@ class _ReplayedCharge:
             self.reserved.failing,
             self.drawn.failing,
         )
-        return *now, closed, *more, self.reserved.impure
+        return *now, closed, *more, self.reserved.impure, int(self.touched.whole), self.closed
 
 
 @final
@@ -371,6 +411,11 @@ class Replay:
     successor: str = ""
     readings: set[str] = field(default_factory=set)
     source: str = ""
+    parted: PartSums = field(default_factory=PartSums)
+    began: int = OPEN
+    """Up to which part all were closed when it began."""
+    touched: Touched = NOWHERE
+    """Which parts the last event has charged."""
 
     def play(self, row: Row) -> None:
         """Take the next event."""
@@ -386,7 +431,8 @@ class Replay:
         self.met = self.met or row.head == self.noted
         try:
             body = json.loads(row.body)
-            possible = self._apply(row, body)
+            self.touched = NOWHERE
+            possible = self._apply(row, body) and self._says_parts(row)
             stated = read_stated(row, self.account.limits)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             possible, stated = False, (Sums(row.spent), self.limits._replace(main=row.allowance))
@@ -396,7 +442,7 @@ class Replay:
             )
         # Checked after every event, not at the end alone: what was too much may have come back
         # since.
-        if min(self.spent) < 0 or not self.limits.admits(self.spent, Sums()):
+        if min(self.spent) < 0 or not self._is_within():
             self._wrong(f"event {row.number} leaves more spent than the limit allows")
         if stated != (self.spent, self.limits):
             self._wrong(f"event {row.number} states another sum than its events have")
@@ -412,11 +458,16 @@ class Replay:
         given: tuple[int, int, int] | None,
         kept: Iterable[tuple[str, int, str]],
         changed: Iterable[tuple[str, int]],
+        parts: Iterable[tuple[int, ...]],
+        spans: Iterable[tuple[str, int, int]],
+        inherited: int | None,
     ) -> Verification:
         """Compare what was played with the account as it is now.
 
         That is its row, how many events it has, its charges, its children and its parent, the
-        releases that are kept, and which of these have another text than their hash says.
+        releases that are kept, and which of these have another text than their hash says. Of an
+        account with parts also their sums and the ranges of its charges, and up to which part all
+        were closed when its parent has made it.
         """
         if (account.number, account.head) != (self.number, self.head):
             self._wrong("the account does not end with its last event")
@@ -435,6 +486,7 @@ class Replay:
         now = {key: tuple(rest) for key, *rest in charges}
         if now != {key: charged.row() for key, charged in self.charges.items()}:
             self._wrong("the charges of the account are not those of its events")
+        self._compare_parts(account, parts, spans, inherited)
         # A child cannot raise its own limit: the parent's history says what was given.
         if given is not None and given != _share_of(self.limits):
             self._wrong("the limit of the account is not the share that its parent granted")
@@ -452,6 +504,60 @@ class Replay:
             account=account.name, events=self.number, head=self.head, problems=tuple(self.problems)
         )
 
+    def _compare_parts(
+        self,
+        account: Account,
+        parts: Iterable[tuple[int, ...]],
+        spans: Iterable[tuple[str, int, int]],
+        inherited: int | None,
+    ) -> None:
+        if (account.base_sums, account.closed) != (self.parted.base, self.parted.closed):
+            self._wrong("what all parts of the account have, or are closed up to, is not so")
+        if {key: Sums(*sums) for key, *sums in parts} != self.parted.parts:
+            self._wrong("the sums of the parts of the account are not those of its events")
+        charged = [
+            (key, one.low, one.high)
+            for key, charge in self.charges.items()
+            for one in charge.touched.ranges
+        ]
+        if sorted(map(tuple, spans)) != sorted(charged):
+            self._wrong("the parts that charges are about are not those of its events")
+        if account.parts and self.began != (OPEN if inherited is None else inherited):
+            self._wrong(
+                "the account did not begin with the parts closed that its parent had closed"
+            )
+
+    def _is_within(self) -> bool:
+        """Tell whether what the last event has charged is within the limits."""
+        if self.account.parts:
+            return self.parted.admits(self.limits, self.touched)
+        return self.limits.admits(self.spent, Sums())
+
+    def _says_parts(self, row: Row) -> bool:
+        """Take on the sums of an account with parts.
+
+        Tell whether an event says of them what it does to them.
+        """
+        if not self.account.parts:
+            return ";" not in row.sums
+        told, parted = read_told(row.sums), self.parted
+        self.spent = parted.find_largest()
+        return told == (self.touched, parted.closed, parted.base)
+
+    def _charge_parts(self, row: Row, amounts: Sums) -> Touched:
+        """Add what is charged to the sums, of parts or of the account; return which parts."""
+        if not self.account.parts:
+            self.spent = self.spent.plus(amounts)
+            return NOWHERE
+        touched = read_told(row.sums).touched
+        many = sum(map(len, touched.ranges))
+        fits = not many if touched.whole else 0 < many <= MOST_PARTS
+        if not fits or any(one.low <= self.parted.closed for one in touched.ranges):
+            raise ValueError
+        self.parted.add(touched, amounts)
+        self.touched = touched
+        return touched
+
     def _wrong(self, what: str) -> None:
         self.problems.append(f"{what[0].upper()}{what[1:]}.")
 
@@ -466,14 +572,14 @@ class Replay:
         if misplaced or min(amounts) < 0 or (self.successor and row.kind in _BEGINNINGS):
             return False
         match row.kind:
-            case "convert" | "resource":
+            case "convert" | "resource" | "close":
                 return self._goes_on(row.kind, body) and not any(amounts)
             case "create" | "receive":
                 nothing = self.account.limits._replace(main=0, pure=0, failing=0)
                 self.limits = _widened(nothing if row.kind == "create" else self.limits, amounts)
                 return self._is_rightly_given(row, body)
             case "grant":
-                self.spent = self.spent.plus(amounts)
+                touched = self._charge_parts(row, amounts)
                 share = _share_of(_widened(NO_LIMITS, amounts))
                 before = self.granted.get(body["child"], (0, 0, 0))
                 # Of a sum without a limit there is no more in two shares than in one.
@@ -482,11 +588,19 @@ class Replay:
                     -1 if share[1] < 0 else before[1] + share[1],
                     before[2] + share[2],
                 )
-                return True
+                return touched.whole == bool(self.account.parts)
             case "reserve":
-                self.spent = self.spent.plus(amounts)
+                touched = self._charge_parts(row, amounts)
                 new = row.charge not in self.charges
-                self.charges[row.charge] = _ReplayedCharge(row.number, body["digest"], amounts)
+                charged = _ReplayedCharge(
+                    row.number,
+                    body["digest"],
+                    amounts,
+                    touched=touched,
+                    closed=self.parted.closed,
+                )
+                self.charges[row.charge] = charged
+                new = new and (not self.account.parts or body["parts"] == charged.parts)
                 described = _described(body.get("charges"), self.account)
                 if described is not None and described.rounded_up() != amounts:
                     self._wrong(f"event {row.number} does not reserve what it describes")
@@ -500,7 +614,13 @@ class Replay:
         return self._use(row, body, self.charges[row.charge])
 
     def _goes_on(self, kind: str, body: Mapping[str, Any]) -> bool:
-        """Take on that another account goes on for this one, or that its table has a name now."""
+        """Take on that another account goes on for this one, or that its table has a name now.
+
+        Or that parts are closed.
+        """
+        if kind == "close":
+            before, self.parted.closed = self.parted.closed, body["until"]
+            return bool(self.account.parts) and before < body["until"]
         if kind == "convert":
             self.successor = body["into"]
             return True
@@ -518,6 +638,10 @@ class Replay:
         rightly = account.parent is not None or self.limits == budget_of(account).limits
         # What it is about may be called otherwise since; `finish` compares that.
         self.source = body["source"]
+        if account.parts:
+            self.began = self.parted.closed = read_told(row.sums).closed
+            key = find_key(account.unit, account.adjacency, account.cut)
+            rightly = rightly and key == account.parts
         known = account.facts | {"source": self.source}
         return rightly and {name: body[name] for name in account.facts} == known
 
@@ -547,12 +671,20 @@ class Replay:
                 # The rest of the reservation returns; of what was drawn, a part does on a pure
                 # meter, and of the pure sum on the meter "renyi". That a part had no pure epsilon
                 # is never forgotten.
-                self.spent = Sums(
-                    self.spent.main - (charged.reserved.main - amounts.main),
-                    self.spent.pure - (charged.reserved.pure - amounts.pure),
-                    self.spent.failing - (charged.reserved.failing - amounts.failing),
-                    self.spent.impure,
+                returned = Sums(
+                    charged.reserved.main - amounts.main,
+                    charged.reserved.pure - amounts.pure,
+                    charged.reserved.failing - amounts.failing,
                 )
+                if self.account.parts:
+                    was_open &= self.parted.add(charged.touched, returned, returns=True)
+                else:
+                    self.spent = Sums(
+                        self.spent.main - returned.main,
+                        self.spent.pure - returned.pure,
+                        self.spent.failing - returned.failing,
+                        self.spent.impure,
+                    )
                 less = amounts.main < charged.drawn.main and self.account.meter == "pure"
                 return (
                     was_open
@@ -616,15 +748,34 @@ def facts_of(budget: Budget) -> dict[str, str]:
 
 def amounts_of_row(row: Row) -> Sums:
     """Return what an event is about."""
-    pure, failing, impure = map(int, row.sums.split(",")[:3]) if row.sums else (0, 0, 0)
+    pure, failing, impure = map(int, _numbers_of(row)[:3]) if row.sums else (0, 0, 0)
     return Sums(row.amount, pure, failing, impure)
+
+
+def _numbers_of(row: Row) -> list[str]:
+    # Behind them an account with parts says what these have.
+    return row.sums.partition(";")[0].split(",")
+
+
+def write_touched(touched: Touched, closed: int) -> dict[str, Any]:
+    """Return what the body of a reservation says of its parts, which its digest covers."""
+    ranges = [[one.low, one.high] for one in touched.ranges]
+    return {"ranges": ranges, "whole": touched.whole, "closed": closed}
+
+
+def find_inherited(rows: Iterable[tuple[int, str, str]], child: str) -> int | None:
+    """Return up to which part all were closed in a parent when it made a child."""
+    for _, body, sums in rows:
+        if ";" in sums and json_of(body).get("child") == child:
+            return read_told(sums).closed
+    return None
 
 
 def read_stated(row: Row, like: Limits) -> tuple[Sums, Limits]:
     """Return sums and limits as an event states them."""
     if not row.sums:
         return Sums(row.spent), like._replace(main=row.allowance)
-    *_, pure, pure_limit, failing, failing_limit, impure = map(int, row.sums.split(","))
+    *_, pure, pure_limit, failing, failing_limit, impure = map(int, _numbers_of(row))
     limits = like._replace(main=row.allowance, pure=pure_limit, failing=failing_limit)
     return Sums(row.spent, pure, failing, impure), limits
 

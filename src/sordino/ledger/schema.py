@@ -23,50 +23,63 @@ be changed, dropped or moved without changing every later head.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from functools import cache
-from typing import final
-
+from sordino.ledger.operation import (
+    DRAW_FROM_CHARGE,
+    FACT_COLUMNS,
+    FAILING_RETURNED,
+    FIRST_COLUMNS,
+    FIRST_PURE_LIMIT,
+    KEEP_READING,
+    PURE_RETURNED,
+    READ_ALIKE,
+    READING,
+    RETURNED,
+    SUMS,
+    TAKEN,
+    Change,
+    Operation,
+    close_charge,
+    first_event_hash,
+)
+from sordino.ledger.parts import OPEN
 from sordino.ledger.renyi import LARGEST
+from sordino.ledger.schema_parts import GRANT_PARTS, PART_OPERATIONS, PART_TABLES
 
-VERSION = 6
+VERSION = 7
 OLDEST = 4
 """What has this schema is brought up to date: a file by its first write, a server by its owner."""
-# The parameters that are texts; all others are whole numbers.
-_TEXT_PARAMETERS = frozenset(
-    (
-        "account",
-        "parent",
-        "child",
-        "charge",
-        "meter",
-        "epsilon",
-        "delta",
-        "adjacency",
-        "unit",
-        "source",
-        "reading",
-        "digest",
-        "lock",
-        "key",
-        "body",
-        "sheet",
-        "alpha",
-        "failures",
-        "last",
-    )
-)
-_PARAMETER = re.compile(r":([a-z]+)")
-
 READING_COLUMN = "reading TEXT NOT NULL DEFAULT ''"
 """The column of an account that schema 5 has added."""
+# Of an account with parts: which component of its unit they are (JSON, `parts.find_key`), what all
+# of them have, and up to which one all are closed. `broken` counts parts past their limits.
+PART_COLUMNS = (
+    "parts TEXT NOT NULL DEFAULT ''",
+    "base BIGINT NOT NULL DEFAULT 0 CHECK (base >= 0)",
+    "base_pure BIGINT NOT NULL DEFAULT 0 CHECK (base_pure >= 0)",
+    "base_failing BIGINT NOT NULL DEFAULT 0 CHECK (base_failing >= 0)",
+    "base_impure BIGINT NOT NULL DEFAULT 0 CHECK (base_impure IN (0, 1))",
+    f"closed BIGINT NOT NULL DEFAULT {OPEN}",
+    "broken BIGINT NOT NULL DEFAULT 0 CHECK (broken = 0)",
+)
+"""The columns of an account that schema 7 has added."""
+CHARGE_COLUMNS = (
+    "whole BIGINT NOT NULL DEFAULT 0 CHECK (whole IN (0, 1))",
+    f"closed BIGINT NOT NULL DEFAULT {OPEN}",
+)
+"""The columns of a charge that schema 7 has added: of all parts above `closed`."""
+WITHIN = (
+    "CHECK (spent <= allowance"
+    " OR (meter = 'renyi' AND parent IS NULL"
+    " AND (parts <> '' OR (impure = 0 AND pure_spent <= pure_limit))))"
+)
+"""The last rule of an account. With parts the two sums may be those of two parts, each within one
+of its limits: there `broken` is the guard."""
 TABLES = (
     # From `alpha` on for the meter "renyi": its order and the part of delta for failures as texts,
     # then what was spent and what may be. A share of an account has the `pure_limit` -1 if it has
     # none. `successor` is the account that has taken this one over. `reading` is how the column of
     # the unit is read, empty until a charge says it; of an account and its shares that of the one
-    # on top counts (`_READING`). Within its limits, and that twice: each operation asks for it, and
+    # on top counts (`READING`). Within its limits, and that twice: each operation asks for it, and
     # the rules of the table are a second guard.
     f"""CREATE TABLE ~account (
     name TEXT PRIMARY KEY,
@@ -90,15 +103,15 @@ TABLES = (
     impure BIGINT NOT NULL DEFAULT 0,
     successor TEXT NOT NULL DEFAULT '',
     {READING_COLUMN},
+    {", ".join(PART_COLUMNS)},
     CHECK (meter IN ('pure', 'zcdp', 'renyi')),
     CHECK (spent >= 0 AND pure_spent >= 0
         AND failing_spent >= 0 AND failing_spent <= failing_limit),
-    CHECK (spent <= allowance
-        OR (meter = 'renyi' AND parent IS NULL AND impure = 0 AND pure_spent <= pure_limit))
+    {WITHIN}
 )""",
     # `lock` is the hash of the key. No more is settled than was drawn, and no more drawn than was
     # reserved.
-    """CREATE TABLE ~charge (
+    f"""CREATE TABLE ~charge (
     id TEXT PRIMARY KEY,
     account TEXT NOT NULL REFERENCES ~account (name),
     number BIGINT NOT NULL,
@@ -115,6 +128,7 @@ TABLES = (
     failing_reserved BIGINT NOT NULL DEFAULT 0,
     failing_drawn BIGINT NOT NULL DEFAULT 0,
     impure BIGINT NOT NULL DEFAULT 0,
+    {", ".join(CHARGE_COLUMNS)},
     CHECK (drawn >= 0 AND drawn <= reserved),
     CHECK ((state IN ('settled', 'void')) = (settled IS NOT NULL)),
     CHECK (settled IS NULL OR (settled >= 0 AND settled <= drawn))
@@ -146,119 +160,18 @@ TABLES = (
     sheet TEXT NOT NULL,
     PRIMARY KEY (charge, part)
 )""",
+    *PART_TABLES,
 )
 
 
-@final
-@dataclass(frozen=True)
-class Operation:
-    """Statements that happen together or not at all.
-
-    The first one changes a row or nothing happens.
-
-    Attributes
-    ----------
-    name : str
-        Of the function in PostgreSQL.
-    statements : tuple of str
-        In order.
-    charging : bool
-        Whether a role that may charge may do this; the others are for the owner of the ledger.
-    again : bool
-        Whether doing it a second time changes nothing, so that it can be tried again after a lost
-        connection.
-    """
-
-    name: str
-    statements: tuple[str, ...]
-    charging: bool = False
-    again: bool = True
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        """Return the names of the parameters in order of appearance, with their SQL types."""
-        return {
-            name: "text" if name in _TEXT_PARAMETERS else "bigint"
-            for name in _PARAMETER.findall(" ".join(self.statements))
-        }
-
-
-@cache
-def rendered(sql: str, prefix: str, mark: str) -> str:
-    """Return SQL with a prefix for own names and parameters like `mark`, with @ for their names."""
-    return _PARAMETER.sub(lambda found: mark.replace("@", found[1]), sql.replace("~", prefix))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Change:
-    """What an event does to the row of an account, as SQL.
-
-    Its amounts, and what the sums are afterwards.
-    """
-
-    kind: str
-    charge: str = "''"
-    amount: str = ":amount"
-    pure: str = ":pure"
-    failing: str = ":failing"
-    impure: str = ":impure"
-    # Columns that change, with their new values; from the second sum on for the meter "renyi"
-    # alone.
-    after: dict[str, str]
-
-    def written(self, account: str) -> tuple[str, str]:
-        """Return both statements of an event: the change of the row up to WHERE, and the event."""
-        now = {name: self.after.get(name, name) for name in ("spent", "allowance", *_SUMS)}
-        covered = " || ' ' || ".join(
-            (
-                "head",
-                "(number + 1)",
-                f"'{self.kind}'",
-                self.charge,
-                f"({self.amount})",
-                f"({now['spent']})",
-                f"({now['allowance']})",
-                f"{self._sums_text(now, ' ')} || :body",
-            )
-        )
-        sets = ", ".join(f"{name} = {value}" for name, value in self.after.items())
-        update = (
-            f"UPDATE ~account SET {sets}{', ' if sets else ''}number = number + 1, head = "
-            f"~chain({covered})"
-        )
-        # The row of the account was changed by the statement before, in the same transaction.
-        insertion = (
-            "INSERT INTO ~event (account, number, kind, charge, amount, spent, allowance, head, "
-            "body, sums)"
-            f" SELECT name, number, '{self.kind}', {self.charge}, {self.amount}, spent, allowance,"
-            " head,"
-            f" :body, {self._sums_text({name: name for name in _SUMS}, '')}"
-            f" FROM ~account WHERE name = {account}"
-        )
-        return update, insertion
-
-    def _sums_text(self, now: dict[str, str], end: str) -> str:
-        own = (self.pure, self.failing, self.impure)
-        listed = " || ',' || ".join(
-            f"({value})" for value in (*own, *(now[name] for name in _SUMS))
-        )
-        return f"CASE WHEN meter = 'renyi' THEN '' || {listed} || '{end}' ELSE '' END"
-
-
-_SUMS = ("pure_spent", "pure_limit", "failing_spent", "failing_limit", "impure")
-_TAKEN = {
-    "spent": "spent + :amount",
-    "pure_spent": "pure_spent + :pure",
-    "failing_spent": "failing_spent + :failing",
-    "impure": "CASE WHEN impure + :impure > 0 THEN 1 ELSE 0 END",
-}
 # Whether an account may take on what is asked. On the meter "renyi" the deltas always count, and
 # one of the two other sums is enough; a share of an account keeps to both, or has no limit of its
 # own for the pure one.
 _MAIN_FITS = "spent <= allowance - :amount"
 _PURE_FITS = "(impure + :impure = 0 AND pure_spent <= pure_limit - :pure)"
 _FITS = (
-    " AND successor = '' AND :amount >= 0 AND :pure >= 0 AND :failing >= 0 AND :impure IN (0, 1)"
+    " AND parts = '' AND successor = ''"
+    " AND :amount >= 0 AND :pure >= 0 AND :failing >= 0 AND :impure IN (0, 1)"
     " AND (meter = 'renyi' OR (:pure = 0 AND :failing = 0 AND :impure = 0))"
     " AND failing_spent <= failing_limit - :failing"
     # What no column can hold is refused, whichever sum would have had room.
@@ -270,58 +183,30 @@ _FITS = (
 
 
 def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
-    """Close a charge at `amount` and give the rest back, if it is exactly as the caller knows it.
-
-    The number of draws is part of the condition: a copy of the process that drew more must not lose
-    its draws to a refund here. Less than what was drawn comes back on a pure meter only, and into
-    the pure sum of the meter "renyi"; the deltas that were drawn never do.
-    """
-    was = "(SELECT c.{} FROM ~charge AS c WHERE c.id = :charge)"
-    update, insertion = _Change(
+    """Close a charge at `amount` and give the rest back."""
+    update, insertion = Change(
         kind=kind,
         charge=":charge",
         impure="0",
         after={
-            "spent": "spent - (:reserved - :amount)",
-            "pure_spent": f"pure_spent - ({was.format('pure_reserved')} - :pure)",
-            "failing_spent": f"failing_spent - ({was.format('failing_reserved')} - :failing)",
+            "spent": f"spent - {RETURNED}",
+            "pure_spent": f"pure_spent - {PURE_RETURNED}",
+            "failing_spent": f"failing_spent - {FAILING_RETURNED}",
         },
     ).written(":account")
     return Operation(
         kind,
         (
-            f"UPDATE ~charge SET state = '{state}', settled = :amount, pure_settled = :pure"
-            " WHERE id = :charge AND account = :account"
-            f"{' AND lock = ~chain(:key)' if charging else ''} AND state IN ('reserved', 'drawn')"
-            " AND reserved = :reserved AND drawn = :drawn AND draws = :draws"
-            " AND :amount >= 0 AND :amount <= drawn"
-            " AND :pure >= 0 AND :pure <= pure_drawn AND :failing = failing_drawn"
-            " AND (:amount = drawn"
-            " OR EXISTS (SELECT 1 FROM ~account WHERE name = :account AND meter = 'pure'))",
-            f"{update} WHERE name = :account",
+            close_charge(state, charging=charging),
+            # Of an account with parts this changes nothing, and then the event breaks a rule.
+            f"{update} WHERE name = :account AND parts = ''",
             insertion,
         ),
         charging=charging,
     )
 
 
-# The account at the end of the way from a share to what gave it, and from there to what has taken
-# it over: charges of all of them add up for one person, so that all of them read its column alike.
-_UP = (
-    "WITH RECURSIVE up (name, next) AS (SELECT a.name, coalesce(a.parent, nullif(a.successor, ''))"
-    " FROM ~account AS a WHERE a.name = :account"
-    " UNION SELECT a.name, coalesce(a.parent, nullif(a.successor, ''))"
-    " FROM ~account AS a JOIN up ON a.name = up.next)"
-)
-# In a damaged file the way may have no end; then nothing is kept there.
-_READING = (
-    f"coalesce(({_UP} SELECT top.reading FROM ~account AS top JOIN up ON top.name = up.name"
-    " WHERE up.next IS NULL), '')"
-)
-# A share has a copy from its own first charge on, which saves the way up.
-_UNREAD_UP = _UP.replace(":account UNION", ":account AND :reading NOT IN ('', a.reading) UNION")
-_READ_ALIKE = f" AND (:reading IN ('', reading) OR {_READING} IN ('', :reading))"
-_reserve, _reserved = _Change(kind="reserve", charge=":charge", after=_TAKEN).written(":account")
+_reserve, _reserved = Change(kind="reserve", charge=":charge", after=TAKEN).written(":account")
 RESERVE = Operation(
     "reserve",
     (
@@ -329,7 +214,7 @@ RESERVE = Operation(
         # it for.
         f"{_reserve} WHERE name = :account AND meter = :meter AND alpha = :alpha"
         f" AND adjacency = :adjacency AND unit = :unit AND source = :source"
-        f"{_READ_ALIKE}{_FITS}",
+        f"{READ_ALIKE}{_FITS}",
         # `number` is that of the event of this reservation, which the row of the account has just
         # counted.
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws,"
@@ -338,35 +223,23 @@ RESERVE = Operation(
         " :impure"
         " FROM ~account WHERE name = :account",
         _reserved,
-        # The first one that is said stays. Of two that come at once under one account on a server
-        # the second finds that of the first here, breaks the rule of the column, and then nothing
-        # of it has happened.
-        "UPDATE ~account SET reading = CASE WHEN reading = '' THEN :reading END"
-        f" WHERE reading <> :reading AND name IN ({_UNREAD_UP} SELECT up.name FROM up)",
+        KEEP_READING,
     ),
     charging=True,
 )
-_draw, _drawn = _Change(kind="draw", charge=":charge", impure="0", after={}).written(":account")
+_draw, _drawn = Change(kind="draw", charge=":charge", impure="0", after={}).written(":account")
 DRAW = Operation(
     "draw",
     (
-        # Slot and sum must be as the caller knows them: a copy of its process may have drawn, too.
-        "UPDATE ~charge SET state = 'drawn', draws = draws + 1, drawn = drawn + :amount,"
-        " pure_drawn = pure_drawn + :pure, failing_drawn = failing_drawn + :failing"
-        " WHERE id = :charge AND account = :account"
-        " AND lock = ~chain(:key) AND state IN ('reserved', 'drawn')"
-        " AND draws = :slot AND drawn = :before"
-        " AND :amount >= 0 AND drawn <= reserved - :amount"
-        " AND :pure >= 0 AND pure_drawn <= pure_reserved - :pure"
-        " AND :failing >= 0 AND failing_drawn <= failing_reserved - :failing",
-        f"{_draw} WHERE name = :account",
+        DRAW_FROM_CHARGE,
+        f"{_draw} WHERE name = :account AND parts = ''",
         _drawn,
     ),
     charging=True,
 )
 SETTLE = _closing_operation("settle", "settled", charging=True)
 VOID = _closing_operation("void", "void", charging=False)
-_keep, _kept = _Change(
+_keep, _kept = Change(
     kind="keep", charge=":charge", amount="0", pure="0", failing="0", impure="0", after={}
 ).written(":account")
 KEEP = Operation(
@@ -385,61 +258,37 @@ KEEP = Operation(
     charging=True,
 )
 
-_FACT_COLUMNS = "meter, epsilon, delta, adjacency, unit, source, alpha, failures"
-_FIRST_COLUMNS = "allowance, spent, pure_limit, failing_limit, number, head"
-_SHARE = "(:pure) || ',' || (:failing) || ',' || (:impure)"
-_FIRST_PURE_LIMIT = "CASE WHEN :impure = 1 THEN -1 ELSE :pure END"
-
-
-def _first_event_hash(
-    meter: str,
-    *,
-    amount: str = ":amount",
-    amounts: str = _SHARE,
-    pure_limit: str = _FIRST_PURE_LIMIT,
-) -> str:
-    """Return the hash of a first event.
-
-    No head before it, its number and kind, and nothing spent.
-    """
-    failing = amounts.split(" || ',' || ")[1]
-    sums = f"{amounts} || ',0,' || ({pure_limit}) || ',0,' || {failing}"
-    return (
-        f"~chain('' || ' ' || 1 || ' create  ' || ({amount}) || ' 0 ' || ({amount}) || ' ' ||"
-        f" CASE WHEN {meter} = 'renyi' THEN '' || {sums} || ',0 ' ELSE '' END || :body)"
-    )
-
-
+_FIRST_HASH = first_event_hash(":meter", parts=":parts", closed=str(OPEN))
 CREATE = Operation(
     "create_account",
     (
-        f"INSERT INTO ~account (name, reading, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
-        " VALUES (:account, :reading,"
+        f"INSERT INTO ~account (name, reading, parts, {FACT_COLUMNS}, {FIRST_COLUMNS})"
+        " VALUES (:account, :reading, :parts,"
         " :meter, :epsilon, :delta, :adjacency, :unit, :source, :alpha, :failures,"
-        f" :amount, 0, {_FIRST_PURE_LIMIT}, :failing, 1, {_first_event_hash(':meter')})"
+        f" :amount, 0, {FIRST_PURE_LIMIT}, :failing, 1, {_FIRST_HASH})"
         # Of two that make the same account at once, one changes nothing and is told so.
         " ON CONFLICT (name) DO NOTHING",
-        _Change(kind="create", after={}).written(":account")[1],
+        Change(kind="create", after={}).written(":account")[1],
     ),
 )
 # A share without a part of the pure sum may hold what has no pure epsilon: it counts as that.
-_grant, _granted = _Change(kind="grant", after=_TAKEN).written(":parent")
+_grant, _granted = Change(kind="grant", after=TAKEN).written(":parent")
 _GRANT_FITS = f"{_grant} WHERE name = :parent AND :amount > 0{_FITS}"
 ENTRUST = Operation(
     "entrust",
     (
         f"{_GRANT_FITS} AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child)",
         _granted,
-        f"INSERT INTO ~account (name, parent, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
-        f" SELECT :child, name, {_FACT_COLUMNS},"
-        f" :amount, 0, {_FIRST_PURE_LIMIT}, :failing, 1, {_first_event_hash('meter')}"
+        f"INSERT INTO ~account (name, parent, {FACT_COLUMNS}, {FIRST_COLUMNS})"
+        f" SELECT :child, name, {FACT_COLUMNS},"
+        f" :amount, 0, {FIRST_PURE_LIMIT}, :failing, 1, {first_event_hash('meter')}"
         " FROM ~account WHERE name = :parent",
-        _Change(kind="create", after={}).written(":child")[1],
+        Change(kind="create", after={}).written(":child")[1],
     ),
 )
 # To a child that exists. Its limits must stay within 64 bits as well, and what it has no limit for
 # stays so.
-_receive, _received = _Change(
+_receive, _received = Change(
     kind="receive",
     after={
         "allowance": "allowance + :amount",
@@ -464,14 +313,14 @@ GRANT = Operation(
 )
 # Closes an account and makes another one, with the meter "renyi", that begins with all that was
 # spent here: as one charge that was drawn and settled in full, so that nothing of it ever returns.
-_close, _closed = _Change(
+_close, _closed = Change(
     kind="convert", amount="0", pure="0", failing="0", impure="0", after={"successor": ":child"}
 ).written(":account")
-_take, _taken = _Change(kind="reserve", charge=":charge", after=_TAKEN).written(":child")
-_draw_all, _all_drawn = _Change(kind="draw", charge=":charge", impure="0", after={}).written(
+_take, _taken = Change(kind="reserve", charge=":charge", after=TAKEN).written(":child")
+_draw_all, _all_drawn = Change(kind="draw", charge=":charge", impure="0", after={}).written(
     ":child"
 )
-_settle_all, _all_settled = _Change(kind="settle", charge=":charge", impure="0", after={}).written(
+_settle_all, _all_settled = Change(kind="settle", charge=":charge", impure="0", after={}).written(
     ":child"
 )
 _NEW_LIMITS = "(:mostpure) || ',' || (:mostfailing) || ',' || (0)"
@@ -480,16 +329,16 @@ CONVERT = Operation(
     (
         # Only if nothing has happened since the caller added up what was spent.
         f"{_close} WHERE name = :account AND head = :last AND successor = '' AND parent IS NULL"
-        " AND meter <> 'renyi' AND NOT EXISTS (SELECT 1 FROM ~account AS other"
+        " AND meter <> 'renyi' AND parts = '' AND NOT EXISTS (SELECT 1 FROM ~account AS other"
         " WHERE other.name = :child)",
         _closed,
-        f"INSERT INTO ~account (name, reading, {_FACT_COLUMNS}, {_FIRST_COLUMNS})"
+        f"INSERT INTO ~account (name, reading, {FACT_COLUMNS}, {FIRST_COLUMNS})"
         " SELECT :child, reading, :meter, :epsilon, :delta, adjacency, unit, source, :alpha,"
         " :failures,"
         " :most, 0, :mostpure, :mostfailing, 1, "
-        + _first_event_hash(":meter", amount=":most", amounts=_NEW_LIMITS, pure_limit=":mostpure")
+        + first_event_hash(":meter", amount=":most", amounts=_NEW_LIMITS, pure_limit=":mostpure")
         + " FROM ~account WHERE name = :account",
-        _Change(
+        Change(
             kind="create",
             amount=":most",
             pure=":mostpure",
@@ -515,7 +364,7 @@ CONVERT = Operation(
 # From a place to a name that nothing else in the ledger is about, if nothing has happened since the
 # caller looked. A share would stay behind, so there is none; the history has both texts.
 _OTHERS = "SELECT 1 FROM ~account AS other WHERE other.source = :source OR other.parent = :account"
-_move, _moved = _Change(
+_move, _moved = Change(
     kind="resource",
     amount="0",
     pure="0",
@@ -538,13 +387,36 @@ RESOURCE = Operation(
         _moved,
     ),
 )
-OPERATIONS = (RESERVE, DRAW, SETTLE, VOID, KEEP, CREATE, ENTRUST, GRANT, CONVERT, RESOURCE)
+OPERATIONS = (
+    RESERVE,
+    DRAW,
+    SETTLE,
+    VOID,
+    KEEP,
+    CREATE,
+    ENTRUST,
+    GRANT,
+    CONVERT,
+    RESOURCE,
+    *PART_OPERATIONS,
+)
+
+_PARTED = {one.name.removesuffix("_parts"): one for one in PART_OPERATIONS} | {
+    GRANT.name: GRANT_PARTS
+}
+
+
+def of_account(operation: Operation, parts: str) -> Operation:
+    """Return the operation as it is for an account that keeps `parts` of its parts."""
+    return _PARTED[operation.name] if parts else operation
+
 
 ACCOUNTS = "SELECT name FROM ~account"
 ACCOUNT = (
     "SELECT name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number,"
     " head,"
-    f" alpha, failures, {', '.join(_SUMS)}, successor, {_READING} FROM ~account"
+    f" alpha, failures, {', '.join(SUMS)}, successor, {READING},"
+    " parts, base, base_pure, base_failing, base_impure, closed FROM ~account"
     " WHERE name = :account"
 )
 CHILDREN = "SELECT name, allowance, pure_limit, failing_limit FROM ~account WHERE parent = :account"
@@ -564,11 +436,20 @@ EVENTS = (
     "SELECT number, kind, charge, amount, spent, allowance, head, body, sums FROM ~event"
     " WHERE account = :account AND number > :after AND number <= :until ORDER BY number"
 )
-GRANTS = "SELECT amount, body, sums FROM ~event WHERE account = :account AND kind = 'grant'"
+GRANTS = (
+    "SELECT amount, body, sums FROM ~event WHERE account = :account AND kind = 'grant'"
+    " ORDER BY number"
+)
 STATES = (
     "SELECT id, number, digest, state, reserved, drawn, draws, settled, pure_reserved, pure_drawn,"
-    " pure_settled, failing_reserved, failing_drawn, impure FROM ~charge WHERE account = :account"
+    " pure_settled, failing_reserved, failing_drawn, impure, whole, closed FROM ~charge"
+    " WHERE account = :account"
 )
+# Of an account with parts: what was charged to each one beyond what all of them have.
+_PART_SUMS = "SELECT key, spent, pure_spent, failing_spent, impure FROM ~part"
+PARTS = f"{_PART_SUMS} WHERE account = :account ORDER BY key"
+SOME_PARTS = f"{_PART_SUMS} WHERE account = :account AND key BETWEEN :low AND :high"
+SPANS = "SELECT charge, low, high FROM ~span WHERE account = :account ORDER BY charge, low"
 # What is kept is read one record at a time: it may be large.
 KEPT = "SELECT charge, part, digest FROM ~kept WHERE account = :account ORDER BY charge, part"
 SHEET = (

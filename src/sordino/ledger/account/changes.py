@@ -23,7 +23,9 @@ from sordino.ledger.account.identity import (
 from sordino.ledger.account.pages import Pages, names
 from sordino.ledger.account.records import body_of, described, nonce, recorded
 from sordino.ledger.amounts import check_claims, exact_amounts, nano_down
-from sordino.ledger.history import Account, chained, digest_of
+from sordino.ledger.history import Account, chained, digest_of, write_touched
+from sordino.ledger.parts import PartRange, join_ranges, write_ranges
+from sordino.ledger.played_parts import NOWHERE, Touched
 from sordino.ledger.renyi import ATTO, LARGEST, NANO, Amounts, Sums
 from sordino.ledger.store.store import Store, carry_out
 
@@ -61,6 +63,7 @@ def request(
     reading: str | None,
     detail: dict[str, Any] | None,
     allow_approximate: bool,
+    touched: Touched = NOWHERE,
     run: str | None = None,
 ) -> tuple[str, Amounts, str, dict[str, Any]]:
     """Return the label, the exact worst case, the key and the parameters of a reservation.
@@ -95,6 +98,11 @@ def request(
             f"This release needs more {meter.measure} than any account can hold. Nothing was read "
             "or released."
         )
+    if touched.ranges and not any((asked.main, asked.failing, asked.impure)):
+        raise InvalidParameter(
+            "A charge of parts must cost something; got one that costs nothing. Charge it without "
+            "parts. Nothing was read or released."
+        )
     for part in parts:
         check_claims(part, adjacency=account.adjacency, allow_approximate=allow_approximate)
     facts = {"label": label, "detail": recorded(detail), "charges": described(parts, meter)}
@@ -104,16 +112,40 @@ def request(
     # 128 random bits, made here: no other charge has them, whoever makes it. A run has an id of its
     # own, which the database takes once.
     charge = nonce() if run is None else id_of_run(account.name, text(run, "run"))
-    return label, worst, *build_reservation(account, facts, charge, asked)
+    return label, worst, *build_reservation(account, facts, charge, asked, touched)
+
+
+def find_touched(account: Account, parts: PartRange | Sequence[PartRange] | None) -> Touched:
+    """Return which parts of an account a release is about; all of them unless it says."""
+    if account.parts:
+        if parts is None:
+            return Touched(whole=True)
+        return Touched(join_ranges(parts, account.cut))
+    if parts is not None:
+        raise InvalidParameter(
+            f"parts is for an account that was made with parts; account {account.name!r} has none. "
+            "Nothing was read or released."
+        )
+    return NOWHERE
 
 
 def build_reservation(
-    account: Account, facts: dict[str, Any], charge: str, asked: Sums
+    account: Account, facts: dict[str, Any], charge: str, asked: Sums, touched: Touched
 ) -> tuple[str, dict[str, Any]]:
     """Return the key of a charge, and the parameters of its reservation.
 
     The key stays in this process; the ledger gets its hash alone, so nobody who reads it can draw.
     """
+    about_parts: dict[str, Any] = {}
+    if account.parts:
+        facts = {**facts, "parts": write_touched(touched, account.closed)}
+        about_parts = {
+            "parts": account.parts,
+            "ranges": write_ranges(touched.ranges),
+            "whole": int(touched.whole),
+            # As it is known here: where others have closed parts since, nothing is charged.
+            "closed": account.closed,
+        }
     digest, key = digest_of(facts, account), nonce()
     # The facts of the account go along: if another one has taken the name since, it does not fit.
     about = {
@@ -121,6 +153,7 @@ def build_reservation(
     }
     return key, {
         **about,
+        **about_parts,
         "account": account.name,
         "reading": facts["reading"],
         "charge": charge,
@@ -201,23 +234,30 @@ def grant_share(
         "body": body_of(child=child, **facts),
     }
     # Either it does not fit, which `refuse` says, or somebody was in the way.
-    if not _give_share(store, parameters, new=not found):
-        pages.refuse(given, what=f"The share of {child!r}", then="Nothing was granted.")
+    if not _give_share(store, parameters, parent.parts, new=not found):
+        pages.refuse(
+            given,
+            find_touched(parent, None),
+            what=f"The share of {child!r}",
+            then="Nothing was granted.",
+        )
         raise LedgerConflict(
             f"Account {parent.name!r} was changed by others at the same time. Nothing was granted; "
             "try again."
         )
 
 
-def _give_share(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
+def _give_share(store: Store, parameters: dict[str, Any], parts: str, *, new: bool) -> bool:
     """Give the share, which is one share more if somebody else made the child meanwhile."""
     if new:
         # If somebody else has just made the child, its row is in the way, and it is granted the
         # share below.
         with suppress(LedgerConflict):
-            if carry_out(store, schema.ENTRUST, parameters, account=parameters["parent"]):
+            entrust = schema.of_account(schema.ENTRUST, parts)
+            if carry_out(store, entrust, parameters, account=parameters["parent"]):
                 return True
-    return carry_out(store, schema.GRANT, parameters, account=parameters["parent"])
+    grant = schema.of_account(schema.GRANT, parts)
+    return carry_out(store, grant, parameters, account=parameters["parent"])
 
 
 def call_by_name(
@@ -295,7 +335,8 @@ def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:
         "failing": row.failing_drawn,
         "body": body_of(reason=reason),
     }
-    if not carry_out(store, schema.VOID, parameters, account=pages.name):
+    void = schema.of_account(schema.VOID, pages.facts.parts)
+    if not carry_out(store, void, parameters, account=pages.name):
         raise LedgerConflict(
             f"Charge {key!r} was used or closed by its own process in this moment; it was left as "
             "it is."

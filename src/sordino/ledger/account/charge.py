@@ -17,6 +17,8 @@ from sordino.ledger.account.charged_stream import ChargedStream, check_streams
 from sordino.ledger.account.records import body_of, described
 from sordino.ledger.amounts import Meter, check_claims, exact_amounts, firm_amounts, nano_up
 from sordino.ledger.history import chained
+from sordino.ledger.operation import Operation
+from sordino.ledger.parts import PartRange
 from sordino.ledger.renyi import Amounts
 from sordino.ledger.store.store import Store, carry_out
 from sordino.process import Process
@@ -58,6 +60,14 @@ class Charge:
         When it was reserved, as the ledger has it: UTC, ISO 8601.
     receipt : Receipt
         `id`, `account` and `time`, which a release of a session carries.
+    parts : tuple of PartRange
+        Which parts of the account it is about, in order; none for the whole table, and on an
+        account without parts.
+    closed : int or None
+        On an account with parts up to which one all were closed when this was reserved. Rows of
+        these, and of them alone, are no part of the whole table: a release without `parts` must
+        leave them out. It is below all parts where none is closed; None on an account without
+        parts.
 
     Examples
     --------
@@ -82,6 +92,7 @@ class Charge:
         "_key",
         "_lock",
         "_meter",
+        "_parted",
         "_process",
         "_sheets",
         "_spent",
@@ -90,8 +101,10 @@ class Charge:
         "_streams",
         "_worst",
         "account",
+        "closed",
         "id",
         "label",
+        "parts",
         "reserved",
         "time",
     )
@@ -109,8 +122,14 @@ class Charge:
         reserved: Amounts,
         time: str,
         allow_approximate: bool,
+        parts: tuple[PartRange, ...] = (),
+        closed: int | None = None,
     ) -> None:
         self.id = charge
+        self.parts = parts
+        self.closed = closed
+        # Accounts with parts have operations of their own.
+        self._parted = "" if closed is None else "parts"
         self._key = key
         self.label = label
         self.account = account
@@ -324,7 +343,7 @@ class Charge:
             }
             # It changes nothing if the ledger knows other draws than this process, or the charge is
             # closed.
-            if not self._do(schema.DRAW, drawn):
+            if not self._do(schema.of_account(schema.DRAW, self._parted), drawn):
                 raise LedgerConflict(_USED_ELSEWHERE_MESSAGE)
             self._spent.append((worst, worst))
         # After the draw is durable: a copy of the memory from before must not know the words of
@@ -357,7 +376,7 @@ class Charge:
                 "failing": drawn.failing,
                 "body": body_of(),
             }
-            if not self._do(schema.SETTLE, closing):
+            if not self._do(schema.of_account(schema.SETTLE, self._parted), closing):
                 raise LedgerConflict(_USED_ELSEWHERE_MESSAGE)
             self._state = "settled"
 
@@ -409,7 +428,7 @@ class Charge:
                 )
             self._sheets = part + 1
 
-    def _do(self, operation: schema.Operation, parameters: dict[str, Any]) -> bool:
+    def _do(self, operation: Operation, parameters: dict[str, Any]) -> bool:
         known = {"account": self.account, "charge": self.id, "key": self._key}
         return carry_out(self._store, operation, {**known, **parameters}, account=self.account)
 

@@ -68,6 +68,11 @@ def convert_account(store: Store, pages: Pages, into: str, budget: Budget) -> No
 
 
 def _check_possible(old: Account, into: str, budget: Budget, *, taken: bool) -> None:
+    if old.parts:
+        raise LedgerConflict(
+            f"Account {old.name!r} has parts, and an account with parts is not converted: make "
+            "another one, whose budget adds to this one's. Nothing was converted."
+        )
     if old.successor or old.parent is not None or old.meter == "renyi":
         why = (
             f"was converted into {old.successor!r} already"

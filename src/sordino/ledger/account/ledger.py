@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from sordino.constraints import (
@@ -22,6 +23,7 @@ from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, Run
 from sordino.ledger import schema as schema_module
 from sordino.ledger.account.changes import (
     call_by_name,
+    find_touched,
     give_up,
     grant_share,
     id_of_run,
@@ -54,6 +56,7 @@ from sordino.ledger.history import (
     json_of,
 )
 from sordino.ledger.left import Left, find_left_of
+from sordino.ledger.parts import PartRange, find_key
 from sordino.ledger.renyi import NOTHING, Sums
 from sordino.ledger.store.store import carry_out
 from sordino.ledger.store.urls import store_at
@@ -141,6 +144,7 @@ class Ledger:
         source: str | os.PathLike[str],
         reading: str = "",
         place: str = "",
+        parts: str = "",
     ) -> Ledger:
         """Make a new account, and the file or the tables if there are none.
 
@@ -168,6 +172,11 @@ class Ledger:
             Where a source that is called by a name lies now. The history keeps it, so that
             `sordino declare` and `sordino.open` can tell a second account for it; no charge is
             compared with it.
+        parts : {"", "hour", "day", "month", "year"}
+            The cut of the one component of the unit whose values are parts of the account: what is
+            released of one part counts in that part alone, and the budget is that of each part. It
+            takes the adjacency "add-remove" and a unit of several columns, such as
+            ``columns "customer_id", day("ordered_at")``. Left out, the account has no parts.
 
         Raises
         ------
@@ -192,8 +201,10 @@ class Ledger:
             "unit": canonical_unit(unit),
             "source": str(known_source(source)),
         }
+        key = find_key(facts["unit"], facts["adjacency"], parts) if parts else ""
         said = {"reading": text(reading, "reading")} if reading else {}
         said |= {"place": text(place, "place")} if place else {}
+        said |= {"parts": key} if key else {}
         limits = budget.limits
         first = Sums(limits.main, max(0, limits.pure), limits.failing, int(limits.pure < 0))
         # Only now, so that a parameter that is refused leaves no file behind.
@@ -205,6 +216,7 @@ class Ledger:
             **facts,
             **parameters_of(first),
             "reading": reading,
+            "parts": key,
             "body": body_of(name=made.account, parent=None, **known, **said),
         }
         # If the first try was made and its answer lost, the event is found, and this is no
@@ -259,17 +271,26 @@ class Ledger:
         """What can still be charged, in epsilon or, on the zCDP meter, in rho.
 
         On the Rényi meter it is the divergence at the order of the account, and 0 where only the
-        pure sum has room; `Statement.renyi` has both.
+        pure sum has room; `Statement.renyi` has both. Of an account with parts it is what a release
+        of the whole table may still cost; `find_left` tells of a part.
         """
         # Asked anew each time: other processes charge the same account.
         row = self._pages.account()
         return amount_of(max(0, row.allowance - row.spent))
 
-    def find_price(self) -> Price:
-        """Return how the account counts costs in this moment; sessions choose their noise by it."""
+    def find_price(self, *, parts: PartRange | Sequence[PartRange] | None = None) -> Price:
+        """Return how the account counts costs in this moment; sessions choose their noise by it.
+
+        Parameters
+        ----------
+        parts : PartRange or sequence of those, optional
+            Of an account with parts: those that a release is about. The one that has least left
+            tells the sums.
+        """
         known = self._pages.facts
+        touched = find_touched(known, parts)
         # Where no delta is kept no sum is looked at, so nothing has to be asked.
-        row = self._pages.account() if known.meter == "renyi" else known
+        row = self._pages.find_fullest(touched, NOTHING)[0] if known.meter == "renyi" else known
         return Price(known.meter_at_order, row.limits, row.sums)
 
     def preview(
@@ -283,6 +304,7 @@ class Ledger:
         reading: str | None = None,
         detail: dict[str, Any] | None = None,
         allow_approximate: bool = False,
+        parts: PartRange | Sequence[PartRange] | None = None,
     ) -> Preview:
         """Return what would be left if this were reserved.
 
@@ -299,6 +321,7 @@ class Ledger:
             return preview_charge(
                 self._pages,
                 things(chargeable),
+                find_touched(self._pages.facts, parts),
                 label=label,
                 unit=unit,
                 source=source,
@@ -728,6 +751,7 @@ class Ledger:
         detail: dict[str, Any] | None = None,
         allow_approximate: bool = False,
         run: str | None = None,
+        parts: PartRange | Sequence[PartRange] | None = None,
     ) -> Charge:
         """Charge the worst case of what is about to be released; durable when this returns.
 
@@ -750,6 +774,10 @@ class Ledger:
         run : str, optional
             Names what the charge is for, such as the job of one night. The account is charged at
             most once under one name, by whichever process is first: `find_run` finds that charge.
+        parts : PartRange or sequence of those, optional
+            On an account with parts: which of them the release reads, and nothing else. Several
+            ranges are one charge. Left out, it is the whole table, which is charged to all parts
+            above those that are closed (`Charge.closed`), future ones too.
 
         Raises
         ------
@@ -758,14 +786,15 @@ class Ledger:
         RunTaken
             If the account was charged for this run before. Nothing is charged now.
         LedgerConflict
-            If a unit, source, adjacency or reading is not the account's.
+            If a unit, source, adjacency or reading is not the account's, or a part is closed.
         LedgerError
             If the ledger cannot be written.
         InvalidParameter
             If something has no cost on the meter, is not exact and that was not allowed, or cannot
-            be recorded.
+            be recorded; if the account has no parts, or a charge of parts costs nothing.
         """
         account = self._pages.facts
+        touched = find_touched(account, parts)
         if self._run is not None:
             if run not in {None, self._run[0]}:
                 raise InvalidParameter(
@@ -774,9 +803,9 @@ class Ledger:
                 )
             run, about = self._run
             detail = {**(detail or {}), **about}
-        label, worst, key, parameters = request(
-            account,
-            things(chargeable),
+        asked = partial(
+            request,
+            parts=things(chargeable),
             label=label,
             unit=unit,
             source=source,
@@ -784,17 +813,23 @@ class Ledger:
             reading=reading,
             detail=detail,
             allow_approximate=TRUTH("allow_approximate", allow_approximate),
+            touched=touched,
             run=run,
         )
+        label, worst, key, parameters = asked(account)
+        operation = schema_module.of_account(schema_module.RESERVE, account.parts)
         try:
             # Somebody may have given something back between the refusal and this look: then it is
             # tried again.
-            while not carry_out(
-                self._store, schema_module.RESERVE, parameters, account=self.account
-            ):
+            while not carry_out(self._store, operation, parameters, account=self.account):
                 self._refuse_taken(run)
                 self._pages.check_reading(reading, then=NOTHING_READ)
-                self._pages.refuse(worst.rounded_up(), what=RELEASE, then=NOTHING_READ)
+                needed = worst.rounded_up()
+                self._pages.refuse(needed, touched, what=RELEASE, then=NOTHING_READ)
+                # Or has closed parts, which the charge must know.
+                if account.parts:
+                    account = self._pages.facts
+                    label, worst, key, parameters = asked(account)
         except LedgerConflict:
             # No two charges have one id, and that of a run follows from its name.
             self._refuse_taken(run)
@@ -814,6 +849,8 @@ class Ledger:
             # The time that the ledger has, and no other one.
             time=json_of(parameters["body"])["time"],
             allow_approximate=allow_approximate,
+            parts=touched.ranges,
+            closed=account.closed if account.parts else None,
         )
 
     def for_run(self, run: str, detail: dict[str, Any] | None = None) -> Ledger:

@@ -31,10 +31,13 @@ from sordino.ledger.history import (
     add_shares,
     budget_of,
     chained,
+    find_inherited,
     json_of,
     linked,
 )
-from sordino.ledger.left import find_left
+from sordino.ledger.left import find_left, find_share
+from sordino.ledger.parts import PartRange, show_parts
+from sordino.ledger.played_parts import NOWHERE, Touched
 from sordino.ledger.renyi import ATTO, LARGEST, Sums
 from sordino.ledger.store.store import Rows, Store, patiently
 from sordino.record import FORM, Record
@@ -207,6 +210,8 @@ class Pages:
             )
             charges = rows(schema.STATES, account=self.name)
             children = rows(schema.CHILDREN, account=self.name)
+            parts = rows(schema.PARTS, account=self.name)
+            spans = rows(schema.SPANS, account=self.name)
             kept = [
                 (key, part, digest) for key, part, digest in rows(schema.KEPT, account=self.name)
             ]
@@ -219,6 +224,9 @@ class Pages:
             given=None if gifts is None else add_shares(gifts, self.name),
             kept=kept,
             changed=self._changed(kept),
+            parts=parts,
+            spans=[(key, low, high) for key, low, high in spans],
+            inherited=None if gifts is None else find_inherited(gifts, self.name),
         )
 
     def check_reading(self, reading: str | None, *, then: str) -> None:
@@ -236,12 +244,22 @@ class Pages:
             )
         self._seen = self.facts._replace(reading=known)
 
-    def refuse(self, needed: Sums, *, what: str, then: str) -> None:
+    def find_fullest(self, touched: Touched, asked: Sums) -> tuple[Account, int | None]:
+        """Return the account as that part of it has it which has least left, and which it is.
+
+        None is any part that nothing was charged to by itself; an account without parts is
+        returned as it is.
+        """
+        with self.reading() as (row, rows):
+            return fullest_of(row, rows, touched, asked)
+
+    def refuse(self, needed: Sums, touched: Touched = NOWHERE, *, what: str, then: str) -> None:
         """Say why an amount was refused.
 
         Return if it would fit by now because others gave something back.
         """
-        known, row = self.facts, patiently(self.account)
+        known = self.facts
+        row, part = patiently(lambda: self.find_fullest(touched, needed))
         if known.facts != row.facts:
             raise LedgerConflict(
                 f"Account {self.name!r} at {self.store.url!r} is not the one that was opened; open "
@@ -252,18 +270,27 @@ class Pages:
                 f"Account {self.name!r} was converted into {row.successor!r}, which goes on for "
                 f"it. {then}"
             )
+        if is_closed(row, touched):
+            upto = show_parts(PartRange(row.closed, row.closed), row.cut)
+            raise LedgerConflict(
+                f"The parts of account {self.name!r} up to {upto} are closed: nothing that reads "
+                f"them is charged any more. Name later ones. {then}"
+            )
+        # What the next charge says of them.
+        self._seen = known._replace(closed=row.closed)
+        of = "" if part is None else f" for {show_parts(PartRange(part, part), row.cut)}"
         if not row.limits.admits(row.sums, needed):
             raise BudgetExceeded(
-                _say_lack(row, needed, what),
+                _say_lack(row, needed, what, of),
                 fitting=_find_fitting(row, needed) if what == RELEASE else "",
                 # Beside a delta some releases cost less than pure noise: of them more would fit.
                 largest=row.meter_name == "pure",
                 then=then,
-                details=f"{what} needs {_write_lack(row, needed)} in account {self.name!r}.",
+                details=f"{what} needs {_write_lack(row, needed)} in account {self.name!r}{of}.",
             )
 
 
-def _say_lack(row: Account, needed: Sums, what: str) -> str:
+def _say_lack(row: Account, needed: Sums, what: str, of: str) -> str:
     """Return what is left and what is needed, in percent."""
     limits, spent = row.limits, row.sums
     asks = "this" if what == RELEASE else f"{what[0].lower()}{what[1:]}"
@@ -281,8 +308,8 @@ def _say_lack(row: Account, needed: Sums, what: str) -> str:
         left = find_left(limits, spent, needed)
         share, more = left.share, left.needed
     return (
-        f"{write_percent(share, -1) if share else 'Nothing'} of the {budget} of account {row.name} "
-        f"is left; {asks} needs {write_percent(more, 1)}."
+        f"{write_percent(share, -1) if share else 'Nothing'} of the {budget} of account "
+        f"{row.name}{of} is left; {asks} needs {write_percent(more, 1)}."
     )
 
 
@@ -324,6 +351,30 @@ def _find_fitting(row: Account, needed: Sums) -> str:
     # Three digits are enough, but where only the rounding of charges was in the way.
     close = meter.name == "pure" and needed.main - low <= _ROUNDED
     return decimal(low if close else cut_digits(low))
+
+
+def is_closed(row: Account, touched: Touched) -> bool:
+    """Tell whether a part that is touched takes nothing more."""
+    return any(one.low <= row.closed for one in touched.ranges)
+
+
+def fullest_of(
+    row: Account, rows: Rows, touched: Touched, asked: Sums
+) -> tuple[Account, int | None]:
+    """Return the account as that part has it which has least left for what is asked."""
+    if not row.parts:
+        return row, None
+    ranges = touched.ranges or (PartRange(row.closed + 1, 2**63 - 1),)
+    found = [(None, row.base_sums)] + [
+        (key, row.base_sums.plus(Sums(*sums)))
+        for one in ranges
+        for key, *sums in rows(schema.SOME_PARTS, account=row.name, low=one.low, high=one.high)
+    ]
+    limits = row.limits
+    part, sums = max(
+        found, key=lambda one: (not limits.admits(one[1], asked), find_share(limits, one[1]))
+    )
+    return row.at(sums), part
 
 
 def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:

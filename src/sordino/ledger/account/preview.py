@@ -9,9 +9,10 @@ from typing import Any, final
 
 from sordino.cost.conversion import write_percent
 from sordino.ledger.account.changes import request
-from sordino.ledger.account.pages import RELEASE, Pages
+from sordino.ledger.account.pages import RELEASE, Pages, is_closed
 from sordino.ledger.amounts import amount_of
 from sordino.ledger.left import find_share
+from sordino.ledger.played_parts import Touched
 from sordino.ledger.renyi import ATTO
 
 
@@ -31,7 +32,7 @@ class Preview:
     needs : Fraction
         What would be reserved.
     remaining : Fraction
-        What remains now.
+        What remains now; of several parts of the one that has least.
     left : Fraction
         What would remain.
     share_left : Fraction
@@ -88,7 +89,7 @@ class Preview:
         }
 
 
-def preview_charge(pages: Pages, parts: Sequence[Any], **stated: Any) -> Preview:
+def preview_charge(pages: Pages, parts: Sequence[Any], touched: Touched, **stated: Any) -> Preview:
     """Return what an account would say of a charge.
 
     Raises
@@ -98,13 +99,13 @@ def preview_charge(pages: Pages, parts: Sequence[Any], **stated: Any) -> Preview
     """
     # What is refused without the database is refused by the very function that a charge goes
     # through.
-    _, worst, _, _ = request(pages.facts, parts, **stated)
+    _, worst, _, _ = request(pages.facts, parts, touched=touched, **stated)
     pages.check_reading(stated["reading"], then="Nothing was read or released.")
     asked = worst.rounded_up()
-    row = pages.account()
+    row, _ = pages.find_fullest(touched, asked)
     limits, spent = row.limits, row.sums
-    if row.successor or not limits.admits(spent, asked):
-        pages.refuse(asked, what=RELEASE, then="Nothing was read or released.")
+    if row.successor or not limits.admits(spent, asked) or is_closed(row, touched):
+        pages.refuse(asked, touched, what=RELEASE, then="Nothing was read or released.")
     after = spent.plus(asked)
     counts_epsilons = row.meter_name == "renyi" and limits.pure >= 0
     return Preview(

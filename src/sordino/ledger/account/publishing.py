@@ -16,7 +16,7 @@ from sordino._version import __version__
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import schema
-from sordino.ledger.account.changes import build_reservation
+from sordino.ledger.account.changes import build_reservation, find_touched
 from sordino.ledger.account.pages import Pages
 from sordino.ledger.account.promises import Walked, make_promise, walk
 from sordino.ledger.account.records import body_of, nonce
@@ -60,10 +60,13 @@ def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
         "reading": "",
     }
     charge = nonce()
-    key, reservation = build_reservation(account, facts, charge, NOTHING)
+    touched = find_touched(account, None)
+    key, reservation = build_reservation(account, facts, charge, NOTHING, touched)
     # Nothing always fits; only an account that another one has taken over begins nothing any more.
-    if not carry_out(store, schema.RESERVE, reservation, account=account.name):
-        pages.refuse(NOTHING, what="A statement", then="The statement was not published.")
+    reserve = schema.of_account(schema.RESERVE, account.parts)
+    if not carry_out(store, reserve, reservation, account=account.name):
+        then = "The statement was not published."
+        pages.refuse(NOTHING, touched, what="A statement", then=then)
         raise LedgerConflict(
             f"Account {account.name!r} was changed by others at the same time. The statement was "
             "not published; try again."
@@ -82,7 +85,8 @@ def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
     }
     # The history has the statement already. A charge of nothing that stays open takes nothing.
     with suppress(LedgerError):
-        carry_out(store, schema.SETTLE, closing, account=account.name)
+        settle = schema.of_account(schema.SETTLE, account.parts)
+        carry_out(store, settle, closing, account=account.name)
 
 
 def check_statement(pages: Pages, statement: PublicStatement) -> StatementCheck:

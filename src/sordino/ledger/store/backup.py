@@ -186,12 +186,49 @@ WHERE (a.number, a.head, a.spent, a.allowance)
     OR (told.settles, told.voids) IS NOT (coalesce(charged.settled, 0), coalesce(charged.voided, 0))
     OR told.keeps IS NOT coalesce(held.sheets, 0)
     OR (a.allowance, told.granted) IS NOT (told.received, coalesce(shared.granted, 0))
-    OR a.spent IS NOT coalesce(charged.spent, 0) + coalesce(shared.granted, 0)
-    OR a.pure_spent IS NOT coalesce(charged.pure, 0) + coalesce(shared.pure, 0)
-    OR a.failing_spent IS NOT coalesce(charged.failing, 0) + coalesce(shared.failing, 0)
+    OR a.parts = '' AND (a.spent, a.pure_spent, a.failing_spent) IS NOT (
+        coalesce(charged.spent, 0) + coalesce(shared.granted, 0),
+        coalesce(charged.pure, 0) + coalesce(shared.pure, 0),
+        coalesce(charged.failing, 0) + coalesce(shared.failing, 0))
 LIMIT 1
 """
+# The same of accounts with parts: what all of them have, what each one has, and the largest.
+_FIND_PART_CONTRADICTION = """
+WITH RECURSIVE taken AS (
+    SELECT c.account, c.id, c.whole, coalesce(c.settled, c.reserved) AS spent,
+        CASE WHEN c.settled IS NULL THEN c.pure_reserved ELSE c.pure_settled END AS pure,
+        CASE WHEN c.settled IS NULL THEN c.failing_reserved ELSE c.failing_drawn END AS failing
+    FROM charge AS c JOIN account AS a ON a.name = c.account WHERE a.parts <> ''
+), based AS (
+    SELECT account, sum(spent) AS spent, sum(pure) AS pure, sum(failing) AS failing
+    FROM (SELECT account, spent, pure, failing FROM taken WHERE whole = 1
+        UNION ALL SELECT parent, allowance, max(pure_limit, 0), failing_limit FROM account
+        WHERE parent IS NOT NULL AND parts <> '') GROUP BY account
+), one (account, charge, key, high) AS (
+    SELECT account, charge, low, high FROM span
+    UNION ALL SELECT account, charge, key + 1, high FROM one WHERE key < high
+), added AS (
+    SELECT one.account, one.key, sum(taken.spent) AS spent, sum(taken.pure) AS pure,
+        sum(taken.failing) AS failing FROM one JOIN taken ON taken.id = one.charge
+    GROUP BY one.account, one.key
+)
+SELECT 1 WHERE EXISTS (
+    SELECT 1 FROM account AS a LEFT JOIN based ON based.account = a.name
+    WHERE a.parts <> '' AND ((a.base, a.base_pure, a.base_failing) IS NOT
+            (coalesce(based.spent, 0), coalesce(based.pure, 0), coalesce(based.failing, 0))
+        OR a.spent - a.base IS NOT coalesce((SELECT max(p.spent) FROM part AS p
+            WHERE p.account = a.name AND p.key > a.closed), 0))
+) OR EXISTS (
+    SELECT account, key, spent, pure_spent, failing_spent FROM part
+    EXCEPT SELECT account, key, spent, pure, failing FROM added
+) OR EXISTS (
+    SELECT account, key FROM added EXCEPT SELECT account, key FROM part
+)
+"""
 _FIND_ORPHAN_ROW = "SELECT 1 FROM {} WHERE account NOT IN (SELECT name FROM account) LIMIT 1"
+
+
+_OF_ACCOUNTS = ("event", "charge", "kept", "part", "span")
 
 
 def is_whole(connection: sqlite3.Connection) -> bool:
@@ -204,6 +241,6 @@ def is_whole(connection: sqlite3.Connection) -> bool:
     """
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
         return False
-    orphans = (_FIND_ORPHAN_ROW.format(table) for table in ("event", "charge", "kept"))
-    questions = (_FIND_CONTRADICTION, *orphans)
+    orphans = (_FIND_ORPHAN_ROW.format(table) for table in _OF_ACCOUNTS)
+    questions = (_FIND_CONTRADICTION, _FIND_PART_CONTRADICTION, *orphans)
     return all(connection.execute(question).fetchone() is None for question in questions)

@@ -3,7 +3,8 @@
 The functions run with the rights of the ledger's owner (SECURITY DEFINER, fixed search path), so a
 role that may only charge needs no right to write into any table: it can neither edit history nor
 grant itself more. They insist on synchronous commits. Isolation is READ COMMITTED: a conditional
-UPDATE waits for the row and looks again.
+UPDATE waits for the row and looks again, at that row alone. What decides by other rows locks first,
+by a statement of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from typing import TYPE_CHECKING, Any, final
 from sordino.address import without_password
 from sordino.constraints import text
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
-from sordino.ledger.schema import OPERATIONS, READING_COLUMN, TABLES, VERSION, Operation, rendered
+from sordino.ledger.operation import Operation, rendered
+from sordino.ledger.parts import MOST_RANGES
+from sordino.ledger.schema import (
+    CHARGE_COLUMNS,
+    OPERATIONS,
+    PART_COLUMNS,
+    READING_COLUMN,
+    TABLES,
+    VERSION,
+    WITHIN,
+)
+from sordino.ledger.schema_parts import PART_INDEXES, PART_TABLES
 from sordino.ledger.store.store import NoLedgerError, Rows, TryAgainError, check_schema
 from sordino.process import Process, close_before_fork
 from sordino.record import MOST_CHARACTERS
@@ -90,6 +102,8 @@ _PARAMETER_CHECKS = {
     "sheet": f"IF length(:sheet) > {MOST_CHARACTERS} OR json_typeof(CAST(:sheet AS json)) <> "
     "'object'"
     f" OR octet_length(:sheet) <> length(:sheet) THEN {_RAISE_WRONG_TEXT}",
+    "ranges": f"IF length(:ranges) > {18 * MOST_RANGES}"
+    f" OR :ranges NOT SIMILAR TO '([+-][0-9]{{8}}[+-][0-9]{{8}})*' THEN {_RAISE_WRONG_TEXT}",
     "lock": f"IF :lock NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_RAISE_WRONG_TEXT}",
     "body": "IF length(:body) > 1000000 OR jsonb_typeof(CAST(:body AS jsonb)) <> 'object'"
     f" THEN {_RAISE_WRONG_TEXT}",
@@ -397,6 +411,7 @@ def _schema_definitions() -> list[str]:
         "CREATE TABLE ~ledger (version BIGINT NOT NULL)",
         f"INSERT INTO ~ledger (version) VALUES ({VERSION})",
         *TABLES,
+        *PART_INDEXES,
         *_CHAIN_AND_TRIGGERS,
         *(_function_definition(operation) for operation in OPERATIONS),
         # PostgreSQL lets everybody call a new function.
@@ -406,16 +421,36 @@ def _schema_definitions() -> list[str]:
 
 
 def _newer_definitions() -> list[str]:
-    """Return the statements that bring schemas 4 and 5 to the present one."""
+    """Return the statements that bring older schemas to the present one."""
     return [
-        # Schema 5 has it, and lacks a function.
-        f"ALTER TABLE ~account ADD COLUMN IF NOT EXISTS {READING_COLUMN}",
+        *(
+            f"ALTER TABLE ~{table} ADD COLUMN IF NOT EXISTS {column}"
+            for table, columns in (
+                ("account", (READING_COLUMN, *PART_COLUMNS)),
+                ("charge", CHARGE_COLUMNS),
+            )
+            for column in columns
+        ),
+        _DROP_OLDER_RULE,
+        f"ALTER TABLE ~account ADD {WITHIN}",
+        *(table.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS") for table in PART_TABLES),
+        *(index.replace("CREATE INDEX", "CREATE INDEX IF NOT EXISTS") for index in PART_INDEXES),
         # Their parameters are others, so that they would be second functions of the same names.
         *(f"DROP FUNCTION IF EXISTS ~{operation.name}" for operation in OPERATIONS),
         *(_function_definition(operation) for operation in OPERATIONS),
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
         f"UPDATE ~ledger SET version = {VERSION}",
     ]
+
+
+# The server has named it.
+_DROP_OLDER_RULE = (
+    "DO $sordino$ DECLARE found text; BEGIN FOR found IN SELECT conname"
+    " FROM pg_catalog.pg_constraint WHERE conrelid = CAST('sordino.account' AS regclass)"
+    " AND contype = 'c' AND pg_catalog.pg_get_constraintdef(oid) LIKE '%spent <= allowance%'"
+    " LOOP EXECUTE format('ALTER TABLE sordino.account DROP CONSTRAINT %I', found);"
+    " END LOOP; END $sordino$"
+)
 
 
 def _function_definition(operation: Operation) -> str:
@@ -425,10 +460,18 @@ def _function_definition(operation: Operation) -> str:
     checked = " ".join(
         check for name, check in _PARAMETER_CHECKS.items() if name in operation.parameters
     )
+    # Each statement of a function sees what was committed before it began: the decision sees what
+    # those have done for whom the lock has waited.
+    lock = (
+        f"PERFORM 1 FROM ~account WHERE name = {operation.locked} FOR NO KEY UPDATE;"
+        if operation.locked
+        else ""
+    )
     return (
         f"CREATE FUNCTION ~{operation.name}({parameters}) RETURNS boolean LANGUAGE plpgsql "
         "SECURITY DEFINER"
         " SET search_path = pg_catalog, pg_temp AS $sordino$ BEGIN"
-        f" {_REQUIRE_DURABLE_COMMIT} {checked} {first}; IF NOT FOUND THEN RETURN false; END IF;"
+        f" {_REQUIRE_DURABLE_COMMIT} {checked} {lock} {first};"
+        " IF NOT FOUND THEN RETURN false; END IF;"
         f" {'; '.join(rest)}; RETURN true; END $sordino$"
     )

@@ -38,7 +38,8 @@ from typing import Any, Literal, NamedTuple, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger.history import chained
-from sordino.ledger.schema import VERSION, Operation, rendered
+from sordino.ledger.operation import Operation, rendered
+from sordino.ledger.schema import VERSION
 from sordino.ledger.store.backup import back_up, is_whole
 from sordino.ledger.store.journal import Beside, check_place, look, read_change_counter
 from sordino.ledger.store.sqlite_schema import (

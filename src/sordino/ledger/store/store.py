@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeVar
 
 from sordino.errors import LedgerConflict, LedgerError
 from sordino.ledger import schema
-from sordino.ledger.schema import OLDEST, VERSION, Operation
+from sordino.ledger.operation import Operation
+from sordino.ledger.schema import OLDEST, VERSION
 
 _Answer = TypeVar("_Answer")
 Rows = Callable[..., Sequence[tuple[Any, ...]]]
