@@ -88,6 +88,8 @@ class Population:
         What whoever is protected is called, where somebody has said it.
     epsilon : float or None
         What was asked to be spent; noise without a pure epsilon costs as much.
+    part : str or None
+        Of which days (or hours, months, years) alone rows were read; `where` says it, too.
     lookups : tuple of str
         In which other tables columns were looked up, with what each was.
     lent : tuple of str
@@ -131,6 +133,7 @@ class Population:
     epsilon: float | None = None
     lookups: tuple[str, ...] = ()
     lent: tuple[str, ...] = ()
+    part: str | None = None
 
     @property
     def person(self) -> str:
@@ -170,6 +173,7 @@ class Population:
             "item": list_columns(self.by or self.item),
             "column": self.column,
             "by": list_columns(self.by),
+            "part": self.part,
             "where": self.where,
             "per_person": self.per_person,
             "domain": self.domain,

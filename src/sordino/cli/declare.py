@@ -14,7 +14,7 @@ import click
 from sordino.address import without_password
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
 from sordino.cli.once import Command
-from sordino.cli.options import ADJACENCY, NUMBER, SOURCE, gather, require_one
+from sordino.cli.options import ADJACENCY, NUMBER, PARTS, SOURCE, gather, require_one
 from sordino.cli.output import write_lines
 from sordino.cli.text_options import CsvOptions, form_options
 from sordino.cli.work import make_csv_format
@@ -73,6 +73,7 @@ class NewTable:
     epsilon: Fraction | None
     delta: Fraction | None
     failures: Fraction | None
+    parts: str | None
     ledger: str | None
     account: str | None
     second_budget: bool
@@ -126,6 +127,7 @@ _new_table = gather(
         "--date", metavar="DAY", help="Day for {date} in SOURCE: 2026-11-27, today, today-1."
     ),
     click.option("--max-rows", type=int, metavar="M", help="Use at most M rows of each person."),
+    PARTS,
     ADJACENCY,
     click.option(
         "--second-budget",
@@ -190,6 +192,7 @@ def declare(source: str, new: NewTable, csv: CsvOptions) -> None:
         failures=new.failures,
         named=new.name is not None or new.account is not None,
         second=new.second_budget,
+        parts=new.parts or "",
         say_account="--account {}",
         say_second="--second-budget",
         say_epsilon="--epsilon",

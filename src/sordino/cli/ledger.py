@@ -29,6 +29,7 @@ from sordino.cli.options import (
     FORMAT,
     NUMBER,
     PART,
+    PARTS,
     REQUIRED_ACCOUNT as ACCOUNT,
     REQUIRED_LEDGER as URL,
     choose_format,
@@ -70,6 +71,7 @@ class AccountOptions:
     epsilon: Fraction
     delta: Fraction
     failures: Fraction
+    parts: str | None
     meter: Literal["pure", "zcdp", "renyi"] | None
     adjacency: Adjacency
     unit: str | None
@@ -112,6 +114,7 @@ _account_options = gather(
         help="How charges add up: epsilons (the default without --delta), Renyi divergences with "
         "epsilons beside them (the default with it), or rhos, of which fewer large releases fit.",
     ),
+    PARTS,
     ADJACENCY,
     click.option("--unit", metavar="COL", help="Column that says whom a row belongs to."),
     click.option("--row-is-unit", is_flag=True, help="The account protects single rows."),
@@ -519,6 +522,7 @@ def _create_account(wanted: AccountOptions) -> None:
         wanted.url,
         account=wanted.account,
         unit=unit,
+        parts=wanted.parts or "",
         budget=budget,
         adjacency=wanted.adjacency,
         source=wanted.source,

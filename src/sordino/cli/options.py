@@ -227,6 +227,18 @@ DECLARATION = click.option(
 DATE = click.option(
     "--date", metavar="DAY", help="Day for {date} in a declared path: 2026-11-27, today, today-1."
 )
+DAYS = click.option(
+    "--part",
+    metavar="DAY",
+    help="Read and charge these days alone, of an account with parts: 2026-11-27, today-1, "
+    "2026-11, 2026-11-01..2026-11-15 [default: the whole table, charged to all days].",
+)
+PARTS = click.option(
+    "--parts",
+    type=click.Choice(["hour", "day", "month", "year"]),
+    help="Give each day (or hour, month, year) the whole budget for itself; one of the columns of "
+    "the person must be a time that is cut so, such as day(seen).",
+)
 # What is spent has to be meant, and what is planned spends nothing.
 PART = click.option(
     "--part",
@@ -360,6 +372,7 @@ class UnitOptions:
     row_is_unit: bool
     max_rows: int | None
     adjacency: Adjacency
+    part: str | None = None
 
 
 unit_options = gather(
@@ -368,7 +381,8 @@ unit_options = gather(
     click.option(
         "--user",
         metavar="COL",
-        help="Column that says whose a row is: a person is protected with all rows.",
+        help="Column that says whose a row is: a person is protected with all rows. Or several "
+        "columns, such as customer,day(seen): a customer on one day.",
     ),
     click.option("--row-is-unit", is_flag=True, help="Each row is another person."),
     click.option(
@@ -378,6 +392,7 @@ unit_options = gather(
         help="Use at most M rows of each person, chosen at random; of labels that are counted, M.",
     ),
     ADJACENCY,
+    DAYS,
 )
 
 

@@ -86,7 +86,7 @@ def remeasure(
         )
     # Asked first: they say whom the release protects, and how its source is read.
     kept = ledger.read_release(key, part=part)
-    whom, form = read_kept_unit(kept)
+    whom, form, days = read_kept_unit(kept)
     whom = call_as_declared(whom, declared)
     run.claim_output()
     if not is_quiet(run.quiet):
@@ -100,6 +100,7 @@ def remeasure(
             ledger=ledger,
             entropy=entropy,
             csv=form,
+            part=days,
         ) as session,
         show_progress(run.quiet) as progress,
     ):

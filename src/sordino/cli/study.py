@@ -11,7 +11,7 @@ import click
 
 from sordino.charts import can_draw
 from sordino.cli.once import Command
-from sordino.cli.options import FORMAT, choose_format, is_quiet
+from sordino.cli.options import DAYS, FORMAT, choose_format, is_quiet
 from sordino.cli.output import write_rows
 from sordino.cli.output_file import NotKeptError
 from sordino.cli.stderr import say
@@ -46,6 +46,7 @@ _HOW_WIDE = "how wide it will be depends on the data (--dry-run)."
     metavar="DAY",
     help="Day for {date} in the path of a declared table: 2026-11-27, today, today-1.",
 )
+@DAYS
 @click.option(
     "--dry-run", is_flag=True, help="Show what it would spend and give; nothing is read or charged."
 )
@@ -56,6 +57,7 @@ def run(
     run_id: str | None,
     output: str | None,
     date: str | None,
+    part: str | None,
     dry_run: bool,
     form: str | None,
     quiet: bool,
@@ -64,7 +66,7 @@ def run(
 
     A second start of the same run pays nothing: it writes what the ledger has kept.
     """
-    loaded = Study.load(study, date=date)
+    loaded = Study.load(study, date=date, part=part)
     if dry_run:
         with show_progress(quiet or None, "planning") as bar:
             tell = None if bar is None else lambda _name, percent: bar(percent)

@@ -133,8 +133,14 @@ def release_from_table(
     named = asked.get("item") or asked.get("by")
     follows = labels is None or _follow_from_column(labels, named, table.declared)
     domain = None if labels is None or follows else make_domain(labels, named)
+    whom = table.unit
+    if whom.part is not None:
+        # Imported here: most releases are of a whole table.
+        from sordino.study.declaration import read_part
+
+        whom = replace(whom, part=read_part(whom.part, table.date, "--part"))
     with (
-        open_session(table.source, table.unit, table.csv, run, table.declared) as session,
+        open_session(table.source, whom, table.csv, run, table.declared) as session,
         show_progress(run.quiet) as progress,
     ):
         if domain is not None:

@@ -310,6 +310,7 @@ def open_session(
 
     limits: dict[str, Any] = {"memory_limit": csv.memory_limit, "temp_limit": csv.temp_limit}
     opened = find_source(source, declared, form, ledger, whom, **limits)
+    limits["part"] = unit.part
     with Session(opened, unit=whom, ledger=ledger, entropy=entropy, csv=form, **limits) as session:
         yield session
 

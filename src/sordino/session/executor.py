@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from sordino.cost import Cost, compose
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
-from sordino.ledger import Ledger, Preview, Price
+from sordino.ledger import Charge, Ledger, Preview, Price
 from sordino.population import Population, say_columns
 from sordino.questions import PrivacyUnit
 from sordino.questions.call_domains import list_call_domains
@@ -26,6 +26,7 @@ from sordino.releases import Release, UnlistedCounts, Values
 from sordino.results import describe, describe_alone
 from sordino.scrubbing import scrubbed
 from sordino.session.batch import Pending
+from sordino.session.part import check_closed, name_parts
 from sordino.session.request import (
     Charged,
     GroupSearch,
@@ -206,7 +207,8 @@ class ReleaseExecutor:
     @property
     def price(self) -> Price | None:
         """How the account that pays counts costs in this moment; None if nobody pays."""
-        return None if self.ledger is None else self.ledger.find_price()
+        parts = name_parts(self.source)
+        return None if self.ledger is None else self.ledger.find_price(parts=parts)
 
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
@@ -224,7 +226,8 @@ class ReleaseExecutor:
         """Return which rows count in no release, by rules that look at one row alone, in words."""
         names = [one.short if self.unit.parts else one.name for one in self.unit.columns]
         units = f"rows without a value in {say_columns(names, 'or')}" if names else ""
-        return tuple(rule for rule in (self.source.dropped, units) if rule)
+        closed = [] if self.source.part is None else self.source.part.list_rules()
+        return tuple(rule for rule in (self.source.dropped, units, *closed) if rule)
 
     def start(self, request: Request[R], before: Sequence[Started[Any]] = ()) -> Started[R]:
         """Take a request as far as its reservation: no row is read, nothing is charged.
@@ -406,6 +409,7 @@ class ReleaseExecutor:
             self.list_left_out(),
             getattr(started.request, "epsilon", None),
             find_lookups(self.source, started.request if base is None else base.request),
+            self.source.part,
         )
 
     @contextmanager
@@ -426,7 +430,15 @@ class ReleaseExecutor:
         """Reserve, durably, before any row is read; the ledger keeps what is public."""
         if self.ledger is None:
             return nullcontext(Uncharged(simulated=self.entropy.simulated))
-        return self.ledger.reserve(parts, label=label, detail=detail, run=run, **self._about)
+        charge = self.ledger.reserve(parts, label=label, detail=detail, run=run, **self._about)
+        return self._open(charge)
+
+    @contextmanager
+    def _open(self, charge: Charge) -> Iterator[Payer]:
+        """Open a charge, if it is of the rows that are read here."""
+        with charge as payer:
+            check_closed(self.source, payer.closed)
+            yield payer
 
     @property
     def reading(self) -> str:
@@ -441,6 +453,7 @@ class ReleaseExecutor:
             "source": self.source.known_as,
             "adjacency": self.unit.adjacency,
             "reading": self.reading,
+            "parts": name_parts(self.source),
         }
 
     def _describe(

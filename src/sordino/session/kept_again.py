@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from sordino.constraints import exact
+from sordino.constraints import exact, shown
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.errors import InvalidParameter, LedgerError, SordinoError
 from sordino.estimators import (
@@ -96,6 +96,9 @@ def add_again(
         "looks": [_write_look(rows) for rows in known.rows],
         "total": _write_total(known.total),
     }
+    # Of a session without parts it says nothing, as before there were any.
+    if source.part is not None and source.part.text is not None:
+        said["part"] = source.part.text
     return replace(record, again=said)
 
 
@@ -203,6 +206,13 @@ def read_again(
             f"{own.identity}, {own.adjacency}, max_rows {own.max_rows}, and the session "
             f"{unit.identity}, {unit.adjacency}, max_rows {unit.max_rows}."
         )
+    here = None if source.part is None else source.part.text
+    if said.get("part") != here:
+        raise InvalidParameter(
+            "remeasure.release must be of the rows that this session reads; it is of "
+            f"{shown(said.get('part') or 'the whole table')}, and the session of "
+            f"{shown(here or 'the whole table')}."
+        )
     base, labels = _guarded(lambda: _read_base(said))
     if said["types"] != _list_types(source, base.request, unit) or said["text"] != _write_form(
         form
@@ -245,8 +255,8 @@ def check_again(record: Record) -> dict[str, Any]:
     return said
 
 
-def read_kept_unit(record: Record) -> tuple[PrivacyUnit, CsvFormat]:
-    """Return the unit of a kept release, and how its source is written.
+def read_kept_unit(record: Record) -> tuple[PrivacyUnit, CsvFormat, str | None]:
+    """Return the unit of a kept release, how its source is written, and of which part it is.
 
     Raises
     ------
@@ -255,7 +265,8 @@ def read_kept_unit(record: Record) -> tuple[PrivacyUnit, CsvFormat]:
     """
     said = check_again(record)
     unit, form = _guarded(lambda: (PrivacyUnit(**said["unit"]), _read_form(said["text"])))
-    return unit, form
+    part = said.get("part")
+    return unit, form, part if isinstance(part, str) else None
 
 
 def _refuse_kept() -> NoReturn:

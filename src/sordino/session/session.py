@@ -19,6 +19,7 @@ from sordino.questions import Domain, PrivacyUnit
 from sordino.record import Record
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import Batch, ReleaseExecutor
+from sordino.session.part import select_part
 from sordino.session.releases import Releases
 from sordino.session.request import R, Request, accept_domain
 from sordino.sources import CsvFormat, Source, open_source
@@ -86,6 +87,10 @@ class Session(Releases):
         Other tables that say more about the rows, public or by the person, by the names that stand
         before the dot: {"products": Lookup("products.csv", key="product")} makes
         "products.category" a column.
+    part : str, optional
+        Which rows are read, of an account with parts: those of a day "2026-11-27", a month
+        "2026-11", or from one to another, "2026-11-01..2026-11-15". The account is charged for
+        these alone. Without it the whole table is read, and all parts are charged, future ones too.
 
     Raises
     ------
@@ -122,6 +127,7 @@ class Session(Releases):
         memory_limit: int | str | None = None,
         temp_limit: int | str | None = None,
         lookup: Mapping[str, Lookup] | None = None,
+        part: str | None = None,
     ) -> None:
         # What can be seen from the arguments alone is said before the source is opened.
         if not isinstance(unit, PrivacyUnit):
@@ -149,6 +155,7 @@ class Session(Releases):
             check_lookups(opened, unit, charged=payer is not None)
         if unit.parts:
             opened.take_unit(unit.columns, "PrivacyUnit.column")
+        opened = select_part(opened, unit, payer, part)
         self._executor = ReleaseExecutor(opened, unit, payer, entropy, self._form)
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._executor.source.known_as is None:

@@ -9,6 +9,7 @@ from sordino.population import Population, describe_missing, say_columns
 from sordino.questions import Domain, PrivacyUnit
 from sordino.session.request import Request, list_lent
 from sordino.sources.lookups import JoinedTable
+from sordino.sources.selected_part import SelectedPart
 
 
 def find_population(
@@ -18,6 +19,7 @@ def find_population(
     left_out: Sequence[str],
     epsilon: object = None,
     lookups: Sequence[JoinedTable] = (),
+    part: SelectedPart | None = None,
 ) -> Population:
     """Return which rows count in a release.
 
@@ -35,8 +37,12 @@ def find_population(
         What this release was asked to spend.
     lookups : sequence of JoinedTable
         Which other tables it reads.
+    part : SelectedPart or None
+        Which rows its session reads.
     """
     asked = {name: getattr(request, name, None) for name in ("item", "column", "by", "where")}
+    if part is not None:
+        asked["where"] = part.add_to(asked["where"])
     labels = asked["by"] or asked["item"]
     per_person = getattr(request, "per_person", None)
     out = list(left_out)
@@ -74,6 +80,7 @@ def find_population(
         epsilon=_read_number(epsilon),
         lookups=tuple(one.table.origin for one in lookups),
         lent=list_lent(lookups),
+        part=None if part is None else part.text,
     )
 
 

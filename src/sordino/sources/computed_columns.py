@@ -165,25 +165,34 @@ def write_unit(columns: Sequence[UnitColumn], source: TypedColumns, role: str) -
             f"tables of DuckDB or PostgreSQL; got several for a {source.kind} source. Make one "
             "column of them at its source."
         )
-    indices, texts = [], []
     # Those of one length first, so that nothing need be said of theirs.
-    for column in sorted(columns, key=lambda one: one.cut is None):
-        index = source.index(column.name, role)
-        if column.cut is None:
-            _ = source.label_index(column.name, role)
-        elif column.offset is None and list(source.columns.values())[index] == _WITH_ZONE:
-            raise InvalidParameter(
-                f"{column.cut}({column.name}): {column.name} has a time zone; say at which offset "
-                f"it is cut: {column.cut}({column.name} at '+00:00')."
-            )
-        call = Call(column.cut or "coalesce", (Column(index),), (), column.offset)
-        texts.append(write_call(call, source).sql)
-        indices.append(index)
+    ordered = sorted(columns, key=lambda one: one.cut is None)
+    texts, indices = map(list, zip(*(write_cut(one, source, role) for one in ordered), strict=True))
     plain = sum(column.cut is None for column in columns)
     for place in range(len(texts) - plain, len(texts) - 1):
         length = templates.bytes.format(texts[place])
         texts[place] = f"CAST({length} AS VARCHAR) || ':' || {texts[place]}"
     return ComputedColumn(f"({' || '.join(texts)})", frozenset(indices), None)
+
+
+def write_cut(column: UnitColumn, source: TypedColumns, role: str) -> tuple[str, int]:
+    """Return one column of a unit of several, as a text, and where it stands in the table.
+
+    Raises
+    ------
+    InvalidParameter
+        As for `write_unit`.
+    """
+    index = source.index(column.name, role)
+    if column.cut is None:
+        _ = source.label_index(column.name, role)
+    elif column.offset is None and list(source.columns.values())[index] == _WITH_ZONE:
+        raise InvalidParameter(
+            f"{column.cut}({column.name}): {column.name} has a time zone; say at which offset "
+            f"it is cut: {column.cut}({column.name} at '+00:00')."
+        )
+    call = Call(column.cut or "coalesce", (Column(index),), (), column.offset)
+    return write_call(call, source).sql, index
 
 
 def write_call(call: Call, source: TypedColumns) -> Call:

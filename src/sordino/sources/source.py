@@ -31,6 +31,7 @@ from sordino.sources.memory import NO_LIMITS, Limits
 from sordino.sources.nearby import find_tie
 from sordino.sources.predicates.calls import USAGES
 from sordino.sources.predicates.predicate import Predicate, parse, say_meant
+from sordino.sources.selected_part import SelectedPart
 from sordino.sources.shared import Readings
 from sordino.sources.sql.dialect import EMBEDDED, Dialect
 from sordino.sources.sql.number_kind import WHOLE_NUMBER_TYPE, NumberKind, number_kind
@@ -288,6 +289,8 @@ class Source:
         Columns behind those of the table are looked up in other tables (`look_up`).
     calls : tuple of ComputedColumn
         The last ones of its columns are computed, each from a row alone (`compute`).
+    part : SelectedPart or None
+        Only these of its rows are read, by every question (`select`).
     """
 
     kind: str
@@ -317,6 +320,7 @@ class Source:
     named: str | None = None
     lookups: tuple[JoinedTable, ...] = field(default=(), repr=False)
     calls: tuple[ComputedColumn, ...] = field(default=(), repr=False)
+    part: SelectedPart | None = field(default=None, repr=False)
 
     @property
     def known_as(self) -> str | None:
@@ -455,7 +459,7 @@ class Source:
         """Tell whether columns are looked up by that of the unit: then all of its rows agree."""
         if not self.lookups:
             return False
-        for index in self.find_read(indices):
+        for index in self._find_own(indices):
             joined = self.find_lookup(index)
             if joined is None or joined.table.of != unit:
                 return False
@@ -475,7 +479,8 @@ class Source:
         where : str or None
             Its filter.
         """
-        seen = self.compute(labels)
+        # Which rows are read follows from columns of the table itself.
+        seen = replace(self, part=None).compute(labels)
         named = [name for name in (*labels, column) if name in seen.columns]
         read = set(seen.find_read(list(seen.columns).index(str(name)) for name in named))
         if where:
@@ -536,7 +541,8 @@ class Source:
 
     def write_rows(self, indices: Iterable[int]) -> str:
         """Return what a query reads its columns from, those that are computed among them."""
-        if not self.calls:
+        inside, _ = self._inside
+        if not self.calls and not inside:
             return "rows"
         # In the order of their places: equal questions are equal texts.
         listed = sorted(indices)
@@ -545,13 +551,38 @@ class Source:
             for index in listed
             if index >= self._own
         }
-        if not computed:
+        if not computed and not inside:
             return "rows"
-        wanted = ", ".join(computed.get(index, f"c{index}") for index in listed)
-        return f"(SELECT {wanted} FROM rows) AS rows"
+        wanted = ", ".join(computed.get(index, f"c{index}") for index in listed) or "1 AS one"
+        chosen = f" WHERE {inside}" if inside else ""
+        return f"(SELECT {wanted} FROM rows{chosen}) AS rows"
+
+    def select(self, part: SelectedPart) -> Source:
+        """Return this source with some of its rows: no question of it sees the others.
+
+        They are selected before a filter, a label or a bound is looked at.
+
+        Raises
+        ------
+        InvalidParameter
+            If it has no such column, or it is not the time that it is cut as.
+        """
+        chosen = replace(self, part=part)
+        # Written here as well, so that what is wrong with it is said at once.
+        part.write(chosen)
+        return chosen
+
+    @property
+    def _inside(self) -> tuple[str, frozenset[int]]:
+        """Which rows are read, as a condition, and the columns that it reads; empty: all."""
+        return ("", frozenset()) if self.part is None else self.part.write(self)
 
     def find_read(self, indices: Iterable[int]) -> tuple[int, ...]:
-        """Return which columns of the table are read for these: its own, and what calls are of."""
+        """Return which columns of the table are read for these, and to select rows."""
+        return tuple(sorted({*self._find_own(indices), *self._inside[1]}))
+
+    def _find_own(self, indices: Iterable[int]) -> tuple[int, ...]:
+        """Return the columns themselves, and what calls are of."""
         found: set[int] = set()
         for index in indices:
             found |= {index} if index < self._own else self.calls[index - self._own].indices

@@ -424,6 +424,38 @@ def put_day(path: str, day: str | None, option: str) -> str:
     return path.replace(DAY, read_day(day, option).isoformat())
 
 
+def read_part(part: str | None, day: str | None, option: str) -> str | None:
+    """Return which part a release is about, with today's date for "today".
+
+    Parameters
+    ----------
+    part : str or None
+        As it was given.
+    day : str or None
+        What stands for the day in the path of its table.
+    option : str
+        How the part is given, for messages.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is another day than that of the path.
+    """
+    if part is None:
+        return None
+    named = read_day(part, option).isoformat() if part.startswith("today") else part
+    if day is not None:
+        on = read_day(day, "The day of its path").isoformat()
+        first, dots, last = named.partition("..")
+        # A month has all of its days: texts of times are in the order of the times.
+        if not (first <= on and on[: len(last or first)] <= (last if dots else first)):
+            raise InvalidParameter(
+                f"{option} must hold the day of the path, {on}; got {shown(part)}. What is read of "
+                "a file and what is charged are one day."
+            )
+    return named
+
+
 def read_day(said: str, option: str) -> date:
     """Return a day of the calendar of this machine.
 

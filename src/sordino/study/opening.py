@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import UnionType
-from typing import Any
+from typing import Any, Literal
 
 from sordino.constraints import TABLE_NAME, Number
 from sordino.entropy import SYSTEM
@@ -28,6 +28,7 @@ from sordino.study.declaration import (
     name_for,
     open_declaration,
     put_day,
+    read_part,
 )
 from sordino.study.template import name_after
 
@@ -52,6 +53,8 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
     declaration: str | os.PathLike[str] | None = None,
     lookup: Mapping[str, Lookup] | None = None,
     second_budget: bool = False,
+    parts: Literal["hour", "day", "month", "year"] | None = None,
+    part: str | None = None,
 ) -> Session:
     """Open a table for releases, with an account that remembers what they spend.
 
@@ -98,6 +101,13 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
     second_budget : bool
         Whether an account is meant beside one that the ledger has for the same table already. Both
         together may then be spent on the same people.
+    parts : {"hour", "day", "month", "year"}, optional
+        Of an account that is made here: which column of the person, a time that is cut so, its
+        parts are. Each part then has the whole budget for itself, because nobody is in two.
+    part : str, optional
+        Of an account with parts: which rows are read, and what is charged: "2026-11-27", "2026-11",
+        "2026-11-01..2026-11-15", "today", "today-1". Without it the whole table is read, and all
+        parts are charged, future ones too.
 
     Returns
     -------
@@ -146,16 +156,17 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
         "csv": csv,
         "lookup": lookup,
         "second_budget": second_budget or None,
+        "parts": parts,
     }
     given = [one for one, value in said.items() if value is not None]
-    _check_texts(source, declaration, save, date)
+    _check_texts(source, declaration, save, date, part)
     if declaration is not None or _is_declared_name(source):
         if given:
             raise InvalidParameter(
                 f"open.{given[0]} must be left out where the declaration says it; got it, and the "
                 "name of a declared table. Change the declaration, or name the table by its path."
             )
-        return _open_declared(source, declaration, date)
+        return _open_declared(source, declaration, date, read_part(part, date, "open.part"))
     if (person is None) != bool(row):
         raise InvalidParameter(
             "open.person must say whom a row belongs to, or row=True that each row is somebody "
@@ -175,10 +186,14 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
         lookup,
         delta=delta,
         second=second_budget,
+        parts=parts or "",
+        part=read_part(part, date, "open.part"),
     )
 
 
-def _check_texts(source: object, declaration: object, save: object, day: object) -> None:
+def _check_texts(
+    source: object, declaration: object, save: object, day: object, part: object
+) -> None:
     """Refuse what is no text where one must be said."""
     path = (str | os.PathLike, "a text or a path")
     wanted: dict[str, tuple[object, tuple[type | UnionType, str]]] = {
@@ -186,6 +201,7 @@ def _check_texts(source: object, declaration: object, save: object, day: object)
             None if declaration is None else source,
             (str, "the name of a table that the declaration has"),
         ),
+        "part": (part, (str, "a text such as '2026-11-27' or 'today'")),
         "declaration": (declaration, path),
         "save": (save, path),
         "date": (day, (str, "a text such as '2026-11-27' or 'today'")),
@@ -216,7 +232,7 @@ def say_ambiguous(name: str, path: str, option: str) -> str:
 
 
 def _open_declared(
-    source: Any, declaration: str | os.PathLike[str] | None, day: str | None
+    source: Any, declaration: str | os.PathLike[str] | None, day: str | None, part: str | None
 ) -> Session:
     path = find_declaration() if declaration is None else os.fspath(declaration)
     if path is None:
@@ -228,7 +244,7 @@ def _open_declared(
     ledger = Ledger.open(table.ledger, account=table.account)
     _, form, memory, temp = table.source
     opened = table.open_source(form, ledger, unit=table.unit, memory_limit=memory, temp_limit=temp)
-    return Session(opened, unit=table.unit, ledger=ledger, entropy=SYSTEM, csv=form)
+    return Session(opened, unit=table.unit, ledger=ledger, entropy=SYSTEM, csv=form, part=part)
 
 
 def _open_here(
@@ -243,6 +259,8 @@ def _open_here(
     *,
     delta: Number | None,
     second: bool,
+    parts: str,
+    part: str | None,
 ) -> Session:
     lies = os.fspath(source) if isinstance(source, str | os.PathLike) else None
     if lies is None and day is not None:
@@ -261,6 +279,7 @@ def _open_here(
         epsilon=None if budget is None else Fraction(budget.epsilon),
         delta=None if delta is None or budget is None else Fraction(budget.delta),
         second=second,
+        parts=parts,
         named=name is not None,
         say_account="name={!r}",
         say_second="second_budget=True",
@@ -271,7 +290,7 @@ def _open_here(
     if name_for(called, ledger) is None:
         # The account was made for the path, by `Ledger.create`.
         opened = look_up(open_source(here, csv=csv), lookup)
-    return Session(opened, unit=unit, ledger=ledger, entropy=SYSTEM, csv=csv)
+    return Session(opened, unit=unit, ledger=ledger, entropy=SYSTEM, csv=csv, part=part)
 
 
 def name_table(source: str | None, url: str) -> str:

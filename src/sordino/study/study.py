@@ -19,6 +19,7 @@ from sordino.record import Record
 from sordino.record_text import make_document
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import ReleaseExecutor, RunKey, add_costs
+from sordino.session.part import select_part
 from sordino.session.request import Progress
 from sordino.sources import open_source
 from sordino.statements import Owner
@@ -28,8 +29,9 @@ from sordino.study.declaration import (
     find_declaration,
     find_table,
     open_declaration,
+    read_part,
 )
-from sordino.study.document import Document
+from sordino.study.document import Document, digest_tree
 from sordino.study.folder import RunFolder
 from sordino.study.kinds import join_path
 from sordino.study.plan import PlannedRelease, StudyPlan
@@ -158,7 +160,7 @@ class Study:
     >>> folder.cleanup()
     """
 
-    def __init__(self, document: Document, day: str | None = None) -> None:
+    def __init__(self, document: Document, day: str | None = None, part: str | None = None) -> None:
         known = (*list_names(StudyTable), *_TABLES)
         document.check_keys(document.tree, (), known, "A study")
         folder = str(Path(document.path).parent)
@@ -191,6 +193,10 @@ class Study:
             self._ledger, self._account = table.ledger, table.account
             # What it says is a part of what the study says, and so is the day.
             self.digest = table.digest_with(document, day)
+        self._part = part
+        if part is not None:
+            # A run of another part is another run.
+            self.digest = digest_tree({"study": self.digest, "part": part})
         self._owner: Owner = guard(
             document, ("owner",), lambda: Owner(document.tree.get("owner", {}))
         )
@@ -200,7 +206,9 @@ class Study:
         self._document = document
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, date: str | None = None) -> Study:
+    def load(
+        cls, path: str | os.PathLike[str], *, date: str | None = None, part: str | None = None
+    ) -> Study:
         """Read the file of a study, and check all that can be seen from it alone.
 
         Parameters
@@ -211,6 +219,9 @@ class Study:
         date : str, optional
             Where the study is about a declared table with {date} in its path: the day,
             "2026-11-27", "today" or "today-1".
+        part : str, optional
+            Of an account with parts: which rows are read, and what is charged, as for
+            `sordino.open`. Runs of other parts are other runs.
 
         Raises
         ------
@@ -221,7 +232,7 @@ class Study:
         LedgerError
             If the address of the ledger is none.
         """
-        return cls(Document(path), date)
+        return cls(Document(path), date, read_part(part, date, "Study.part"))
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, releases={len(self.releases)})"
@@ -360,6 +371,7 @@ class Study:
             source = self._declared.open_source(
                 form, ledger, unit=self.unit, memory_limit=memory, temp_limit=temp
             )
+            source = select_part(source, self.unit, ledger, self._part)
             executor = ReleaseExecutor(source, self.unit, ledger, SYSTEM, form=form)
             return Starter(self._document, self.budget, form, executor)
         source = guard(
@@ -372,6 +384,7 @@ class Study:
             ("unit", "column"),
             lambda: source.take_unit(self.unit.columns, "The column of the person"),
         )
+        source = select_part(source, self.unit, ledger, self._part)
         executor = ReleaseExecutor(source, self.unit, ledger, SYSTEM, form=form)
         return Starter(self._document, self.budget, form, executor)
 

@@ -49,6 +49,8 @@ class WantedAccount:
         Whether another account for the same table is meant.
     others : tuple of str
         The names of private tables that it looks up.
+    parts : str
+        The cut of the column of the person that its parts are; empty: any that it has.
     say_account, say_second, say_epsilon : str
         How the owner names an account, says that a second one is meant, and says a budget: for
         messages.
@@ -67,6 +69,7 @@ class WantedAccount:
     say_second: str
     say_epsilon: str
     others: tuple[str, ...] = ()
+    parts: str = ""
 
     @property
     def source(self) -> str:
@@ -129,6 +132,7 @@ def make_or_find(url: str, wanted: WantedAccount, budget: Budget | None) -> Ledg
             unit=wanted.unit,
             source=wanted.source,
             place=real_place(wanted.place) if wanted.place else "",
+            parts=wanted.parts,
         )
     except LedgerConflict:
         # Somebody else has made it in this moment: then it is found, if it fits.
@@ -177,6 +181,8 @@ def _refuse_misfit(own: Account, wanted: WantedAccount) -> None:
         (own.adjacency, wanted.unit.adjacency),
         ("" if _is_of(own, wanted) else f"about {own.source}", f"about {wanted.source}"),
     ]
+    if wanted.parts:
+        pairs.append((f"parts {own.cut}" if own.cut else "no parts", f"parts {wanted.parts}"))
     budgets = (
         ("epsilon", own.epsilon, wanted.epsilon),
         ("delta", own.delta, wanted.delta),
