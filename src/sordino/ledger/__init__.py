@@ -6,6 +6,7 @@ from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.charged_stream import ChargedStream
 from sordino.ledger.account.identity import canonical_source, canonical_unit
 from sordino.ledger.account.ledger import Ledger
+from sordino.ledger.account.parted import PartStatement
 from sordino.ledger.account.preview import Preview
 from sordino.ledger.account.price import Price
 from sordino.ledger.account.statement import ChargeLine, FailureSums, RenyiSums, Statement
@@ -25,6 +26,7 @@ __all__ = [
     "Ledger",
     "Left",
     "PartRange",
+    "PartStatement",
     "Preview",
     "Price",
     "RenyiSums",

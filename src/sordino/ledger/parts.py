@@ -250,7 +250,7 @@ def join_ranges(given: PartRange | Sequence[PartRange], cut: str) -> tuple[PartR
     InvalidParameter
         If there is none, or there are too many, or they are nothing of the kind.
     """
-    listed = [given] if isinstance(given, PartRange) else given
+    listed: Any = [given] if isinstance(given, PartRange) else given
     if not isinstance(listed, Sequence) or not listed:
         raise InvalidParameter(
             "parts must be a PartRange or a list of them, and none at all (None) for the whole "

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from sordino.cost import Cost, compose
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
-from sordino.ledger import Charge, Ledger, Preview, Price
+from sordino.ledger import Ledger, Preview, Price
 from sordino.population import Population, say_columns
 from sordino.questions import PrivacyUnit
 from sordino.questions.call_domains import list_call_domains
@@ -26,7 +26,7 @@ from sordino.releases import Release, UnlistedCounts, Values
 from sordino.results import describe, describe_alone
 from sordino.scrubbing import scrubbed
 from sordino.session.batch import Pending
-from sordino.session.part import check_closed, name_parts
+from sordino.session.part import name_parts, settle_if_closed
 from sordino.session.request import (
     Charged,
     GroupSearch,
@@ -431,14 +431,7 @@ class ReleaseExecutor:
         if self.ledger is None:
             return nullcontext(Uncharged(simulated=self.entropy.simulated))
         charge = self.ledger.reserve(parts, label=label, detail=detail, run=run, **self._about)
-        return self._open(charge)
-
-    @contextmanager
-    def _open(self, charge: Charge) -> Iterator[Payer]:
-        """Open a charge, if it is of the rows that are read here."""
-        with charge as payer:
-            check_closed(self.source, payer.closed)
-            yield payer
+        return settle_if_closed(charge, self.source)
 
     @property
     def reading(self) -> str:

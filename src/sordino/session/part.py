@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter, LedgerConflict
-from sordino.ledger import Ledger, PartRange, read_parts, show_parts
+from sordino.ledger import Charge, Ledger, PartRange, read_parts, show_parts
 from sordino.ledger.parts import CUTS, OPEN
 from sordino.questions import PrivacyUnit
 from sordino.sources.selected_part import SelectedPart
@@ -83,8 +83,8 @@ def name_parts(source: Source) -> PartRange | None:
     return PartRange(part.low, part.high)
 
 
-def check_closed(source: Source, closed: int | None) -> None:
-    """Refuse a charge of parts that the rows which are read are not those of.
+def settle_if_closed(charge: Charge, source: Source) -> Charge:
+    """Return a charge of the rows that are read; another one is given back.
 
     Raises
     ------
@@ -92,11 +92,15 @@ def check_closed(source: Source, closed: int | None) -> None:
         If parts were closed since the session was opened.
     """
     known = None if source.part is None else source.part.closed
-    if closed != known:
+    if charge.closed != known:
+        # Nothing was drawn, so all of it comes back.
+        with charge:
+            pass
         raise LedgerConflict(
             "Parts of the account were closed since this session was opened, so that it would read "
             "rows that are not charged. Open it again. Nothing was read or released."
         )
+    return charge
 
 
 def _find_only_cut(unit: PrivacyUnit) -> UnitColumn:

@@ -34,6 +34,11 @@ from sordino.ledger.account.charge import Charge
 from sordino.ledger.account.convert import convert_account
 from sordino.ledger.account.identity import canonical_unit, known_source
 from sordino.ledger.account.pages import RELEASE, Pages, names
+from sordino.ledger.account.parted import (
+    build_part_statement,
+    close_parts,
+    find_left_of_parts,
+)
 from sordino.ledger.account.preview import Preview, preview_charge
 from sordino.ledger.account.price import Price
 from sordino.ledger.account.records import body_of
@@ -348,10 +353,11 @@ class Ledger:
             # Account, charges and shares are read at one moment, so that their sums agree.
             listed = rows(schema_module.CHARGES, account=self.account) if charges else ()
             shares = rows(schema_module.CHILDREN, account=self.account)
-        found = [ChargeRow(*charge) for charge in listed]
-        # A statement is recorded as a charge of nothing: no more of these could be counted.
-        last = next((charge for charge in reversed(found) if any(charge.asked)), None)
-        return build_statement(account, shares, found, last)
+            found = [ChargeRow(*charge) for charge in listed]
+            # A statement is recorded as a charge of nothing: no more of these could be counted.
+            last = next((charge for charge in reversed(found) if any(charge.asked)), None)
+            parts = build_part_statement(account, rows, NOTHING if last is None else last.asked)
+        return build_statement(account, shares, found, last, parts)
 
     def charge(self, key: str) -> ChargeLine:
         """Return one charge by its id, as the ledger has it.
@@ -370,20 +376,31 @@ class Ledger:
         """
         return line_of(self._pages.charge(key), self._pages.facts)
 
-    def find_left(self, key: str | None = None) -> Left:
+    def find_left(
+        self, key: str | None = None, *, parts: PartRange | Sequence[PartRange] | None = None
+    ) -> Left:
         """Return what the account has left, in percent and in releases like one of its charges.
 
         Parameters
         ----------
         key : str, optional
             `Charge.id`; without one no release is counted (`Left.more` is None).
+        parts : PartRange or sequence of those, optional
+            On an account with parts: what is left of these, which is what the one has that has
+            least. Left out, it is what is left of the whole table; `Statement.parts` tells of the
+            fullest part and of those to come.
 
         Raises
         ------
         LedgerError
             If the account has no such charge.
+        InvalidParameter
+            If the account has no parts and some are given.
         """
         asked = NOTHING if key is None else self._pages.charge(key).asked
+        touched = find_touched(self._pages.facts, parts)
+        if touched.ranges or touched.whole:
+            return find_left_of_parts(self._pages, touched, asked)
         return find_left_of(self._pages.account(), asked)
 
     def read_release(self, key: str, *, part: int = 1) -> Record:
@@ -664,6 +681,40 @@ class Ledger:
             second=TRUTH("call_by_name.second_budget", second_budget),
         )
         return Ledger(self._store.address, self.account)
+
+    def close_parts(self, until: int) -> dict[str, str]:
+        """Close the parts up to one, that included, of all accounts of this ledger that have parts.
+
+        What is closed takes nothing more, for good: no charge of these parts, and charges of the
+        whole table leave them out (`Charge.closed`). It is for the end of late rows, and for a
+        backup that was put back, which has forgotten the charges made since. If since the copy no
+        release has read the whole table, or a part after `until`, and no share was given, all that
+        was forgotten lies in parts that are closed, and what is released of later ones is about
+        units that nothing was released of. Otherwise charge what is missing first. Accounts
+        without parts are left as they are: charge them as before.
+
+        Shares are closed before what gave them. If this was interrupted, do it again: what is
+        closed stays so. In accounts of another cut all parts are closed that have any of the time
+        up to the end of `until`.
+
+        Parameters
+        ----------
+        until : int
+            The last part that is closed, as in `PartRange`.
+
+        Returns
+        -------
+        dict of str to str
+            The last closed part of each account that has parts.
+
+        Raises
+        ------
+        InvalidParameter
+            If this account has no parts, or there is no such part.
+        LedgerError
+            If the ledger cannot be written, or does not belong to the user of this connection.
+        """
+        return close_parts(self._store, self._pages, until)
 
     def void(self, key: str, *, reason: str) -> ChargeLine:
         """Give up a charge that was never settled.

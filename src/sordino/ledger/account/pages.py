@@ -364,17 +364,34 @@ def fullest_of(
     """Return the account as that part has it which has least left for what is asked."""
     if not row.parts:
         return row, None
-    ranges = touched.ranges or (PartRange(row.closed + 1, 2**63 - 1),)
-    found = [(None, row.base_sums)] + [
-        (key, row.base_sums.plus(Sums(*sums)))
-        for one in ranges
-        for key, *sums in rows(schema.SOME_PARTS, account=row.name, low=one.low, high=one.high)
-    ]
     limits = row.limits
+    if touched.whole and row.meter != "renyi":
+        # There is one sum, and an index for it.
+        found = _base_and(row, rows(schema.FULLEST_PART, account=row.name, low=row.closed))
+    else:
+        found = part_sums(row, rows, touched)
     part, sums = max(
         found, key=lambda one: (not limits.admits(one[1], asked), find_share(limits, one[1]))
     )
     return row.at(sums), part
+
+
+def part_sums(row: Account, rows: Rows, touched: Touched) -> list[tuple[int | None, Sums]]:
+    """Return what parts have, base and all, those that are touched; the base alone is None's."""
+    ranges = touched.ranges or (PartRange(row.closed + 1, 2**63 - 1),)
+    return _base_and(
+        row,
+        [
+            found
+            for one in ranges
+            for found in rows(schema.SOME_PARTS, account=row.name, low=one.low, high=one.high)
+        ],
+    )
+
+
+def _base_and(row: Account, found: Sequence[tuple[Any, ...]]) -> list[tuple[int | None, Sums]]:
+    base = row.base_sums
+    return [(None, base), *((key, base.plus(Sums(*sums))) for key, *sums in found)]
 
 
 def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, final
 
 from sordino.cost import ZCDP, Pure
 from sordino.errors import InvalidParameter
+from sordino.ledger.account.parted import PartStatement, list_parts
 from sordino.ledger.account.records import find_alone
 from sordino.ledger.amounts import MEASURES, amount_of
 from sordino.ledger.history import Account, ChargeRow, Row, json_of
@@ -61,6 +62,9 @@ class ChargeLine:
         itself than it added to a sum of epsilons; else 0.
     share : Fraction
         What it takes of the budget of the account, as a share.
+    parts : tuple of str or None
+        On an account with parts those that it is about, none for the whole table; None without
+        parts.
 
     Examples
     --------
@@ -87,6 +91,7 @@ class ChargeLine:
     delta: Fraction | None = None
     refines: Fraction = Fraction(0)
     share: Fraction = Fraction(0)
+    parts: tuple[str, ...] | None = None
 
     @property
     def charged(self) -> Fraction:
@@ -109,6 +114,7 @@ class ChargeLine:
             "detail": self.detail,
             "digest": self.digest,
             "kept": self.kept,
+            **({} if self.parts is None else {"parts": list(self.parts)}),
             "exact": {
                 name: None if amount is None else str(amount) for name, amount in amounts.items()
             },
@@ -240,6 +246,9 @@ class Statement:
     successor : str or None
         The account that has taken this one over (`Ledger.convert`); then nothing fits here any
         more.
+    parts : PartStatement or None
+        What an account with parts has of them; None without parts. `limit` is that of each part,
+        and `spent` what the base and the fullest part have.
     reading : str
         How releases read the column of the unit (`Session.unit_reading`); all of them alike. Empty
         until one has said it.
@@ -285,6 +294,7 @@ class Statement:
     examples: Examples | None = None
     successor: str | None = None
     reading: str = ""
+    parts: PartStatement | None = None
 
     def __repr__(self) -> str:
         return (
@@ -333,6 +343,7 @@ class Statement:
             **({} if self.more is None else {"more_like_the_last": self.more}),
             **({} if self.successor is None else {"successor": self.successor}),
             **({"reading": self.reading} if self.reading else {}),
+            **({} if self.parts is None else {"parts": self.parts.to_dict()}),
             "charges": [line.to_dict() for line in self.charges],
         }
 
@@ -357,6 +368,7 @@ def line_of(row: ChargeRow, account: Account) -> ChargeLine:
         delta=None if meter != "renyi" else Fraction(_taken_failing(row), ATTO),
         refines=find_alone(body),
         share=find_share(account.limits, _find_taken(row)),
+        parts=tuple(list_parts(body.get("parts"), account.cut)) if account.parts else None,
     )
 
 
@@ -379,8 +391,12 @@ def build_statement(
     shares: Iterable[tuple[str, int, int, int]],
     rows: Sequence[ChargeRow],
     last: ChargeRow | None,
+    parts: PartStatement | None = None,
 ) -> Statement:
-    """Return the statement of an account row, its children, its charge rows and its last charge."""
+    """Return the statement of an account row, its children, its charge rows and its last charge.
+
+    And of its parts.
+    """
     return Statement(
         account=account.name,
         parent=account.parent,
@@ -397,11 +413,18 @@ def build_statement(
         charges=tuple(line_of(row, account) for row in rows),
         renyi=_renyi_sums(account) if account.meter_name == "renyi" else None,
         failures=_failure_sums(account) if account.adds_rhos else None,
-        more=0 if account.successor else _count_more(account, last),
+        more=(
+            0
+            if account.successor
+            else _count_more(account, last)
+            if parts is None or last is None
+            else parts.whole.more
+        ),
         spent_share=find_left_of(account).spent,
         examples=find_examples(account),
         successor=account.successor or None,
         reading=account.reading,
+        parts=parts,
     )
 
 
