@@ -46,10 +46,14 @@ RELEASES = {
     "people": lambda one, **more: one.count_distinct_units(epsilon=1, **more),
     "histogram": lambda one, **more: one.histogram("product", epsilon=1, domain=PRODUCTS, **more),
     "top": lambda one, **more: one.top_k("product", k=2, epsilon=1, domain=PRODUCTS, **more),
-    "public": lambda one, **more: one.top_k("product", k=2, epsilon=1, domain=sd.Domain.assume_public(), **more),
+    "public": lambda one, **more: one.top_k(
+        "product", k=2, epsilon=1, domain=sd.Domain.assume_public(), **more
+    ),
     "sum": lambda one, **more: one.sum("price", epsilon=1, lower=0, **more),
     "mean": lambda one, **more: one.mean("price", epsilon=1, lower=0, per_person="sum", **more),
-    "quantile": lambda one, **more: one.quantile("price", q=0.5, epsilon=1, lower=0, cap=100, **more),
+    "quantile": lambda one, **more: one.quantile(
+        "price", q=0.5, epsilon=1, lower=0, cap=100, **more
+    ),
     "groups": lambda one, **more: one.sum(
         "price", epsilon=2, lower=0, by="product", domain=PRODUCTS, groups_per_unit=2, **more
     ),
@@ -125,9 +129,7 @@ def test_a_batch_reads_the_part_alone():
     rows, two = make_rows(5), FIRST + dt.timedelta(2)
 
     def batched(source, part=None):
-        with sd.Session(
-            source, unit=UNIT, entropy=sd.Seeded(3), ledger=None, part=part
-        ) as session:
+        with sd.Session(source, unit=UNIT, entropy=sd.Seeded(3), ledger=None, part=part) as session:
             with session.batch() as batch:
                 made = [
                     session.count(epsilon=0.5),
@@ -193,9 +195,7 @@ def test_what_is_closed_is_read_by_nobody(account):
     assert rule in made.population.left_out
     # Those rows are not read: the same numbers as without them.
     late = [FIRST + dt.timedelta(step) for step in (4, 5)]
-    with sd.Session(
-        frame(on(rows, *late)), unit=UNIT, ledger=account, name="orders"
-    ) as other:
+    with sd.Session(frame(on(rows, *late)), unit=UNIT, ledger=account, name="orders") as other:
         assert abs(other.count(epsilon=0.7).estimate - made.estimate) < 60
 
 
@@ -205,9 +205,7 @@ def test_a_part_that_is_none_is_refused_before_anything_is_charged(account):
         with pytest.raises(InvalidParameter):
             opened(account, rows, part)
     with pytest.raises(LedgerConflict, match="one of the columns of the person"):
-        sd.Session(
-            frame(rows), unit=sd.PrivacyUnit("customer"), ledger=account, name="orders"
-        )
+        sd.Session(frame(rows), unit=sd.PrivacyUnit("customer"), ledger=account, name="orders")
     assert account.remaining == 1
     for unit in ("customer", ["customer", "product"], ["customer", "week(day)"]):
         with pytest.raises(InvalidParameter, match="a time that is cut"):

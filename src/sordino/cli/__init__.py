@@ -67,6 +67,7 @@ _COMMANDS: dict[str, tuple[str | None, str]] = {
     "declare": ("declare", "Give a table a name, with whom it protects and who pays."),
     "init": ("init", "Write a template (study.toml) for several releases of a table."),
     "run": ("study", "Make all releases of a study, and write them into a folder."),
+    "series": ("series", "Running figures of all days so far, every night, for ever."),
     "plan": ("plan", "Say what to expect of a release; nothing is read or charged."),
     "ledger": ("ledger", "Accounts with a budget."),
     "report": ("report", "Write a page about releases: pictures, how sure, what they cost."),

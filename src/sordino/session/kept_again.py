@@ -269,6 +269,25 @@ def read_kept_unit(record: Record) -> tuple[PrivacyUnit, CsvFormat, str | None]:
     return unit, form, part if isinstance(part, str) else None
 
 
+def read_kept_rows(record: Record) -> Rows:
+    """Return the released numbers of a kept release of one look, with the law of their noise.
+
+    Raises
+    ------
+    InvalidParameter, LedgerError
+        As `read_again` does.
+    """
+    said = check_again(record)
+
+    def read() -> Rows:
+        _, labels = _read_base(said)
+        [look] = said["looks"]
+        return _read_look(look, labels)
+
+    rows: Rows = _guarded(read)
+    return rows
+
+
 def _refuse_kept() -> NoReturn:
     raise LedgerError(_UNREADABLE)
 

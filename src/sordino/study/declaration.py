@@ -242,7 +242,7 @@ def open_declaration(path: str | os.PathLike[str]) -> Document:
         If it cannot be read, is no TOML, or says anything but tables.
     """
     document = Document(path, "declaration")
-    document.check_keys(document.tree, (), ("table",), "A declaration")
+    document.check_keys(document.tree, (), ("table", "series"), "A declaration")
     for name, said in document.take_table("table").items():
         guard(document, ("table", name), lambda name=name: TABLE_NAME("The name of a table", name))
         if not isinstance(said, dict):

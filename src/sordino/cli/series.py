@@ -1,0 +1,107 @@
+"""`sordino series`: running figures of a declared table, by releases that are made once each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sordino.cli.once import Command
+from sordino.cli.options import FORMAT
+from sordino.cli.output import write_rows
+from sordino.cli.stderr import say
+from sordino.cli.suggestions import SuggestingGroup
+from sordino.constraints import COUNT
+
+if TYPE_CHECKING:
+    from sordino.series import Series
+    from sordino.series.series import SeriesState
+
+_NAME = click.argument("name", metavar="NAME")
+_FILE = click.option(
+    "--declaration",
+    metavar="FILE",
+    help="Where NAME is declared [default: sordino.toml here or above].",
+)
+_TODAY = click.option(
+    "--today",
+    metavar="DAY",
+    default="today",
+    show_default=True,
+    help="What has ended before this day is asked: 2026-11-27, today, today-1.",
+)
+_COLUMNS = ("part", "total", "low", "high", "revised", "revised_low", "revised_high", "periods")
+
+
+@click.group(cls=SuggestingGroup)
+def series() -> None:
+    """Release totals, histograms and top labels of all days so far, every night, for ever."""
+
+
+@series.command(cls=Command)
+@_NAME
+@_FILE
+def start(name: str, declaration: str | None) -> None:
+    """Give the series NAME its share of each day of the account; do it once."""
+    found = _open_series(name, declaration)
+    found.start()
+    say(
+        f"Series {name} has account {found.account}, a share of account {found.parent.account}. "
+        f"Next: sordino series catch-up {name}"
+    )
+
+
+@series.command("catch-up", cls=Command)
+@_NAME
+@_FILE
+@_TODAY
+@FORMAT
+@click.option("--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+def catch_up(name: str, declaration: str | None, today: str, form: str | None, quiet: bool) -> None:
+    """Release all periods of NAME that have ended and were not asked: what cron calls.
+
+    Started twice, killed or forgotten for a week it asks each period once.
+    """
+    found = _open_series(name, declaration)
+    tell = None if quiet else lambda text: say(f"Reading for {text}.")
+    state = found.catch_up(today, tell=tell)
+    rows = _list_rows(found, state, None)
+    _write(found, state, rows[-1:], form)
+
+
+@series.command(cls=Command)
+@_NAME
+@_FILE
+@_TODAY
+@click.option("--top", type=int, metavar="K", help="The K labels with the largest figures.")
+@FORMAT
+def show(name: str, declaration: str | None, today: str, top: int | None, form: str | None) -> None:
+    """Print what the series NAME says of all days so far; nothing is read or charged."""
+    found = _open_series(name, declaration)
+    state = found.read(today)
+    _write(found, state, _list_rows(found, state, top), form)
+
+
+def _open_series(name: str, declaration: str | None) -> Series:
+    # Imported here: it loads an engine.
+    from sordino.series import Series
+
+    return Series(name, declaration)
+
+
+def _list_rows(found: Series, state: SeriesState, top: int | None) -> list[dict[str, Any]]:
+    from sordino.series.totals import RunningTotals
+
+    totals = RunningTotals(first=found.first, cut=found.cut, levels=found.levels, kept=state.kept)
+    if top is not None:
+        return [one.to_dict() for one in totals.find_largest(state.until, COUNT("--top", top))]
+    labelled = totals.items not in ([], [0])
+    # Of many labels the last day says it: each day has them all.
+    parts = [state.until] if labelled else range(found.first, state.until + 1)
+    return [one.to_dict() for part in parts for one in totals.find_at(part)]
+
+
+def _write(found: Series, state: SeriesState, rows: list[dict[str, Any]], form: str | None) -> None:
+    facts, notes = found.describe(state)
+    columns = ("part", "item", *_COLUMNS[1:]) if rows and "item" in rows[0] else _COLUMNS
+    write_rows(form, columns, rows, facts, notes)

@@ -1,0 +1,145 @@
+"""What `sordino.toml` says of a series: of which table, what is released, and for how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar, final
+
+from sordino.constraints import (
+    COUNT,
+    POSITIVE,
+    TABLE_NAME,
+    Number,
+    did_you_mean,
+    shown,
+    text,
+    to_fraction,
+)
+from sordino.declared import parameter
+from sordino.errors import InvalidParameter
+from sordino.session.request import Request
+from sordino.study.declaration import DeclaredTable, read_table
+from sordino.study.document import Document, digest_tree
+from sordino.study.kinds import build_request, find_kind
+from sordino.study.tables import Table, guard
+
+KINDS = ("count", "count_distinct_units", "histogram")
+"""What can run on: numbers of rows or of people, whose noise adds up exactly."""
+
+
+def _accept_text(name: str, value: Any) -> str:
+    return text(value, name)
+
+
+def _accept_levels(name: str, value: Any) -> tuple[str, ...]:
+    fits = isinstance(value, list | tuple) and value and all(isinstance(one, str) for one in value)
+    if not fits:
+        raise InvalidParameter(
+            f"{name} must be a list of periods, such as ['day', 'month']; got {shown(value)}."
+        )
+    return tuple(value)
+
+
+def _accept_grace(name: str, value: Any) -> int:
+    return 0 if value == 0 and not isinstance(value, bool) else COUNT(name, value)
+
+
+@final
+class SeriesTable(Table):
+    """What stands in [series.NAME] beside what its release is asked with."""
+
+    name_in_file: ClassVar[str] = "series"
+
+    table: str = parameter(_accept_text, "A table that is declared here.")
+    release: str = parameter(_accept_text, "count, count_distinct_units or histogram.")
+    epsilon: Number = parameter(POSITIVE, "What all periods of the series may spend of one part.")
+    first: str = parameter(_accept_text, "The first day (or hour, month, year), as in 2026-01-01.")
+    levels: tuple[str, ...] = parameter(
+        _accept_levels, "Which periods are asked, the shortest first.", default=("day", "month")
+    )
+    grace: int = parameter(
+        _accept_grace, "So many days are waited for late rows before a period is asked.", default=2
+    )
+
+
+@final
+@dataclass(frozen=True)
+class DeclaredSeries:
+    """A series as it is declared."""
+
+    name: str
+    table: DeclaredTable
+    said: SeriesTable
+    asked: Mapping[str, Any]
+    folder: str
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What its periods spend of one part together."""
+        return to_fraction(self.said.epsilon)
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that is said: under it the ledger remembers what was asked."""
+        own = {one.name: getattr(self.said, one.name) for one in fields(self.said)}
+        said = {name: str(value) for name, value in own.items() if name != "grace"}
+        unit = [self.table.unit.identity, str(self.table.unit.max_rows)]
+        return digest_tree({"series": said, "asked": dict(self.asked), "unit": unit})
+
+    def build(self, epsilon: Fraction) -> Request[Any]:
+        """Return the request of one period."""
+        kind = find_kind(self.said.release)
+        request: Request[Any] = guard(
+            self.table.document,
+            ("series", self.name),
+            lambda: build_request(kind, self.asked, epsilon, self.folder),
+        )
+        return request
+
+
+def read_series(document: Document, name: str) -> DeclaredSeries:
+    """Return a series by its name.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is none of that name, or what is said of it is wrong.
+    """
+    listed = document.take_table("series") if "series" in document.tree else {}
+    if name not in listed:
+        known = ", ".join(map(repr, listed)) or "none"
+        raise InvalidParameter(
+            f"{document.path} must declare the series {shown(name)}, [series.NAME]; it declares "
+            f"{known}.{did_you_mean(name, listed)}"
+        )
+    place, said = ("series", name), listed[name]
+    guard(document, place, lambda: TABLE_NAME("The name of a series", name))
+    if not isinstance(said, dict):
+        document.refuse(place, f"series.{name} must be a table, [series.{name}].")
+    own = [one.name for one in fields(SeriesTable)]
+    missing = [
+        one.name for one in fields(SeriesTable) if one.default is MISSING and one.name not in said
+    ]
+    if missing:
+        document.refuse(place, f"series.{name}.{missing[0]} must be given; got none.")
+    given = {key: said[key] for key in own if key in said}
+    series: SeriesTable = guard(document, place, lambda: SeriesTable(**given))
+    if series.release not in KINDS:
+        document.refuse(
+            (*place, "release"),
+            f"series.{name}.release must be one of {', '.join(KINDS)}, whose figures add up; got "
+            f"{shown(series.release)}.",
+        )
+    if series.table not in document.take_table("table"):
+        document.refuse(
+            (*place, "table"), f"series.{name}.table must be declared; got {shown(series.table)}."
+        )
+    table = read_table(document, series.table, None, option="series")
+    asked = {key: value for key, value in said.items() if key not in own}
+    found = DeclaredSeries(name, table, series, asked, str(Path(document.path).parent))
+    # What is wrong with the release is said here, and not in the night.
+    found.build(found.epsilon)
+    return found

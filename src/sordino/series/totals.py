@@ -1,0 +1,164 @@
+"""Running figures of a series: sums of released periods, each with an exact interval.
+
+Claim: each interval contains the figure that its periods counted with at least `confidence`; those
+of `find_largest` all at once. Proof: docs/proofs/running-totals.md. Floats: figures and laws are
+exact; ends are those of `figures.mixed_noise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.figures.mixed_noise import Part, find_far
+from sordino.ledger import PartRange, show_parts
+from sordino.series.nodes import Node, cover, find_node
+from sordino.session.looks import Rows
+
+_WRONG = Fraction(1, 20)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class RunningFigure:
+    """A figure of all parts from the first one to another.
+
+    Attributes
+    ----------
+    part : str
+        The last part that it is of.
+    item : object
+        Its label; 0 of a count.
+    total, low, high : Fraction
+        The figure and its interval, as it was when that part had ended.
+    periods : int
+        Of how many releases it is the sum.
+    revised, revised_low, revised_high : Fraction
+        The best that is known of it by now: the shorter one of two intervals, from before and from
+        the end of a longer period.
+    """
+
+    part: str
+    item: Any
+    total: Fraction
+    low: Fraction
+    high: Fraction
+    periods: int
+    revised: Fraction
+    revised_low: Fraction
+    revised_high: Fraction
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready values."""
+        names = ("total", "low", "high", "revised", "revised_low", "revised_high")
+        own = {} if self.item == 0 else {"item": self.item}
+        numbers = {name: float(getattr(self, name)) for name in names}
+        return {"part": self.part, **own, **numbers, "periods": self.periods}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class RunningTotals:
+    """What a series says, from its released periods.
+
+    Parameters
+    ----------
+    first : int
+        The first part of the series.
+    cut : str
+        Of its account.
+    levels : sequence of str
+        Which periods are asked, the shortest first.
+    kept : mapping of Node to mapping
+        Those that were released.
+    """
+
+    first: int
+    cut: str
+    levels: Sequence[str]
+    kept: Mapping[Node, Rows]
+
+    @property
+    def items(self) -> list[Any]:
+        """The labels of its figures; 0 alone for a count."""
+        return list(next(iter(self.kept.values()), {}))
+
+    def find_at(
+        self, part: int, items: Iterable[Any] | None = None, wrong: Fraction = _WRONG
+    ) -> list[RunningFigure]:
+        """Return the figures until a part; none where a period is missing.
+
+        Parameters
+        ----------
+        part : int
+            The last part.
+        items : iterable, optional
+            Of which labels; of all unless said.
+        wrong : Fraction
+            With which chance an interval may not contain its figure.
+        """
+        plain = self._cover(self.first, part)
+        if plain is None:
+            return []
+        found = []
+        for item in self.items if items is None else items:
+            best = min(
+                (self._add(signed, item, wrong) for signed in self._list_ways(part, plain)),
+                key=lambda one: one[1],
+            )
+            total, far = self._add([(node, 1) for node in plain], item, wrong)
+            found.append(
+                RunningFigure(
+                    part=show_parts(PartRange(part, part), self.cut),
+                    item=item,
+                    total=total,
+                    # Nothing is counted below 0.
+                    low=max(total - far, Fraction(0)),
+                    high=max(total + far, Fraction(0)),
+                    periods=len(plain),
+                    revised=best[0],
+                    revised_low=max(best[0] - best[1], Fraction(0)),
+                    revised_high=max(best[0] + best[1], Fraction(0)),
+                )
+            )
+        return found
+
+    def find_largest(self, part: int, k: int) -> list[RunningFigure]:
+        """Return the labels with the largest figures; their intervals hold all at once.
+
+        Which labels these are follows from what was released, so that the intervals are those of
+        all labels together.
+        """
+        items = self.items
+        found = self.find_at(part, items, _WRONG / max(1, len(items)))
+        # Equal ones stand in the order of the labels.
+        return sorted(found, key=lambda one: (-one.total, str(one.item)))[:k]
+
+    def _cover(self, low: int, high: int) -> list[Node] | None:
+        return cover(low, high, self.first, self.cut, self.levels, self.kept)
+
+    def _list_ways(self, part: int, plain: list[Node]) -> Iterable[list[tuple[Node, int]]]:
+        """Yield how the figure until a part can be added up, each period with its sign."""
+        yield [(node, 1) for node in plain]
+        for level in self.levels[1:]:
+            end = find_node(part, self.first, self.cut, level).parts.high
+            whole, after = self._cover(self.first, end), self._cover(part + 1, end)
+            if whole is not None and after is not None and end > part:
+                # What is in both is left out: it says nothing of the difference.
+                both = set(whole) & set(after)
+                yield [(node, 1) for node in whole if node not in both] + [
+                    (node, -1) for node in after if node not in both
+                ]
+
+    def _add(
+        self, signed: Iterable[tuple[Node, int]], item: Any, wrong: Fraction
+    ) -> tuple[Fraction, Fraction]:
+        """Return a sum of periods, and how far its noise reaches."""
+        total, noises = Fraction(0), list[Part]()
+        for node, sign in signed:
+            for term in self.kept[node][item].terms:
+                total += sign * term.value
+                noises.append((term.law, term.step))
+        return total, find_far(noises, wrong)
