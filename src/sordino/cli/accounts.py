@@ -109,6 +109,11 @@ def say_left(statement: Statement) -> list[str]:
     """Return what is spent of an account, and what it is still good for."""
     spent = statement.spent_share
     told = "all" if spent == 1 else write_spent(spent)
+    parts = statement.parts
+    if parts is not None and statement.successor is None:
+        first = f"{told} of the budget of its fullest {parts.cut} is spent."
+        notes = [f"Account {statement.account}: {draw_bar(spent)} {first}", *parts.say_spent()]
+        return [*notes, *([parts.say_lost()] if statement.meter == "pure" else [])]
     notes = [f"Account {statement.account}: {draw_bar(spent)} {told} of its budget is spent."]
     if statement.successor is not None or statement.examples is None:
         return notes

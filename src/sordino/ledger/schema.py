@@ -449,7 +449,9 @@ STATES = (
 _PART_SUMS = "SELECT key, spent, pure_spent, failing_spent, impure FROM ~part"
 PARTS = f"{_PART_SUMS} WHERE account = :account ORDER BY key"
 SOME_PARTS = f"{_PART_SUMS} WHERE account = :account AND key BETWEEN :low AND :high"
-FULLEST_PART = f"{_PART_SUMS} WHERE account = :account AND key > :low ORDER BY spent DESC, key LIMIT 1"
+FULLEST_PART = (
+    f"{_PART_SUMS} WHERE account = :account AND key > :low ORDER BY spent DESC, key LIMIT 1"
+)
 LARGEST_PARTS = "SELECT spent FROM ~part WHERE account = :account ORDER BY spent DESC LIMIT :many"
 PART_TOTAL = "SELECT count(*), coalesce(sum(spent), 0) FROM ~part WHERE account = :account"
 SPANS = "SELECT charge, low, high FROM ~span WHERE account = :account ORDER BY charge, low"

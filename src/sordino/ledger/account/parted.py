@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+from sordino.cost.conversion import stated
 from sordino.errors import InvalidParameter, LedgerConflict
 from sordino.ledger import schema
 from sordino.ledger.account.pages import Pages, fullest_of, is_closed, names, part_sums
 from sordino.ledger.account.records import body_of
 from sordino.ledger.amounts import amount_of
 from sordino.ledger.history import Account
-from sordino.ledger.left import Left, find_left
+from sordino.ledger.left import Left, find_left, write_spent
 from sordino.ledger.parts import (
     OPEN,
     PartRange,
@@ -110,6 +111,35 @@ class PartStatement:
                 f"find_spent.parts must be from 1 to {MOST_LARGEST}; got {parts}."
             )
         return parts * self.base + sum(self.largest[:parts], Fraction(0))
+
+    def say_spent(self) -> list[str]:
+        """Return what is spent of a part, and what still fits, as sentences."""
+        base = write_spent(self.untouched.spent)
+        told = [f"Each {self.cut} has the whole budget for itself. All of them, future ones too, "]
+        told[0] += f"have spent {base} of it."
+        if self.fullest is not None:
+            told[0] += f" The fullest, {self.fullest}, has spent {self.fullest_left.say_spent()}."
+        if self.closed is not None:
+            told.append(f"Closed, and takes nothing more: {self.closed} and all before.")
+        if self.whole.more is not None:
+            counts = [f"of a {self.cut} to come {self.untouched.more}"]
+            if self.fullest is not None:
+                counts.append(f"of {self.fullest} {self.fullest_left.more}")
+            counts.append(f"of the whole table {self.whole.more}")
+            told.append(f"More like the last one: {', '.join(counts)}.")
+        return told
+
+    def say_lost(self) -> str:
+        """Return what somebody has lost so far at most, on an account of pure epsilons alone."""
+
+        def say(amount: Fraction) -> str:
+            return f"{stated(amount):.12g}"
+
+        told = [f"{say(self.find_spent(many))} on {many} {self.cut}s" for many in (7, 30)]
+        if self.charged:
+            told.append(f"{say(self.find_spent())} on all {self.charged} that were charged")
+        more = f"; each {self.cut} more adds {say(self.base)}" if self.base else ""
+        return f"So far somebody has lost at most epsilon {', '.join(told)}{more}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready values; amounts as floats, and exactly under "exact"."""
