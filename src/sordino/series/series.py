@@ -301,8 +301,10 @@ class Series:
         facts = {
             "series": self.name,
             "release": said.release,
+            "figure": said.release,
             "account": self.account,
             "unit": unit.identity,
+            "called": unit.called,
             "adjacency": unit.adjacency,
             "max_rows": unit.max_rows,
             **({} if where is None else {"where": where}),
@@ -319,7 +321,9 @@ class Series:
             "confidence": 0.95,
         }
         whom = say_unit(unit.identity, unit.called)
-        most = "" if unit.max_rows is None else f" At most {unit.max_rows} rows of each count."
+        rows = "1 row counts" if unit.max_rows == 1 else f"{unit.max_rows} rows count"
+        bound = unit.max_rows is not None and said.release != "count_distinct_units"
+        most = f" Of each at most {rows}." if bound else ""
         notes = [
             "low to high: holds what the periods counted, with 95%. revised: the same by what was "
             "released since.",
