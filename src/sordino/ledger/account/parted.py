@@ -136,7 +136,7 @@ class PartStatement:
             return f"{stated(amount):.12g}"
 
         told = [f"{say(self.find_spent(many))} on {many} {self.cut}s" for many in (7, 30)]
-        if self.charged:
+        if self.charged > 1:
             told.append(f"{say(self.find_spent())} on all {self.charged} that were charged")
         more = f"; each {self.cut} more adds {say(self.base)}" if self.base else ""
         return f"So far somebody has lost at most epsilon {', '.join(told)}{more}."
