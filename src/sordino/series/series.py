@@ -106,20 +106,20 @@ class Series:
             )
         self.cut: str = told.cut
         said = self.declared.said
-        self.levels: tuple[str, ...] = guard(
-            self.declared.table.document,
-            (*self.declared.place, "levels"),
-            lambda: check_levels(self.cut, said.levels),
+        self.levels: tuple[str, ...] = self._guard(
+            "levels", lambda: check_levels(self.cut, said.levels)
         )
-        self.first: int = guard(
-            self.declared.table.document,
-            (*self.declared.place, "first"),
-            lambda: read_parts(said.first, self.cut).low,
+        self.first: int = self._guard("first", lambda: read_parts(said.first, self.cut).low)
+        self.rates: dict[str, Fraction] = self._guard(
+            "epsilon", lambda: split_epsilon(self.declared.epsilon, self.levels)
         )
-        self.rates = split_epsilon(self.declared.epsilon, self.levels)
 
     def __repr__(self) -> str:
         return f"Series({self.name!r}, first={self.declared.said.first!r})"
+
+    def _guard(self, key: str, build: Callable[[], Any]) -> Any:
+        """Return what is built; what is refused is refused with its line."""
+        return guard(self.declared.table.document, (*self.declared.place, key), build)
 
     # ---- the account -----------------------------------------------------------------------------
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, final
 
 from sordino.figures.mixed_noise import Part, find_far
 from sordino.ledger import PartRange, show_parts
-from sordino.series.nodes import Node, cover, find_node
+from sordino.series.nodes import Node, cover, find_node, index_nodes
 from sordino.session.looks import Rows
 
 _WRONG = Fraction(1, 20)
@@ -80,7 +81,11 @@ class RunningTotals:
     levels: Sequence[str]
     kept: Mapping[Node, Rows]
 
-    @property
+    @cached_property
+    def _known(self) -> dict[int, list[Node]]:
+        return index_nodes(self.kept)
+
+    @cached_property
     def items(self) -> list[Any]:
         """The labels of its figures, those that all its periods have; 0 alone for a count."""
         first, *others = self.kept.values() or [{}]
@@ -139,7 +144,7 @@ class RunningTotals:
         return sorted(found, key=lambda one: (-one.total, str(one.item)))[:k]
 
     def _cover(self, low: int, high: int) -> list[Node] | None:
-        return cover(low, high, self.first, self.cut, self.levels, self.kept)
+        return cover(low, high, self._known)
 
     def _list_ways(self, part: int, plain: list[Node]) -> Iterable[list[tuple[Node, int]]]:
         """Yield how the figure until a part can be added up, each period with its sign."""
