@@ -270,6 +270,12 @@ def _describe_run(run_id: str) -> tuple[str, dict[str, dict[str, str]]]:
         for name, value in ctx.params.items()
         if name not in _ASIDE and value not in (None, (), usual[name])
     }
+    for name in ("date", "part"):
+        # Tomorrow it is another day, and so another request. `remeasure` has numbers of parts.
+        if isinstance(day := asked.get(name), str) and day.startswith("today"):
+            from sordino.study.declaration import read_day
+
+            asked[name] = read_day(day, f"--{name}").isoformat()
     # What is looked up is asked for as well, though nobody types it.
     if declared is not None and declared.lookups:
         asked["lookup"] = {
