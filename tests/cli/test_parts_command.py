@@ -130,7 +130,8 @@ def test_a_study_of_a_day_is_another_run_each_day(sordino, shop):
         assert done.code == 0, done.err
         made[day] = done.json["run"]
     assert len(set(made.values())) == 2
-    assert [float(one.charged) for one in opened().statement().charges] == [0.5, 0.5]
+    charged = [float(one.charged) for one in opened().statement().charges]
+    assert [amount for amount in charged if amount] == [0.5, 0.5]
     # The second start of a night pays nothing.
     again = sordino("run", "study.toml", "--part", DAYS[0].isoformat(), "--output", "again")
     assert (again.code, again.json["paid"]) == (0, False)
