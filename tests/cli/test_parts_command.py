@@ -163,3 +163,21 @@ def test_a_person_with_a_comma_in_its_name_is_one_column(sordino, tmp_path, monk
     assert told.code == 0, told.err
     assert abs(told.json["rows"][0]["estimate"] - 2) < 6
     assert sordino(*asked, "--user", "Last, First").code == 2
+
+
+def test_a_statement_says_whom_which_days_and_how_they_add_up(sordino, shop):
+    day = DAYS[-1].isoformat()
+    made = count(sordino, "--part", day, "--keep", epsilon=0.3)
+    account = ("--ledger", "budget.db", "--account", "orders")
+    for key in (made.json["id"], None):
+        told = sordino("ledger", "publish", *account, *([key] if key else [])).out
+        said = " ".join(told.split())
+        assert "A person on one day: all rows that have the same values in" in said
+        assert "by epsilon 2.1" in said if key else "by epsilon 7" in said
+        assert "so each day has the whole budget" in said
+        assert "every column is a fact of its own row" in said
+        assert "persons: days: - 1 - 7 - 30" in said
+        assert (f"part: '{day}'" in said) == bool(key)
+    listed = sordino("ledger", "show", "orders", "--format", "json").json
+    assert [row["parts"] for row in listed["rows"] if row["reserved"]] == [[day]]
+    assert listed["parts"]["cut"] == "day"

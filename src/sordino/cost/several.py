@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from sordino.cost.conversion import stated
+from sordino.cost.conversion import round_up_written
 from sordino.cost.zcdp import ZCDP
 from sordino.unit_columns import find_cut
 
@@ -78,14 +78,14 @@ def list_days(guarantee: Mapping[str, Any]) -> dict[str, list[float | None]]:
     """
     known = {name: Fraction(guarantee[name]) for name in ("epsilon", "delta") if name in guarantee}
     rho = Fraction(guarantee["rho"]) if guarantee.get("rho") else None
-    told: dict[str, list[float | None]] = {"days": [float(days) for days in DAYS]}
+    told: dict[str, list[float | None]] = {"days": list(DAYS)}
     if rho is not None:
         # A release may read all of somebody's days at once.
-        told["rho"] = [stated(days**2 * rho) for days in DAYS]
+        told["rho"] = [round_up_written(days**2 * rho) for days in DAYS]
     if len(known) == 2:
         found = [bound_several(days, known["epsilon"], known["delta"], rho=rho) for days in DAYS]
-        told["epsilon"] = [None if one is None else stated(one[0]) for one in found]
-        told["delta"] = [None if one is None else stated(one[1]) for one in found]
+        told["epsilon"] = [None if one is None else round_up_written(one[0]) for one in found]
+        told["delta"] = [None if one is None else round_up_written(one[1]) for one in found]
     return told
 
 

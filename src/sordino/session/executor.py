@@ -472,6 +472,8 @@ class ReleaseExecutor:
 
     def _detail(self, reservation: Reservation, lookups: Sequence[JoinedTable]) -> dict[str, Any]:
         detail, domain = _drop_none(reservation.detail), reservation.domain
+        if self.source.part is not None and self.source.part.text is not None:
+            detail["part"] = self.source.part.text
         if lookups:
             detail["lookups"] = [one.table.origin for one in lookups]
         # One number for each person is of all of its rows.

@@ -20,6 +20,7 @@ from sordino.ledger.account.pages import Pages
 from sordino.ledger.account.records import find_alone, find_rho
 from sordino.ledger.amounts import MEASURES, amount_of
 from sordino.ledger.history import Account, ChargeRow, Row, json_of, read_stated
+from sordino.ledger.parts import component_of
 from sordino.ledger.renyi import ATTO, Sums, spent_epsilon
 from sordino.record import Record
 from sordino.statements.document import FORMS
@@ -165,6 +166,8 @@ def make_promise(pages: Pages, walked: Walked, key: str | None, part: int | None
     }
     if find_cut(account.unit) is not None:
         said["persons"] = list_days(told["guarantee"])
+    if account.parts:
+        said["parts"] = {"of": component_of(account.parts), "cut": account.cut}
     proofs = {"version": __version__, "pages": list_digests(listed)}
     return _drop_missing(said | told | {"proofs": proofs})
 
