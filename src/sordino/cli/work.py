@@ -95,9 +95,7 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
         raise InvalidParameter(
             "--domain-sql-file needs --domain-sql SQL, the query that may open that file."
         )
-    more = list_given({"--delta": labels.delta, "--least": labels.least})
-    if which != "--unlisted" and more:
-        raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
+    _refuse_search(labels)
     if which == "--unlisted":
         return _make_unlisted(labels)
     if which == "--assume-public":
@@ -107,6 +105,13 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
     if labels.domain_sql is not None:
         return Domain.from_sql(labels.domain_sql, files=labels.domain_sql_file)
     return _read_label_file(labels, columns)
+
+
+def _refuse_search(labels: LabelOptions) -> None:
+    """Refuse options of a search where no labels are looked for."""
+    more = list_given({"--delta": labels.delta, "--least": labels.least})
+    if more and not labels.unlisted:
+        raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
 
 
 def _read_label_file(labels: LabelOptions, columns: tuple[str, ...]) -> Domain:
@@ -161,19 +166,24 @@ def _read_range(option: str, said: str) -> Domain:
 def _make_product(
     labels: LabelOptions, columns: tuple[str, ...], given: list[str]
 ) -> Domain | None:
-    """Return the domain of several columns: a list for each of them, or a file of tuples."""
-    others = [*(flag for flag in given if flag != "--domain"), *_list_of_file(labels)]
-    others += list_given({"--delta": labels.delta, "--least": labels.least})
+    """Return the domain of several columns: a list for each of them, or a file of tuples.
+
+    With --unlisted those of which nothing lists the labels are found.
+    """
+    others = [flag for flag in given if flag not in {"--domain", "--unlisted"}]
+    others += _list_of_file(labels)
+    _refuse_search(labels)
     if others:
         raise InvalidParameter(
             f"{others[0]} is for one column of labels; of {len(columns)} columns the labels of "
             "each must be listed, because which combinations occur tells of people. Give --domain "
-            f"{columns[0]}=FILE for each, or --domain FILE with the columns {', '.join(columns)}."
+            f"{columns[0]}=FILE for each, or --domain FILE with the columns {', '.join(columns)}; "
+            "columns that nobody can list go with --unlisted --delta D."
         )
     parts: dict[str, Domain] = {}
     for one in labels.domain:
         known = [name for name in columns if one.startswith(f"{name}=")]
-        if not known and len(labels.domain) == 1:
+        if not known and len(labels.domain) == 1 and not labels.unlisted:
             return Domain.from_file(one).over(columns)
         # The longest name: a column may be called like the beginning of another one.
         name = max(known, key=len, default=None)
@@ -189,6 +199,15 @@ def _make_product(
             parts[name] = _read_range("--domain", said)
         else:
             parts[name] = Domain.from_file(said)
+    if labels.unlisted:
+        if len(parts) == len(columns):
+            raise InvalidParameter(
+                "--unlisted must leave a column without labels; got --domain for each of "
+                f"{', '.join(columns)}. Leave one of both out."
+            )
+        # What is declared of a column, or follows from its words, comes first.
+        found = replace(_make_unlisted(labels), yields=True)
+        parts = {name: parts.get(name, found) for name in columns}
     return Domain.product(parts) if parts else None
 
 

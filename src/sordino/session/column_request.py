@@ -38,8 +38,7 @@ from sordino.questions import (
     prepare_numbers,
 )
 from sordino.questions.groups import GROUPS, resolve_groups
-from sordino.questions.labels import Label
-from sordino.releases import UnlistedCounts
+from sordino.releases import Label, UnlistedCounts
 from sordino.sensitivity import Adjacency
 from sordino.session.column_figures import Estimator, Searching, adapt
 from sordino.session.request import (
@@ -55,6 +54,7 @@ from sordino.session.request import (
     checked_columns,
     checked_later,
     is_unlisted,
+    size_of,
 )
 from sordino.session.table_numbers import Groups, TableNumbers
 from sordino.sources.sql.person_query import Aggregate
@@ -208,10 +208,7 @@ class ColumnRequest(Request[R]):
 
     def steps(self, table: Table) -> Steps[Any]:
         """Count the rows in buckets, and let an estimator release from that."""
-        request = self.join_search(table)
-        # How many groups there are may say how they are read, and what an estimator is of.
-        if self.by is not None and self.domain is not None:
-            request = replace(request, domain=resolve_groups(self.domain, self.by, table.source))
+        request = self.read_labels(table).join_search(table)
         estimator = request.fill_epsilon(table)
         question = request.ask_for(table, estimator)
         return (yield from request.release_figures(table, question, estimator, request.detail()))
@@ -249,9 +246,18 @@ class ColumnRequest(Request[R]):
         if self.by is None:
             return 1
         # Labels that cannot be groups, or too many, are refused when they are asked about.
-        listed = getattr(self.domain, "kind", "unlisted") not in {"assumed public", "unlisted"}
-        groups = min(self.domain.size, GROUPS) if listed else self.most_groups
-        return groups or 1
+        size = size_of(self.domain) if isinstance(self.domain, Domain) else None
+        return (self.most_groups if size is None else min(size, GROUPS)) or 1
+
+    def read_labels(self, table: Table) -> Self:
+        """Return the request with the labels of its groups read, where they are listed.
+
+        How many there are may say how they are read, and what an estimator is of; which ones, who
+        finds the same.
+        """
+        if self.by is None or self.domain is None:
+            return self
+        return replace(self, domain=resolve_groups(self.domain, self.by, table.source))
 
     def join_search(self, table: Table) -> Self:
         """Return the request without a search of its own, where its batch finds these groups."""
@@ -288,8 +294,8 @@ class ColumnRequest(Request[R]):
     @property
     def looked_for(self) -> tuple[object, ...]:
         """What says which groups are found; figures of a batch with the same have the same ones."""
-        about = (self.by, self.where, self.groups_per_unit, self.most_groups)
-        return (*about, self.domain.delta, self.domain.least)
+        # With it what is listed for other columns of the groups.
+        return (self.by, self.where, self.groups_per_unit, self.most_groups, self.domain)
 
     @property
     def epsilon_to_find(self) -> Fraction:
