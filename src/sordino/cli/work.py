@@ -78,6 +78,9 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
     Of several columns a declaration may list the labels: None where no option does.
     """
     columns = () if named is None else name_columns("--item", named)
+    more = list_given({"--delta": labels.delta, "--least": labels.least})
+    if more and not labels.unlisted:
+        raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
     given = {
         "--domain": labels.domain,
         "--domain-range": labels.domain_range,
@@ -95,7 +98,6 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
         raise InvalidParameter(
             "--domain-sql-file needs --domain-sql SQL, the query that may open that file."
         )
-    _refuse_search(labels)
     if which == "--unlisted":
         return _make_unlisted(labels)
     if which == "--assume-public":
@@ -105,13 +107,6 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
     if labels.domain_sql is not None:
         return Domain.from_sql(labels.domain_sql, files=labels.domain_sql_file)
     return _read_label_file(labels, columns)
-
-
-def _refuse_search(labels: LabelOptions) -> None:
-    """Refuse options of a search where no labels are looked for."""
-    more = list_given({"--delta": labels.delta, "--least": labels.least})
-    if more and not labels.unlisted:
-        raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
 
 
 def _read_label_file(labels: LabelOptions, columns: tuple[str, ...]) -> Domain:
@@ -172,7 +167,6 @@ def _make_product(
     """
     others = [flag for flag in given if flag not in {"--domain", "--unlisted"}]
     others += _list_of_file(labels)
-    _refuse_search(labels)
     if others:
         raise InvalidParameter(
             f"{others[0]} is for one column of labels; of {len(columns)} columns the labels of "

@@ -151,7 +151,7 @@ class CountQuestion:
                 np.asarray(answer["n" if self.kind == "rows" else "units"], dtype=np.int64), ()
             )
         if domain is None or domain.hidden:
-            return _sort_by_label(answer, _name_items(domain))
+            return _sort_by_label(answer, len(domain.parts) if domain else 0)
         if domain.is_sparse:
             # The engine returns groups in any order, and `Counts.at` searches by position.
             order = np.argsort(answer["position"])
@@ -171,16 +171,15 @@ class CountQuestion:
             return tuple(sorted(scan.ask(self.labels_sql)["item"].tolist()))
 
 
-def _name_items(domain: Domain | None) -> list[str]:
-    """Return what the columns of labels are called in a question: one, or of several each."""
-    return name_items(1 if domain is None or not domain.parts else len(domain.parts))
+def _sort_by_label(answer: Answer, parts: int) -> Counts:
+    """Return counts in the order of their labels, which no row and no engine decides.
 
-
-def _sort_by_label(answer: Answer, items: Sequence[str]) -> Counts:
-    """Return counts in the order of their labels, which no row and no engine decides."""
-    labels: list[Label] = answer[items[0]].tolist()
-    if len(items) > 1:
-        labels = list(zip(*(answer[name].tolist() for name in items), strict=True))
+    Each label is one text, or so many parts.
+    """
+    labels: list[Label] = [] if parts else answer["item"].tolist()
+    if parts:
+        columns = [answer[f"item{place}"].tolist() for place in range(parts)]
+        labels = list(zip(*columns, strict=True))
     # Python compares texts by code points, which is how their bytes in UTF-8 compare, and tuples
     # of texts part by part.
     order = sorted(range(len(labels)), key=cast("list[Any]", labels).__getitem__)
@@ -308,7 +307,7 @@ def prepare_counts(
     one = "item" in columns
     item_text = words.label(columns["item"], kinds[columns["item"]]) if one else "1"
     if known is not None and known.hidden:
-        sql = _find_labels(
+        sql = labels_query(
             known, unit, kept, draw, {n: kinds[at] for n, at in columns.items()}, best
         )
     else:
@@ -345,13 +344,9 @@ def list_label_columns(source: Source, names: Sequence[str], role: str) -> dict[
     InvalidParameter
         If there is no such column, or its declared type has no exact text.
     """
+    called = ["item"] if len(names) == 1 else [f"item{place}" for place in range(len(names))]
     indices = [source.label_index(name, role) for name in names]
-    return dict(zip(name_items(len(names)), indices, strict=True))
-
-
-def name_items(columns: int) -> list[str]:
-    """Return what so many columns of labels are called in a question."""
-    return ["item"] if columns == 1 else [f"item{place}" for place in range(columns)]
+    return dict(zip(called, indices, strict=True))
 
 
 def check_ranges(source: Source, names: Sequence[str], domain: Domain) -> None:
@@ -427,7 +422,7 @@ def _rehearse_counts(question: CountQuestion) -> None:
     What fails here would fail on any rows.
     """
     labels, domain = None, question.domain
-    if question.kind == "items" and _is_sent(domain):
+    if question.kind == "items" and (domain is None or domain.list_texts(()) is not None):
         read = domain is None or domain.kind == "assumed public"
         # An engine that lacks some characters refuses labels with them. So each character is sent
         # once now, and a failure comes before the charge.
@@ -441,13 +436,6 @@ def _rehearse_counts(question: CountQuestion) -> None:
         [(question.labels_sql, labels)] if labels is not None else []
     )
     question.source.rehearse(question.indices, asked, largest=_find_largest(question))
-
-
-def _is_sent(domain: Domain | None) -> bool:
-    """Tell whether the engine is sent texts of labels, which may be none."""
-    if domain is None or not domain.hidden:
-        return domain is None or domain.numbered is None
-    return domain.list_texts(()) is not None
 
 
 def _find_largest(question: CountQuestion) -> int | None:
@@ -569,7 +557,7 @@ def _write_items_query(
     return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted WHERE n > 0"
 
 
-def _find_labels(
+def labels_query(
     domain: Domain,
     unit: PrivacyUnit,
     kept: str,
@@ -577,8 +565,12 @@ def _find_labels(
     kinds: Mapping[str, str],
     best: int | None,
 ) -> str:
-    """Return the query for labels that nobody listed; `kinds` are the declared types."""
-    items = _name_items(domain)
+    """Return the query for labels that nobody listed, each with its count.
+
+    `kept` is that of `count_query`, with a column for each part of a label: they are never joined.
+    `kinds` are the declared types. Only what at least `least` units have leaves the engine.
+    """
+    items = [name for name in kinds if name != "unit"]
     # Which texts can be such labels: by the declared type, which is public, and the text.
     plain = " AND ".join(
         draw.words.is_plain(name, kinds[name])
@@ -589,32 +581,13 @@ def _find_labels(
         # What is not listed for the other columns is dropped before a unit chooses.
         more = [] if unit.column is None else ["unit"]
         kept = write_listed(kept, domain.listed_parts, draw.words, carried=more)
-    return labels_query(unit, kept, draw, plain, domain.least, best, items)
-
-
-def labels_query(
-    unit: PrivacyUnit,
-    kept: str,
-    draw: Draw,
-    plain: str,
-    least: int,
-    best: int | None,
-    items: Sequence[str],
-) -> str:
-    """Return the query for labels that nobody listed, each with its count.
-
-    `kept` is that of `count_query`, with the columns `items`: a label is what stands in them, each
-    by itself and never joined.
-
-    `plain` says which texts can be labels. Only what at least `least` units have leaves the engine.
-    """
     counted = _count_items(unit, kept, draw, plain, items)
     # Asked of labels with their counts, and not of each row, which would take longer: it sees
     # nothing but the label, so the answer is the same. The edge is one on what is counted: units
     # have chosen their items.
     query = (
         f"SELECT {', '.join(items)}, n FROM ({counted}) AS counted"
-        f" WHERE CASE WHEN n >= {least} THEN {plain} ELSE FALSE END"
+        f" WHERE CASE WHEN n >= {domain.least} THEN {plain} ELSE FALSE END"
     )
     if best is None:
         return query

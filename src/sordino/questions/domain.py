@@ -295,9 +295,7 @@ class Domain:
 
         Labels of several columns are, if those of one or more are not listed.
         """
-        return self.known is None and (
-            self.kind == "unlisted" or any(part.hidden for part in self.parts)
-        )
+        return self.known is None and self.delta is not None
 
     def found(self, labels: Iterable[Label]) -> Domain:
         """Return the domain of labels that a release found: they are public now, and only they.

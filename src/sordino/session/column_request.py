@@ -54,7 +54,6 @@ from sordino.session.request import (
     checked_columns,
     checked_later,
     is_unlisted,
-    size_of,
 )
 from sordino.session.table_numbers import Groups, TableNumbers
 from sordino.sources.sql.person_query import Aggregate
@@ -246,8 +245,10 @@ class ColumnRequest(Request[R]):
         if self.by is None:
             return 1
         # Labels that cannot be groups, or too many, are refused when they are asked about.
-        size = size_of(self.domain) if isinstance(self.domain, Domain) else None
-        return (self.most_groups if size is None else min(size, GROUPS)) or 1
+        kind = getattr(self.domain, "kind", "assumed public")
+        listed = kind != "assumed public" and not is_unlisted(self.domain)
+        groups = min(self.domain.size, GROUPS) if listed else self.most_groups
+        return groups or 1
 
     def read_labels(self, table: Table) -> Self:
         """Return the request with the labels of its groups read, where they are listed.
