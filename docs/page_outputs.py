@@ -130,6 +130,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/release-within-a-range.md": put_nothing,
     "docs/how-to/by-month.md": put_nothing,
     "docs/how-to/join-customers.md": put_nothing,
+    "docs/how-to/protect-days.md": put_nothing,
     "docs/how-to/select-a-snp.md": put_nothing,
     "docs/how-to/know-how-good-it-will-be.md": put_nothing,
     "docs/how-to/see-before-you-spend.md": put_nothing,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -303,6 +304,11 @@ def text(value: Any, name: str) -> str:
     if isinstance(value, str) and value and value.isprintable():
         return value
     raise InvalidParameter(f"{name} must be a non-empty printable text; got {shown(value)}.")
+
+
+def path_text(value: Any, name: str) -> str:
+    """Return a path as a text, else raise `InvalidParameter`: a table in its place is not shown."""
+    return text(os.fspath(value) if isinstance(value, os.PathLike) else value, name)
 
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}", re.ASCII)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, final
 
 from sordino.record import escape_controls, find_margin_word, format_cell, format_share
+from sordino.unit_columns import find_cut, has_several_columns, name_unit_of, say_unit_of
 
 _COUNTED: dict[str, Literal["rows", "units"]] = {
     "count": "rows",
@@ -321,8 +322,13 @@ class Population:
             *self.say_left_out(),
             *self.say_lookups(),
             *([f"Labels: {labels}."] if labels else []),
-            f"Protects: {escape_controls(self.unit)}, {self.adjacency}.",
+            *self.say_protected(),
         ]
+
+    def say_protected(self) -> list[str]:
+        """Return the sentences that say whom it protects."""
+        whom = escape_controls(say_unit(self.unit, self.called))
+        return [f"Protects: {whom}, {self.adjacency}.", *say_days(self.unit)]
 
     def say_bound(self) -> list[str]:
         """Return how much of a unit counts, and what a reader must not take the figures for."""
@@ -399,7 +405,28 @@ _SAME_IN_PLURAL = ("craft", "sheep", "fish", "series", "species")
 
 def name_one(unit: str, called: str | None) -> str:
     """Return what whoever is protected is called: "row" where each row is somebody else."""
+    if has_several_columns(unit):
+        return name_unit_of(unit, called or "person")
     return "row" if unit == "each row" else called or "person"
+
+
+def say_unit(unit: str, called: str | None = None) -> str:
+    """Return whom an account protects, in words where its unit has several columns."""
+    if not has_several_columns(unit):
+        return unit
+    return f"{say_unit_of(unit, called or 'person')} ({unit})"
+
+
+def say_days(unit: str) -> list[str]:
+    """Return the sentence on people who are many units; none where a person is one."""
+    cut = find_cut(unit)
+    if cut is None:
+        return []
+    every = cut.removeprefix("day_")
+    return [
+        f"Somebody who is there on several {every}s is as many of these, and is protected that "
+        "much less."
+    ]
 
 
 def name_many(one: str) -> str:

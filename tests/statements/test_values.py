@@ -7,15 +7,15 @@ from fractions import Fraction
 import pytest
 from hypothesis import example, given, strategies as st
 
+from sordino.cost.conversion import stated
 from sordino.statements.compare import list_differences
-from sordino.statements.registry import round_up_stated
 
 
 @given(st.fractions(min_value=Fraction(1, 10**18), max_value=10**9))
 @example(Fraction(2, 3))
 @example(Fraction(1, 10**6))
 def test_a_float_is_as_large_as_what_it_stands_for_and_hardly_larger(number):
-    said = Fraction(repr(round_up_stated(number)))
+    said = Fraction(repr(stated(number)))
     assert number <= said <= number * (1 + Fraction(1, 2**50))
 
 

@@ -23,8 +23,9 @@ from sordino.errors import InvalidParameter
 from sordino.ledger import Budget, Ledger
 from sordino.ledger.account.identity import known_source
 from sordino.ledger.account.named import WantedAccount, make_or_find
-from sordino.population import call_person
+from sordino.population import call_person, say_unit
 from sordino.questions import PrivacyUnit
+from sordino.report.spent import say_account_days
 from sordino.sensitivity import Adjacency
 from sordino.sources import open_source
 from sordino.study.declaration import FILE, LEDGER, put_day
@@ -36,6 +37,7 @@ from sordino.study.declare import (
 )
 from sordino.study.tables import locate_ledger, name_source
 from sordino.study.template import name_after
+from sordino.unit_columns import split_unit_columns
 
 
 def _split_labels(
@@ -145,15 +147,16 @@ def declare(source: str, new: NewTable, csv: CsvOptions) -> None:
     account is made. Only names of columns are looked at, and no row.
     """
     require_one({"--person": new.person, "--row-is-unit": new.row_is_unit}, "whom it protects")
-    unit = PrivacyUnit(new.person, adjacency=new.adjacency, max_rows=new.max_rows)
+    person = None if new.person is None else split_unit_columns(new.person)
+    unit = PrivacyUnit(person, adjacency=new.adjacency, max_rows=new.max_rows)
     budget = _make_budget(new)
     name = name_after(source.replace("{date}", "")) if new.name is None else new.name
     TABLE_NAME("--name", name)
-    called = call_person(new.person) if new.called is None else text(new.called, "--called")
+    whose = next((one.name for one in unit.columns if one.cut is None), None)
+    called = call_person(whose) if new.called is None else text(new.called, "--called")
     form = make_csv_format(csv)
     opened = open_source(put_day(source, new.date, "--date"), csv=form)
-    if unit.column is not None:
-        opened.label_index(unit.column, "--person")
+    opened.take_unit(unit.columns, "--person")
     for column, file in new.labels.items():
         opened.label_index(column, "--labels")
         if not Path(file).is_file():
@@ -213,12 +216,15 @@ def _make_budget(new: NewTable) -> Budget | None:
 
 
 def _say_done(declared: TableDraft, path: str, ledger: Ledger, day: str | None) -> list[str]:
-    column = declared.unit.column
-    whom = "each row" if column is None else f"each {declared.called} (column {column})"
+    unit = declared.unit
+    whom = "each row" if unit.key is None else f"each {declared.called} (column {unit.key})"
+    if unit.parts:
+        whom = say_unit(unit.identity, declared.called)
     # An address was written down without user and password.
     first = "Say in the file who asks. Then" if declared.secret else "Next"
     return [
         f"Declared table {declared.name} in {path}. It protects {whom}.",
+        *say_account_days(ledger.statement(charges=False).to_dict()),
         f"Account {declared.account} in {declared.ledger}: {_say_worth(ledger)}.",
         f"{first}: {_say_next(declared, path, day)}",
     ]

@@ -13,6 +13,7 @@ from sordino.cli.once import Command
 from sordino.cli.options import DECLARED, Values
 from sordino.constraints import TABLE_NAME
 from sordino.errors import InvalidParameter
+from sordino.unit_columns import join_unit_columns
 
 # Only for type checkers: most releases are of a path.
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _list_options(table: DeclaredTable, typed: Values) -> Values:
     if unit.column is None:
         said |= {} if "user" in typed else {"row_is_unit": True}
     else:
-        said |= {} if "row_is_unit" in typed else {"user": unit.column}
+        said |= {} if "row_is_unit" in typed else {"user": join_unit_columns(unit.columns)}
     if unit.max_rows is not None and not set(_ALL_ROWS) & set(typed):
         said["max_rows"] = unit.max_rows
     if "adjacency" in table.said:

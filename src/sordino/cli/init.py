@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -35,6 +36,7 @@ from sordino.study.declaration import DeclaredTable, find_declaration
 from sordino.study.kinds import build_request, find_kind, list_kinds, list_known, list_required
 from sordino.study.tables import name_source
 from sordino.study.template import TO_COMPLETE, Draft, name_after, write_study
+from sordino.unit_columns import split_unit_columns
 
 T = TypeVar("T")
 _COLUMNS = ("item", "column", "by")
@@ -160,11 +162,12 @@ def _ask_all(
 
 
 def _ask_unit(opened: Source) -> dict[str, Any]:
-    def check(answer: str) -> str | None:
+    def check(answer: str) -> str | tuple[str, ...] | None:
         if answer == "row" and "row" not in opened.columns:
             return None
-        opened.label_index(answer, "The column of the person")
-        return answer
+        written = split_unit_columns(answer)
+        opened.take_unit(PrivacyUnit(written).columns, "The column of the person")
+        return written
 
     column = _ask(
         "Whom does a row belong to? A column; or row, if each row is somebody else", check
@@ -176,7 +179,8 @@ def _ask_unit(opened: Source) -> dict[str, Any]:
         lambda answer: COUNT("It", _read_asked_value(answer)),
         "1",
     )
-    return {"column": column, "max_rows": most}
+    # As a study writes several: in a list.
+    return {"column": list(column) if isinstance(column, tuple) else column, "max_rows": most}
 
 
 def _read_epsilon(answer: str) -> Fraction:
@@ -210,7 +214,7 @@ def _offer_account(
         if answer == "no":
             return
         budget = Budget(epsilon=_read_epsilon(answer))
-        whom = PrivacyUnit.row() if "row" in unit else PrivacyUnit(unit["column"])
+        whom = replace(_make_unit(unit), max_rows=None)
         Ledger.create(
             url, account=account, budget=budget, adjacency=whom.adjacency, unit=whom, source=source
         )

@@ -49,9 +49,12 @@ from sordino.errors import DataSourceError, InvalidParameter, LedgerError, Unsup
 from sordino.ledger import Budget, Ledger, Statement
 from sordino.ledger.account.identity import has_no_place
 from sordino.ledger.left import write_spent
+from sordino.population import say_unit
+from sordino.unit_columns import split_unit_columns
 
 # Only for type checkers: see `_create_account`.
 if TYPE_CHECKING:
+    from sordino.questions import PrivacyUnit
     from sordino.sensitivity import Adjacency
 
 LAST = click.option("--last", type=int, metavar="N", help="Only the newest N events.")
@@ -509,12 +512,13 @@ def _create_account(wanted: AccountOptions) -> None:
     budget = Budget(
         epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter, failures=wanted.failures
     )
+    unit = PrivacyUnit(None if wanted.unit is None else split_unit_columns(wanted.unit))
     _check_consent(wanted)
-    _check_source(wanted)
+    _check_source(wanted, unit)
     made = Ledger.create(
         wanted.url,
         account=wanted.account,
-        unit=PrivacyUnit.row() if wanted.unit is None else PrivacyUnit(wanted.unit),
+        unit=unit,
         budget=budget,
         adjacency=wanted.adjacency,
         source=wanted.source,
@@ -534,7 +538,7 @@ def _check_consent(wanted: AccountOptions) -> None:
     require_small_delta(wanted.delta, wanted.size_hint, given=wanted.consent)
 
 
-def _check_source(wanted: AccountOptions) -> None:
+def _check_source(wanted: AccountOptions, unit: PrivacyUnit) -> None:
     """Refuse a source that cannot be opened or lacks the column of the unit; no row is read.
 
     An account keeps both for its whole life, so a slip of the pen would make it one that nothing
@@ -554,8 +558,8 @@ def _check_source(wanted: AccountOptions) -> None:
             "for what is no file."
         ) from None
     # No line of JSON names all columns: there the unit is declared with each release.
-    if wanted.unit is not None and not source.declared:
-        source.label_index(wanted.unit, "--unit")
+    if not source.declared:
+        source.take_unit(unit.columns, "--unit")
 
 
 def _write_account_lines(
@@ -563,7 +567,7 @@ def _write_account_lines(
 ) -> Statement:
     """Write an account with its charges, and return what was written."""
     # Only who looks at an account needs its words.
-    from sordino.report.spent import say_promise
+    from sordino.report.spent import say_account_days, say_promise
 
     said = opened.statement(charges=charges)
     statement = said.to_dict()
@@ -573,9 +577,10 @@ def _write_account_lines(
     notes = [
         *say_left(said),
         (
-            f"Protects: {statement['unit']}, {statement['adjacency']}, epsilon "
+            f"Protects: {say_unit(statement['unit'])}, {statement['adjacency']}, epsilon "
             f"{statement['epsilon']:.12g}{delta}. Source: {statement['source']}."
         ),
+        *say_account_days(statement),
         # What all of it may teach a reader, once it is spent.
         *([f"All of it together: {promise}"] if (promise := say_promise(statement)) else []),
         *([f"A share of account {said.parent}."] if said.parent else []),

@@ -34,6 +34,7 @@ from sordino.record import SIMULATED
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session import Payer, Progress, Uncharged
 from sordino.sources import CsvFormat
+from sordino.unit_columns import split_unit_columns
 
 if TYPE_CHECKING:
     from sordino.session import Session
@@ -62,7 +63,9 @@ def make_unit(unit: UnitOptions) -> PrivacyUnit:
                 "--max-rows needs --user: with --row-is-unit each person has one row."
             )
         return PrivacyUnit.row(adjacency=unit.adjacency)
-    return PrivacyUnit(unit.user, adjacency=unit.adjacency, max_rows=unit.max_rows)
+    return PrivacyUnit(
+        split_unit_columns(unit.user), adjacency=unit.adjacency, max_rows=unit.max_rows
+    )
 
 
 def call_as_declared(unit: PrivacyUnit, declared: DeclaredTable | None) -> PrivacyUnit:
@@ -338,10 +341,10 @@ def find_source(
     if declared is None:
         return source
     # Who named another column has not asked for the declared one.
-    own = declared.unit.column
-    person = own if unit is None or unit.column == own else None
+    own = declared.unit
+    asked = own if unit is None or unit.column == own.column else None
     return declared.open_source(
-        form, ledger, person=person, memory_limit=memory_limit, temp_limit=temp_limit
+        form, ledger, unit=asked, memory_limit=memory_limit, temp_limit=temp_limit
     )
 
 

@@ -253,13 +253,14 @@ def prepare_counts(
         raise InvalidParameter(f"source must be what open_source returns; got {shown(source)}.")
     if not isinstance(unit, PrivacyUnit):
         raise InvalidParameter(f"unit must be a PrivacyUnit; got {shown(unit)}.")
+    source = source.take_unit(unit.columns, "PrivacyUnit.column")
     columns, one_item = {}, False
     if kind == "items":
         if item is None:
             raise InvalidParameter("item must name the column with the labels; got None.")
         names = name_columns("item", item)
         columns = list_label_columns(source, names, "item")
-        one_item = source.is_of_unit(columns.values(), unit.column)
+        one_item = source.is_of_unit(columns.values(), unit.key)
         # Public files and queries are read now, before the charge, where what is wrong may be
         # explained.
         domain = _require_domain(domain).over(names).resolve(source)
@@ -282,7 +283,7 @@ def prepare_counts(
         )
     if unit.column is not None:
         # Units are compared as text, as items are (docs/proofs/counts.md).
-        columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
+        columns["unit"] = source.find_unit(unit.columns)
     sensitivity = each_answer(kind, unit, one_item=one_item)
     predicate = None if where is None else source.predicate(where)
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())

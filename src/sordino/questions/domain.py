@@ -18,7 +18,16 @@ from typing import Any, Literal, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import DOMAIN_SIZE, SHARE, TRUTH, Number, is_unicode, shown, text
+from sordino.constraints import (
+    DOMAIN_SIZE,
+    SHARE,
+    TRUTH,
+    Number,
+    is_unicode,
+    path_text,
+    shown,
+    text,
+)
 from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.questions.label_files import read_file_labels, read_query_labels, read_tuples
 from sordino.questions.labels import (
@@ -206,7 +215,7 @@ class Domain:
             Whether the first line of a CSV file names the columns; without it that line holds
             labels, too.
         """
-        where = Path(text(str(path), "Domain.from_file.path"))
+        where = Path(path_text(path, "Domain.from_file.path"))
         if column is not None:
             text(column, "Domain.from_file.column")
         TRUTH("Domain.from_file.header", header)
@@ -241,7 +250,7 @@ class Domain:
             raise InvalidParameter(
                 f"Domain.from_sql.files must be a list of paths; got {shown(files)}."
             )
-        named = tuple(Path(_path_text(one)) for one in files)
+        named = tuple(Path(path_text(one, "Each of Domain.from_sql.files")) for one in files)
         origin = "sql" + (f" over {', '.join(map(str, named))}" if named else "")
         return cls("sql", origin, query=query, files=named)
 
@@ -535,10 +544,6 @@ def label_text(value: Any) -> str | None:
     raise InvalidParameter(
         f"A label must be a text, a whole number, a truth value or a date; got {shown(value)}."
     )
-
-
-def _path_text(value: Any) -> str:
-    return text(str(value) if isinstance(value, Path) else value, "Each of Domain.from_sql.files")
 
 
 def _is_whole_number(value: Any) -> bool:

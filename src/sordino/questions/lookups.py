@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
-from sordino.constraints import TRUTH, did_you_mean, shown, text
+from sordino.constraints import TRUTH, did_you_mean, path_text, shown, text
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions.domain import Domain
 from sordino.questions.label_files import check_public, read_texts
@@ -92,7 +92,7 @@ class Lookup:
     private: bool = False
 
     def __post_init__(self) -> None:
-        text(str(self.path), "Lookup.path")
+        path_text(self.path, "Lookup.path")
         text(self.key, "Lookup.key")
         if self.of is not None:
             text(self.of, "Lookup.of")
@@ -159,16 +159,22 @@ def check_lookups(source: Source, unit: PrivacyUnit, *, charged: bool) -> None:
     for joined in source.lookups:
         role, of = f"lookup.{joined.table.name}", joined.table.of
         private = isinstance(joined.table, PrivateTable)
-        if unit.column in joined.names:
+        if set(unit.names) & set(joined.names):
             _check_owners(role, joined.table, unit)
             continue
-        if not private and of == unit.column:
+        if private and unit.parts:
+            raise InvalidParameter(
+                f"{role} must not be private where a person is told by several columns, "
+                f"{', '.join(unit.components)}: what it says of {of!r} would be protected by "
+                f"nobody. Leave it out, or protect all rows of {of!r}."
+            )
+        if not private and of in unit.names:
             raise InvalidParameter(
                 f"{role} must be private = true, because its key is the person ({of!r}): a table "
                 "by person is about people, and its rows are protected then, too."
             )
-        if private and of != unit.column:
-            whom = "each row" if unit.column is None else repr(unit.column)
+        if private and of != unit.key:
+            whom = "each row" if unit.key is None else repr(unit.key)
             raise InvalidParameter(
                 f"{role} must be looked up by the person, {whom}, because it is private; got "
                 f"{of!r}. If it is public knowledge, leave private away."
@@ -189,7 +195,7 @@ def _check_owners(role: str, table: LookupTable | PrivateTable, unit: PrivacyUni
     if not isinstance(table, PrivateTable):
         raise InvalidParameter(
             f"The column of the person must not be looked up in a public table; got "
-            f"{unit.column!r}. If {role} is about people, say private = true."
+            f"{unit.key!r}. If {role} is about people, say private = true."
         )
     if not table.owns:
         raise InvalidParameter(

@@ -139,6 +139,7 @@ def prepare_numbers(
         raise InvalidParameter(f"source must be what open_source returns; got {shown(source)}.")
     if not isinstance(unit, PrivacyUnit):
         raise InvalidParameter(f"unit must be a PrivacyUnit; got {shown(unit)}.")
+    source = source.take_unit(unit.columns, "PrivacyUnit.column")
     if not isinstance(grid, BucketGrid):
         raise InvalidParameter(f"grid must be a BucketGrid; got {shown(grid)}.")
     # All checks see declared types and parameters: no row has been read.
@@ -150,7 +151,7 @@ def prepare_numbers(
     _check_people(unit, column, per_person, by=by, groups=groups_per_unit, in_all=adds_up or weighs)
     if unit.column is not None:
         _check_salt(salt)
-        columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
+        columns["unit"] = source.find_unit(unit.columns)
     known, most = grouping(
         source,
         unit,
@@ -388,7 +389,7 @@ def _check_people(
 
     `in_all` what a unit has in all groups together is bounded.
     """
-    if in_all and column is not None and column == unit.column:
+    if in_all and column is not None and column in unit.names:
         raise _refuse_own(column)
     if per_person is None:
         if unit.column is not None and unit.max_rows is None and not in_all:
@@ -403,7 +404,7 @@ def _check_people(
             "per_person must go with a column that says whose a row is (--user); "
             "got 'each row', of which each has one number already. Leave it out."
         )
-    if column == unit.column:
+    if column in unit.names:
         raise _refuse_own(column)
     if by is not None and groups is None and not in_all:
         raise UnboundedContribution(

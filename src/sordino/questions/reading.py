@@ -42,11 +42,18 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
     >>> describe_unit_reading(visits, PrivacyUnit("guest"), CsvFormat())
     'values in memory'
     """
-    if unit.column is None:
+    if unit.key is None:
         return _describe_rows(source.kind, form) if source.texts else ""
-    declared = source.columns.get(unit.column)
+    if unit.parts:
+        # Each column by itself: rows are of one unit if all agree.
+        each = [
+            describe_unit_reading(source, replace(unit, column=name), form) for name in unit.names
+        ]
+        return "; ".join(each) if any(each) else ""
+    column = unit.key
+    declared = source.columns.get(column)
     for joined in source.lookups:
-        if unit.column in joined.names:
+        if column in joined.names:
             # Which rows are whose: by the column that has the keys.
             by = describe_unit_reading(source, replace(unit, column=joined.table.of), form)
             return f"looked up by {by or joined.table.of}"
@@ -59,16 +66,17 @@ def describe_unit_reading(source: Source, unit: PrivacyUnit, form: CsvFormat) ->
         # (`frames`). So the type must not decide whether a charge is refused.
         return "values in memory"
     kind = _name_reading(declared)
-    return _describe_texts(f"{source.kind} {kind}", unit.column, form) if source.texts else kind
+    return _describe_texts(f"{source.kind} {kind}", column, form) if source.texts else kind
 
 
 def describe_piped_reading(unit: PrivacyUnit, form: CsvFormat) -> str:
     """Return in the same words how CSV lines on standard input are read, where a unit is a text."""
-    if unit.column is None:
+    if unit.key is None:
         return _describe_rows("csv", form)
-    if not form.header:
-        check_column(unit.column, "The column of the person", form.columns, form)
-    return _describe_texts("csv text", unit.column, form)
+    for name in unit.names:
+        if not form.header:
+            check_column(name, "The column of the person", form.columns, form)
+    return "; ".join(_describe_texts("csv text", name, form) for name in unit.names)
 
 
 def _describe_rows(kind: str, form: CsvFormat) -> str:

@@ -392,7 +392,8 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
             f"column must be one of the table itself for randomize; got {column!r}, which is "
             "looked up."
         )
-    owner = None if unit.column is None else source.label_index(unit.column, "PrivacyUnit.column")
+    person = _require_one_column(unit)
+    owner = None if person is None else source.label_index(person, "PrivacyUnit.column")
     # Which records are of one unit is public, and numbers are private: one column cannot be both.
     if owner == place:
         raise InvalidParameter(
@@ -402,9 +403,9 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     # record.
     fields = None
     if isinstance(reader, CsvReader):
-        check_record_types(reader.rows.format, column, unit.column)
-        names = _columns_of_lines(reader, column, unit)
-        fields = fields_of(names, column, unit.column, ragged=reader.rows.format.ragged)
+        check_record_types(reader.rows.format, column, person)
+        names = _columns_of_lines(reader, column, person)
+        fields = fields_of(names, column, person, ragged=reader.rows.format.ragged)
     kinds = list(source.columns.values())
     owners = "" if owner is None else f", {EMBEDDED.words.label(owner, kinds[owner])} AS unit"
     # Reports are made of floats. `TRY_CAST`, so that no number can make the query fail.
@@ -416,10 +417,20 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     return RecordQuestion(source, unit, fields, indices, sql)
 
 
-def _columns_of_lines(reader: CsvReader, column: str, unit: PrivacyUnit) -> tuple[str, ...]:
+def _require_one_column(unit: PrivacyUnit) -> str | None:
+    """Return the column of a unit; refuse several: which records are of one unit is public here."""
+    if unit.parts:
+        raise InvalidParameter(
+            "randomize must have a person of one column, because rows are read one by one; got "
+            f"{unit.identity}. Make one column of them at its source."
+        )
+    return unit.key
+
+
+def _columns_of_lines(reader: CsvReader, column: str, person: str | None) -> tuple[str, ...]:
     """Return the columns that stand in the lines, after a look at whether both columns do."""
     keys = reader.rows.folders.keys
-    for role, name in (("column", column), ("PrivacyUnit.column", unit.column)):
+    for role, name in (("column", column), ("PrivacyUnit.column", person)):
         if name in keys:
             raise InvalidParameter(
                 f"{role} must stand in the lines of CSV that is randomized; got {name!r}, by which "
@@ -465,15 +476,16 @@ def open_record_lines(
     else:
         names = form.columns
         check_typed_names(names, form, "CsvFormat.columns")
-    owner = () if unit.column is None else (("PrivacyUnit.column", unit.column),)
+    person = _require_one_column(unit)
+    owner = () if person is None else (("PrivacyUnit.column", person),)
     for role, name in (("column", column), *owner):
         check_column(text(name, role), role, names, form)
-    if unit.column == column:
+    if person == column:
         raise InvalidParameter(
             f"column must be another one than that of the person; got {column!r} for both."
         )
-    check_record_types(form, column, unit.column)
-    fields = fields_of(names, column, unit.column, ragged=form.ragged)
+    check_record_types(form, column, person)
+    fields = fields_of(names, column, person, ragged=form.ragged)
     rows = None if unit.max_rows is None else UnitRows(unit.max_rows)
     # `read1` returns what a pipe has, and does not wait for a full block.
     blocks = record_blocks(getattr(file, "read1", file.read), form, fields, rows)

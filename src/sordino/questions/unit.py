@@ -24,12 +24,14 @@ add-remove. A replaced unit can lower one count and raise another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
 from sordino.constraints import ADJACENCY, COUNT, shown, text
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.sensitivity import Adjacency, Sensitivity
+from sordino.unit_columns import UnitColumn, read_unit_columns, write_unit_columns
 
 _MOST_ROWS = (1 << 63) - 1
 
@@ -41,9 +43,14 @@ class PrivacyUnit:
 
     Parameters
     ----------
-    column : str or None
+    column : str, sequence of str, or None
         The column that names the unit (a customer, a device). Rows without a value there count for
         nobody and are dropped. None: one row is one unit; `PrivacyUnit.row()` says it more clearly.
+        Several: the rows that agree in each of them, such as ["customer_id", "day(ordered_at)"],
+        which protects a customer *on one day*. There a time may be cut to a `year`, `quarter`,
+        `month`, `week`, `day` or `day_hour`; one with a zone at an offset that is said,
+        "day(ordered_at at '+01:00')". Somebody with rows on d days is d units. Every column must be
+        a fact of its own row: none that was computed from other rows of the person.
     adjacency : {"add-remove", "replace-one"}
         Neighboring data sets differ by all rows of one unit. These are added or removed, or
         replaced by other rows.
@@ -64,16 +71,22 @@ class PrivacyUnit:
     'column "customer_id"'
     >>> PrivacyUnit.row().identity
     'each row'
+    >>> PrivacyUnit(["customer_id", "day(ordered_at)"]).identity
+    'columns "customer_id", day("ordered_at")'
     """
 
-    column: str | None
+    column: str | Sequence[str] | None
     adjacency: Adjacency = "add-remove"
     max_rows: int | None = None
     # Only what people read differs by it.
     called: str | None = field(default=None, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.column is not None:
+        if isinstance(self.column, tuple | list):
+            # The class is frozen: as an account writes them, so that equal units are equal.
+            written = tuple(one.text for one in read_unit_columns(self.column))
+            object.__setattr__(self, "column", written)
+        elif self.column is not None:
             text(self.column, "PrivacyUnit.column")
         ADJACENCY("PrivacyUnit.adjacency", self.adjacency)
         if self.called is not None:
@@ -107,7 +120,37 @@ class PrivacyUnit:
     def identity(self) -> str:
         """The text that a ledger stores: who is protected by its account."""
         # With the word `column` in front, so that no name of a column reads as the unit "each row".
+        if self.parts:
+            return write_unit_columns(self.parts)
         return "each row" if self.column is None else f'column "{self.column}"'
+
+    @property
+    def parts(self) -> tuple[UnitColumn, ...]:
+        """The columns of a unit of several; none of another one."""
+        several = isinstance(self.column, tuple | list)
+        return read_unit_columns(tuple(self.column or ())) if several else ()
+
+    @property
+    def columns(self) -> tuple[UnitColumn, ...]:
+        """All of its columns; none where each row is a unit."""
+        if self.column is None or self.parts:
+            return self.parts
+        return (UnitColumn(str(self.column)),)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Its columns as an account writes them; none where each row is a unit."""
+        return tuple(one.text for one in self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the table that it is of; none where each row is a unit."""
+        return tuple(one.name for one in self.columns)
+
+    @property
+    def key(self) -> str | None:
+        """What the column is called by which rows are of one unit; None where each row is one."""
+        return ", ".join(self.components) if self.parts else self.names[0] if self.names else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the unit as JSON-ready values."""

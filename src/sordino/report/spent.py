@@ -10,6 +10,7 @@ from typing import Any
 from sordino.constraints import exact
 from sordino.cost import Approximate, ApproximateZCDP
 from sordino.cost.odds import bound_account, say_odds, say_odds_of
+from sordino.cost.several import say_days_of
 from sordino.report.read import ReportedRelease
 from sordino.report.words import say_number
 
@@ -116,6 +117,18 @@ def say_promise(account: Mapping[str, Any]) -> str:
         failing=failing,
     )
     return say_odds(epsilon, bound=bound)
+
+
+def say_account_days(account: Mapping[str, Any]) -> list[str]:
+    """Return what an account means for somebody who is many of its units; nothing if nobody is."""
+    epsilon, delta = read_fraction(account.get("epsilon")), _read_chance(account.get("delta"))
+    if epsilon is None or delta is None:
+        return []
+    guarantee: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    # With deltas beside them rhos hold unless a release fails: then the guarantee is what is left.
+    if account.get("meter") == "zcdp" and not _read_chance(_find_sums(account).get("limit")):
+        guarantee["rho"] = read_fraction(_read_exactly(account, "limit")) or 0
+    return say_days_of(str(account.get("unit")), str(account.get("adjacency")), guarantee)
 
 
 def _find_sums(account: Mapping[str, Any]) -> Mapping[str, Any]:

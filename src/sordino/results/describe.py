@@ -164,7 +164,7 @@ def _describe_common(kind: str, release: Any) -> tuple[Facts, Notes]:
         *some.say_about(),
         *some.say_left_out(),
         *some.say_lookups(),
-        f"Spent: {describe_epsilon(facts)}. Protects: {some.unit}, {some.adjacency}.",
+        f"Spent: {describe_epsilon(facts)}. {' '.join(some.say_protected())}",
         *_say_meter(facts),
         *_say_noise(facts),
         *describe_receipt(release.receipt),

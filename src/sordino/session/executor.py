@@ -16,7 +16,7 @@ from sordino.cost import Cost, compose
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
 from sordino.ledger import Ledger, Preview, Price
-from sordino.population import Population
+from sordino.population import Population, say_columns
 from sordino.questions import PrivacyUnit
 from sordino.questions.call_domains import list_call_domains
 from sordino.questions.reading import describe_unit_reading
@@ -222,8 +222,8 @@ class ReleaseExecutor:
 
     def list_left_out(self) -> tuple[str, ...]:
         """Return which rows count in no release, by rules that look at one row alone, in words."""
-        column = self.unit.column
-        units = "" if column is None else f"rows without a value in {column}"
+        names = [one.short if self.unit.parts else one.name for one in self.unit.columns]
+        units = f"rows without a value in {say_columns(names, 'or')}" if names else ""
         return tuple(rule for rule in (self.source.dropped, units) if rule)
 
     def start(self, request: Request[R], before: Sequence[Started[Any]] = ()) -> Started[R]:

@@ -105,7 +105,7 @@ def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, st
     read = seen.find_read(seen.index(name, "item") for name in labels if name in seen.columns)
     named = [getattr(request, "column", None), *(own[index] for index in read)]
     types = {}
-    for name in dict.fromkeys([*named, unit.column]):
+    for name in dict.fromkeys([*named, *unit.names]):
         if name is not None and name in source.columns:
             types[name] = source.columns[name]
     # Another version of a table says something else.

@@ -147,6 +147,8 @@ class Session(Releases):
 
             opened = look_up(opened, lookup)
             check_lookups(opened, unit, charged=payer is not None)
+        if unit.parts:
+            opened.take_unit(unit.columns, "PrivacyUnit.column")
         self._executor = ReleaseExecutor(opened, unit, payer, entropy, self._form)
         # An account is about one source, which a table in memory has only by a name.
         if payer is not None and self._executor.source.known_as is None:

@@ -118,7 +118,9 @@ def _find_group_bound(
 
 def name_unit(unit: PrivacyUnit) -> str:
     """Return whom a release protects, as its facts say it."""
-    return "each row" if unit.column is None else f"column {unit.column}"
+    if unit.parts:
+        return unit.identity
+    return "each row" if unit.key is None else f"column {unit.key}"
 
 
 def _read_number(number: Any) -> float | None:

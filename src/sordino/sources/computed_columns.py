@@ -30,9 +30,11 @@ from sordino.sources.predicates.predicate import parse_call
 from sordino.sources.sql.call_templates import CallTemplates
 from sordino.sources.sql.dialect import Dialect
 from sordino.sources.sql.number_kind import NumberKind
+from sordino.unit_columns import UnitColumn, read_offset
 
 _LOOKS_LIKE_CALL = re.compile(r"[ \t]*([A-Za-z_]+)[ \t]*\(.*\)[ \t]*", re.DOTALL)
 _WITH_ZONE = "TIMESTAMP WITH TIME ZONE"
+_NEED_TIMES = frozenset({"hour", "day_hour"})
 _FIRST, _END = (f"CAST('{day}' AS TIMESTAMP)" for day in ("0001-01-01", "10000-01-01"))
 # Texts of times with the fractions of a second that pandas has.
 _DATE_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -143,6 +145,45 @@ def write_computed(text: str, source: TypedColumns) -> ComputedColumn:
         lambda one: write_call(one, source),
     )
     return ComputedColumn(call.sql, indices, list_image(call))
+
+
+def write_unit(columns: Sequence[UnitColumn], source: TypedColumns, role: str) -> ComputedColumn:
+    """Return the column in which two rows agree if they do in each column of a unit of several.
+
+    It is missing where one of them is. What times are cut to is written in texts of one length, and
+    before all values but the last stands how long they are: so no two units have one text.
+
+    Raises
+    ------
+    InvalidParameter
+        If a column is none of values that can be compared, or is not the time that it is cut as.
+    """
+    templates = source.backend.dialect.calls
+    if templates is None:
+        raise InvalidParameter(
+            f"{role} must be one column, but for files, frames of pandas, Polars or Arrow, and "
+            f"tables of DuckDB or PostgreSQL; got several for a {source.kind} source. Make one "
+            "column of them at its source."
+        )
+    indices, texts = [], []
+    # Those of one length first, so that nothing need be said of theirs.
+    for column in sorted(columns, key=lambda one: one.cut is None):
+        index = source.index(column.name, role)
+        if column.cut is None:
+            _ = source.label_index(column.name, role)
+        elif column.offset is None and list(source.columns.values())[index] == _WITH_ZONE:
+            raise InvalidParameter(
+                f"{column.cut}({column.name}): {column.name} has a time zone; say at which offset "
+                f"it is cut: {column.cut}({column.name} at '+00:00')."
+            )
+        call = Call(column.cut or "coalesce", (Column(index),), (), column.offset)
+        texts.append(write_call(call, source).sql)
+        indices.append(index)
+    plain = sum(column.cut is None for column in columns)
+    for place in range(len(texts) - plain, len(texts) - 1):
+        length = templates.bytes.format(texts[place])
+        texts[place] = f"CAST({length} AS VARCHAR) || ':' || {texts[place]}"
+    return ComputedColumn(f"({' || '.join(texts)})", frozenset(indices), None)
 
 
 def write_call(call: Call, source: TypedColumns) -> Call:
@@ -268,7 +309,7 @@ class _CallWriter:
         index = self._name_operand(call.operands[0])
         name, kind = self._columns[index]
         said = f"{call.function}({name})"
-        if call.zone is not None:
+        if call.zone is not None and read_offset(call.zone) is None:
             asks = self.templates.asks_zone.format(literal(call.zone))
             self._ask(asks, f"{said}: {shown(call.zone)} must be a time zone that the engine knows")
         if source.is_written(index):
@@ -279,7 +320,7 @@ class _CallWriter:
                     f"{said}: {name} has a time zone; say where the day is meant: "
                     f"{call.function}({name} at 'Europe/Zurich')."
                 )
-            return self.templates.instant.format(f"c{index}", literal(call.zone))
+            return self._show_clock(f"c{index}", call.zone)
         if kind not in self.templates.moments:
             raise InvalidParameter(f"{said}: {_say_no_date(name, kind, source)}")
         if call.zone is not None:
@@ -287,9 +328,17 @@ class _CallWriter:
                 f"{said}: {name} has no time zone, so its day is the one that is written. Leave "
                 "out at."
             )
-        if call.function == "hour" and kind == "DATE":
+        if call.function in _NEED_TIMES and kind == "DATE":
             raise InvalidParameter(f"{said}: {name} is a date, which has no time of day.")
         return self.templates.moments[kind].format(f"c{index}")
+
+    def _show_clock(self, instant: str, zone: str) -> str:
+        """Return what a clock shows in a zone, or at an offset, which is the same all year."""
+        minutes = read_offset(zone)
+        if minutes is None:
+            return self.templates.instant.format(instant, literal(zone))
+        clock = self.templates.instant.format(instant, literal("UTC"))
+        return f"({clock} + INTERVAL '{minutes} minutes')"
 
     def _write_written_moment(self, index: int) -> str:
         """Return what a text says, which is written as ISO 8601 has it; of other texts NULL.
@@ -297,7 +346,7 @@ class _CallWriter:
         Where a zone is meant the text must have one, and elsewhere none.
         """
         text = self._write_text(Column(index))
-        timed = _TIME_TEXT if self.call.function == "hour" else f"({_TIME_TEXT})?"
+        timed = _TIME_TEXT if self.call.function in _NEED_TIMES else f"({_TIME_TEXT})?"
         zone = self.call.zone
         pattern = (
             f"{_DATE_TEXT}{timed}" if zone is None else f"{_DATE_TEXT}{_TIME_TEXT}{_ZONE_TEXT}"
@@ -307,7 +356,7 @@ class _CallWriter:
         kind = "TIMESTAMP" if zone is None else _WITH_ZONE
         value = f"TRY_CAST({whole} AS {kind})"
         if zone is not None:
-            value = self.templates.instant.format(value, literal(zone))
+            value = self._show_clock(value, zone)
         return f"(CASE WHEN regexp_full_match({text}, {literal(pattern)}) THEN {value} END)"
 
     # ---- what it is of

@@ -22,6 +22,7 @@ from sordino.sources.computed_columns import (
     is_call,
     write_call,
     write_computed,
+    write_unit,
 )
 from sordino.sources.csv.column_types import Marks
 from sordino.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
@@ -35,6 +36,7 @@ from sordino.sources.sql.dialect import EMBEDDED, Dialect
 from sordino.sources.sql.number_kind import WHOLE_NUMBER_TYPE, NumberKind, number_kind
 from sordino.sources.sql.sql_templates import FLOATS
 from sordino.sources.validation import QueryValidation
+from sordino.unit_columns import UnitColumn, write_unit_columns
 
 SUPPORTED = (
     "A source must be a path, a pattern or a folder of files of CSV, JSON lines or Parquet, "
@@ -501,6 +503,36 @@ class Source:
         return replace(
             self, columns={**self.columns, **dict.fromkeys(fresh, "VARCHAR")}, calls=calls
         )
+
+    def take_unit(self, columns: Sequence[UnitColumn], role: str) -> Source:
+        """Return this source with a column more for a unit of several columns (`find_unit`).
+
+        Raises
+        ------
+        InvalidParameter
+            If it has no such columns, their declared types have no exact texts, or this engine
+            cannot cut times.
+        """
+        if len(columns) < 2:
+            _ = [self.label_index(one.name, role) for one in columns]
+            return self
+        for one in columns:
+            if one.cut is not None and (called := f"{one.cut}({one.name})") in self.columns:
+                raise InvalidParameter(
+                    f"{role} must be clear; {called!r} is a column of the table, too. Rename that "
+                    "column."
+                )
+        key = write_unit_columns(columns)
+        if key in self.columns:
+            return self
+        written = write_unit(columns, self, role)
+        return replace(self, columns={**self.columns, key: "VARCHAR"}, calls=(*self.calls, written))
+
+    def find_unit(self, columns: Sequence[UnitColumn]) -> int:
+        """Return where the column of the unit stands, which this source has taken."""
+        if len(columns) > 1:
+            return list(self.columns).index(write_unit_columns(columns))
+        return self.index(columns[0].name, "PrivacyUnit.column")
 
     def write_rows(self, indices: Iterable[int]) -> str:
         """Return what a query reads its columns from, those that are computed among them."""

@@ -5,13 +5,15 @@ The owner's words, and ours about what the ledger has.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from sordino.cost.conversion import stated
+from sordino.cost.several import say_days_of
 from sordino.statements.fields import FIELDS
 from sordino.statements.owner import OWNER_MUST_ADD, Owner
+from sordino.unit_columns import has_several_columns, say_unit_of
 
 _NEIGHBOURS = {
     "add-remove": (
@@ -123,7 +125,7 @@ def _write_stated_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
         "privacy_loss.privacy_unit": _write_stated_unit(promise["unit"]),
         "privacy_loss.privacy_unit_details": _write_neighbours(promise),
         "privacy_loss.privacy_parameters": {
-            name: round_up_stated(Fraction(guarantee[name]))
+            name: stated(Fraction(guarantee[name]))
             for name in ("epsilon", "delta", "rho")
             # A rho that holds unless a release fails is none without the delta of that.
             if name in guarantee and not (name == "rho" and "failures" in guarantee)
@@ -138,27 +140,23 @@ def _write_stated_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def round_up_stated(number: Fraction) -> float:
-    """Return a float that is not below an exact number, as it is written.
-
-    1e-06 stands for a millionth.
-    """
-    near = float(number)
-    return near if Fraction(repr(near)) >= number else math.nextafter(near, math.inf)
-
-
 def _write_stated_unit(unit: str) -> str:
+    if has_several_columns(unit):
+        whom = say_unit_of(unit, "person")
+        return f"{whom[0].upper()}{whom[1:]}: all rows that have the same values in {unit}"
     return "One row" if unit == "each row" else f"All rows that have the same value in {unit}"
 
 
 def _write_neighbours(promise: Mapping[str, Any]) -> str:
-    rows = promise["unit"] == "each row"
+    unit = promise["unit"]
+    rows, many = unit == "each row", "values" if has_several_columns(unit) else "value"
     told = _NEIGHBOURS[promise["adjacency"]].format(
-        one="one row" if rows else f"all rows of one value of {promise['unit']}",
+        one="one row" if rows else f"all rows of one {many} of {unit}",
         is_="is" if rows else "are",
     )
     most = promise.get("max_rows")
-    return f"{told}." + (f" Of the rows of a unit at most {most} count." if most else "")
+    told += "." + (f" Of the rows of a unit at most {most} count." if most else "")
+    return " ".join([told, *say_days_of(unit, promise["adjacency"], promise["guarantee"])])
 
 
 def _write_parameters(promise: Mapping[str, Any]) -> str:
@@ -183,7 +181,7 @@ def _write_parameters(promise: Mapping[str, Any]) -> str:
 
 
 def _write_stated_number(number: str) -> str:
-    return number if "/" not in number else f"{round_up_stated(Fraction(number)):.12g}"
+    return number if "/" not in number else f"{stated(Fraction(number)):.12g}"
 
 
 def _write_mechanisms(promise: Mapping[str, Any]) -> str:

@@ -114,7 +114,7 @@ class DeclaredTable:
         form: CsvFormat,
         ledger: Ledger | None,
         *,
-        person: str | None,
+        unit: PrivacyUnit | None,
         memory_limit: int | None,
         temp_limit: int | None,
     ) -> Source:
@@ -126,8 +126,8 @@ class DeclaredTable:
             How it is written, if that was said otherwise than here.
         ledger : Ledger or None
             The account that pays.
-        person : str or None
-            The column of whom it protects, if that was not said otherwise than here.
+        unit : PrivacyUnit or None
+            Whom it protects, if that was not said otherwise than here.
         memory_limit, temp_limit : int or None
             As for `open_source`.
 
@@ -147,7 +147,7 @@ class DeclaredTable:
             refused = type(error)(f"{where}: {self._say_place()}: {error}")
         else:
             opened = self._look_up(opened)
-            self._check_columns(opened, person)
+            self._check_columns(opened, unit)
             return replace(opened, labels=self._list_domains())
         # Outside of the handler, so that the message is said once.
         raise refused
@@ -180,17 +180,18 @@ class DeclaredTable:
         path = self.source.path
         return f"{self.name}, {without_password(path) if '://' in path else path}"
 
-    def _check_columns(self, opened: Source, person: str | None) -> None:
-        wanted: list[tuple[Place, str, str]] = [
-            (("labels", column), column, f"{self.name}.labels") for column in self.labels
-        ]
-        if person is not None:
-            wanted.insert(0, (("person",), person, f"{self.name}.person"))
-        for place, column, role in wanted:
+    def _check_columns(self, opened: Source, unit: PrivacyUnit | None) -> None:
+        if unit is not None:
             guard(
                 self.document,
-                ("table", self.name, *place),
-                lambda column=column, role=role: opened.label_index(column, role),
+                ("table", self.name, "person"),
+                lambda: opened.take_unit(unit.columns, f"{self.name}.person"),
+            )
+        for column in self.labels:
+            guard(
+                self.document,
+                ("table", self.name, "labels", column),
+                lambda column=column: opened.label_index(column, f"{self.name}.labels"),
             )
 
 
@@ -333,7 +334,7 @@ def _read_unit(document: Document, place: Place, said: Said) -> PrivacyUnit:
             f"[{'.'.join(map(str, place))}] must say whom it protects, person with a column or "
             f"row = true; got {'both' if row is True else 'neither'}.",
         )
-    if person is not None:
+    if person is not None and not isinstance(person, list):
         guard(document, (*place, "person"), lambda: text(person, "person"))
     adjacency = guard(
         document,

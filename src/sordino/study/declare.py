@@ -71,7 +71,8 @@ class TableDraft:
 def write_table(declared: TableDraft) -> str:
     """Return the text of a table of a declaration."""
     unit = declared.unit
-    whom = "row = true" if unit.column is None else f"person = {write_value(unit.column)}"
+    person = [one.short for one in unit.parts] or unit.key
+    whom = "row = true" if person is None else f"person = {write_value(person)}"
     pays = {"ledger": declared.ledger, "name": declared.account}
     lines = [
         "",

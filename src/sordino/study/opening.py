@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import UnionType
@@ -39,7 +39,7 @@ UNNAMED = "table"
 def open(  # noqa: A001 - the name that a reader expects: sd.open
     source: Any,
     *,
-    person: str | None = None,
+    person: str | Sequence[str] | None = None,
     row: bool = False,
     epsilon: Number | None = None,
     delta: Number | None = None,
@@ -64,8 +64,10 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
     source : str, path, DuckDB relation or frame
         The name of a table that is declared in `sordino.toml` (`sordino declare` writes it): then
         nothing else need be said. Else as for `Session`, and all of it is said here.
-    person : str
+    person : str or sequence of str
         The column that says whom a row belongs to. The guarantee protects all rows of a person.
+        Several protect the rows that agree in each of them, such as ["customer_id",
+        "day(ordered_at)"]: a customer on one day (`PrivacyUnit`).
     row : bool
         In place of `person`: each row is somebody else.
     epsilon : number
@@ -225,9 +227,7 @@ def _open_declared(
     table = find_table(open_declaration(path), source, day)
     ledger = Ledger.open(table.ledger, account=table.account)
     _, form, memory, temp = table.source
-    opened = table.open_source(
-        form, ledger, person=table.unit.column, memory_limit=memory, temp_limit=temp
-    )
+    opened = table.open_source(form, ledger, unit=table.unit, memory_limit=memory, temp_limit=temp)
     return Session(opened, unit=table.unit, ledger=ledger, entropy=SYSTEM, csv=form)
 
 
@@ -251,8 +251,7 @@ def _open_here(
     called = name_table(lies, url) if name is None else name
     TABLE_NAME("open.name", called)
     opened = look_up(open_source(here, csv=csv, name=called), lookup)
-    if unit.column is not None:
-        opened.label_index(unit.column, "open.person")
+    opened.take_unit(unit.columns, "open.person")
     check_lookups(opened, unit, charged=True)
     wanted = WantedAccount(
         account=called,

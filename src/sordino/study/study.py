@@ -358,7 +358,7 @@ class Study:
         path, form, memory, temp = self._source
         if self._declared is not None:
             source = self._declared.open_source(
-                form, ledger, person=self.unit.column, memory_limit=memory, temp_limit=temp
+                form, ledger, unit=self.unit, memory_limit=memory, temp_limit=temp
             )
             executor = ReleaseExecutor(source, self.unit, ledger, SYSTEM, form=form)
             return Starter(self._document, self.budget, form, executor)
@@ -367,13 +367,11 @@ class Study:
             ("source",),
             lambda: open_source(path, csv=form, memory_limit=memory, temp_limit=temp),
         )
-        if self.unit.column is not None:
-            column = self.unit.column
-            guard(
-                self._document,
-                ("unit", "column"),
-                lambda: source.label_index(column, "The column of the person"),
-            )
+        guard(
+            self._document,
+            ("unit", "column"),
+            lambda: source.take_unit(self.unit.columns, "The column of the person"),
+        )
         executor = ReleaseExecutor(source, self.unit, ledger, SYSTEM, form=form)
         return Starter(self._document, self.budget, form, executor)
 

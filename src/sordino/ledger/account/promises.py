@@ -14,6 +14,7 @@ from typing import Any, final
 
 from sordino._version import __version__
 from sordino.cost import ZCDP
+from sordino.cost.several import list_days
 from sordino.errors import LedgerError
 from sordino.ledger.account.pages import Pages
 from sordino.ledger.account.records import find_alone, find_rho
@@ -24,6 +25,7 @@ from sordino.record import Record
 from sordino.statements.document import FORMS
 from sordino.statements.proofs import Proved, are_exact, find_proofs, list_digests
 from sordino.statements.trees import is_plain
+from sordino.unit_columns import find_cut
 
 _AFTER_ROWS = frozenset(("draw", "settle", "keep"))
 """Events that come when rows were read, or are being read."""
@@ -161,6 +163,8 @@ def make_promise(pages: Pages, walked: Walked, key: str | None, part: int | None
         "meter": account.meter_name,
         "measure": MEASURES[account.meter_name],
     }
+    if find_cut(account.unit) is not None:
+        said["persons"] = list_days(told["guarantee"])
     proofs = {"version": __version__, "pages": list_digests(listed)}
     return _drop_missing(said | told | {"proofs": proofs})
 

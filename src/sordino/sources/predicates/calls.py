@@ -14,14 +14,15 @@ from itertools import pairwise
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 from sordino.sources.predicates.condition import Call
+from sordino.unit_columns import read_offset
 
 USAGES = {
     **{
         name: f"{name} is written {name}(column), or {name}(column at 'Area/City') of a time with "
         "a zone"
         for name in (
-            "year", "quarter", "month", "week", "day", "weekday", "hour", "month_of_year",
-            "quarter_of_year",
+            "year", "quarter", "month", "week", "day", "day_hour", "weekday", "hour",
+            "month_of_year", "quarter_of_year",
         )
     },
     "bin": "bin is written bin(column, 18, 30, 65), with rising numbers",
@@ -35,7 +36,7 @@ USAGES = {
 }  # fmt: skip
 """How each function is written: the beginning of a message about one that is not."""
 
-DATE_PARTS = frozenset(list(USAGES)[:9])
+DATE_PARTS = frozenset(list(USAGES)[:10])
 """Functions of a date or a time."""
 
 LONGEST_TEXT = 1 << 14
@@ -94,10 +95,11 @@ def check_call(call: Call) -> None:
             f"{USAGES[call.function]}; got {', '.join(map(shown, words[:3])) or 'nothing'}"
             f"{', and more' if len(words) > 3 else ''}."
         )
-    if call.zone is not None and not _ZONE.fullmatch(call.zone):
+    zone = call.zone
+    if zone is not None and read_offset(zone) is None and not _ZONE.fullmatch(zone):
         raise InvalidParameter(
-            "A time zone must be UTC, or an area and a city such as Europe/Zurich; got "
-            f"{shown(call.zone)}."
+            "A time zone must be UTC, an area and a city such as Europe/Zurich, or an offset such "
+            f"as +01:00; got {shown(zone)}."
         )
 
 

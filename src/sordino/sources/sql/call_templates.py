@@ -83,6 +83,7 @@ EMBEDDED_CALLS = CallTemplates(
         # The year to which the week belongs, which is another one around January 1.
         "week": "strftime({}, '%G-W%V')",
         "day": "strftime({}, '%Y-%m-%d')",
+        "day_hour": "strftime({}, '%Y-%m-%dT%H')",
         "weekday": "strftime({}, '%u')",
         "hour": "strftime({}, '%H')",
         "month_of_year": "strftime({}, '%m')",
@@ -114,6 +115,7 @@ SERVER_CALLS = CallTemplates(
         "month": "to_char({}, 'YYYY-MM')",
         "week": "to_char({}, 'IYYY-\"W\"IW')",
         "day": "to_char({}, 'YYYY-MM-DD')",
+        "day_hour": "to_char({}, 'YYYY-MM-DD\"T\"HH24')",
         "weekday": "to_char({}, 'ID')",
         "hour": "to_char({}, 'HH24')",
         "month_of_year": "to_char({}, 'MM')",
