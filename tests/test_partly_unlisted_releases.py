@@ -16,6 +16,7 @@ from sordino.questions import Domain
 from sordino.record import Record
 from sordino.record_text import write_csv, write_json
 from sordino.results import describe
+from sordino.session.counts import HistogramRequest
 from study.shop import HEAD, put_shop
 
 DELTA = Fraction(1, 10**6)
@@ -205,3 +206,12 @@ def test_labels_that_are_declared_come_first(visits):
         said = "all values of weekday(day)" if listed else "weekday(day): unlisted"
         assert said in describe(release).facts["domain"]
         assert {row.item[1] for row in release} == set(PAGES)
+
+
+def test_where_all_columns_are_declared_some_are_looked_for():
+    """As of one column: who says that nobody lists them means those that are declared, too."""
+    request = HistogramRequest(item=ITEM, epsilon=1, domain=FOUND)
+    both = {"region": ["North"], "page": ["/a"]}
+    assert request.take_labels(both).domain == FOUND
+    one = request.take_labels({"region": Domain.of(["North"])}).domain
+    assert [part.kind for part in one.parts] == ["list", "unlisted"]

@@ -474,6 +474,10 @@ class Request(Declared, Generic[R]):
             for name in columns
             if name in declared and (name not in parts or parts[name].yields)
         }
+        found = {name for name, part in parts.items() if part.yields}
+        if found and found <= known.keys():
+            # Of labels that are declared, too, some are looked for: else nothing would be.
+            known = {name: known[name] for name in known.keys() - found}
         if not known or (given is not None and not parts):
             return self
         domain = Domain.product(parts | known) if several else known[columns[0]]
