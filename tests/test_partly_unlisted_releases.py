@@ -53,6 +53,7 @@ def truth(visits):
     return {label: n for label, n in counts.items() if n > 1}
 
 
+@pytest.mark.slow
 def test_every_release_that_finds_labels_finds_tuples(visits):
     s, known = open_session(visits), truth(visits)
     asked = {"epsilon": 8, "domain": DOMAIN}
@@ -85,21 +86,6 @@ def test_every_release_that_finds_labels_finds_tuples(visits):
         assert 0.5 * known[row.item] < row.estimate < known[row.item] + 9
     every = open_session(visits).histogram(ITEM, epsilon=8, domain=FOUND)
     assert {row.item[0] for row in every} == {*REGIONS, "East"}
-
-
-def test_what_lists_its_labels_refuses_a_column_without(visits):
-    for name, more in (("top_set", {"k": 2}), ("table", {})):
-        with pytest.raises(sd.UnknownDomain, match="must list its labels"):
-            getattr(open_session(visits), name)(ITEM, epsilon=1, domain=DOMAIN, **more)
-    with pytest.raises(sd.InvalidParameter, match=r"search_share belongs to Domain\.unlisted"):
-        open_session(visits).mean(
-            "n",
-            epsilon=1,
-            by=ITEM,
-            domain={"region": REGIONS, "page": PAGES},
-            search_share=0.5,
-            **COLUMN,
-        )
 
 
 def test_figures_of_other_lists_have_a_search_of_their_own(visits):
@@ -150,6 +136,7 @@ def test_an_account_pays_one_delta_and_keeps_tuples(visits, account):
             assert again.to_polars().columns[:2] in (ITEM, ["rank", "region"])
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_a_release_would_cost(visits):
     s = open_session(visits)
     for ask in (
@@ -161,6 +148,7 @@ def test_a_plan_says_what_a_release_would_cost(visits):
         assert ask(s.plan).cost == ask(s).cost
 
 
+@pytest.mark.slow
 def test_a_study_finds_them(tmp_path):
     release = """
 [[release]]
@@ -198,7 +186,7 @@ share = 0.5
         sd.Study.load(path)
 
 
-def test_labels_that_are_declared_come_first(visits):
+def test_labels_that_are_declared_come_first_and_sets_and_tables_list_them(visits):
     """A word for all columns is of those that nothing lists; of a column that is named it is meant."""
     days = visits.with_columns(day=pl.date(2024, 1, 1) + pl.duration(days=pl.col("n")))
     for domain, listed in ((FOUND, True), ({"page": FOUND, "weekday(day)": FOUND}, False)):
@@ -206,12 +194,21 @@ def test_labels_that_are_declared_come_first(visits):
         said = "all values of weekday(day)" if listed else "weekday(day): unlisted"
         assert said in describe(release).facts["domain"]
         assert {row.item[1] for row in release} == set(PAGES)
-
-
-def test_where_all_columns_are_declared_some_are_looked_for():
-    """As of one column: who says that nobody lists them means those that are declared, too."""
+    # As of one column: who says that nobody lists them means those that are declared, too.
     request = HistogramRequest(item=ITEM, epsilon=1, domain=FOUND)
     both = {"region": ["North"], "page": ["/a"]}
     assert request.take_labels(both).domain == FOUND
     one = request.take_labels({"region": Domain.of(["North"])}).domain
     assert [part.kind for part in one.parts] == ["list", "unlisted"]
+    for name, more in (("top_set", {"k": 2}), ("table", {})):
+        with pytest.raises(sd.UnknownDomain, match="must list its labels"):
+            getattr(open_session(visits), name)(ITEM, epsilon=1, domain=DOMAIN, **more)
+    with pytest.raises(sd.InvalidParameter, match=r"search_share belongs to Domain\.unlisted"):
+        open_session(visits).mean(
+            "n",
+            epsilon=1,
+            by=ITEM,
+            domain={"region": REGIONS, "page": PAGES},
+            search_share=0.5,
+            **COLUMN,
+        )

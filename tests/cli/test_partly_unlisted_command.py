@@ -17,6 +17,7 @@ def ask(sordino, orders, monkeypatch):
     return lambda name, *more: sordino(name, orders, *more, *WHOM, "--epsilon", 4)
 
 
+@pytest.mark.slow
 def test_columns_are_listed_or_found_each_by_itself(ask):
     for name, more in (
         ("top", ("-k", 9)),

@@ -66,6 +66,7 @@ def worst(changes, most, *, either, rate=0.7, least=1, offset=3):
     return beyond, 1 - (1 - chance) ** most
 
 
+@pytest.mark.slow
 def test_a_unit_moves_m_tuples_and_what_fails_is_delta():
     """All units of a grid of two parts, one of which is listed, beside cells that nobody has or that are found."""
     for most, either in ((1, False), (2, False), (1, True)):
@@ -79,12 +80,14 @@ def test_a_unit_moves_m_tuples_and_what_fails_is_delta():
             assert beyond == pytest.approx(delta, abs=1e-6), "attained by cells of one unit"
 
 
+@pytest.mark.slow
 def test_parts_that_are_bounded_one_by_one_are_convicted():
     """Two labels in each part, each part within M = 2: four tuples at the price and the delta of two."""
     beyond, delta = worst([*moved(2), (1, 1, 1, 1)], 2, either=False)
     assert beyond > 1.5 * delta
 
 
+@pytest.mark.slow
 def test_a_release_of_tuples_is_that_of_texts_in_the_same_order():
     labels = [("a", "z"), ("a ", "b"), ("a", "b"), ("\uffee", "x"), ("\U0001f600", "x"), ("b", "/")]
     texts = {label: f"{rank}" for rank, label in enumerate(sorted(labels))}
@@ -109,6 +112,7 @@ def write_json(label):
     return json.dumps(label, ensure_ascii=False, separators=(",", ":"))
 
 
+@pytest.mark.slow
 def test_the_engine_cuts_where_the_mechanism_would():
     """Of equal counts those that come first by their parts: with a list cut by JSON texts another label is released."""
     labels = [("a", "z"), ("a ", "b"), ('a"', "c"), ("a", "y"), ("a!", "c")]

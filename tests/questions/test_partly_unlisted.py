@@ -156,6 +156,7 @@ def server_table(rows, name):
     return f"{database()}#public.{name}"
 
 
+@pytest.mark.slow
 def test_postgres_counts_alike():
     rows = make_rows(7)
     address = server_table(rows, "partly_unlisted")
@@ -167,6 +168,7 @@ def test_postgres_counts_alike():
         assert count(ask(address, **of_any)) == count(ask(rows, **of_any))
 
 
+@pytest.mark.slow
 def test_a_table_is_the_sum_of_its_units():
     """Theorem 0: no unit changes what another one counts for, and none has more tuples than M."""
     for name, most in itertools.product(("second", "both"), (1, 3)):
@@ -213,7 +215,8 @@ def joined(rows, separator):
     return Counter(text for _, text in seen)
 
 
-def test_a_separator_is_convicted():
+def test_a_separator_and_parts_that_are_bounded_one_by_one_are_convicted():
+    """A unit with two labels in each part has four tuples; the bound is on tuples, which are no texts."""
     rows = [row for seed in range(8) for row in make_rows(seed) if is_label(row[2])]
     found = count(ask(rows, domain=DOMAINS["both"]))
     assert found == oracle(rows, RULES["both"])
@@ -222,9 +225,6 @@ def test_a_separator_is_convicted():
         assert len(told) < len(found)
         assert joined(rows, separator) != told
 
-
-def test_parts_that_are_bounded_one_by_one_are_convicted():
-    """A unit with two labels in each part has four tuples; the bound is on tuples."""
     rows = [("u", one, two, 0) for one in ("a", "b") for two in ("x", "y")]
     for domain in DOMAINS["second"], DOMAINS["both"]:
         assert sum(count(ask(rows, 2, domain)).values()) == 2
@@ -239,6 +239,7 @@ def json_order(labels):
     )
 
 
+@pytest.mark.slow
 def test_ties_go_part_by_part_in_the_engine_and_in_the_mechanism():
     """The order of JSON texts, which is another one, is convicted at every cut where they differ."""
     labels = TIES[:-1]
@@ -324,7 +325,7 @@ def test_a_unit_counts_in_so_many_groups_of_those_that_were_found():
         assert sum(int(sum(one.counts)) for one in counted) == min(2, here)
 
 
-def test_a_partly_unlisted_domain_is_its_public_parts():
+def test_a_partly_unlisted_domain_is_its_public_parts_and_what_is_wrong_is_said():
     domain = Domain.product({"one": ["a"], "two": Domain.unlisted(delta=1e-6, least=3)})
     assert (domain.hidden, domain.delta, domain.least) == (True, Fraction(1, 10**6), 3)
     assert domain.origin == "one: list; two: unlisted, delta 1/1000000, least 3"
@@ -338,8 +339,6 @@ def test_a_partly_unlisted_domain_is_its_public_parts():
     assert list(question.domain.labels) == [("a", "b"), ("a", "z")]
     assert question.run().values.tolist() == [0, 2]
 
-
-def test_what_is_wrong_is_said_before():
     rows = make_rows(1, 5)
     with pytest.raises(InvalidParameter, match="one and the same delta"):
         ask(rows, domain={"one": FOUND, "two": Domain.unlisted(delta=1e-7)})
