@@ -107,7 +107,7 @@ class ColumnRequest(Request[R]):
         checked_later,
         _LOWER_MEANS,
         more="Of a mean or a variance a bound makes the interval shorter, because no lower end has "
-        "to be found.",
+        "to be found. Of what is counted of each person it is 0.",
         default=None,
     )
     growth: Number | None = parameter(checked_later, GROWTH_MEANS, default=1.05)
@@ -178,10 +178,13 @@ class ColumnRequest(Request[R]):
     )
 
     def derive(self) -> None:
-        """Choose a generous cap, where nothing is said."""
+        """Choose a generous cap, and the lower end of what is counted, where nothing is said."""
         super().derive()
         given: Number | None = getattr(self, "cap")  # noqa: B009 - it is kept as a number
         self._set(cap=CAP if given is None else given)
+        # Nobody has fewer than no rows: no end is looked for below 0.
+        if self.per_person in {"count", "any"} and self.lower is None:
+            self._set(lower=0)
 
     @abstractmethod
     def build_estimator(self, table: Table, more: Fraction = Fraction(1)) -> Searching:
