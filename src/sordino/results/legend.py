@@ -7,6 +7,7 @@ stands in the notes of a record (`--details`) and in JSON.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -342,11 +343,13 @@ def _say_labels(facts: Facts) -> list[str]:
     if facts.get("label_threshold") is not None:
         many = f"about {facts['label_threshold']:,} {_call_many(facts)}"
         said.append(f"A label of {label} needs {many} to appear. A missing one tells you nothing.")
-    elif str(facts.get("domain")).startswith("unlisted"):
+    elif _UNLISTED.search(str(facts.get("domain"))):
         said.append("A missing label tells you nothing.")
     return said
 
 
+_UNLISTED = re.compile("(^|: )unlisted, delta ")
+"""How a domain says that nobody listed the labels, or those of one of several columns."""
 _SHORT_RULES = (
     ("lines that ", "unreadable lines"),
     ("rows without a value in any named column", "empty rows"),

@@ -23,7 +23,7 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.clipped.weighed_clip import WeighedClip
 from sordino.questions import Domain
-from sordino.questions.labels import Label
+from sordino.releases import Label
 from sordino.session.column_request import ColumnRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.looks import Rows, read_look

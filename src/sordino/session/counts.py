@@ -19,9 +19,8 @@ from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.population import ColumnNames
 from sordino.questions import prepare_counts
-from sordino.questions.labels import Label
 from sordino.questions.unit import Kind, VectorNorm
-from sordino.releases import Value, Values
+from sordino.releases import Label, Value, Values
 from sordino.sensitivity import Sensitivity
 from sordino.session.noise_choice import NOISE_MEANS, Additive, MeasureNoise, choose_rho, find_terms
 from sordino.session.request import (

@@ -30,9 +30,8 @@ from sordino.estimators import (
 from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.questions import PrivacyUnit
-from sordino.questions.labels import Label
 from sordino.record import Record
-from sordino.releases import parameters
+from sordino.releases import Label, parameters
 from sordino.session.again import Base, Clips, Known, is_named
 from sordino.session.counts import HistogramRequest
 from sordino.session.looks import KeptLook, Rows, build_row

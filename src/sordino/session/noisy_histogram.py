@@ -21,7 +21,7 @@ from sordino.estimators.histogram_rows import estimate_histogram_rows
 from sordino.estimators.rows import SelectedRows
 from sordino.mechanisms import HistogramTopK, UnlistedHistogram
 from sordino.questions import CountQuestion, Counts, Domain
-from sordino.releases import HistogramTop, UnlistedCounts
+from sordino.releases import HistogramTop, Label, UnlistedCounts, rank_labels, split_label
 from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_terms, measure
 from sordino.session.request import (
     CONFIDENCE,
@@ -190,7 +190,7 @@ class NoisyCounts:
     """
 
     top: HistogramTop
-    labels: tuple[str, ...]
+    labels: tuple[Label, ...]
     said: SelectedRows
     asked: int | None
 
@@ -267,21 +267,20 @@ def _find_nothing(mechanism: HistogramTopK, charged: Charged) -> HistogramTop:
     )
 
 
-def pick_best(found: UnlistedCounts, k: int | None) -> tuple[HistogramTop, tuple[str, ...]]:
+def pick_best(found: UnlistedCounts, k: int | None) -> tuple[HistogramTop, tuple[Label, ...]]:
     """Return the best of what reached the threshold, and what value would keep each there."""
     labels = found.labels if k is None else found.labels[:k]
     entries = np.full(len(labels), float(found.mechanism.threshold))
     if k is not None and len(found.labels) > k:
         # The best one that is left out, which wins ties against whatever comes behind it in the
         # alphabet.
-        behind = np.array([found.labels[k] < label for label in labels])
+        first = split_label(found.labels[k])
+        behind = np.array([first < split_label(label) for label in labels])
         entries = np.maximum(entries, found.values[k] + behind)
     top = HistogramTop(
         # Where each stands among these in the order of code points: there are no other public
         # places.
-        indices=np.argsort(
-            np.argsort(np.array(labels, dtype=object), kind="stable"), kind="stable"
-        ),
+        indices=rank_labels(labels),
         values=found.values[: len(labels)],
         entries=entries,
         crossed=k is None or len(labels) < k,

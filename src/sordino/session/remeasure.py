@@ -18,9 +18,8 @@ from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clipped_again import ClippedAgain
 from sordino.population import Population
-from sordino.questions.labels import Label
 from sordino.receipt import Receipt
-from sordino.releases import Release
+from sordino.releases import Label, Release
 from sordino.session.again import Base, Known, find_known
 from sordino.session.batch import Pending
 from sordino.session.looks import Joined, find_true_ends, read_look

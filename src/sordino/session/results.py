@@ -16,8 +16,7 @@ from sordino.estimators import interval
 from sordino.estimators.rows import estimate_rows, find_unclear
 from sordino.figures import Derivable
 from sordino.mechanisms import GaussianMechanism
-from sordino.questions.labels import Label
-from sordino.releases import HybridTop, Release, TopK, UnlistedTop, Value, Values
+from sordino.releases import HybridTop, Label, Release, TopK, UnlistedTop, Value, Values
 from sordino.session.request import CONFIDENCE
 from sordino.tabular import Row
 
@@ -408,7 +407,7 @@ def _as_value(release: Release, value: float) -> Value:
 def build_top(
     top: TopK | HybridTop | UnlistedTop,
     fresh: Values,
-    labels: Sequence[str],
+    labels: Sequence[Label],
     *,
     crossed: bool | None,
     simultaneous: bool,

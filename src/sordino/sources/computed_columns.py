@@ -34,7 +34,7 @@ from sordino.unit_columns import UnitColumn, read_offset
 
 _LOOKS_LIKE_CALL = re.compile(r"[ \t]*([A-Za-z_]+)[ \t]*\(.*\)[ \t]*", re.DOTALL)
 _WITH_ZONE = "TIMESTAMP WITH TIME ZONE"
-_NEED_TIMES = frozenset({"hour", "day_hour"})
+_NEED_TIMES = frozenset({"minute", "hour", "day_hour"})
 _FIRST, _END = (f"CAST('{day}' AS TIMESTAMP)" for day in ("0001-01-01", "10000-01-01"))
 # Texts of times with the fractions of a second that pandas has.
 _DATE_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -242,6 +242,7 @@ class _CallWriter:
             "lower": known.lower,
             "trim": known.trim,
             "host": known.host,
+            "length": known.length,
             "left": known.left,
             "part": known.part,
         }[call.function]
