@@ -36,8 +36,8 @@ _ADDED = {
 _FAILURES = " The deltas of releases that may fail are added beside them."
 _PARTS = (
     " They are added for each {0} by itself, by what a release reads: nobody is in two of these, "
-    "so each {0} has the whole budget. What reads the whole table counts for all of them, future ones "
-    "too."
+    "so each {0} has the whole budget. What reads the whole table counts for all of them, future "
+    "ones too."
 )
 _RELEASED = {
     "account": (
