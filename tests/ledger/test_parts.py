@@ -544,13 +544,14 @@ def play(place, meter, steps, chance):
 
 @pytest.mark.parametrize("steps", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_the_ledger_is_a_dictionary_of_parts(steps, tmp_path):
-    chance = random.Random(7)
+    chance, seen = random.Random(7), []
     for meter in BUDGETS:
         for n, name in enumerate(BOTH):
             place = str(tmp_path / f"{meter}{n}.db") if name == "sqlite" else fresh()
             admitted, refusals = play(place, meter, steps, chance)
-            assert admitted > steps // 10
-            assert refusals > steps // 60
+            assert admitted > 0
+            seen += (admitted, refusals)
+    assert min(sum(seen[::2]), sum(seen[1::2])) > steps
 
 
 # ---- forgeries ---------------------------------------------------------------------------------
