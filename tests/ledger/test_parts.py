@@ -156,13 +156,13 @@ def test_who_may_have_parts_is_said_and_in_the_first_hash(tmp_path):
 
     for says, changed in (
         ("both tell of it", {"adjacency": "replace-one"}),
-        ("no component that is cut to the month", {"parts": "month"}),
+        ("no column is cut to the month", {"parts": "month"}),
         ("one of hour, day, month, year", {"parts": "week"}),
-        ("2 components that are cut", {"unit": 'columns day("a"), day("b")'}),
-        ("unit of several columns", {"unit": 'column "ordered_at"'}),
-        ("unit of several columns", {"unit": 'columns day("ordered_at")'}),
-        ("unit of several columns", {"unit": "each row"}),
-        ("no component", {"unit": 'columns "day", "ordered_at"'}),
+        ("2 columns are cut", {"unit": 'columns day("a"), day("b")'}),
+        ("protect by several columns", {"unit": 'column "ordered_at"'}),
+        ("protect by several columns", {"unit": 'columns day("ordered_at")'}),
+        ("protect by several columns", {"unit": "each row"}),
+        ("no column is cut", {"unit": 'columns "day", "ordered_at"'}),
     ):
         with pytest.raises(InvalidParameter, match=says):
             create(**changed)

@@ -203,23 +203,22 @@ def find_key(unit: str, adjacency: str, cut: str) -> str:
     _check_cut(cut)
     if adjacency != "add-remove":
         raise InvalidParameter(
-            "An account with parts must have the adjacency add-remove: under replace-one a unit "
+            "An account with parts must have the adjacency add-remove: under replace-one somebody "
             f"leaves one part and enters another, and both tell of it; got {shown(adjacency)}."
         )
     components = read_components(unit)
     if len(components) < 2:
         raise InvalidParameter(
-            "An account with parts must protect a unit of several columns, one of them a time that "
-            f'is cut, such as columns "customer_id", day("ordered_at"); got {shown(unit)}.'
+            "An account with parts must protect by several columns, one of them a time that is "
+            f'cut, such as columns "customer_id", day("ordered_at"); got {shown(unit)}.'
         )
     start = f"{CUTS[cut]}("
     keys = [one for one in components if one.startswith(start)]
     if len(keys) != 1:
+        many = f"{len(keys)} columns are" if keys else "no column is"
         raise InvalidParameter(
-            f"parts must be the cut of one component of the unit, and {unit} has "
-            f"{len(keys) or 'no'} component{'s' if keys else ''} that {'are' if keys else 'is'} "
-            f"cut to the {cut}. A key that is not in the unit would put one unit into several "
-            "parts."
+            f"parts must be the cut of one of the columns that the account protects by, and of "
+            f"{unit} {many} cut to the {cut}. By another key somebody would lie in several parts."
         )
     return json.dumps({"component": keys[0], "cut": cut}, sort_keys=True)
 

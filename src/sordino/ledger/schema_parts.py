@@ -238,7 +238,7 @@ DRAW_PARTS = Operation(
 )
 
 
-def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
+def _give_back(kind: str, state: str, *, charging: bool) -> Operation:
     """Close a charge, and give the rest back to the parts that it was charged to."""
     update, insertion = Change(kind=kind, charge=":charge", impure="0", after={}).written(
         ":account"
@@ -264,8 +264,8 @@ def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
     )
 
 
-SETTLE_PARTS = _closing_operation("settle", "settled", charging=True)
-VOID_PARTS = _closing_operation("void", "void", charging=False)
+SETTLE_PARTS = _give_back("settle", "settled", charging=True)
+VOID_PARTS = _give_back("void", "void", charging=False)
 # A share is of the whole table: the child has parts of its own, each with the share as its limit.
 _grant, _granted = Change(kind="grant", whole="1", after={}).written(":parent")
 _GRANT_FITS = (
