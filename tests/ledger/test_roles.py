@@ -103,7 +103,7 @@ def test_a_role_without_permit_gets_one_sentence(owner, charger):
 @pytest.mark.parametrize(
     "role", ["no such role", 'x"; DROP SCHEMA sordino CASCADE; --', "public", "PUBLIC "]
 )
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 def test_a_role_that_does_not_exist_is_refused(owner, role):
     ledger = make(owner)
     with pytest.raises(LedgerError if role != "public" else InvalidParameter):

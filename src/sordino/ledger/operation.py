@@ -152,6 +152,13 @@ TAKEN = {
     "failing_spent": "failing_spent + :failing",
     "impure": "CASE WHEN impure + :impure > 0 THEN 1 ELSE 0 END",
 }
+"""What a charge or a share adds to the sums of an account."""
+WIDENED = {
+    "allowance": "allowance + :amount",
+    "pure_limit": "CASE WHEN :impure = 1 THEN pure_limit ELSE pure_limit + :pure END",
+    "failing_limit": "failing_limit + :failing",
+}
+"""What a share adds to the limits of a child; what it has no limit for stays so."""
 
 
 def say_parts(

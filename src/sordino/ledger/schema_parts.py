@@ -27,6 +27,7 @@ from sordino.ledger.operation import (
     PURE_RETURNED,
     READ_ALIKE,
     RETURNED,
+    WIDENED,
     Change,
     Operation,
     close_charge,
@@ -95,7 +96,7 @@ _PART_OF = {
 _NO_PART = dict.fromkeys(_PART_OF, "0")
 
 
-def _fits(part: dict[str, str], *, asked: bool) -> str:
+def _leaves_room(part: dict[str, str], *, asked: bool) -> str:
     """Return whether what all parts have, and one part beyond it, leave room for what is asked.
 
     It is the rule of an account without parts (`schema`), of one part.
@@ -123,7 +124,7 @@ _SANE = (
     f" AND successor = '' AND :amount BETWEEN 0 AND {LARGEST} AND :pure BETWEEN 0 AND {LARGEST}"
     f" AND :failing BETWEEN 0 AND {LARGEST} AND :impure IN (0, 1)"
     " AND (meter = 'renyi' OR (:pure = 0 AND :failing = 0 AND :impure = 0))"
-    f" AND {_fits(_NO_PART, asked=True)}"
+    f" AND {_leaves_room(_NO_PART, asked=True)}"
 )
 
 
@@ -148,7 +149,7 @@ def _say_largest(account: str, *, broken: str = "") -> str:
         return f"coalesce(({found}), 0)"
 
     counted = (
-        f", broken = (CASE WHEN {_fits(_NO_PART, asked=False)} THEN 0 ELSE 1 END) + {broken}"
+        f", broken = (CASE WHEN {_leaves_room(_NO_PART, asked=False)} THEN 0 ELSE 1 END) + {broken}"
         if broken
         else ""
     )
@@ -212,7 +213,7 @@ RESERVE_PARTS = Operation(
         f"{READ_ALIKE} AND closed = :closed AND :whole IN (0, 1)"
         " AND (:whole = 1 OR :amount + :failing + :impure > 0)"
         f" AND {_HOW_MANY} BETWEEN 1 - :whole AND {MOST_PARTS} * (1 - :whole){_SANE}"
-        f" AND {_count_touched(f'NOT {_fits(_PART_OF, asked=True)}')} = 0",
+        f" AND {_count_touched(f'NOT {_leaves_room(_PART_OF, asked=True)}')} = 0",
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws,"
         " pure_reserved, failing_reserved, impure, whole, closed)"
         " SELECT :charge, name, number + 1, :digest, :lock, 'reserved', :amount, 0, 0, :pure,"
@@ -221,7 +222,9 @@ RESERVE_PARTS = Operation(
         f" SELECT :charge, found.low, found.high, :account FROM ({_PIECES}"
         " SELECT low, high FROM piece) AS found",
         _move_parts("+", (":amount", ":pure", ":failing", ":impure")),
-        _say_largest(":account", broken=_count_touched(f"NOT {_fits(_PART_OF, asked=False)}")),
+        _say_largest(
+            ":account", broken=_count_touched(f"NOT {_leaves_room(_PART_OF, asked=False)}")
+        ),
         f"{_reserve} WHERE name = :account",
         _reserved,
         KEEP_READING,
@@ -238,7 +241,7 @@ DRAW_PARTS = Operation(
 )
 
 
-def _give_back(kind: str, state: str, *, charging: bool) -> Operation:
+def _return_rest(kind: str, state: str, *, charging: bool) -> Operation:
     """Close a charge, and give the rest back to the parts that it was charged to."""
     update, insertion = Change(kind=kind, charge=":charge", impure="0", after={}).written(
         ":account"
@@ -264,20 +267,20 @@ def _give_back(kind: str, state: str, *, charging: bool) -> Operation:
     )
 
 
-SETTLE_PARTS = _give_back("settle", "settled", charging=True)
-VOID_PARTS = _give_back("void", "void", charging=False)
+SETTLE_PARTS = _return_rest("settle", "settled", charging=True)
+VOID_PARTS = _return_rest("void", "void", charging=False)
 # A share is of the whole table: the child has parts of its own, each with the share as its limit.
 _grant, _granted = Change(kind="grant", whole="1", after={}).written(":parent")
 _GRANT_FITS = (
     f"{_take_on_base(':parent', '')} AND :amount > 0{_SANE}"
     " AND NOT EXISTS (SELECT 1 FROM ~part AS q WHERE q.account = :parent AND q.key > closed"
-    f" AND NOT {_fits(_PART_OF, asked=True)})"
+    f" AND NOT {_leaves_room(_PART_OF, asked=True)})"
 )
 _GRANTED = (
     _say_largest(
         ":parent",
         broken="(SELECT count(*) FROM ~part AS q WHERE q.account = :parent AND q.key > closed"
-        f" AND NOT {_fits(_PART_OF, asked=False)})",
+        f" AND NOT {_leaves_room(_PART_OF, asked=False)})",
     ),
     f"{_grant} WHERE name = :parent",
     _granted,
@@ -295,14 +298,7 @@ ENTRUST_PARTS = Operation(
     ),
     locked=":parent",
 )
-_receive, _received = Change(
-    kind="receive",
-    after={
-        "allowance": "allowance + :amount",
-        "pure_limit": "CASE WHEN :impure = 1 THEN pure_limit ELSE pure_limit + :pure END",
-        "failing_limit": "failing_limit + :failing",
-    },
-).written(":child")
+_receive, _received = Change(kind="receive", after=WIDENED).written(":child")
 GRANT_PARTS = Operation(
     "grant_parts",
     (
