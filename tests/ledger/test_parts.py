@@ -374,6 +374,10 @@ def play_closed_parts_take_nothing_and_the_whole_table_leaves_them_out(name, tmp
     assert late.reserve(Pure(epsilon=0.01)).closed == full.high
     for one in (ledger, team, of_team, late, other):
         check(one)
+    # A statement knows of closed parts, too.
+    published = ledger.publish()
+    assert ledger.check_statement(published).problems == ()
+    check(ledger)
     # A parent is not closed before its shares, whoever asks.
     asked = {
         "account": "team",
