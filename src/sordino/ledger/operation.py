@@ -60,7 +60,7 @@ class Operation:
     locked : str
         The parameter that names an account whose row is locked by a statement of its own before
         the first one. So the first one sees what others have committed, also in other rows
-        (docs/decisions/0056-lock-then-decide.md). A transaction of SQLite begins with its lock.
+        (docs/decisions/0057-lock-then-decide.md). A transaction of SQLite begins with its lock.
     """
 
     name: str

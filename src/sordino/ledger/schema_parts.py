@@ -4,7 +4,7 @@ The sums that decide are in the rows of parts, and not in the row of the account
 locks that row first, by a statement of its own, and decides by the next one: in PostgreSQL that one
 sees what all those have committed that held the lock before. A condition that looks at other rows
 than the one that it waits for sees them as they were before the wait
-(docs/decisions/0056-lock-then-decide.md).
+(docs/decisions/0057-lock-then-decide.md).
 
 What was charged without parts, `whole`, is in the base of all parts above `closed`, future ones
 too. `spent` and the other sums of the account are those of the base and the largest of a part above
