@@ -423,14 +423,11 @@ def say_unit(unit: str, called: str | None = None) -> str:
 
 def say_days(unit: str) -> list[str]:
     """Return the sentence on people who are many units; none where a person is one."""
-    cut = find_cut(unit)
-    if cut is None:
+    if not has_several_columns(unit):
         return []
-    every = cut.removeprefix("day_")
-    return [
-        f"Somebody who is there on several {every}s is as many of these, and is protected that "
-        "much less."
-    ]
+    cut = find_cut(unit)
+    whom = "has several" if cut is None else f"is there on several {cut.removeprefix('day_')}s"
+    return [f"Somebody who {whom} is as many of these, and is protected that much less."]
 
 
 def name_many(one: str) -> str:

@@ -156,12 +156,15 @@ def join_unit_columns(columns: Sequence[UnitColumn]) -> str:
 
 
 def find_cut(unit: str) -> str | None:
-    """Return to what the unit of an account cuts times, by its text; None: to nothing."""
+    """Return "day" of the unit "a person on one day", by its text; None of any other unit.
+
+    Somebody is on one day in one of these. With a column more somebody may be in many.
+    """
     if not unit.startswith(_SEVERAL):
         return None
-    cuts = [_CUT.fullmatch(one) for one in _PIECES.findall(unit.removeprefix(_SEVERAL))]
-    found = [one[1].lower() for one in cuts if one is not None]
-    return found[-1] if found else None
+    pieces = _PIECES.findall(unit.removeprefix(_SEVERAL))
+    cuts = [found[1].lower() for one in pieces if (found := _CUT.fullmatch(one)) is not None]
+    return cuts[0] if (len(cuts), len(pieces)) == (1, 2) else None
 
 
 def has_several_columns(unit: str) -> bool:
@@ -183,6 +186,15 @@ def say_unit_of(unit: str, called: str) -> str:
     if cut is None:
         return "a combination of " + unit.removeprefix(_SEVERAL)
     return f"a {called} {'on' if cut == 'day' else 'in'} one {cut.removeprefix('day_')}"
+
+
+def narrow_odds(said: str, unit: str | None) -> str:
+    """Return a sentence on what a reader learns of somebody as one of whom is protected."""
+    if unit is None or not has_several_columns(unit):
+        return said
+    cut = find_cut(unit)
+    of = "one combination of these columns" if cut is None else f"one {cut} of somebody"
+    return said.replace("a fact about somebody", f"a fact about {of.replace('day_hour', 'hour')}")
 
 
 def _read_name(written: str) -> str:

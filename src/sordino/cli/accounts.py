@@ -16,6 +16,7 @@ from sordino.cost.conversion import write_percent
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger, Statement
 from sordino.ledger.left import write_spent
+from sordino.unit_columns import find_cut
 
 # Only for type checkers: who names a ledger needs no declaration.
 if TYPE_CHECKING:
@@ -111,9 +112,11 @@ def say_left(statement: Statement) -> list[str]:
     told = "all" if spent == 1 else write_spent(spent)
     parts = statement.parts
     if parts is not None and statement.successor is None:
-        first = f"{told} of the budget of its fullest {parts.cut} is spent."
+        open_one = "" if parts.closed is None else " that is open"
+        first = f"{told} of the budget of its fullest {parts.cut}{open_one} is spent."
         notes = [f"Account {statement.account}: {draw_bar(spent)} {first}", *parts.say_spent()]
-        return [*notes, *([parts.say_lost()] if statement.meter == "pure" else [])]
+        known = statement.meter == "pure" and find_cut(statement.unit) is not None
+        return [*notes, *([parts.say_lost()] if known else [])]
     notes = [f"Account {statement.account}: {draw_bar(spent)} {told} of its budget is spent."]
     if statement.successor is not None or statement.examples is None:
         return notes

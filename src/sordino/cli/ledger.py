@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, final
 
@@ -589,7 +589,9 @@ def _check_source(wanted: AccountOptions, unit: PrivacyUnit) -> None:
         ) from None
     # No line of JSON names all columns: there the unit is declared with each release.
     if not source.declared:
-        source.take_unit(unit.columns, "--unit")
+        # In a file of texts the types of columns are declared with each release.
+        whole = (replace(one, cut=None, offset=None) for one in unit.columns)
+        source.take_unit([*whole] if source.texts else unit.columns, "--unit")
 
 
 def _write_account_lines(

@@ -28,6 +28,7 @@ from sordino.ledger.account.identity import canonical_source
 from sordino.ledger.history import chained
 from sordino.record import Record
 from sordino.results.legend import Paid, say_short
+from sordino.unit_columns import narrow_odds
 
 KEPT = (
     "Kept in the ledger: sordino ledger release prints it again, and whoever may read the ledger "
@@ -149,7 +150,8 @@ def _say_odds(record: Record, run: RunOptions) -> None:
         from sordino.cost import Approximate
         from sordino.cost.odds import say_odds_of
 
-        say(say_odds_of(Approximate(epsilon=epsilon, delta=delta or 0)))
+        said = say_odds_of(Approximate(epsilon=epsilon, delta=delta or 0))
+        say(narrow_odds(said, record.facts.get("unit")))
 
 
 def _was_kept(record: Record, keep: Callable[[Record], None]) -> bool:

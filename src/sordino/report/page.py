@@ -29,6 +29,7 @@ from sordino.report.words import (
     say_headline,
     say_share,
 )
+from sordino.unit_columns import narrow_odds
 
 _MOST_TITLE = 200
 _MOST_ABOUT = 20_000
@@ -294,7 +295,7 @@ def _say_hidden(
     whole = add_epsilons(told)
     if whole is not None:
         together = "" if one else "From all results of this page together: "
-        return [asked, together, say_odds(whole)]
+        return [asked, together, narrow_odds(say_odds(whole), told[0].text("unit"))]
     if account is not None and (promise := say_promise(account)):
         return [asked, "From all that the account ever releases: ", promise]
     return [asked, "That is told beside each result."]

@@ -26,7 +26,7 @@ from sordino.releases import Release, UnlistedCounts, Values
 from sordino.results import describe, describe_alone
 from sordino.scrubbing import scrubbed
 from sordino.session.batch import Pending
-from sordino.session.part import name_parts, settle_if_closed
+from sordino.session.part import check_closed, name_parts, settle_if_closed
 from sordino.session.request import (
     Charged,
     GroupSearch,
@@ -430,6 +430,8 @@ class ReleaseExecutor:
         """Reserve, durably, before any row is read; the ledger keeps what is public."""
         if self.ledger is None:
             return nullcontext(Uncharged(simulated=self.entropy.simulated))
+        # Asked before, so that no run is used up by a session that reads too much.
+        check_closed(self.source, self.ledger)
         charge = self.ledger.reserve(parts, label=label, detail=detail, run=run, **self._about)
         return settle_if_closed(charge, self.source)
 

@@ -96,8 +96,8 @@ def add_again(
         "total": _write_total(known.total),
     }
     # Of a session without parts it says nothing, as before there were any.
-    if source.part is not None and source.part.text is not None:
-        said["part"] = source.part.text
+    if source.part is not None and source.part.kept_as is not None:
+        said["part"] = source.part.kept_as
     return replace(record, again=said)
 
 
@@ -205,7 +205,7 @@ def read_again(
             f"{own.identity}, {own.adjacency}, max_rows {own.max_rows}, and the session "
             f"{unit.identity}, {unit.adjacency}, max_rows {unit.max_rows}."
         )
-    here = None if source.part is None else source.part.text
+    here = None if source.part is None else source.part.kept_as
     if said.get("part") != here:
         raise InvalidParameter(
             "remeasure.release must be of the rows that this session reads; it is of "
@@ -265,7 +265,9 @@ def read_kept_unit(record: Record) -> tuple[PrivacyUnit, CsvFormat, str | None]:
     said = check_again(record)
     unit, form = _guarded(lambda: (PrivacyUnit(**said["unit"]), _read_form(said["text"])))
     part = said.get("part")
-    return unit, form, part if isinstance(part, str) else None
+    # What was closed since is read by no session.
+    named = isinstance(part, str) and not part.endswith("..")
+    return unit, form, part if named else None
 
 
 def read_kept_rows(record: Record) -> Rows:

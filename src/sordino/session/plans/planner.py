@@ -32,6 +32,7 @@ from sordino.session.plans.widths import (
 )
 from sordino.session.request import CONFIDENCE, Request
 from sordino.sources import CsvFormat
+from sordino.unit_columns import narrow_odds
 
 
 @final
@@ -203,7 +204,10 @@ class Planner:
             account=preview,
             assumed=runs.assumed.said if depends else "",
             left_out=list_rules(run.request, self._executor),
-            odds=say_odds_of(cost, None if preview is None else preview.delta),
+            odds=narrow_odds(
+                say_odds_of(cost, None if preview is None else preview.delta),
+                self._executor.unit.identity,
+            ),
             method=getattr(first.release, "method", None),
         )
 
