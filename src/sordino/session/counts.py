@@ -20,7 +20,7 @@ from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.population import ColumnNames
 from sordino.questions import CountQuestion, Domain, prepare_counts
-from sordino.questions.labels import Label
+from sordino.questions.labels import MOST_CELLS, Label
 from sordino.questions.unit import Kind, VectorNorm
 from sordino.releases import Value, Values
 from sordino.sensitivity import Sensitivity
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from sordino.mechanisms import FoldedMechanism, HistogramTopK, UnlistedHistogram
 
 Bounds = tuple[Fraction, Fraction]
-MOST_CELLS = 10**7
-"""A histogram counts at most so many items that nobody writes down one by one."""
 
 
 class Counting(Protocol):
