@@ -55,7 +55,8 @@ SIGNATURES = {
     "above": "item, *, threshold, positives, epsilon, domain=, where=, adaptive=, measure_share=, "
     "simultaneous=, noise=, measure_noise=, split=, correction=, correction_run=, correction_margin=, "
     "method=, progress= -> AboveItems",
-    "histogram": "item, *, epsilon, domain=, where=, bounds=, simultaneous=, noise=, progress= -> Histogram",
+    "histogram": "item, *, epsilon, domain=, where=, threshold=, bounds=, simultaneous=, noise=, "
+    "progress= -> Histogram",
     "table": "item, *, epsilon, domain=, where=, max_cells=, not_negative=, noise=, progress= -> CrossTable",
     "value_histogram": "column, *, bins, epsilon, per_person=, where=, simultaneous=, noise=, progress= "
     "-> Histogram",

@@ -14,13 +14,19 @@ from sordino.constraints import DOMAIN_SIZE, one_of, shown
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.questions.domain import Domain
 from sordino.questions.label_sets import count_sets, fits_sets
-from sordino.questions.labels import Numbered, name_columns, write_listed, write_places
+from sordino.questions.labels import (
+    MOST_CELLS,
+    Numbered,
+    name_columns,
+    write_listed,
+    write_places,
+)
 from sordino.questions.rank_law import Draw, choose_ranks
 from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, each_answer
 from sordino.releases import Label
 from sordino.sensitivity import Sensitivity
 from sordino.sources.engine import Answer, Progress, Scan, after_charge
-from sordino.sources.source import Source
+from sordino.sources.source import ReaderBackend, Source
 from sordino.sources.sql.sql_templates import LONGEST_LABEL, SqlTemplates
 
 _BYTES_OF_COUNT = 24
@@ -34,6 +40,9 @@ _RANGE_COLUMN_TYPE = re.compile(
     re.DOTALL,
 )
 """Declared types that may hold values written like whole numbers."""
+
+MANY_PLACES = 1 << 14
+"""From so many on places are counted as they are handed on, if there are at most `MOST_CELLS`."""
 
 SALT = 16
 """A salt has at least this many bytes."""
@@ -88,6 +97,9 @@ class CountQuestion:
     best : int or None
         Of a domain that nobody listed only the `best` + 1 largest counts leave the engine, of equal
         ones those of the first labels. None: all.
+    places : int or None
+        The engine hands on the place of each label that counts, and so many are counted here. None:
+        it counts them itself.
     """
 
     source: Source
@@ -96,6 +108,7 @@ class CountQuestion:
     domain: Domain | None
     sensitivity: Sensitivity
     best: int | None
+    places: int | None
     indices: tuple[int, ...] = field(repr=False)
     sql: str = field(repr=False)
     labels_sql: str = field(repr=False)
@@ -145,7 +158,7 @@ class CountQuestion:
             sent = domain.list_texts(labels)
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            answer = scan.ask(self.sql, sent)
+            answer = scan.ask(self.sql, sent, places=self.places)
         if self.kind != "items":
             return Counts(
                 np.asarray(answer["n" if self.kind == "rows" else "units"], dtype=np.int64), ()
@@ -153,11 +166,13 @@ class CountQuestion:
         if domain is None or domain.hidden:
             return _sort_by_label(answer, len(domain.parts) if domain else 0)
         if domain.is_sparse:
-            # The engine returns groups in any order, and `Counts.at` searches by position.
-            order = np.argsort(answer["position"])
             found, counted = (
-                np.asarray(answer[name], dtype=np.int64)[order] for name in ("position", "n")
+                np.asarray(answer[name], dtype=np.int64) for name in ("position", "n")
             )
+            if self.places is None:
+                # The engine returns groups in any order, and `Counts.at` searches by position.
+                order = np.argsort(found)
+                found, counted = found[order], counted[order]
             return Counts(counted, labels, found)
         # Labels that no row has are not in the answer. Their count is 0, and they take part like
         # all others.
@@ -313,7 +328,15 @@ def prepare_counts(
         )
     else:
         listed = known is None or (known.numbered is None and tuples is None)
-        sql = count_query(kind, unit, kept, draw, listed=listed, size=_find_size(known))
+        sql = count_query(
+            kind,
+            unit,
+            kept,
+            draw,
+            listed=listed,
+            size=_find_size(known),
+            counts=_find_places(source, known) is None,
+        )
     question = CountQuestion(
         source=source,
         unit=unit,
@@ -321,6 +344,7 @@ def prepare_counts(
         domain=known,
         sensitivity=sensitivity,
         best=best,
+        places=_find_places(source, known),
         indices=source.find_read(indices),
         sql=sql,
         # Over all rows, without the predicate: labels are
@@ -335,6 +359,14 @@ def prepare_counts(
     )
     _rehearse_counts(question)
     return question
+
+
+def _find_places(source: Source, domain: Domain | None) -> int | None:
+    """Return how many places are counted as they are handed on; None where the engine counts."""
+    placed = domain is not None and (domain.numbered is not None or domain.tuples is not None)
+    if domain is None or not placed or not isinstance(source.backend, ReaderBackend):
+        return None
+    return domain.size if MANY_PLACES <= domain.size <= MOST_CELLS else None
 
 
 def list_label_columns(source: Source, names: Sequence[str], role: str) -> dict[str, int]:
@@ -496,13 +528,14 @@ def count_query(
     *,
     listed: bool,
     size: int | None = None,
+    counts: bool = True,
 ) -> str:
     """Return the query; `kept` has the columns item and unit, as texts or NULL.
 
     If the domain is not listed, the items are positions. The counts themselves leave out missing
-    values (`count(unit)`, a join on `item`), which costs nothing. `size` is the number of labels,
+    values (a filter, a join on `item`), which costs nothing. `size` is the number of labels,
     if it is known. Rows have an answer `n`, units one that is called `units`, items `position` and
-    `n`.
+    `n`. Where it shall not count, a position for each unit that has it is all.
     """
     if kind != "items":
         if unit.column is None:
@@ -523,11 +556,11 @@ def count_query(
             "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n, count(*) AS units"
             f" FROM {bounded} AS bounded"
         )
-    return _write_items_query(unit, kept, draw, listed=listed, size=size)
+    return _write_items_query(unit, kept, draw, listed=listed, size=size, counts=counts)
 
 
 def _write_items_query(
-    unit: PrivacyUnit, kept: str, draw: Draw, *, listed: bool, size: int | None
+    unit: PrivacyUnit, kept: str, draw: Draw, *, listed: bool, size: int | None, counts: bool
 ) -> str:
     """Return the query for items of a domain, each by its position in it."""
     # No unit has more items than there are labels: where all of them may count, nothing is chosen.
@@ -550,12 +583,14 @@ def _write_items_query(
             return count_sets(kept, most=unit.max_rows, draw=draw)
         counted = _count_items(unit, kept, draw, "TRUE")
         return f"SELECT item AS position, n FROM ({counted}) AS counted"
+    if not counts:
+        # A place is within the domain, so it fits.
+        had = _list_items(unit, kept, draw, "TRUE")
+        return f"SELECT CAST(item AS UINTEGER) AS place FROM ({had}) AS had"
     counted = _count_items(unit, kept, draw, "TRUE")
     if listed:
         return f"SELECT position, n FROM ({counted}) AS counted JOIN labels ON item = label"
-    # Only counts that are not 0 are handed on. An item whose rows all lack a unit is counted 0
-    # times.
-    return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted WHERE n > 0"
+    return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted"
 
 
 def labels_query(
@@ -606,18 +641,22 @@ def _count_items(
     Items that are not `inside` take no place of a unit.
     """
     item = ", ".join(items)
+    had = _list_items(unit, kept, draw, inside, items)
+    return f"SELECT {item}, count(*) AS n FROM ({had}) AS had GROUP BY {item}"
+
+
+def _list_items(
+    unit: PrivacyUnit, kept: str, draw: Draw, inside: str, items: Sequence[str] = ("item",)
+) -> str:
+    """Return an item for each unit that counts for it; parameters as above."""
+    item = ", ".join(items)
     if unit.column is None:
         # A row is a unit here, and has one item.
-        return f"SELECT {item}, count(*) AS n FROM {kept} AS kept GROUP BY {item}"
+        return f"SELECT {item} FROM {kept} AS kept"
     if unit.max_rows is None:
         # DISTINCT, so that an item counts a unit once, however many of its rows have the item.
-        return (
-            f"SELECT {item}, count(unit) AS n FROM (SELECT DISTINCT {item}, unit"
-            f" FROM {kept} AS kept) AS pairs"
-            f" GROUP BY {item}"
-        )
-    chosen = _choose_items(kept, unit.max_rows, draw, inside, items)
-    return f"SELECT {item}, count(*) AS n FROM ({chosen}) AS chosen GROUP BY {item}"
+        return f"SELECT DISTINCT {item}, unit FROM {kept} AS kept WHERE unit IS NOT NULL"
+    return _choose_items(kept, unit.max_rows, draw, inside, items)
 
 
 def _choose_items(

@@ -358,6 +358,17 @@ class Domain:
         """Whether only counts that are not 0 are kept, because there may be too many labels."""
         return self.numbered is not None or (self.tuples is not None and self.size > DENSE)
 
+    def sort_as_given(self, places: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Return in which order labels at some places were given, as indices into these."""
+        order = self.order
+        if order is None and self.parts and self.tuples is not None:
+            order = self.tuples.order(part.order for part in self.parts)
+        if order is None:
+            return np.argsort(places)
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(order.size)
+        return np.argsort(ranks[places])
+
     def over(self, columns: tuple[str, ...], name: str = "item") -> Domain:
         """Return this domain as one of the labels of some columns.
 

@@ -27,6 +27,9 @@ LARGEST_PLACE = 1 << 52
 DENSE = 1 << 20
 """Of at most so many tuples every count is kept, also those that are 0."""
 
+MOST_CELLS = 10**7
+"""A histogram counts at most so many labels that nobody writes down one by one."""
+
 
 @final
 @dataclass(frozen=True)
@@ -226,7 +229,10 @@ def write_places(
     more = "".join(f", {name}" for name in carried)
     found = f"(SELECT {place} AS place{more} FROM {joined})"
     if tuples.places is None:
-        return f"(SELECT place AS {named}{more} FROM {found} AS found WHERE place IS NOT NULL)"
+        # Where all parts are listed no row is left without a place.
+        numbered = any(isinstance(part, Numbered) for part in tuples.parts)
+        inside = " WHERE place IS NOT NULL" if numbered else ""
+        return f"(SELECT place AS {named}{more} FROM {found} AS found{inside})"
     # Places are compared as texts, which never fails; equal numbers have one text.
     listed = (
         f"(SELECT CAST(position AS BIGINT) - {at} AS listed, label FROM labels"

@@ -85,7 +85,7 @@ def write_result(told: ReportedRelease, number: int) -> Markup:
         told.kind,
         list_drawn(told),
         value_name=_name_values(told) if measured else "",
-        line=told.number("threshold") if told.kind == "above" else None,
+        line=told.number("threshold") if told.kind in {"above", "histogram"} else None,
     )
     return element(
         "article",
@@ -315,7 +315,8 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
     if any(row.get("tie") is True for row in told.rows):
         notes.append("tie: it may be no larger than the next one.")
     # Only a fresh measurement has nothing to do with what was selected.
-    if told.kind == "above" or (told.kind == "top" and is_on_average(told)):
+    above = told.kind == "above" or (told.kind == "histogram" and told.text("method") is not None)
+    if above or (told.kind == "top" and is_on_average(told)):
         notes.append("Released numbers of what was selected are too high on average.")
     counts = told.kind in {"top", "set", "above", "histogram", "count"}
     if counts and counts_some(told) and any(map(_has_open_end, told.rows)):
@@ -427,8 +428,13 @@ def _say_weights(told: ReportedRelease) -> str | None:
 
 
 def _say_unlisted(told: ReportedRelease) -> str | None:
-    """Return what it takes for a label that nobody listed to be there."""
-    threshold = told.number("label_threshold")
+    """Return what it takes for a label to be there, where not all of them are."""
+    asked, threshold = told.number("asked"), told.number("label_threshold")
+    if told.kind == "histogram" and asked is not None:
+        return (
+            f"Shown are labels with a noisy count of {say_number(told.number('threshold'))} or "
+            f"more, of {say_number(asked)}; others may have {call_people(told, several=True)}, too."
+        )
     if threshold is None:
         return None
     return (

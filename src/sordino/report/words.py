@@ -199,6 +199,17 @@ def say_question(told: ReportedRelease) -> Markup:
         )
     elif told.kind == "histogram" and column is not None:
         said = join("How many ", units, f" are in each of {many} bins, by ", quote(column), ".")
+    elif told.kind == "histogram" and (asked := told.number("asked")) is not None:
+        least = say_number(told.number("threshold"))
+        said = join(
+            f"Which of {say_number(asked)} ",
+            things,
+            f" have a noisy count of {least} or more, and how many ",
+            units,
+            f" have each of them: {many} are shown. Others may have ",
+            units,
+            ", too.",
+        )
     elif told.kind == "histogram":
         said = join("For each of ", f"{many} ", things, ": how many ", units, " have it.")
     elif told.kind == "count":

@@ -38,6 +38,7 @@ from sordino.results.parts import (
     Notes,
     describe_found,
     describe_range,
+    describe_reaching,
     pick,
 )
 from sordino.results.sentences import (
@@ -273,7 +274,14 @@ def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) 
 
 
 def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
-    ranged, told = describe_found(release) if some.unlisted else describe_range(release, some)
+    # Who is shown was chosen by the same noise.
+    chosen = some.unlisted or release.threshold is not None
+    if some.unlisted:
+        ranged, told = describe_found(release)
+    elif chosen:
+        ranged, told = describe_reaching(len(release), release.threshold, release.asked)
+    else:
+        ranged, told = describe_range(release, some)
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some, moved=some.bounds is not None)
     columns = ("item", *COUNT_COLUMNS, *true_columns)
@@ -281,7 +289,11 @@ def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Not
         columns=columns,
         rows=pick(release.list_rows(), columns),
         facts=facts | sure | {"standard_error": release.standard_error} | ranged,
-        notes=[INTERVAL_OF_SELECTED if some.unlisted else INTERVAL, *worth, *capped, *told, *notes],
+        notes=[
+            *([ABOVE_ESTIMATE] if release.threshold is not None else []),
+            INTERVAL_OF_SELECTED if chosen else INTERVAL,
+            *(*worth, *capped, *told, *notes),
+        ],
     )
 
 

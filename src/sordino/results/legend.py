@@ -238,7 +238,8 @@ def _say_estimate(facts: Facts, rows: Rows) -> list[str]:
     if (method == "histogram" and figure == "top_k") or figure == "top_sums":
         return ["estimate: too high on average for the last rows."]
     gaps = figure == "top_k" and not _has(rows, "low") and _has(rows, "estimate")
-    if gaps or (figure == "above" and facts.get("noise") != "gumbel"):
+    above = figure == "above" or (figure == "histogram" and facts.get("threshold") is not None)
+    if gaps or (above and facts.get("noise") != "gumbel"):
         return ["estimate: too high, because it was selected."]
     return []
 
@@ -333,7 +334,12 @@ def _say_how_much(facts: Facts, rows: Rows) -> list[str]:
 def _say_labels(facts: Facts) -> list[str]:
     """Return who listed the labels where that is not a file, and what ended the list."""
     said, label = [], say_columns(facts.get("item")) or "label"
-    if facts.get("threshold") is not None:
+    if facts["figure"] == "histogram" and facts.get("asked") is not None:
+        said.append(
+            f"Shown: noisy counts of {facts['threshold']:,.0f} or more, of {facts['asked']:,}; "
+            f"others may have {_call_many(facts)}, too."
+        )
+    elif facts.get("threshold") is not None:
         ended = "it ended the list" if facts.get("crossed") else ""
         if facts.get("complete") is False:
             ended = "enough was found, and later items were not asked"

@@ -190,7 +190,9 @@ def _find_base(asked: Request[Any], first: Any) -> Base:
     """Return what asks again what a release was."""
     bounds = getattr(asked, "bounds", None)
     if isinstance(asked, Counted) and bounds is None:
-        if isinstance(asked, HistogramRequest) and is_unlisted(asked.domain):
+        # What the noise has selected is not measured again, nor what nobody listed.
+        chosen = getattr(first, "threshold", None) is not None
+        if chosen or (isinstance(asked, HistogramRequest) and is_unlisted(asked.domain)):
             raise InvalidParameter(UNKNOWN)
         return Base(request=asked)
     # Positions that a function names stand in the column, and not their names.
