@@ -199,6 +199,26 @@ def test_what_is_closed_is_read_by_nobody(account):
         assert abs(other.count(epsilon=0.7).estimate - made.estimate) < 60
 
 
+def test_a_session_of_an_open_day_goes_on_when_others_are_closed(account):
+    rows = make_rows(13)
+    session, whole = opened(account, rows, "2026-11-05"), opened(account, rows)
+    kept = whole.histogram("product", epsilon=0.25, domain=PRODUCTS)
+    whole.keep(kept)
+    account.close_parts(20761)
+    assert session.count(epsilon=0.25).population.part == "2026-11-05"
+    # What was kept of all rows is not put together with what is read now.
+    with pytest.raises(InvalidParameter, match="of the rows that this session reads"):
+        opened(account, rows).remeasure(kept.receipt.id, epsilon=0.25)
+    # A session that would read too much uses up no run.
+    stale = sd.Session(
+        frame(rows), unit=UNIT, ledger=account.for_run("night"), name="orders", part=None
+    )
+    account.close_parts(20762)
+    with pytest.raises(LedgerConflict, match="closed since this session was opened"):
+        stale.count(epsilon=0.25)
+    assert account.find_run("night") is None
+
+
 def test_a_part_that_is_none_is_refused_before_anything_is_charged(account):
     rows = make_rows(8, 20)
     for part in ("2026-11-31", "tomorrow", "2026-11-05..2026-11-01", "20261105", "2026-W45", ""):

@@ -181,3 +181,41 @@ def test_a_statement_says_whom_which_days_and_how_they_add_up(sordino, shop):
     listed = sordino("ledger", "show", "orders", "--format", "json").json
     assert [row["parts"] for row in listed["rows"] if row["reserved"]] == [[day]]
     assert listed["parts"]["cut"] == "day"
+
+
+def test_what_is_left_is_that_of_the_days_that_were_read(sordino, shop):
+    assert count(sordino, "--part", DAYS[0].isoformat()).code == 0
+    told = count(sordino, "--part", DAYS[1].isoformat(), "--format", "table", epsilon=0.1)
+    assert "About 9 more like this one." in told.out
+    (shop / "study.toml").write_text(
+        'name = "one"\ntable = "orders"\n[budget]\nepsilon = 0.4\n'
+        '[[release]]\nname = "customers"\nkind = "count_distinct_units"\nshare = 1\n'
+    )
+    asked = ("run", "study.toml", "--part", DAYS[1].isoformat(), "--dry-run")
+    plan = sordino(*asked, "--format", "table").out
+    assert "90% of its budget left, and 50% after this run" in plan
+    assert "a fact about one day of somebody" in plan
+
+
+def test_an_option_that_would_have_no_effect_is_refused(sordino, shop):
+    answers = shop / "answers.csv"
+    answers.write_text("name,answer\na,10\n")
+    done = sordino(
+        *("above", answers, "--stream", "--part", DAYS[0].isoformat(), "--threshold", 5, "-c", 1),
+        *("--epsilon", 1, "--sensitivity", 1, "--no-ledger"),
+    )
+    assert done.code == 2
+
+
+def test_an_account_for_a_file_of_texts_is_made_before_its_types_are_declared(sordino, shop):
+    (shop / "o.csv").write_text("customer,seen\na,2026-03-01\nb,2026-03-02\n")
+    made = sordino(
+        *("ledger", "create", "--ledger", "csv.db", "--account", "o", "--epsilon", 1),
+        *("--unit", "customer,day(seen)", "--parts", "day", "--source", "o.csv"),
+    )
+    assert made.code == 0, made.err
+    done = sordino(
+        *("count", "o.csv", "--units", "--user", "customer,day(seen)", "--type", "seen=date"),
+        *("--epsilon", 1, "--ledger", "csv.db", "--account", "o", "--part", "2026-03-01"),
+    )
+    assert done.code == 0, done.err
