@@ -555,7 +555,7 @@ def test_the_ledger_is_a_dictionary_of_parts(steps, tmp_path):
             admitted, refusals = play(place, meter, steps, chance)
             assert admitted > 0
             seen += (admitted, refusals)
-    assert min(sum(seen[::2]), sum(seen[1::2])) > steps
+    assert min(sum(seen[::2]), sum(seen[1::2])) > 50
 
 
 # ---- forgeries ---------------------------------------------------------------------------------
