@@ -102,6 +102,7 @@ HEADINGS = {
     ],
     "Output": [
         "--format",
+        "--wide",
         "--output",
         "--keep",
         "--run-id",
@@ -163,6 +164,7 @@ FIRST = (
     "--where",
     "--dry-run",
     "--details",
+    "--no-negative",
     "--max-rows",
     "--sensitivity",
     "--format",

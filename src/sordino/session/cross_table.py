@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self, final
 
@@ -25,9 +25,10 @@ from sordino.figures.ratio import Ratio
 from sordino.figures.reading import read_terms
 from sordino.figures.table_fit import Axes, Whole, fit_counts, list_margins
 from sordino.figures.terms import Combination, Origin, Piece, Term
-from sordino.population import ColumnNames
+from sordino.population import ColumnNames, Population
 from sordino.questions import Domain, PrivacyUnit
 from sordino.questions.labels import DENSE, name_columns
+from sordino.record import pivot_rows
 from sordino.releases import Release
 from sordino.session.counts import CountNoise
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
@@ -42,6 +43,7 @@ from sordino.session.request import (
     checked_columns,
     checked_later,
 )
+from sordino.tabular import Row, Tabular
 
 Cell = tuple[str | None, ...]
 """The labels of a number of a table; None stands for all labels of that column."""
@@ -129,6 +131,26 @@ class CrossTable(Release):
         """The total: the sum of all cells."""
         return self.rows[-1]
 
+    def pivot(self) -> PivotedTable:
+        """Return the table with a column for each label of its last column, and the total.
+
+        It costs nothing. `to_pandas()`, `to_polars()` and `to_arrow()` make it a frame.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> people = pl.DataFrame({"town": ["Arles", "Bern"] * 300, "sex": ["f", "f", "m"] * 200})
+        >>> session = sd.Session(people, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+        >>> domain = {"town": ["Arles", "Bern"], "sex": ["f", "m"]}
+        >>> wide = session.table(["town", "sex"], epsilon=1, domain=domain).pivot().to_polars()
+        >>> wide.columns
+        ['town', 'figure', 'f', 'm', 'Total']
+        >>> wide["town"].to_list()[:3], wide["figure"].unique(maintain_order=True).to_list()[:3]
+        (['Arles', 'Bern', 'Total'], ['estimate', 'low', 'high'])
+        """
+        return PivotedTable(table=self)
+
     def share(self, item: Cell, *, of: Cell | None = None) -> DerivedValue:
         """Return which part a number is of another one, with an interval of 95%.
 
@@ -174,6 +196,51 @@ class CrossTable(Release):
             )
             for cell in self.cells
         }
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PivotedTable(Tabular):
+    """A cross table with a column for each label of its last column, and the total.
+
+    Attributes
+    ----------
+    table : CrossTable
+        Lines of what is shown come first, then those of the ends of all intervals: `figure` says
+        what the numbers of a line are.
+    """
+
+    table: CrossTable
+
+    @property
+    def population(self) -> Population | None:
+        """Of whom the table is."""
+        return self.table.population
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise of the table is predictable."""
+        return self.table.simulated
+
+    def __repr__(self) -> str:
+        return f"PivotedTable({self.table!r})"
+
+    def list_rows(self) -> list[Row]:
+        """Return a row for each label but the last, of each figure."""
+        listed = self.table.list_rows()
+        # Without whole numbers there is no line of them.
+        figures = [
+            name
+            for name in ("published", *(one.name for one in fields(TableCell)))
+            if name != "item" and any(row[name] is not None for row in listed)
+        ]
+        some = self.population
+        taken = () if some is None else some.list_bounds()
+        return pivot_rows(self.table.columns, listed, [*dict.fromkeys(figures)], taken) or []
+
+    def plot(self) -> Any:
+        """Return a picture of the table."""
+        return self.table.plot()
 
 
 def _sum_cells(terms: Mapping[Cell, Term], item: Cell) -> Combination:
