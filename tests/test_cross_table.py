@@ -532,9 +532,12 @@ def test_a_picture_shows_what_the_table_shows(people):
     table = ask(people, epsilon=0.1, not_negative=True)
     shown = {row.item: row.published for row in table}
     assert any(row.estimate != row.published for row in table)
-    points = [one for layer in table.plot().to_dict()["layer"] for one in layer["data"]["values"]]
-    drawn = {one["label"]: one["value"] for one in points if "value" in one}
+    chart = table.plot().to_dict()
+    points = [one for layer in chart["layer"] for one in layer["data"]["values"]]
+    drawn = {(one["line"], one["head"]): one["value"] for one in points}
     assert drawn == {
-        " \u00b7 ".join("Total" if part is None else part for part in item): float(n)
+        tuple("Total" if part is None else part for part in item): float(n)
         for item, n in shown.items()
     }
+    # What colors mean is said above.
+    assert "the stronger its color" in " ".join(chart["title"]["text"])
