@@ -210,7 +210,7 @@ def test_every_form_tells_the_same(people):
 def test_a_table_that_does_not_fit_is_shown_as_it_is(people, monkeypatch):
     from sordino.session import cross_table
 
-    monkeypatch.setattr(cross_table, "fit_counts", lambda *_: None)
+    monkeypatch.setattr(cross_table, "fit_within", lambda *_: None)
     table = ask(people, not_negative=True)
     assert Counter(row.published for row in table) == {None: len(table)}
     said = json.loads(write_json(describe(table)))

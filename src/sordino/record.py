@@ -374,6 +374,9 @@ def list_mechanisms(mechanism: Any) -> list[str]:
 
 def list_noises(mechanism: Any) -> dict[str, str | None]:
     """Return the kinds of noise of what measures, or of what selects and then measures."""
+    # What measures several things at once has not selected.
+    if isinstance(mechanism, tuple) and all(getattr(one, "adds_noise", False) for one in mechanism):
+        mechanism = mechanism[0] if mechanism else None
     several = isinstance(mechanism, tuple)
     parts = mechanism if several else (mechanism,)
     # A search adds noise to no count that is released; it is named where it is not pure.

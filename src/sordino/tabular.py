@@ -422,6 +422,8 @@ def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
 def _spread(record: Row, parts: Sequence[str], beside: set[str]) -> Row:
     """Return a row with each part of its label under the name of its column."""
     label = record.get("item")
+    if isinstance(label, tuple) and len(label) == 1:
+        return {**record, "item": label[0]}
     if not parts or not isinstance(label, tuple):
         return record
     taken = {*record, *beside} - {"item"}

@@ -114,6 +114,7 @@ HEADINGS = {
         "--help",
     ],
     "Fine tuning": [
+        "--margins",
         "--method",
         "--kth-count",
         "--force",

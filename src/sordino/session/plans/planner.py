@@ -27,11 +27,15 @@ from sordino.session.plans.widths import (
     ANY_DATA,
     PlannedFigure,
     describe_law,
+    describe_table,
     find_sizes,
     name_figures,
 )
 from sordino.session.request import CONFIDENCE, Request
 from sordino.sources import CsvFormat
+
+IDLE = "nothing of the data: no width here hangs on them"
+"""What is said where somebody has said something of the data."""
 
 
 @final
@@ -98,7 +102,10 @@ class Planner:
         prepared = self._prepare(request, self._assume(request, like, rows), runs)
         run = DryRun(self._executor, request, self._before, rehearsed=rehearsed)
         try:
-            return self._describe(run, prepared)
+            plan = self._describe(run, prepared)
+            # Whoever said something is told what came of it.
+            said = plan.assumed or (IDLE if like is not None else "")
+            return replace(plan, assumed=said)
         except BudgetExceeded as refused:
             raise name_largest(
                 refused, lambda epsilon: self._ask(self._start(request, epsilon))
@@ -130,8 +137,7 @@ class Planner:
         goal_meter = GoalMeter(
             goal, self._measure_sizes(first, prepared) if goal.kind == "share" else {}
         )
-        confidence = _find_confidence(prepared.start(first))
-        exact = goal.kind != "right" and self._find_law(first, confidence) is not None
+        exact = goal.kind != "right" and bool(self._find_laws(first, prepared))
 
         def start(epsilon: Fraction) -> DryRun:
             return self._start(request, epsilon)
@@ -140,9 +146,10 @@ class Planner:
             run = start(epsilon)
             if goal.kind == "right":
                 return goal_meter.read((), self._choose(run, runs))
-            law = self._find_law(run, confidence)
-            if law is not None:
-                return goal_meter.read([law], ())
+            laws = self._find_laws(run, runs)
+            if laws:
+                # Of a table a goal is about the cells, which stand first.
+                return goal_meter.read(laws[:1], ())
             enough = float("inf") if closely else float(goal.amount)
             worst = runs.find_worst(run, lambda figures: goal_meter.read(figures, ()).value, enough)
             return Reached(worst, float(goal.amount))
@@ -167,10 +174,13 @@ class Planner:
         turn = 0 if goal.kind == "right" else 1
         afresh = replace(prepared, assumed=prepared.assumed._replace(turn=turn), failed=[])
         plan = self._describe(start(epsilon), afresh)
-        if not goal_meter.read(plan.rows, plan.choices).is_met:
+        aimed = plan.rows[:1] if exact else plan.rows
+        if not goal_meter.read(aimed, plan.choices).is_met:
             again = replace(search, look=lambda one: look(one, afresh))
             plan = self._describe(start(again.find(above=GRID.index(epsilon))), afresh)
-        return replace(plan, goal=goal.text)
+        # A share is one of sizes that were assumed, also where widths hang on no data.
+        said = plan.assumed or (prepared.assumed.said if goal.kind == "share" else "")
+        return replace(plan, goal=goal.text, assumed=said or (IDLE if like is not None else ""))
 
     def _assume(self, request: Request[Any], like: Any, rows: Any) -> Assumption:
         return assume(request, self._executor.source, self._form, like=like, rows=rows)
@@ -186,10 +196,10 @@ class Planner:
         # First, so that a release that does not fit is refused at once.
         preview = self._ask(run)
         first = runs.start(run)
-        law = self._find_law(run, _find_confidence(first))
-        figures = runs.describe(run, first) if law is None else [law]
+        laws = self._find_laws(run, runs, first)
+        figures = laws or runs.describe(run, first)
         choices = self._choose(run, runs)
-        depends = bool(choices) or law is None
+        depends = bool(choices) or not laws
         cost = compose(
             *(part if isinstance(part, Cost) else part.cost for part in run.reservation.parts)
         )
@@ -209,11 +219,18 @@ class Planner:
 
     # ---- widths ----------------------------------------------------------------------------------
 
-    def _find_law(self, run: DryRun, confidence: float) -> PlannedFigure | None:
-        """Return the width on any data, where what measures is known before the charge."""
+    def _find_laws(
+        self, run: DryRun, runs: DryRuns, first: Outcome | None = None
+    ) -> list[PlannedFigure]:
+        """Return the widths on any data, where what measures is known before the charge."""
+        first = first or runs.start(run)
+        if run.request.name == "table":
+            return describe_table(first.release)
         [name, *_] = name_figures(run.request)
+        confidence = getattr(first.release, "confidence", None) or CONFIDENCE
         # A cost in its place: how many are measured depends on what is found.
-        return describe_law(run.reservation.parts[-1], name, confidence)
+        law = describe_law(run.reservation.parts[-1], name, confidence)
+        return [] if law is None else [law]
 
     def _measure_sizes(self, run: DryRun, runs: DryRuns) -> dict[tuple[str, str], float]:
         """Return about how large each figure is, of data as they are assumed."""
@@ -249,8 +266,3 @@ class Planner:
                 )
             )
         return tuple(choices)
-
-
-def _find_confidence(first: Outcome) -> float:
-    """Return with which confidence intervals of a release hold."""
-    return getattr(first.release, "confidence", None) or CONFIDENCE
