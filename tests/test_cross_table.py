@@ -205,6 +205,10 @@ def test_every_form_tells_the_same(people):
     whole = [int(number.replace(",", "")) for number in rest[3].split()[1:]]
     assert whole == [table[None, age].published for age in AGES] + [table.whole.published]
     assert "each inside its interval" in rest[4]
+    # Three columns are a list, in which a word stands for all labels as well.
+    three = str(ask(people, item=list(THREE), domain=THREE)).splitlines()
+    assert three[1].split()[:3] == ["Zug", "0-17", "f"]
+    assert three[48].split()[:3] == ["Total", "Total", "Total"]
 
 
 def test_a_table_that_does_not_fit_is_shown_as_it_is(people, monkeypatch):

@@ -9,6 +9,7 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from importlib.resources import files
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,9 @@ from sordino.record_text import write_csv, write_json
 from sordino.results import describe
 from sordino.session import cross_table, kept_again
 from sordino.session.looks import read_look
+from support.json_schema import check
 
+FORM = json.loads(files("sordino.cli").joinpath("release.schema.json").read_text(encoding="utf-8"))
 TOWNS, AGES = ["Zug", "Aarau", "Bern"], ["0-17", "18-64", "65+"]
 DOMAIN = {"town": TOWNS, "age": AGES}
 ITEM, UNIT = ["town", "age"], sd.PrivacyUnit("id")
@@ -91,6 +94,7 @@ def test_a_table_is_measured_again_from_what_was_released(people, tmp_path):
     with sd.Session(people, unit=UNIT, ledger=sd.Ledger.open(ledger.url, account="a")) as session:
         kept = session.remeasure(key, epsilon=Fraction(3, 10), planned=True)
     for made in (again, kept):
+        check(json.loads(write_json(describe(made))), FORM)
         before, fresh = made.looks
         assert {item: float(row.terms[0].value) for item, row in read_look(before).items()} == raw
         for item, number in raw.items():
@@ -304,9 +308,8 @@ def test_an_account_with_a_delta_measures_all_margins_with_gaussian_noise(people
             assert describe(table).facts["noise"] == "gaussian"
             half = (table.whole.high - table.whole.low) / 2
             costs[margins, "total"], costs[margins, "error"] = half, table.standard_error
-    assert describe(table).facts["margins"] == ["age", "town", "total"] or describe(table).facts[
-        "margins"
-    ] == ["town", "age", "total"]
+    assert describe(table).facts["margins"] == ["age", "town", "total"]
+    check(json.loads(write_json(describe(table))), FORM)
     assert costs["measured"] <= costs["sums"] <= costs["measured"] * Fraction(1001, 1000)
     # Five by five: 1.67 of a cell alone in place of five.
     assert costs["measured", "error"] / costs["sums", "error"] == pytest.approx(1.67, abs=0.02)

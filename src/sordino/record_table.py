@@ -73,13 +73,20 @@ def draw_table(record: Record, width: int | None = WIDTH) -> str:
 
 
 def _lay_out(record: Record) -> Record:
-    """Return a cross table of two columns as people draw it; any other record as it is."""
+    """Return a cross table of two columns as people draw it, others as a list of their numbers.
+
+    Any other record as it is.
+    """
     names = record.facts.get("item")
-    if record.facts.get("figure") != "table" or not isinstance(names, list) or len(names) != 2:
+    if record.facts.get("figure") != "table" or not isinstance(names, list):
         return record
+    # A kept record that somebody else has written is drawn as it is.
     sides = find_sides(names, record.rows)
-    # A kept record that somebody else has written is drawn as a list.
-    if sides is None or len(sides.labels[1]) > _MOST_HEADS + 1:
+    if sides is None:
+        return record
+    listed = [{**row, "item": [*map(sides.show, row["item"])]} for row in record.rows]
+    record = replace(record, rows=listed)
+    if len(names) != 2 or len(sides.labels[1]) > _MOST_HEADS + 1:
         return record
     fits = any(row.get("published") is not None for row in record.rows)
     value = "published" if fits else "estimate"

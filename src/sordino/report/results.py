@@ -130,7 +130,7 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
     lies = "its interval" if whole else "says where the true number lies"
     lies = lies if told.knows_rows else "the interval of what counts"
     measured = any(row.get("estimate") is not None for row in told.rows)
-    whole_numbers = told.facts.get("not_negative") is True
+    whole_numbers = True in {told.facts.get("not_negative"), told.facts.get("whole")}
     shapes = {
         "whiskers": f"Each dot is the released number, the line around it {lies}.",
         "bars": f"Each bar is the released number, the line at its end {lies}.",

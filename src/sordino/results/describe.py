@@ -300,6 +300,8 @@ def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) 
         [bound] = some.say_bound()
         told_of_true = OF_TABLES if some.max_rows == 1 else APPEARANCES
         capped = [f"{bound} low and high are about what is counted so.", told_of_true]
+    if again:
+        true_columns = TRUE_COLUMNS
     names = [some.item] if isinstance(some.item, str) else list(some.item or ())
     told, columns = [ADDS_UP], ["item"]
     # Each holds with that at least: cells, margins and the total have levels of their own.

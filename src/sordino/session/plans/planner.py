@@ -137,7 +137,8 @@ class Planner:
         goal_meter = GoalMeter(
             goal, self._measure_sizes(first, prepared) if goal.kind == "share" else {}
         )
-        exact = goal.kind != "right" and bool(self._find_laws(first, prepared))
+        began = prepared.start(first)
+        exact = goal.kind != "right" and bool(self._find_laws(first, began))
 
         def start(epsilon: Fraction) -> DryRun:
             return self._start(request, epsilon)
@@ -146,7 +147,8 @@ class Planner:
             run = start(epsilon)
             if goal.kind == "right":
                 return goal_meter.read((), self._choose(run, runs))
-            laws = self._find_laws(run, runs)
+            # How sure intervals are does not hang on epsilon; how far those of a table reach does.
+            laws = self._find_laws(run, runs.start(run) if request.name == "table" else began)
             if laws:
                 # Of a table a goal is about the cells, which stand first.
                 return goal_meter.read(laws[:1], ())
@@ -196,7 +198,7 @@ class Planner:
         # First, so that a release that does not fit is refused at once.
         preview = self._ask(run)
         first = runs.start(run)
-        laws = self._find_laws(run, runs, first)
+        laws = self._find_laws(run, first)
         figures = laws or runs.describe(run, first)
         choices = self._choose(run, runs)
         depends = bool(choices) or not laws
@@ -219,11 +221,8 @@ class Planner:
 
     # ---- widths ----------------------------------------------------------------------------------
 
-    def _find_laws(
-        self, run: DryRun, runs: DryRuns, first: Outcome | None = None
-    ) -> list[PlannedFigure]:
+    def _find_laws(self, run: DryRun, first: Outcome) -> list[PlannedFigure]:
         """Return the widths on any data, where what measures is known before the charge."""
-        first = first or runs.start(run)
         if run.request.name == "table":
             return describe_table(first.release)
         [name, *_] = name_figures(run.request)
