@@ -20,6 +20,7 @@ from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.record import pivot_table
 from sordino.record_text import write_csv, write_json
 from sordino.results import describe
+from sordino.session import cross_table
 
 TOWNS, AGES, SEXES = ["Zug", "Aarau", "Bern"], ["0-17", "18-64", "65+"], ["f", "m"]
 DOMAIN = {"town": TOWNS, "age": AGES}
@@ -212,8 +213,6 @@ def test_every_form_tells_the_same(people):
 
 
 def test_a_table_that_does_not_fit_is_shown_as_it_is(people, monkeypatch):
-    from sordino.session import cross_table
-
     monkeypatch.setattr(cross_table, "fit_within", lambda *_: None)
     table = ask(people, not_negative=True)
     assert Counter(row.published for row in table) == {None: len(table)}
@@ -223,6 +222,18 @@ def test_a_table_that_does_not_fit_is_shown_as_it_is(people, monkeypatch):
     assert {row["published"] for row in said["rows"]} == {None}
     assert "published" in write_csv(describe(table)).splitlines()[0].split(",")
     assert "No table without negative numbers fits" in str(table)
+
+
+def test_of_an_interval_below_0_nothing_is_shown():
+    """Its end is moved up to 0, and no whole number lies in it: the estimates are shown."""
+    layout = cross_table.Layout(
+        sides=(("a", "b"), ("c", "d")), is_row=True, max_cells=1, not_negative=True
+    )
+    cells = np.array([[-50.0, 60.0], [60.0, 60.0]])
+    reach = {(): 5, (0,): 90, (1,): 90, (0, 1): 90}
+    rows = layout.list_numbers(cells, cross_table.place_ends(cells, reach), whole=True)
+    assert {row.published for row in rows} == {None}
+    assert (rows[0].low, rows[0].high, rows[0].estimate) == (0, 0, -50)
 
 
 def test_the_command(tmp_path, monkeypatch, capsys, people):

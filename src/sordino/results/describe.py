@@ -329,7 +329,7 @@ def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) 
         columns=tuple(columns),
         rows=pick(release.list_rows(), columns),
         facts=facts,
-        notes=[*([] if again else [INTERVAL]), *told, *capped, *notes],
+        notes=[*([] if again or release.measured else [INTERVAL]), *told, *capped, *notes],
         # Programs find the column always; people where there is something in it.
         hidden=() if shown else ("published",),
     )

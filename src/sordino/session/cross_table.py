@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, cast, final
@@ -131,11 +131,8 @@ class Layout:
         With `whole` there are whole numbers to be shown, where any fit.
         """
         if self.not_negative:
-            # Counts are not, so nothing is lost.
-            ends = {
-                axes: (np.maximum(low, 0.0), np.maximum(high, 0.0))
-                for axes, (low, high) in ends.items()
-            }
+            # Counts are not, so nothing is lost. Of an interval below 0 nothing lies inside.
+            ends = {axes: (np.maximum(low, 0.0), high) for axes, (low, high) in ends.items()}
         fitted = fit_within(cells, ends) if whole else None
         rows: list[TableCell] = []
         for axes, (lows, highs) in ends.items():
@@ -147,7 +144,8 @@ class Layout:
             sums = cells.sum(axis=axes, keepdims=True)
             shown = None if fitted is None else fitted.sum(axis=axes, keepdims=True).reshape(-1)
             for place, item in enumerate(self.list_items(axes)):
-                low, high = float(lows.flat[place]), float(highs.flat[place])
+                low = float(lows.flat[place])
+                high = max(float(highs.flat[place]), 0.0 if self.not_negative else -math.inf)
                 rows.append(
                     TableCell(
                         item=item,
@@ -160,18 +158,6 @@ class Layout:
                     )
                 )
         return tuple(rows)
-
-    def read_ends(self, rows: Sequence[TableCell]) -> dict[Axes, Ends]:
-        """Return between which ends the sums of each margin lie, from the numbers of a table."""
-        found: dict[Axes, Ends] = {}
-        start = 0
-        for axes in list_margins(len(self.shape)):
-            shape = [1 if axis in axes else size for axis, size in enumerate(self.shape)]
-            own = rows[start : start + math.prod(shape)]
-            start += len(own)
-            low, high = (np.array([getattr(row, end) for row in own]) for end in ("low", "high"))
-            found[axes] = low.reshape(shape), high.reshape(shape)
-        return found
 
 
 @final
@@ -409,7 +395,8 @@ class TableRequest(Request[CrossTable]):
     """Release how many units are in each cell of several columns, with margins and the total.
 
     Each unit counts in one cell (`max_cells`), so the noise of a cell is as small as that of one
-    count, however many cells there are. Margins are sums of cells: all adds up.
+    count, however many cells there are. Margins are sums of cells: all adds up. So it does where
+    margins are measured as well (`margins`), and each figure is the best mean of all.
 
     Returns
     -------
