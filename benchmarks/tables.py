@@ -108,12 +108,12 @@ def _make_tables():
         "20 x 12": (draw.poisson(100, (20, 12)), TABLES),
         "100 x 100": (draw.poisson(3, (100, 100)), TABLES),
         "10 x 5 x 4": (draw.poisson(20, (10, 5, 4)), TABLES),
-        "100 x 100, 95% empty, scattered": (scattered, 1000),
-        "100 x 100, five full rows": (full((100, 100), 5, 30), 1000),
-        "100 x 100, five full columns": (full((100, 100), 5, 30, 1), 1000),
-        "40 x 30, six large offices": (full((40, 30), 6, 60), 1000),
-        "20 x 12, one full row": (full((20, 12), 1, 50), 1000),
-        "10 x 5 x 4, one full slice": (full((10, 5, 4), 1, 40), 1000),
+        "100 x 100, 95% empty, scattered": (scattered, 300),
+        "100 x 100, five full rows": (full((100, 100), 5, 30), 300),
+        "100 x 100, five full columns": (full((100, 100), 5, 30, 1), 100),
+        "40 x 30, six large offices": (full((40, 30), 6, 60), 400),
+        "20 x 12, one full row": (full((20, 12), 1, 50), 400),
+        "10 x 5 x 4, one full slice": (full((10, 5, 4), 1, 40), 400),
     }
 
 
@@ -182,7 +182,7 @@ def _list_measured():
         ((50, 20), False, 1000),
         ((100, 100), False, 500),
         ((5, 5), True, TABLES),
-        ((10, 10), True, TABLES),
+        ((10, 10), True, 10 * TABLES),
         ((20, 12), True, TABLES),
         ((100, 100), True, 500),
     ):
