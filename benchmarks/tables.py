@@ -21,8 +21,16 @@ import polars as pl
 import sordino as sd
 from benchmarks.measuring import process, verdict
 from sordino.figures.table_fit import fit_counts, list_margins
+from sordino.figures.table_sums import round_cells, share_margins
 from sordino.questions import Domain, PrivacyUnit, prepare_counts
-from sordino.session.cross_table import find_margin_reach
+from sordino.session.cross_table import (
+    Layout,
+    build_table,
+    find_margin_reach,
+    find_mix,
+    find_table_reach,
+    place_ends,
+)
 from sordino.sources import open_source
 
 ROWS, TIMES, TABLES, RUNS = 2_000_000, 5, 3000, 3
@@ -36,6 +44,10 @@ def report():
     yield from _list_large()
     yield ""
     yield from _list_figures()
+    yield ""
+    yield from _list_measured()
+    yield ""
+    yield _count_violations()
 
 
 # ---- times -----------------------------------------------------------------------------------------------------
@@ -152,10 +164,10 @@ def _make_tables():
         "5 x 5": (draw.poisson(20, (5, 5)), TABLES),
         "10 x 10": (draw.poisson(20, (10, 10)), TABLES),
         "20 x 12": (draw.poisson(100, (20, 12)), TABLES),
-        "100 x 100": (draw.poisson(3, (100, 100)), 600),
+        "100 x 100": (draw.poisson(3, (100, 100)), TABLES),
         "10 x 5 x 4": (draw.poisson(20, (10, 5, 4)), TABLES),
-        "100 x 100, 95% empty, scattered": (scattered, 200),
-        "100 x 100, five full rows": (full((100, 100), 5, 30), 100),
+        "100 x 100, 95% empty, scattered": (scattered, 300),
+        "100 x 100, five full rows": (full((100, 100), 5, 30), 300),
         "100 x 100, five full columns": (full((100, 100), 5, 30, 1), 100),
         "40 x 30, six large offices": (full((40, 30), 6, 60), 400),
         "20 x 12, one full row": (full((20, 12), 1, 50), 400),
@@ -210,3 +222,117 @@ def _measure(name, truth, many, draw, law):
         f"| {name} | {many} | {held / many:.3f} | {inside / many:.3f} | {rms['estimates']:.1f} "
         f"| {rms['shown']:.1f} | {rms['clamped']:.1f} | {1000 * median(taken):.1f} |"
     )
+
+
+# ---- measured margins ------------------------------------------------------------------------------------------
+
+
+def _list_measured():
+    yield "Margins that are measured as well, at epsilon 1 or a rho of 1/8, a person in one cell, with what the product measures at each shape. *Hold*: in how many tables all intervals held together (asked: 95%). Then the root mean square errors of a cell, a row, a column and the total, and how far their intervals reach; of the same budget on the cells alone, and with margins."
+    yield ""
+    yield "| table | noise | measured | tables | hold | errors, cells alone | errors, measured | reach, cells alone | reach, measured |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    draw = np.random.default_rng(3)
+    for shape, gaussian, many in (
+        ((10, 5), False, TABLES),
+        ((10, 10), False, TABLES),
+        ((20, 12), False, TABLES),
+        ((50, 20), False, 1000),
+        ((100, 100), False, 500),
+        ((5, 5), True, TABLES),
+        ((10, 10), True, 10 * TABLES),
+        ((20, 12), True, TABLES),
+        ((100, 100), True, 500),
+    ):
+        yield _measure_margins(shape, gaussian, many, draw)
+
+
+def _measure_margins(shape, gaussian, many, draw):
+    shares = share_margins(shape, gaussian=gaussian)
+    make = lambda share: (  # noqa: E731
+        sd.GaussianMechanism(rho=share / 8, sensitivity=sd.COUNTING)
+        if gaussian
+        else sd.LaplaceMechanism(epsilon=share, sensitivity=sd.COUNTING)
+    )
+    mechanisms = {axes: make(share) for axes, share in shares.items()}
+    alone = {(): make(Fraction(1))}
+    mix, every = find_mix(shape, mechanisms), [(), (1,), (0,), (0, 1)]
+    reach = find_table_reach(mechanisms, shape)
+    truth = draw.poisson(20, shape).astype(float)
+    sums = {axes: truth.sum(axis=axes, keepdims=True) for axes in list_margins(2)}
+    errors, held = dict.fromkeys(every, 0.0), 0
+    for _ in range(many):
+        noisy = {
+            axes: sums[axes] + _draw(one, draw, sums[axes].shape)
+            for axes, one in mechanisms.items()
+        }
+        cells = round_cells(mix.estimate(noisy))
+        ends = place_ends(cells, reach, rounded=True)
+        held += all(
+            np.all((low <= sums[axes]) & (sums[axes] <= high)) for axes, (low, high) in ends.items()
+        )
+        for axes in every:
+            errors[axes] += float(np.mean((cells.sum(axis=axes, keepdims=True) - sums[axes]) ** 2))
+    before = find_mix(shape, alone)
+    far = find_table_reach(alone, shape)
+    told = [
+        [math.sqrt(before.find_variance(axes)) for axes in every],
+        [math.sqrt(errors[axes] / many) for axes in every],
+        [float(far[axes]) for axes in every],
+        [float(reach[axes]) for axes in every],
+    ]
+    errors_and_reach = " | ".join(", ".join(f"{one:.3g}" for one in row) for row in told)
+    kind, what = (
+        ("Gaussian" if gaussian else "Laplace"),
+        ("total" if len(shares) == 2 else "all margins"),
+    )
+    return f"| {shape[0]} x {shape[1]} | {kind} | {what} | {many} | {held / many:.3f} | {errors_and_reach} |"
+
+
+def _draw(mechanism, draw, shape):
+    tails = np.asarray(mechanism.noise.sf(np.arange(-1, 400)), dtype=float)
+    half = tails[:-1] - tails[1:]
+    mass = np.concatenate([half[:0:-1], half])
+    return draw.choice(np.arange(-399, 400), size=shape, p=mass / mass.sum())
+
+
+# ---- adding up -------------------------------------------------------------------------------------------------
+
+MANY = 10_000
+
+
+def _count_violations():
+    """Count tables of the product of which a number is not the sum of its cells: estimates and what is shown."""
+    draw, wrong, shown, entropy = np.random.default_rng(5), 0, 0, sd.Seeded(5)
+    # A person is in one sum of each margin.
+    one_cell = sd.Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1, l1=1)
+    shapes = [(4, 3), (10, 6), (3, 3, 2), (5, 5), (60,)]
+    for number in range(MANY):
+        shape = shapes[number % len(shapes)]
+        shares = share_margins(shape, gaussian=False) if number % 2 else {(): Fraction(1)}
+        truth = draw.poisson(draw.choice([0.2, 5, 300]), shape)
+        epsilon = Fraction(str(draw.choice([0.1, 1, 3])))
+        parts = {}
+        for axes, share in shares.items():
+            counts = truth.sum(axis=axes).reshape(-1)
+            mechanism = sd.LaplaceMechanism(
+                epsilon=epsilon * share, sensitivity=one_cell.over(counts.size)
+            )
+            parts[axes] = mechanism.release(counts, entropy=entropy)
+        sides = tuple(tuple(f"{axis}.{n}" for n in range(size)) for axis, size in enumerate(shape))
+        layout = Layout(sides=sides, is_row=True, max_cells=1, not_negative=number % 3 == 0)
+        table = build_table(parts, layout, tuple("abc"[: len(shape)]))
+        for value in ("estimate", "published"):
+            numbers = {row.item: getattr(row, value) for row in table}
+            if None in numbers.values():
+                continue
+            shown += value == "published"
+            cells = np.array([numbers[item] for item in layout.list_items(())]).reshape(shape)
+            wrong += any(
+                numbers[item] != one
+                for axes in list_margins(len(shape))
+                for item, one in zip(
+                    layout.list_items(axes), cells.sum(axis=axes).reshape(-1).tolist(), strict=True
+                )
+            )
+    return f"Of {MANY:,} tables of the product, of one to three columns, with and without measured margins, {wrong} had a margin or a total that was not the sum of its cells; {shown:,} of them with whole numbers in place of the estimates, which add up as well."

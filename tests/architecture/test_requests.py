@@ -57,7 +57,8 @@ SIGNATURES = {
     "method=, progress= -> AboveItems",
     "histogram": "item, *, epsilon, domain=, where=, threshold=, bounds=, simultaneous=, noise=, "
     "progress= -> Histogram",
-    "table": "item, *, epsilon, domain=, where=, max_cells=, not_negative=, noise=, progress= -> CrossTable",
+    "table": "item, *, epsilon, domain=, where=, max_cells=, not_negative=, margins=, noise=, "
+    "progress= -> CrossTable",
     "value_histogram": "column, *, bins, epsilon, per_person=, where=, simultaneous=, noise=, progress= "
     "-> Histogram",
     "count": "*, epsilon, where=, bounds=, noise=, progress= -> Count",

@@ -32,6 +32,7 @@ from sordino.cli.options import (
     PARTS,
     REQUIRED_ACCOUNT as ACCOUNT,
     REQUIRED_LEDGER as URL,
+    WIDE,
     choose_format,
     gather,
     require_one,
@@ -214,9 +215,16 @@ def accounts(url: str, form: str | None) -> None:
 @ACCOUNT
 @PART
 @FORMAT
+@WIDE
 @OUTPUT
 def release(
-    charge: str, url: str, account: str, part: int, form: str | None, output: OutputFile | None
+    charge: str,
+    url: str,
+    account: str,
+    part: int,
+    form: str | None,
+    wide: bool,
+    output: OutputFile | None,
 ) -> None:
     """Print a release again that was made with --keep, by the ID of its charge.
 
@@ -224,7 +232,7 @@ def release(
     """
     COUNT("--part", part)
     # A file is for a program, as it is for the release itself.
-    chosen = choose_format(form or (None if output is None else "json"))
+    chosen = choose_format(form or (None if output is None or wide else "json"), wide=wide)
     # Asked first, so that what is not there leaves no file.
     record = Ledger.open(url, account=account).read_release(charge, part=part)
     if output is not None:

@@ -202,7 +202,7 @@ def write_kept(
 _ASIDE = frozenset(
     {
         *("ledger_url", "account", "no_ledger", "declared", "date", "run_id", "consent"),
-        *("form", "output", "keep", "quiet", "details", "memory_limit", "temp_limit"),
+        *("form", "wide", "output", "keep", "quiet", "details", "memory_limit", "temp_limit"),
     }
 )
 """Options that say nothing of what is released. Of a declared table its options stand beside."""

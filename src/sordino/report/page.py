@@ -40,7 +40,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 _ACCOUNT = "the-account"
 # What draws may draw otherwise in another version of itself; the account goes on.
 _ASIDE = re.compile(
-    f'(?<=<figure>)<svg.*?</svg>|<section aria-labelledby="{_ACCOUNT}">.*?</section>'
+    '(?:(?<=<figure>)|(?<=<figure class="heat" tabindex="0">))<svg.*?</svg>'
+    f'|<section aria-labelledby="{_ACCOUNT}">.*?</section>'
     '|<p class="promise">.*?</p>',
     re.DOTALL,
 )
@@ -57,8 +58,8 @@ _ATTRIBUTES = frozenset(
     _WORD.findall(
         "aria-hidden aria-label aria-labelledby aria-roledescription class d display fill "
         "font-family font-size font-weight id opacity pointer-events role scope stroke "
-        "stroke-dasharray stroke-miterlimit stroke-width tabindex text-anchor transform viewBox "
-        "x1 x2 y1 y2 x y"
+        "height stroke-dasharray stroke-miterlimit stroke-width tabindex text-anchor transform "
+        "viewBox width x1 x2 y1 y2 x y"
     )
 )
 

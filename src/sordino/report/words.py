@@ -259,6 +259,7 @@ def _say_bound(told: ReportedRelease) -> Markup | None:
     if most is None or not counts_some(told):
         return join(f"each {call_people(told)} ", by_row) if lent else None
     what = "item" if told.kind in {"top", "set", "above", "histogram"} else "row"
+    what = "cell" if told.facts.get("figure") == "table" else what
     many = f"at most {say_number(most)} {what}{'' if most == 1 else 's'}"
     said = join(f"{many} of each {call_people(told)}", _say_in_groups(told))
     return join(said, ", ", by_row) if lent else said

@@ -116,6 +116,9 @@ def _say_first_line(facts: Facts, rows: Rows) -> str:
 
 def _say_table(facts: Facts, rows: Rows) -> str:
     """Return how far the numbers of a cross table reach, by what they add up over."""
+    # The interval of another look is that of the new one alone, unless all were settled before.
+    alone = facts["release"] == "remeasure" and not facts.get("planned")
+    middle, around = ("measured", "new look alone") if alone else ("estimate", "estimate")
     far: dict[str, float] = {}
     for row in rows:
         labels = zip(facts["item"], row["item"], strict=True)
@@ -125,19 +128,23 @@ def _say_table(facts: Facts, rows: Rows) -> str:
             what = f"each {say_columns(named)}"
         # Where both ends are moved up to 0, nothing tells how far it reaches.
         moved = row["high"] == 0 == row["low"]
-        far[what] = max(far.get(what, 0.0), 0.0 if moved else row["high"] - row["estimate"])
+        far[what] = max(far.get(what, 0.0), 0.0 if moved else row["high"] - row[middle])
     reach = ", ".join(f"{what} \u00b1 {math.ceil(one):,}" for what, one in far.items())
     together = format_share(facts["confidence_together"])
     if (facts.get("max_rows") or 1) > 1:
         reach += " (margins count appearances)"
-    if facts.get("not_negative"):
+    if facts.get("not_negative") or facts.get("whole"):
         # What is shown is another number than the one that its interval is around.
         inside = f"all intervals hold {_name_subject(facts, rows)} at once with {together}"
-        said = f"Whole numbers that add up, each inside its interval (estimate, {reach}): {inside}."
+        said = f"Whole numbers that add up, each inside its interval ({around}, {reach}): {inside}."
         return f"{said} Estimates: --format json."
     said = f"{reach}: holds {_name_subject(facts, rows)}, all at once with {together}."
+    if alone:
+        said = f"Around the new look alone, {said}"
     if facts.get("not_negative") is False:
         said += " No table without negative numbers fits, so the estimates are shown."
+    if facts.get("whole") is False:
+        said += " No whole numbers fit, so the estimates are shown: they add up before rounding."
     return said
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, final
 from weakref import WeakKeyDictionary
 
+from sordino.constraints import to_fraction
 from sordino.cost import Cost, compose
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
@@ -399,7 +400,9 @@ class ReleaseExecutor:
         before = getattr(started.request, "release", None)
         known = getattr(before, "population", None)
         if isinstance(known, Population):
-            return known
+            # What this look was asked to spend is another epsilon.
+            asked = getattr(started.request, "epsilon", None)
+            return replace(known, epsilon=None if asked is None else float(to_fraction(asked)))
         # What comes from a ledger says what is asked again.
         base = getattr(release, "base", None)
         return find_population(

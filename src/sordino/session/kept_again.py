@@ -8,6 +8,7 @@ session says that.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -34,6 +35,7 @@ from sordino.record import Record
 from sordino.releases import Label, parameters
 from sordino.session.again import Base, Clips, Known, is_named
 from sordino.session.counts import HistogramRequest
+from sordino.session.cross_table import TableRequest
 from sordino.session.looks import KeptLook, Rows, build_row
 from sordino.session.releases import RELEASES
 from sordino.session.request import find_lookups, list_label_names
@@ -62,8 +64,8 @@ _LATER = frozenset({"weight_cap"})
 _OF_FIGURE = ("cap", "lower", "growth", "unit")
 NOT_KEPT = (
     "remeasure.release must be the id of a release that was kept with what measures it again: a "
-    "count, a histogram, a measured top k, a sum, a mean or a variance, kept by this version or a "
-    "later one. Ask for the same again."
+    "count, a histogram, a cross table whose margins are sums, a measured top k, a sum, a mean or "
+    "a variance, kept by this version or a later one. Ask for the same again."
 )
 _UNREADABLE = (
     "What the ledger has kept to measure this release again is nothing that sordino has written. "
@@ -331,7 +333,8 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
     clips, more = _read_clips(said["clips"], labels)
     # Labels are those of a histogram, or of groups; clips those of a column that is added up.
     binned = "bins" in kind.kept
-    labelled = asked["by"] is not None if "by" in asked else binned or kind is HistogramRequest
+    counted = binned or kind in {HistogramRequest, TableRequest}
+    labelled = asked["by"] is not None if "by" in asked else counted
     summed = "column" in kind.kept and not binned
     if (clips is not None) != summed or (labels is not None) != labelled:
         _refuse_kept()
@@ -339,10 +342,19 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
         more |= {"numbers_share": 0}
     # What bins are called follows from their edges, and is compared before the charge.
     if labels is not None and not binned:
-        more["domain"] = labels
+        more["domain"] = _read_sides(asked["item"], labels) if kind is TableRequest else labels
     # Another budget takes its place.
     request = kind(**asked, **more, epsilon=1)
     return Base(request=request, clips=clips), [0] if labels is None else labels
+
+
+def _read_sides(item: Any, labels: list[Any]) -> Any:
+    """Return the labels of each column of a table, of which its cells have all combinations."""
+    names = item if isinstance(item, list) else [item]
+    sides = [list(dict.fromkeys(label[place] for label in labels)) for place in range(len(names))]
+    if list(itertools.product(*sides)) != labels:
+        _refuse_kept()
+    return dict(zip(names, sides, strict=True)) if isinstance(item, list) else sides[0]
 
 
 def _read_labels(said: Any) -> Any:
