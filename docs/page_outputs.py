@@ -131,6 +131,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     "docs/how-to/by-month.md": put_nothing,
     "docs/how-to/join-customers.md": put_nothing,
     "docs/how-to/protect-days.md": put_nothing,
+    "docs/how-to/every-night-for-ever.md": put_nothing,
     "docs/how-to/select-a-snp.md": put_nothing,
     "docs/how-to/know-how-good-it-will-be.md": put_nothing,
     "docs/how-to/see-before-you-spend.md": put_nothing,

@@ -1,4 +1,4 @@
-"""Draw docs/how-to/a-year-of-nightly-releases.svg: what nights of top-10 add up to in three kinds of account.
+"""Draw docs/how-to/a-year-of-nightly-releases.svg: what nights of top-10 add up to, for a customer and for one on one day.
 
 python docs/year_picture.py    # a test compares the picture with what the accounts count
 """
@@ -28,6 +28,8 @@ BUDGETS = {
     "(epsilon, delta)": Budget(epsilon=EPSILON, delta=DELTA),
 }
 COLORS = {"pure": "#c1440e", "zCDP": "#7a9e3f", "(epsilon, delta)": "#1b4965"}
+ON_DAYS, COLOR_ON_DAYS = (30, 1), "#7b2d8b"
+"""Of an account for a customer on one day: on how many nights somebody is there."""
 
 LEFT, TOP, WIDTH, HEIGHT, RIGHT, BOTTOM = 56, 70, 600, 300, 40, 56
 """Sizes in pixels: left of the axis, above it, of the field, and what is free right of it and below."""
@@ -78,13 +80,13 @@ def picture() -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         'font-family="sans-serif" font-size="13">',
-        f"<title>What nights of a top 10 with epsilon {NIGHT} add up to in three accounts of epsilon {EPSILON}</title>",
+        f"<title>What nights of a top 10 with epsilon {NIGHT} add up to</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="16" y="26" font-size="16" fill="#222">How many nights fit into epsilon {EPSILON}?</text>',
+        '<text x="16" y="26" font-size="16" fill="#222">What has a customer spent after so many nights?</text>',
         f'<text x="16" y="46" font-size="12" fill="#555">a top 10 with epsilon {NIGHT} each night; delta 1e-6 where there is one</text>',
         f'<path d="M{LEFT} {TOP} V{bottom} H{right}" fill="none" stroke="#888"/>',
         f'<line x1="{LEFT}" y1="{limit:.1f}" x2="{right}" y2="{limit:.1f}" stroke="#888" stroke-dasharray="5 4"/>',
-        f'<text x="{right}" y="{limit - 7:.1f}" text-anchor="end" fill="#555">limit of the account</text>',
+        f'<text x="{right}" y="{limit - 7:.1f}" text-anchor="end" fill="#555">limit of the accounts for customers</text>',
         f'<line x1="{year:.1f}" y1="{place(YEAR, 2)[1]:.1f}" x2="{year:.1f}" y2="{bottom}" stroke="#888" stroke-dasharray="2 4"/>',
         f'<text x="{year + 6:.1f}" y="{bottom - 8}" fill="#555">one year</text>',
     ]
@@ -103,6 +105,14 @@ def picture() -> str:
         f'<text x="16" y="{TOP - 4}" fill="#222">epsilon</text>',
         *(line(name) for name in BUDGETS),
     ]
+    for days in ON_DAYS:
+        (x, y), times = place(NIGHTS, days * NIGHT), "1 night" if days == 1 else f"{days} nights"
+        lines += [
+            f'<path d="M{LEFT} {bottom} L{place(days, 0)[0]:.1f} {y:.1f} H{x:.1f}" fill="none" '
+            f'stroke="{COLOR_ON_DAYS}" stroke-width="2.5"/>',
+            f'<text x="{x:.1f}" y="{y - 7:.1f}" text-anchor="end" fill="{COLOR_ON_DAYS}">'
+            f"a customer on one day, there on {times}: {days * NIGHT:g}, for ever</text>",
+        ]
     for name, (nights, epsilon, anchor) in LABELS.items():
         x, y = place(nights, epsilon)
         lines.append(

@@ -232,6 +232,12 @@ def test_figures_of_dates_are_a_line_from_left_to_right(kind, labels):
     ]
     figure = read_figure(kind, rows)
     assert figure.form == "trend"
+    # The running figures of a series have their day under another name.
+    running = [{"part": row["item"], "total": row["estimate"]} for row in rows]
+    assert (read_figure("count", running).form, read_figure("count", running).days) == (
+        "trend",
+        figure.days,
+    )
     spec = build_spec(figure)
     assert {layer["mark"]["type"] for layer in spec["layer"]} == {"rule", "point", "line"}
     assert find_axis(spec)["type"] == "temporal"

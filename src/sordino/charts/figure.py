@@ -36,7 +36,7 @@ _MOST_SIZE = 1e150
 _BINS = 20
 
 # Where a row has its label, and where its figure: the first of these names that it has.
-_LABELS = ("item", "name", "label", "labels", "row", "indices", "index")
+_LABELS = ("item", "part", "name", "label", "labels", "row", "indices", "index")
 _VALUES = ("estimate", "value", "values", "estimates", "gap", "gaps", "p_value")
 # Kinds of releases whose figures are lengths from zero, and complete: there bars say no more than
 # is true.

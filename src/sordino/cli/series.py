@@ -66,7 +66,8 @@ def catch_up(name: str, declaration: str | None, today: str, form: str | None, q
     tell = None if quiet else lambda text: say(f"Reading for {text}.")
     state = found.catch_up(today, tell=tell)
     rows = _list_rows(found, state, None)
-    _write(found, state, rows[-1:], form)
+    # Of a histogram all labels of the last day.
+    _write(found, state, [row for row in rows if row["part"] == rows[-1]["part"]], form)
 
 
 @series.command(cls=Command)

@@ -455,6 +455,7 @@ SHEET = (
     "SELECT form, digest, sheet FROM ~kept WHERE account = :account AND charge = :charge"
     " AND part = :part"
 )
+SHEETS = "SELECT charge, form, digest, sheet FROM ~kept WHERE account = :account AND part = 0"
 HOW_MANY = "SELECT count(*) FROM ~event WHERE account = :account"
 # The body of an event holds a nonce, so this finds the one operation that wrote it.
 HAPPENED = "SELECT 1 FROM ~event WHERE account = :account AND body = :body"

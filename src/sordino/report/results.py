@@ -354,7 +354,7 @@ def _write_details(told: ReportedRelease) -> list[Markup]:
     day, account, key = told.text("time"), told.text("account"), told.text("id")
     paid = join(
         quote(day) if day else None,
-        join(", account ", quote(account)) if account else None,
+        join(", " if day else None, "account ", quote(account)) if account else None,
         join(", charge ", element("code", key)) if key else None,
     )
     pairs: list[tuple[str, str | None]] = [

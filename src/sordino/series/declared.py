@@ -23,11 +23,13 @@ from sordino.errors import InvalidParameter
 from sordino.session.request import Request
 from sordino.study.declaration import DeclaredTable, read_table
 from sordino.study.document import Document, digest_tree
-from sordino.study.kinds import build_request, find_kind
+from sordino.study.kinds import build_request, find_kind, list_known
 from sordino.study.tables import Table, guard
 
 KINDS = ("count", "count_distinct_units", "histogram")
 """What can run on: numbers of rows or of people, whose noise adds up exactly."""
+_FROM_ROWS = ("unlisted", "assumed public")
+"""Labels of which each period would have its own."""
 
 
 def _accept_text(name: str, value: Any) -> str:
@@ -85,17 +87,25 @@ class DeclaredSeries:
     def digest(self) -> str:
         """A hash of all that is said: under it the ledger remembers what was asked."""
         own = {one.name: getattr(self.said, one.name) for one in fields(self.said)}
+        # However its number is written.
+        own |= {"epsilon": self.epsilon}
         said = {name: str(value) for name, value in own.items() if name != "grace"}
         unit = [self.table.unit.identity, str(self.table.unit.max_rows)]
         return digest_tree({"series": said, "asked": dict(self.asked), "unit": unit})
 
-    def build(self, epsilon: Fraction) -> Request[Any]:
-        """Return the request of one period."""
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where it stands in the file."""
+        return "series", self.name
+
+    def build(self, epsilon: Fraction, noise: str | None = None) -> Request[Any]:
+        """Return the request of one period, with a noise if it is named."""
         kind = find_kind(self.said.release)
+        asked = self.asked if noise is None else {**self.asked, "noise": noise}
         request: Request[Any] = guard(
             self.table.document,
-            ("series", self.name),
-            lambda: build_request(kind, self.asked, epsilon, self.folder),
+            self.place,
+            lambda: build_request(kind, asked, epsilon, self.folder),
         )
         return request
 
@@ -139,7 +149,16 @@ def read_series(document: Document, name: str) -> DeclaredSeries:
         )
     table = read_table(document, series.table, None, option="series")
     asked = {key: value for key, value in said.items() if key not in own}
+    # Noise that is folded into a range adds up to nothing that is known.
+    more = [key for key in list_known(find_kind(series.release)) if key not in {"bounds", *own}]
+    document.check_keys(asked, place, [*own, *more], f"[series.{name}]")
     found = DeclaredSeries(name, table, series, asked, str(Path(document.path).parent))
     # What is wrong with the release is said here, and not in the night.
-    found.build(found.epsilon)
+    domain: Any = getattr(found.build(found.epsilon), "domain", None)
+    if domain is not None and domain.kind in _FROM_ROWS:
+        document.refuse(
+            (*place, "domain"),
+            f"series.{name}.domain must list its labels, which all periods have: a list or a file; "
+            f"got labels that are {domain.kind}.",
+        )
     return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 from sordino.cost.several import say_days_of
 from sordino.entropy import SYSTEM
@@ -24,7 +24,8 @@ from sordino.errors import (
 )
 from sordino.ledger import ChargeLine, Ledger, PartRange, read_parts, show_parts
 from sordino.ledger.amounts import exact_amounts
-from sordino.ledger.renyi import Amounts
+from sordino.ledger.parts import OPEN
+from sordino.ledger.renyi import NANO, Amounts
 from sordino.ledger.store.store import NoLedgerError
 from sordino.population import say_unit
 from sordino.scrubbing import scrubbed
@@ -37,9 +38,7 @@ from sordino.session.looks import Rows
 from sordino.session.part import select_part
 from sordino.sources import Source
 from sordino.study.declaration import find_declaration, open_declaration, read_day
-
-_TRIES = 100
-"""So often a period can have been given up before anything of it was drawn."""
+from sordino.study.tables import guard
 
 
 @final
@@ -56,6 +55,8 @@ class SeriesState:
     open : mapping of Node to str
         Those that somebody is paying for in this moment, or was when it was killed, with the id of
         the charge.
+    closed : tuple of Node
+        Those that were not asked before a part of them was closed: they never are.
     due : tuple of Node
         Those that are to be asked.
     until : int
@@ -65,6 +66,7 @@ class SeriesState:
     kept: Mapping[Node, Rows] = field(repr=False)
     lost: tuple[Node, ...]
     open: Mapping[Node, str]
+    closed: tuple[Node, ...]
     due: tuple[Node, ...]
     until: int
 
@@ -104,8 +106,16 @@ class Series:
             )
         self.cut: str = told.cut
         said = self.declared.said
-        self.levels = check_levels(self.cut, said.levels)
-        self.first = read_parts(said.first, self.cut).low
+        self.levels: tuple[str, ...] = guard(
+            self.declared.table.document,
+            (*self.declared.place, "levels"),
+            lambda: check_levels(self.cut, said.levels),
+        )
+        self.first: int = guard(
+            self.declared.table.document,
+            (*self.declared.place, "first"),
+            lambda: read_parts(said.first, self.cut).low,
+        )
         self.rates = split_epsilon(self.declared.epsilon, self.levels)
 
     def __repr__(self) -> str:
@@ -129,20 +139,24 @@ class Series:
         Raises
         ------
         LedgerConflict
-            If it was started before.
+            If it was started before, or begins with a part that is closed.
         BudgetExceeded
             If a part that is not closed has not as much left.
         """
-        if self.find_account() is not None:
+        self._refuse_second()
+        if self.first <= _read_closed(self.parent, self.cut):
             raise LedgerConflict(
-                f"Series {self.name!r} was started before: account {self.account!r} is there. "
-                "Nothing was granted."
+                f"series.first must be after what is closed, of which no period is asked; "
+                f"{self.declared.said.first} is closed. Nothing was granted."
             )
-        main, pure, failing = (sum(one) for one in zip(*self._list_amounts(), strict=True))
-        known = self.parent.find_price()
-        share = {"pure": Fraction(pure, 10**9)} if known.meter.name == "renyi" else {}
-        assert not failing  # noqa: S101  (noise of counts has no delta)
-        return self.parent.grant(self.account, Fraction(main, 10**9), **share)
+        main, pure = self._list_share()
+        share = {} if pure is None else {"pure": Fraction(pure, NANO)}
+        try:
+            return self.parent.grant(self.account, Fraction(main, NANO), once=True, **share)
+        except LedgerConflict:
+            # Somebody else may have started it in this moment.
+            self._refuse_second()
+            raise
 
     def find_account(self) -> Ledger | None:
         """Return the account of the series; None if it was not started."""
@@ -155,17 +169,35 @@ class Series:
                 raise
             return None
 
-    def _list_amounts(self) -> list[tuple[int, int, int]]:
-        """Return what one period of each length is charged with, as the account counts it."""
-        table, found = self.declared.table, []
+    def _refuse_second(self) -> None:
+        if self.find_account() is not None:
+            raise LedgerConflict(
+                f"Series {self.name!r} was started before: account {self.account!r} is there. "
+                "Nothing was granted."
+            )
+
+    def _list_share(self) -> tuple[int, int | None]:
+        """Return what one period of each length is charged with, together, in billionths.
+
+        Beside it their epsilons, on an account that counts these as well.
+        """
+        table, meter = self.declared.table, self.parent.find_price().meter
+        both = meter.name == "renyi"
+        if both and self.declared.asked.get("noise") == "gaussian":
+            raise InvalidParameter(
+                "series.noise must be left out, or laplace, on an account of epsilon and delta: a "
+                "share of it adds up epsilons; got 'gaussian'."
+            )
         source = select_part(self.source, table.unit, self.parent, None)
         executor = ReleaseExecutor(source, table.unit, self.parent, SYSTEM, table.source.form)
+        main = pure = 0
         for epsilon in self.rates.values():
-            parts = executor.start(self.declared.build(epsilon)).reservation.parts
-            meter = self.parent.find_price().meter
+            # Such a share has pure noise alone, whatever the account has released by now.
+            request = self.declared.build(epsilon, "laplace" if both else None)
+            parts = executor.start(request).reservation.parts
             asked = sum((exact_amounts(one, meter) for one in parts), Amounts()).rounded_up()
-            found.append((asked.main, asked.pure, asked.failing))
-        return found
+            main, pure = main + asked.main, pure + asked.pure
+        return main, pure if both else None
 
     # ---- nights ----------------------------------------------------------------------------------
 
@@ -187,21 +219,32 @@ class Series:
         LedgerError
             If it was not started, or the ledger cannot be read.
         """
-        account = self._require_account()
-        until = self.find_until(today)
+        return self._read(self._require_account(), self.find_until(today))
+
+    def _read(self, account: Ledger, until: int) -> SeriesState:
+        charges, records = self._list_charges(account), account.read_releases()
+        last_closed = _read_closed(account, self.cut)
         kept: dict[Node, Rows] = {}
-        lost, opened, due = [], {}, []
+        opened: dict[Node, str] = {}
+        lost, closed, due = list[Node](), list[Node](), list[Node]()
         for node in list_nodes(self.first, until, self.cut, self.levels):
-            _, line = self._find_charge(account, node)
-            if line is None:
-                due.append(node)
+            line = charges.get((node.level, node.text), [None])[-1]
+            if line is None or _is_given_up(line):
+                (closed if node.parts.low <= last_closed else due).append(node)
             elif line.kept:
-                kept[node] = read_kept_rows(account.read_release(line.id))
+                kept[node] = read_kept_rows(records[line.id])
             elif line.state == "reserved":
                 opened[node] = line.id
             else:
                 lost.append(node)
-        return SeriesState(kept=kept, lost=tuple(lost), open=opened, due=tuple(due), until=until)
+        return SeriesState(
+            kept=kept,
+            lost=tuple(lost),
+            open=opened,
+            closed=tuple(closed),
+            due=tuple(due),
+            until=until,
+        )
 
     @scrubbed
     def catch_up(
@@ -221,15 +264,19 @@ class Series:
         LedgerError, DataSourceError
             If the ledger or the table cannot be read.
         """
-        account = self._require_account()
-        table = self.declared.table
-        for node in self.read(today).due:
-            run, line = self._find_charge(account, node)
-            if line is not None:
-                continue
+        account, table = self._require_account(), self.declared.table
+        until = self.find_until(today)
+        charges = self._list_charges(account)
+        if not charges:
+            self._check_share(account)
+        for node in self._read(account, until).due:
             if tell is not None:
                 tell(node.text)
-            payer = account.for_run(run, {"series": self.name, "period": node.text})
+            # One that was given up before anything was drawn has told nothing, and is asked again.
+            tries = 1 + len(charges.get((node.level, node.text), ()))
+            run = f"series/{self.name}-{self.declared.digest}/{node.level}/{node.text}/{tries}"
+            about = {"level": node.level, "period": node.text, "definition": self.declared.digest}
+            payer = account.for_run(run, {"series": self.name, **about})
             session = Session(
                 self.source,
                 unit=table.unit,
@@ -244,7 +291,7 @@ class Series:
                 # Another job of this series was faster.
                 continue
             session.keep(release)
-        return self.read(today)
+        return self._read(account, until)
 
     def describe(self, state: SeriesState) -> tuple[dict[str, Any], list[str]]:
         """Return what stands beside the figures, as facts and as sentences below a table."""
@@ -254,8 +301,10 @@ class Series:
         facts = {
             "series": self.name,
             "release": said.release,
+            "figure": said.release,
             "account": self.account,
             "unit": unit.identity,
+            "called": unit.called,
             "adjacency": unit.adjacency,
             "max_rows": unit.max_rows,
             **({} if where is None else {"where": where}),
@@ -267,11 +316,14 @@ class Series:
             "kept": len(state.kept),
             "lost": [node.text for node in state.lost],
             "open": {node.text: key for node, key in state.open.items()},
+            "closed": [node.text for node in state.closed],
             "due": [node.text for node in state.due],
             "confidence": 0.95,
         }
         whom = say_unit(unit.identity, unit.called)
-        most = "" if unit.max_rows is None else f" At most {unit.max_rows} rows of each count."
+        rows = "1 row counts" if unit.max_rows == 1 else f"{unit.max_rows} rows count"
+        bound = unit.max_rows is not None and said.release != "count_distinct_units"
+        most = f" Of each at most {rows}." if bound else ""
         notes = [
             "low to high: holds what the periods counted, with 95%. revised: the same by what was "
             "released since.",
@@ -287,26 +339,50 @@ class Series:
         if state.lost:
             listed = ", ".join(node.text for node in state.lost)
             notes.append(f"Lost, paid and not kept, and never asked again: {listed}.")
+        if state.closed:
+            listed = ", ".join(node.text for node in state.closed)
+            notes.append(f"Closed before they were asked, and never asked: {listed}.")
         for node, key in state.open.items():
+            given_up = (
+                f"sordino ledger void-reservation --ledger {self.declared.table.ledger} --account "
+                f"{self.account} --charge {key} --reason killed"
+            )
             notes.append(
-                f"Being paid for, or killed before it read: {node.text}. If no job is running: "
-                f"sordino ledger void {key}, then catch up."
+                f"Being paid for, or left by a job that has ended: {node.text}. If that job was "
+                f"killed, and did not end by an error of the table: {given_up}; then catch up."
             )
         return facts, notes
 
-    def _find_charge(self, account: Ledger, node: Node) -> tuple[str, ChargeLine | None]:
-        """Return under which name a period is asked, and its charge if there is one.
+    def _list_charges(self, account: Ledger) -> dict[tuple[str, str], list[ChargeLine]]:
+        """Return the charges of each period, by its level and its text.
 
-        One that was given up before anything was drawn has told nothing, and is asked again.
+        Raises
+        ------
+        LedgerConflict
+            If they are of what was declared otherwise.
         """
-        base = f"series/{self.name}-{self.declared.digest[:16]}/{node.level}/{node.text}"
-        for number in range(1, _TRIES):
-            run = base if number == 1 else f"{base}/{number}"
-            line = account.find_run(run)
-            given_up = line is not None and not line.drawn and line.settled is not None
-            if not given_up:
-                return run, line
-        raise LedgerConflict(f"Period {node.text} of series {self.name!r} was given up too often.")
+        found: dict[tuple[str, str], list[ChargeLine]] = {}
+        for line in account.statement().charges:
+            said = line.detail
+            if said.get("series") != self.name:
+                continue
+            if said.get("definition") != self.declared.digest:
+                self._refuse_changed()
+            found.setdefault((said["level"], said["period"]), []).append(line)
+        return found
+
+    def _check_share(self, account: Ledger) -> None:
+        """Refuse a share that is not what its periods need: it was given for something else."""
+        main, _ = self._list_share()
+        if account.statement(charges=False).limit != Fraction(main, NANO):
+            self._refuse_changed()
+
+    def _refuse_changed(self) -> NoReturn:
+        raise LedgerConflict(
+            f"Series {self.name!r} was declared otherwise when it was started or first asked. "
+            "Declare it as it was, or start another one under another name. Nothing was read or "
+            "released."
+        )
 
     def _require_account(self) -> Ledger:
         found = self.find_account()
@@ -327,3 +403,15 @@ def _last_ended(day: date, cut: str) -> int:
     number = read_parts(text, cut).low
     ends = read_parts(text, "day").high == read_parts(day.isoformat(), "day").high
     return number if ends else number - 1
+
+
+def _read_closed(account: Ledger, cut: str) -> int:
+    """Return the last part that is closed, or one before all."""
+    told = account.statement(charges=False).parts
+    closed = None if told is None else told.closed
+    return OPEN if closed is None else read_parts(closed, cut).low
+
+
+def _is_given_up(line: ChargeLine) -> bool:
+    """Tell whether a charge was closed before anything was drawn from it."""
+    return not line.drawn and line.settled is not None

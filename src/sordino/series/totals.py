@@ -82,8 +82,10 @@ class RunningTotals:
 
     @property
     def items(self) -> list[Any]:
-        """The labels of its figures; 0 alone for a count."""
-        return list(next(iter(self.kept.values()), {}))
+        """The labels of its figures, those that all its periods have; 0 alone for a count."""
+        first, *others = self.kept.values() or [{}]
+        known = {frozenset(one) for one in others}
+        return [item for item in first if all(item in one for one in known)]
 
     def find_at(
         self, part: int, items: Iterable[Any] | None = None, wrong: Fraction = _WRONG

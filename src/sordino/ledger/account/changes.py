@@ -188,8 +188,12 @@ def grant_share(
     *,
     pure: Fraction | None,
     failures: Fraction,
+    once: bool,
 ) -> None:
-    """Give a share of an account to a child, which is made if there is none."""
+    """Give a share of an account to a child, which is made if there is none.
+
+    Or, where it may be given only once, refused if there is one.
+    """
     # Down, so that a child never gets more than what was said.
     share = nano_down(amount)
     if not 1 <= share <= LARGEST:
@@ -214,6 +218,8 @@ def grant_share(
         raise InvalidParameter(f"grant.pure must be at most {LARGEST // NANO}; got {shown(pure)}.")
     with pages.reading() as (parent, rows):
         found = rows(schema.ACCOUNT, account=child)
+    if found and once:
+        raise LedgerConflict(f"Account {child!r} exists already. Nothing was granted.")
     # The statement of the grant asks this as well; here it gets a sentence of its own.
     if found and Account(*found[0]).parent != parent.name:
         raise LedgerConflict(
@@ -234,7 +240,7 @@ def grant_share(
         "body": body_of(child=child, **facts),
     }
     # Either it does not fit, which `refuse` says, or somebody was in the way.
-    if not _give_share(store, parameters, parent.parts, new=not found):
+    if not _give_share(store, parameters, parent.parts, new=not found, once=once):
         pages.refuse(
             given,
             find_touched(parent, None),
@@ -247,8 +253,13 @@ def grant_share(
         )
 
 
-def _give_share(store: Store, parameters: dict[str, Any], parts: str, *, new: bool) -> bool:
-    """Give the share, which is one share more if somebody else made the child meanwhile."""
+def _give_share(
+    store: Store, parameters: dict[str, Any], parts: str, *, new: bool, once: bool
+) -> bool:
+    """Give the share, which is one share more if somebody else made the child meanwhile.
+
+    Unless it may be given only once.
+    """
     if new:
         # If somebody else has just made the child, its row is in the way, and it is granted the
         # share below.
@@ -256,6 +267,8 @@ def _give_share(store: Store, parameters: dict[str, Any], parts: str, *, new: bo
             entrust = schema.of_account(schema.ENTRUST, parts)
             if carry_out(store, entrust, parameters, account=parameters["parent"]):
                 return True
+        if once:
+            return False
     grant = schema.of_account(schema.GRANT, parts)
     return carry_out(store, grant, parameters, account=parameters["parent"])
 

@@ -430,6 +430,16 @@ class Ledger:
         """
         return self._pages.record(key, COUNT("release.part", part) - 1)
 
+    def read_releases(self) -> dict[str, Record]:
+        """Return of each charge that has kept one its first release, by `Charge.id`.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read, or what is kept was changed.
+        """
+        return self._pages.records()
+
     def publish(
         self, key: str | None = None, *, part: int | None = None, owner: Owner | None = None
     ) -> PublicStatement:
@@ -549,7 +559,13 @@ class Ledger:
         return self._pages.verify(None if head is None else text(head, "head"))
 
     def grant(
-        self, child: str, amount: Number, *, pure: Number | None = None, failures: Number = 0
+        self,
+        child: str,
+        amount: Number,
+        *,
+        pure: Number | None = None,
+        failures: Number = 0,
+        once: bool = False,
     ) -> Ledger:
         """Give a share of what remains to a child account, which is made if there is none.
 
@@ -570,6 +586,8 @@ class Ledger:
         failures : number
             Of an account that keeps a part of delta for failures: the share of it for releases of
             the child that may fail.
+        once : bool
+            Whether there must be no such child yet: of several who grant it at once one does.
 
         Returns
         -------
@@ -581,7 +599,8 @@ class Ledger:
         BudgetExceeded
             If that much does not remain.
         LedgerConflict
-            If there is an account of that name that is not a child of this one.
+            If there is an account of that name that is not a child of this one, or one at all and
+            the share may be given only once.
         LedgerError
             If the ledger cannot be written. Where a connection was lost, look into the history
             before granting again.
@@ -598,6 +617,7 @@ class Ledger:
             POSITIVE("grant.amount", amount),
             pure=None if pure is None else POSITIVE("grant.pure", pure),
             failures=NOT_NEGATIVE("grant.failures", failures),
+            once=TRUTH("grant.once", once),
         )
         return made
 

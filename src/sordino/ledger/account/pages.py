@@ -149,19 +149,13 @@ class Pages:
                 f"part must be from 1 to {row.kept}, the number of releases that are kept of "
                 f"charge {key!r}; got {part + 1}."
             )
-        found = self._record_rows(key, part)
-        if not _is_unchanged(found):
-            raise LedgerError(
-                f"The release that is kept of charge {key!r} was changed since; `sordino ledger "
-                "verify` looks at the whole account."
-            )
-        [(form, _, text)] = found
-        if form > FORM:
-            raise LedgerError(
-                f"The release of charge {key!r} is kept in form {form} but this version of sordino "
-                f"knows forms up to {FORM}; use a newer sordino."
-            )
-        return Record.from_text(text)
+        return _read_record(key, self._record_rows(key, part))
+
+    def records(self) -> dict[str, Record]:
+        """Return the first release that is kept of each charge, all of one moment."""
+        with self.reading() as (_, rows):
+            found = rows(schema.SHEETS, account=self.name)
+        return {key: _read_record(key, [tuple(rest)]) for key, *rest in found}
 
     def _record_rows(self, key: str, part: int) -> Sequence[tuple[Any, ...]]:
         with self.reading() as (_, rows):
@@ -390,6 +384,22 @@ def part_sums(row: Account, rows: Rows, touched: Touched) -> list[tuple[int | No
 def _base_and(row: Account, found: Sequence[tuple[Any, ...]]) -> list[tuple[int | None, Sums]]:
     base = row.base_sums
     return [(None, base), *((key, base.plus(Sums(*sums))) for key, *sums in found)]
+
+
+def _read_record(key: str, found: Sequence[tuple[Any, ...]]) -> Record:
+    """Return what a row of the table of kept releases says."""
+    if not _is_unchanged(found):
+        raise LedgerError(
+            f"The release that is kept of charge {key!r} was changed since; `sordino ledger "
+            "verify` looks at the whole account."
+        )
+    [(form, _, text)] = found
+    if form > FORM:
+        raise LedgerError(
+            f"The release of charge {key!r} is kept in form {form} but this version of sordino "
+            f"knows forms up to {FORM}; use a newer sordino."
+        )
+    return Record.from_text(text)
 
 
 def _is_unchanged(found: Sequence[tuple[Any, ...]]) -> bool:
