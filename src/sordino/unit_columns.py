@@ -75,7 +75,7 @@ def read_unit_column(written: str) -> UnitColumn:
     """
     found = _CUT.fullmatch(text(written, "Each column that says whom it protects"))
     if found is None:
-        return UnitColumn(_read_name(written))
+        return UnitColumn(_take_quotes_off(written))
     offset = found[3]
     if offset is not None and offset != "UTC" and read_offset(offset) is None:
         raise InvalidParameter(
@@ -85,7 +85,7 @@ def read_unit_column(written: str) -> UnitColumn:
         )
     if offset in {"UTC", "-00:00"}:
         offset = "+00:00"
-    return UnitColumn(_read_name(found[2]), found[1].lower(), offset)
+    return UnitColumn(_take_quotes_off(found[2]), found[1].lower(), offset)
 
 
 def read_offset(zone: str) -> int | None:
@@ -147,7 +147,7 @@ def split_unit_columns(written: str) -> str | tuple[str, ...]:
     # What is written otherwise is the name of a column, whatever it is.
     if len(pieces) > 1 and ",".join(found) == written and all(pieces):
         return pieces
-    return _read_name(written) if "," in written else written
+    return _take_quotes_off(written) if "," in written else written
 
 
 def join_unit_columns(columns: Sequence[UnitColumn]) -> str:
@@ -197,5 +197,5 @@ def narrow_odds(said: str, unit: str | None) -> str:
     return said.replace("a fact about somebody", f"a fact about {of.replace('day_hour', 'hour')}")
 
 
-def _read_name(written: str) -> str:
+def _take_quotes_off(written: str) -> str:
     return written[1:-1].replace('""', '"') if _QUOTED.fullmatch(written) else written

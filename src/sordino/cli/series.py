@@ -65,22 +65,24 @@ def catch_up(name: str, declaration: str | None, today: str, form: str | None, q
     found = _open_series(name, declaration)
     tell = None if quiet else lambda text: say(f"Reading for {text}.")
     state = found.catch_up(today, tell=tell)
-    rows = _list_rows(found, state, None)
+    rows = _list_figures(found, state, None)
     # Of a histogram all labels of the last day.
-    _write(found, state, [row for row in rows if row["part"] == rows[-1]["part"]], form)
+    _write_figures(found, state, [row for row in rows if row["part"] == rows[-1]["part"]], form)
 
 
-@series.command(cls=Command)
+@series.command("show", cls=Command)
 @_NAME
 @_FILE
 @_TODAY
 @click.option("--top", type=int, metavar="K", help="The K labels with the largest figures.")
 @FORMAT
-def show(name: str, declaration: str | None, today: str, top: int | None, form: str | None) -> None:
+def show_figures(
+    name: str, declaration: str | None, today: str, top: int | None, form: str | None
+) -> None:
     """Print what the series NAME says of all days so far; nothing is read or charged."""
     found = _open_series(name, declaration)
     state = found.read(today)
-    _write(found, state, _list_rows(found, state, top), form)
+    _write_figures(found, state, _list_figures(found, state, top), form)
 
 
 def _open_series(name: str, declaration: str | None) -> Series:
@@ -90,7 +92,7 @@ def _open_series(name: str, declaration: str | None) -> Series:
     return Series(name, declaration)
 
 
-def _list_rows(found: Series, state: SeriesState, top: int | None) -> list[dict[str, Any]]:
+def _list_figures(found: Series, state: SeriesState, top: int | None) -> list[dict[str, Any]]:
     from sordino.series.totals import RunningTotals
 
     totals = RunningTotals(first=found.first, cut=found.cut, levels=found.levels, kept=state.kept)
@@ -102,7 +104,9 @@ def _list_rows(found: Series, state: SeriesState, top: int | None) -> list[dict[
     return [one.to_dict() for part in parts for one in totals.find_at(part)]
 
 
-def _write(found: Series, state: SeriesState, rows: list[dict[str, Any]], form: str | None) -> None:
+def _write_figures(
+    found: Series, state: SeriesState, rows: list[dict[str, Any]], form: str | None
+) -> None:
     facts, notes = found.describe(state)
     columns = ("part", "item", *_COLUMNS[1:]) if rows and "item" in rows[0] else _COLUMNS
     write_rows(form, columns, rows, facts, notes)

@@ -14,13 +14,13 @@ from sordino.cli.options import (
     LabelOptions,
     RunOptions,
     StatementOptions,
-    UnitOptions,
     is_quiet,
     list_given,
     require_one,
 )
 from sordino.cli.stderr import PatientStream, say
 from sordino.cli.text_options import CsvOptions
+from sordino.cli.whom import UnitOptions
 from sordino.cli.write import open_account
 from sordino.constraints import shown
 from sordino.entropy import SYSTEM, Entropy, Seeded

@@ -140,8 +140,7 @@ def write_account(account: Told) -> list[Markup | None]:
                 quote(str(account.get("unit", ""))), ", ", quote(str(account.get("adjacency", "")))
             ),
         ),
-        ("What all of it may tell", say_promise(account)),
-        ("Last entry of its history", element("code", str(account.get("head", ""))[:64])),
+        *_list_last(account),
     ]
     return [
         element(
@@ -178,18 +177,18 @@ def _write_parted(account: Told, parts: Told, money: Money) -> list[Markup | Non
         ("Given to other accounts", _say_granted(_list_granted(account, money), money)),
         ("Whom it protects", join(quote(say_unit(unit)), ", ", quote(str(account["adjacency"])))),
         ("Somebody who is many of these", " ".join(say_account_days(account)) or None),
+        *_list_last(account),
+    ]
+    said = f" has a budget for each {cut}. Every release is charged to what it reads before a row "
+    first = element("p", "Account ", quote(account["account"]), said, "is read.")
+    return [first, make_list(pairs)]
+
+
+def _list_last(account: Told) -> list[tuple[str, str | None]]:
+    """Return what stands at the end of the section, whichever account it is."""
+    return [
         ("What all of it may tell", say_promise(account)),
         ("Last entry of its history", element("code", str(account.get("head", ""))[:64])),
-    ]
-    return [
-        element(
-            "p",
-            "Account ",
-            quote(account["account"]),
-            f" has a budget for each {cut}. Every release is charged to what it reads before a row "
-            "is read, and what does not fit is refused.",
-        ),
-        make_list(pairs),
     ]
 
 

@@ -27,7 +27,7 @@ from sordino.releases import Release, UnlistedCounts, Values
 from sordino.results import describe, describe_alone
 from sordino.scrubbing import scrubbed
 from sordino.session.batch import Pending
-from sordino.session.part import check_closed, name_parts, settle_if_closed
+from sordino.session.part import check_closed, find_charged_parts, settle_if_closed
 from sordino.session.request import (
     Charged,
     GroupSearch,
@@ -208,7 +208,7 @@ class ReleaseExecutor:
     @property
     def price(self) -> Price | None:
         """How the account that pays counts costs in this moment; None if nobody pays."""
-        parts = name_parts(self.source)
+        parts = find_charged_parts(self.source)
         return None if self.ledger is None else self.ledger.find_price(parts=parts)
 
     def salt(self) -> bytes:
@@ -451,7 +451,7 @@ class ReleaseExecutor:
             "source": self.source.known_as,
             "adjacency": self.unit.adjacency,
             "reading": self.reading,
-            "parts": name_parts(self.source),
+            "parts": find_charged_parts(self.source),
         }
 
     def _describe(

@@ -82,7 +82,7 @@ def select_part(
     return source.select(selected)
 
 
-def name_parts(source: Source) -> PartRange | None:
+def find_charged_parts(source: Source) -> PartRange | None:
     """Return which parts of the account a session is charged for; None: all of them."""
     part = source.part
     if part is None or part.low is None or part.high is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from sordino.sources.computed_columns import TypedColumns, write_cut
+from sordino.sources.computed_columns import TypedColumns, write_unit_column
 from sordino.sources.engine import literal
 from sordino.unit_columns import UnitColumn
 
@@ -78,7 +78,7 @@ class SelectedPart:
         ends: Sequence[tuple[str, str | None]] = ((">=", self.first), ("<=", self.last))
         if self.first is self.last is None:
             return "", frozenset()
-        sql, index = write_cut(self.of, source, "part")
+        sql, index = write_unit_column(self.of, source, "part")
         # By bytes: a collation may see nothing in what stands between digits.
         bytes_of = source.backend.dialect.words.code_points.format
         text = bytes_of(sql)

@@ -19,7 +19,7 @@ from sordino.record import Record
 from sordino.record_text import make_document
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import ReleaseExecutor, RunKey, add_costs
-from sordino.session.part import name_parts, select_part
+from sordino.session.part import find_charged_parts, select_part
 from sordino.session.request import Progress
 from sordino.sources import open_source
 from sordino.statements import Owner
@@ -424,7 +424,7 @@ class Study:
             for one in ready
         )
         statement, cost = ledger.statement(charges=False), add_costs(started)
-        left = ledger.find_left(parts=name_parts(starter.executor.source))
+        left = ledger.find_left(parts=find_charged_parts(starter.executor.source))
         return StudyPlan(
             study=self.name,
             run=run,

@@ -38,7 +38,7 @@ from sordino.ledger.account.parted import (
     build_part_statement,
     close_parts,
     find_left_of_parts,
-    read_told,
+    read_charged,
 )
 from sordino.ledger.account.preview import Preview, preview_charge
 from sordino.ledger.account.price import Price
@@ -401,7 +401,7 @@ class Ledger:
         row = None if key is None else self._pages.charge(key)
         asked = NOTHING if row is None else row.asked
         if row is not None and parts is None:
-            parts = read_told(json_of(row.body).get("parts")) or None
+            parts = read_charged(json_of(row.body).get("parts")) or None
         touched = find_touched(self._pages.facts, parts)
         if touched.ranges or touched.whole:
             return find_left_of_parts(self._pages, touched, asked)

@@ -262,7 +262,7 @@ def _show(part: int, cut: str) -> str:
     return show_parts(PartRange(part, part), cut)
 
 
-def read_told(told: Any) -> tuple[PartRange, ...]:
+def read_charged(told: Any) -> tuple[PartRange, ...]:
     """Return the ranges that the body of a reservation says; none for the whole table."""
     # In a damaged file it may be anything.
     try:
