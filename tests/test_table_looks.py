@@ -154,8 +154,10 @@ def test_another_look_alone_has_its_own_intervals_and_adds_up(people):
             joined = join_table_looks(fresh, [moved, read_look(fresh)], planned=False)
             assert [row.estimate for row in joined.rows] == [row.estimate for row in fresh]
             assert far[cell].estimate - told[cell].terms[0].value == 500
+    check_forms(people)
 
 
+@pytest.mark.slow
 def test_planned_looks_hold_together():
     """Of 2,000 pairs of looks at a table of 3 x 3, at least 95 in 100 hold all sixteen numbers."""
     frame = pl.DataFrame({"id": ["x"], "town": ["Zug"], "age": ["65+"]})
@@ -220,7 +222,8 @@ def test_a_kept_table_that_somebody_else_has_written_is_refused(people, tmp_path
         assert again.to_polars()["item"].to_list() == [*TOWNS, None]
 
 
-def test_every_form_of_another_look_says_what_it_is(people):
+def check_forms(people):
+    """Every form of another look says what it is."""
     session = sd.Session(people, unit=UNIT, entropy=sd.Seeded(5))
     first = session.table(ITEM, epsilon=0.5, domain=DOMAIN, not_negative=True)
     for planned in (False, True):
@@ -316,8 +319,8 @@ def test_an_account_with_a_delta_measures_all_margins_with_gaussian_noise(people
     assert costs["measured", "total"] < costs["sums", "total"] / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "gaussian"), [((10, 10), False), ((5, 5), True), ((6, 5), True)])
-@pytest.mark.sample(2)
 def test_all_intervals_of_measured_margins_hold_together(shape, gaussian):
     """Of 2,000 tables at least 95 in 100 hold cells, rows, columns and total at once."""
     shares = table_sums.share_margins(shape, gaussian=gaussian)
@@ -356,6 +359,7 @@ def draw_noise(mechanism, draw, shape):
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.sample(2)
 def test_the_loss_of_measured_margins_is_what_is_charged(adjacency, monkeypatch):
     """Enumerated: cells and total of a table of two, every outcome, every pair of neighbors.
 

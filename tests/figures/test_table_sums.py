@@ -41,7 +41,7 @@ def design(shape, measured):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_it_is_the_estimate_of_generalized_least_squares(shape):
     """Written as a linear model and solved: the same cells, and the same variance of every sum."""
     measured, draw = SHAPES[shape], np.random.default_rng(5)
@@ -64,7 +64,7 @@ def test_it_is_the_estimate_of_generalized_least_squares(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_every_sum_is_the_true_one_and_the_noises_that_are_listed(shape):
     """In exact fractions: with one number moved by 1, a sum moves by the weight that is listed for it."""
     measured = SHAPES[shape]
@@ -99,15 +99,20 @@ def test_every_sum_is_the_true_one_and_the_noises_that_are_listed(shape):
     assert np.allclose(mix.estimate(exact), truth, atol=1e-9)
 
 
-def test_rounded_cells_add_up_in_floats():
+def test_cells_add_up_rare_noise_reaches_nowhere_and_shapes_say_what_is_measured():
+    """Twin: a variance that is no float any more ended the release, after its charge."""
     draw = np.random.default_rng(4)
     cells = round_cells(draw.normal(0, 1e4, (100, 100)))
     assert cells.sum(axis=1).sum() == cells.sum() == cells.reshape(-1)[::-1].sum()
     assert math.fsum(cells.reshape(-1)) == cells.sum()
-
-
-def test_what_is_measured_follows_from_the_shape():
-    """Pure noise: the total from 50 cells on, all margins from 100 x 100. Gaussian noise: all from 5 x 5."""
+    often, never = DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(4000))
+    wrong = Fraction(1, 1000)
+    assert find_sum_reach([(never, Fraction(1, 3))] * 50, wrong) == 0
+    assert Mix((5, 5), {(): never, (0, 1): never}).find_variance(()) == 0
+    alone = find_far([(often, Fraction(1))] * 3, wrong)
+    found = find_sum_reach([(often, Fraction(1))] * 3 + [(never, Fraction(5))], wrong)
+    assert alone <= found <= alone + 1
+    # Pure noise: the total from 50 cells on, all margins from 100 x 100. Gaussian noise: all from 5 x 5.
     only = {(): 1}
     pure = {(): Fraction(81, 100), (0, 1): Fraction(19, 100)}
     equal = dict.fromkeys(list_margins(2), Fraction(1, 4))
@@ -126,10 +131,7 @@ def test_what_is_measured_follows_from_the_shape():
         found = share_margins(shape, gaussian=gaussian)
         assert found == wanted
         assert sum(found.values()) == 1
-
-
-def test_the_errors_are_those_of_another_computation():
-    """Root mean square errors of cells, rows, columns and total that were computed elsewhere, from eigenspaces."""
+    # Root mean square errors that were computed elsewhere, from eigenspaces.
     for shape, pure, gaussian in (
         ((2, 2), 3.76, 1.33),
         ((5, 5), 4.70, 1.67),
@@ -147,14 +149,3 @@ def test_the_errors_are_those_of_another_computation():
         assert [
             math.sqrt(mix.find_variance(axes) / alone) for axes in list_margins(2)
         ] == pytest.approx([gaussian] * 4, abs=0.006)
-
-
-def test_noise_that_is_hardly_ever_there_reaches_nowhere():
-    """Twin: a variance that is no float any more ended the release, after its charge."""
-    often, never = DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(4000))
-    wrong = Fraction(1, 1000)
-    assert find_sum_reach([(never, Fraction(1, 3))] * 50, wrong) == 0
-    assert Mix((5, 5), {(): never, (0, 1): never}).find_variance(()) == 0
-    alone = find_far([(often, Fraction(1))] * 3, wrong)
-    found = find_sum_reach([(often, Fraction(1))] * 3 + [(never, Fraction(5))], wrong)
-    assert alone <= found <= alone + 1

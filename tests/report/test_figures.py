@@ -353,6 +353,7 @@ def cross_table(columns=2, **more):
 
 
 @pytest.mark.parametrize("columns", [2, 3])
+@pytest.mark.sample(2)
 def test_a_cross_table_is_drawn_as_people_draw_it(columns):
     """Every number is in it, in its place and as a number; colors are those of cells alone."""
     table = cross_table(columns, not_negative=True)
