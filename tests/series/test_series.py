@@ -88,6 +88,10 @@ def test_running_totals_are_those_of_the_table(shop):
         for text, total in found.items():
             assert total == count_until(shop.rows, day(text), *truth), (name, text)
         assert list(series.describe(state)[0]["rates"].values()) == [116, 84]
+        most = truth[1]
+        for node, rows in state.kept.items():
+            [term] = rows[0].terms
+            assert (term.law.rate, term.step) == (series.rates[node.level] / most, 1)
     series = shop.open("items")
     series.start()
     state = series.catch_up(LATER)
