@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -68,8 +68,7 @@ def catch_up(name: str, declaration: str | None, today: str, form: str | None, q
     found = _open_series(name, declaration)
     tell = None if quiet else lambda text: say(f"Reading for {text}.")
     state = found.catch_up(today, tell=tell)
-    rows = _list_last(found, state, _find_totals(found, state).find_at)
-    _write(found, state, rows, form)
+    _write(found, state, _list_last(found, state, _find_totals(found, state).find_at), form)
 
 
 @series.command(cls=Command)
@@ -82,7 +81,7 @@ def show(name: str, declaration: str | None, today: str, top: int | None, form: 
     """Print what the series NAME says of all days so far; nothing is read or charged."""
     found = _open_series(name, declaration)
     state = found.read(today)
-    _write(found, state, _list_rows(found, state, top), form)
+    _write(found, state, _list_figures(found, state, top), form)
 
 
 def _open_series(name: str, declaration: str | None) -> Series:
@@ -100,14 +99,13 @@ def _find_totals(found: Series, state: SeriesState) -> RunningTotals:
 
 def _list_last(
     found: Series, state: SeriesState, find: Callable[[int], list[RunningFigure]]
-) -> list[dict[str, Any]]:
+) -> list[RunningFigure]:
     """Return the figures of the last part that has any."""
     parts = range(state.until, found.first - 1, -1)
-    last = next(filter(None, map(find, parts)), [])
-    return [one.to_dict() for one in last]
+    return next(filter(None, map(find, parts)), [])
 
 
-def _list_rows(found: Series, state: SeriesState, top: int | None) -> list[dict[str, Any]]:
+def _list_figures(found: Series, state: SeriesState, top: int | None) -> list[RunningFigure]:
     totals = _find_totals(found, state)
     if top is not None:
         many = COUNT("--top", top)
@@ -116,10 +114,13 @@ def _list_rows(found: Series, state: SeriesState, top: int | None) -> list[dict[
         # Of many labels the last day says it: each day has them all.
         return _list_last(found, state, totals.find_at)
     parts = range(found.first, state.until + 1)
-    return [one.to_dict() for part in parts for one in totals.find_at(part)]
+    return [one for part in parts for one in totals.find_at(part)]
 
 
-def _write(found: Series, state: SeriesState, rows: list[dict[str, Any]], form: str | None) -> None:
+def _write(
+    found: Series, state: SeriesState, figures: list[RunningFigure], form: str | None
+) -> None:
     facts, notes = found.describe(state)
+    rows = [one.to_dict() for one in figures]
     columns = ("part", "item", *_COLUMNS[1:]) if rows and "item" in rows[0] else _COLUMNS
     write_rows(form, columns, rows, facts, notes)
