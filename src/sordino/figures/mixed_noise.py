@@ -31,6 +31,8 @@ Floats = NDArray[np.float64]
 
 _POINTS = 1 << 17
 """Of the law of half a sum; a wider one is put on a coarser grid."""
+_CONVOLVED = 1 << 12
+"""Up to so many points the law of equal geometric numbers is added at once, and factorials kept."""
 _RAISED = 1 + 1e-6  # logarithms of factorials of so many points lose less than a part of 1e-8
 _LEFT_OUT = 1e-7  # of the level: noise that is not summed, and counts as if it lay beyond
 
@@ -90,6 +92,10 @@ def _weigh_half(parts: tuple[tuple[Noise, int], ...], coarse: int, points: int) 
     own = _weigh_equal(float(first.rate) * coarse, times, -(-points // first.weight))
     mass[:: first.weight] = own
     for one, repeated in others:
+        if one.weight == 1 and points <= _CONVOLVED:
+            more = _weigh_equal(float(one.rate) * coarse, repeated, points)
+            mass = np.convolve(mass, more)[:points]
+            continue
         for _ in range(repeated):
             mass = _add_geometric(mass, float(one.rate) * coarse, one.weight)
     return mass
@@ -98,12 +104,21 @@ def _weigh_half(parts: tuple[tuple[Noise, int], ...], coarse: int, points: int) 
 def _weigh_equal(rate: float, times: int, points: int) -> Floats:
     """Return the law of a sum of equal geometric numbers: C(times - 1 + k, k) (1 - r)^times r^k."""
     places = np.arange(points, dtype=np.float64)
-    factorials = np.array([math.lgamma(1 + k) for k in range(points)])
-    ways = (
-        np.array([math.lgamma(times + k) for k in range(points)]) - factorials - math.lgamma(times)
-    )
+    if times <= _CONVOLVED:
+        factorials = _list_factorials(1 << (points + times).bit_length())
+        above = factorials[times - 1 : times - 1 + points]
+    else:
+        factorials = _list_factorials(1 << points.bit_length())
+        above = np.array([math.lgamma(times + k) for k in range(points)])
+    ways = above - factorials[:points] - math.lgamma(times)
     weighed: Floats = np.exp(ways + times * math.log(-math.expm1(-rate)) - rate * places)
     return weighed
+
+
+@lru_cache(maxsize=16)
+def _list_factorials(many: int) -> Floats:
+    """Return the logarithms of the factorials of 0, 1, ..., `many` of them."""
+    return np.array([math.lgamma(1 + k) for k in range(many)])
 
 
 def _add_geometric(mass: Floats, rate: float, weight: int) -> Floats:

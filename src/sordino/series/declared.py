@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, final
 
@@ -78,7 +79,7 @@ class DeclaredSeries:
         """What its periods spend of one part together."""
         return to_fraction(self.said.epsilon)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of all that is said: under it the ledger remembers what was asked."""
         own = {one.name: getattr(self.said, one.name) for one in fields(self.said)}

@@ -6,7 +6,7 @@ docs/proofs/running-totals.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -124,33 +124,29 @@ def find_node(part: int, first: int, cut: str, level: str) -> Node:
     return Node(PartRange(max(whole.low, first), whole.high), level, cut)
 
 
-def cover(
-    low: int, high: int, first: int, cut: str, levels: Sequence[str], known: Collection[Node]
-) -> list[Node] | None:
+def index_nodes(nodes: Iterable[Node]) -> dict[int, list[Node]]:
+    """Return periods by their first parts, of each the longest first."""
+    found: dict[int, list[Node]] = {}
+    for one in sorted(nodes, key=lambda one: -len(one.parts)):
+        found.setdefault(one.parts.low, []).append(one)
+    return found
+
+
+def cover(low: int, high: int, known: Mapping[int, Sequence[Node]]) -> list[Node] | None:
     """Return periods that make up a time, as few as there are; None if some of it is missing.
 
     Parameters
     ----------
     low, high : int
         Its first and its last part.
-    first : int
-        Of the series.
-    cut, levels : str, sequence of str
-        As for `list_nodes`.
-    known : collection of Node
-        Those that may be taken.
+    known : mapping of int to sequence of Node
+        Those that may be taken, as `index_nodes` returns them. Of two one holds the other, or they
+        have no part in common.
     """
     found, place = [], low
     while place <= high:
-        fitting = (find_node(place, first, cut, level) for level in reversed(levels))
-        taken = next(
-            (
-                one
-                for one in fitting
-                if one.parts.low == place and one.parts.high <= high and one in known
-            ),
-            None,
-        )
+        # The longest one leaves out none that follows: a shorter one and more would lie in it.
+        taken = next((one for one in known.get(place, ()) if one.parts.high <= high), None)
         if taken is None:
             return None
         found.append(taken)

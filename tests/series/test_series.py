@@ -1,0 +1,470 @@
+"""A series of running figures: each period is asked once, whatever happens to its jobs, and no day pays more than its share."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections import defaultdict
+from fractions import Fraction
+
+import pytest
+
+import sordino as sd
+from ledger.fakes import in_child, in_threads
+from ledger.faults import COMMITTED, Counter
+from series.shop import (
+    COUNT,
+    ITEMS,
+    LARGE,
+    PRODUCTS,
+    UNIT,
+    Shop,
+    charges_of,
+    count_until,
+    number,
+    sums_of_parts,
+    totals_of,
+    write,
+)
+from sordino.errors import (
+    BudgetExceeded,
+    DataSourceError,
+    InvalidParameter,
+    LedgerConflict,
+    RunTaken,
+    UnknownDomain,
+)
+from sordino.ledger import Ledger
+from sordino.ledger.store import sqlite
+from sordino.series import Series
+from sordino.study import declaration
+from support.postgres import fresh
+
+KILLED = -9
+# With two days of grace the 31st, and with it January, is asked on the 3rd.
+BEFORE, MONTH_END, LATER = "2026-02-02", "2026-02-03", "2026-02-05"
+JANUARY = "2026-01-29..2026-01-31"
+
+
+@pytest.fixture
+def shop(tmp_path):
+    return Shop(tmp_path)
+
+
+def day(text):
+    return dt.date.fromisoformat(text)
+
+
+def texts(nodes):
+    return [node.text for node in nodes]
+
+
+def all_totals(series, state):
+    """Return the total of every day that has one."""
+    totals = totals_of(series, state)
+    found = [totals.find_at(part) for part in range(series.first, state.until + 1)]
+    return {one.part: one.total for [one] in filter(None, found)}
+
+
+def test_running_totals_are_those_of_the_table(shop):
+    everyone, tea = (lambda _: True, 2), (lambda row: row[2] == "tea", 2)
+    one_each = (lambda _: True, 1)
+    kinds = {
+        "visits": (COUNT, everyone),
+        "tea": (COUNT | {"where": "\"product = 'tea'\""}, tea),
+        "people": (COUNT | {"release": '"count_distinct_units"'}, one_each),
+    }
+    items = COUNT | {"release": '"histogram"', "item": '"product"', "domain": ITEMS}
+    shop.declare(items=items, **{name: said for name, (said, _) in kinds.items()})
+    for name, (_, truth) in kinds.items():
+        series = shop.open(name)
+        series.start()
+        state = series.catch_up(LATER)
+        # The grace is two days: the 2nd has ended, and two more days.
+        assert state.until == number("2026-02-02"), name
+        assert (state.lost, state.open, state.due) == ((), {}, ()), name
+        assert texts(state.kept)[2:5] == ["2026-01-31", JANUARY, "2026-02-01"]
+        found = all_totals(series, state)
+        assert list(found)[::4] == ["2026-01-29", "2026-02-02"]
+        for text, total in found.items():
+            assert total == count_until(shop.rows, day(text), *truth), (name, text)
+        assert list(series.describe(state)[0]["rates"].values()) == [116, 84]
+        most = truth[1]
+        for node, rows in state.kept.items():
+            [term] = rows[0].terms
+            assert (term.law.rate, term.step) == (series.rates[node.level] / most, 1)
+    series = shop.open("items")
+    series.start()
+    state = series.catch_up(LATER)
+    totals = totals_of(series, state)
+    found = {one.item: one.total for one in totals.find_at(state.until)}
+    assert tuple(found) == PRODUCTS
+    assert [one.item for one in totals.find_largest(state.until, 2)] == sorted(
+        found, key=lambda item: (-found[item], item)
+    )[:2]
+    # Of each customer-day at most two items count, whichever.
+    bought = defaultdict(set)
+    for who, at, item in shop.rows:
+        if who and at and at.date() <= day("2026-02-02"):
+            bought[who, at.date()].add(item)
+    assert sum(found.values()) == sum(min(2, len(items)) for items in bought.values())
+    assert Ledger.open(shop.ledger, account="orders").verify().sound
+
+
+def kills(folder, job):
+    """Return the numbers of the boundaries at each commit of a job, before it and after it."""
+    counter = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        counter.install(patch.setattr)
+        job()
+    sqlite.close_all()
+    assert folder.is_dir()
+    after = [place for place, name in enumerate(counter.seen) if name == COMMITTED]
+    return [one for place in after for one in (place - 1, place)]
+
+
+@pytest.mark.parametrize("late", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_job_that_was_killed_anywhere_asks_no_period_twice(tmp_path, late):
+    """What is there afterwards gives what a run without kills gives of the same periods."""
+    made = Shop(tmp_path / "made")
+    made.started().catch_up(BEFORE)
+    sqlite.close_all()
+
+    def copy(name):
+        shutil.copytree(made.folder, tmp_path / name)
+        return tmp_path / name, Series("visits", tmp_path / name / "sordino.toml")
+
+    folder, whole = copy("dry")
+    points = kills(folder, lambda: whole.catch_up(MONTH_END))[int(late) :: 2]
+    truth = all_totals(whole, whole.read(MONTH_END))
+    # For the day and for the month: a charge, its draw, its end, and what is kept.
+    assert len(points) == 8
+    fates = []
+    for point in points:
+        folder, series = copy(str(point))
+
+        def job(folder=folder, point=point):
+            struck = Series("visits", folder / "sordino.toml")
+            Counter(point).install()
+            struck.catch_up(MONTH_END)
+
+        assert in_child(job) == KILLED
+        paid = charges_of(series)
+        state = series.catch_up(MONTH_END)
+        fates.append((texts(state.open), texts(state.lost)))
+        # What was paid before is paid once, and all others are paid now.
+        assert [text for text, _ in charges_of(series)][: len(paid)] == [text for text, _ in paid]
+        assert len(charges_of(series)) == 4
+        assert state.due == ()
+        assert sum(sums_of_parts(series, range(20482, 20485))) == 600
+        found = all_totals(series, state)
+        assert found == {text: truth[text] for text in found}
+        # January says it where the 31st is lost, and its days where January is.
+        assert list(found) == list(truth), (point, state.lost)
+        # Killed before anything was drawn: given up, it is asked again, and once.
+        for node, key in state.open.items():
+            assert "sordino ledger void-reservation" in " ".join(series.describe(state)[1])
+            series.find_account().void(key, reason="killed")
+            again = series.catch_up(MONTH_END)
+            assert node in again.kept
+            assert len(charges_of(series)) == 5
+        if state.lost:
+            assert "never asked again: " + state.lost[0].text in " ".join(series.describe(state)[1])
+        assert sums_of_parts(series, range(20482, 20485)) == [LARGE] * 3
+        assert series.find_account().verify().sound
+    day_and_month = [([], []), (["2026-01-31"], []), ([], ["2026-01-31"]), ([], ["2026-01-31"])]
+    more = [([], []), ([JANUARY], []), ([], [JANUARY]), ([], [JANUARY])]
+    expected = [*day_and_month, *more, ([], [])]
+    assert fates == (expected[1:] if late else expected[:-1])
+
+
+def test_two_jobs_at_once_ask_each_period_once(shop, monkeypatch):
+    shop.started()
+    states = []
+    in_threads([lambda: states.append(shop.open().catch_up(MONTH_END))] * 2)
+    series = shop.open()
+    state = series.read(MONTH_END)
+    assert (len(state.kept), state.lost, state.open) == (4, (), {})
+    assert sorted(text for text, _ in charges_of(series)) == sorted(texts(state.kept))
+    assert all(len(one.kept) + len(one.open) == 4 for one in states)
+    assert sums_of_parts(series, range(20482, 20485)) == [LARGE] * 3
+    # Two who start one at once give it one share.
+    shop.declare(visits=COUNT, other=COUNT)
+    whole = Series.find_account
+
+    def away(self):
+        # Both look before one of them has it.
+        monkeypatch.setattr(Series, "find_account", whole)
+        assert shop.open("other").start().remaining == LARGE
+        return
+
+    monkeypatch.setattr(Series, "find_account", away)
+    with pytest.raises(LedgerConflict, match="was started"):
+        shop.open("other").start()
+    assert shop.account.remaining == 1000 - 2 * LARGE
+    assert shop.open("other").find_account().remaining == LARGE
+
+
+def test_a_week_that_was_missed_and_a_night_that_runs_twice(shop):
+    series = shop.started()
+    seen = []
+    nightly = [series.catch_up(f"2026-02-{night:02}", tell=seen.append) for night in (1, 1, 2, 8)]
+    assert [len(one.kept) for one in nightly] == [1, 1, 2, 9]
+    assert len(seen) == len(set(seen)) == 9
+    # The figures of a day are the same on every later night.
+    first = all_totals(series, nightly[1])
+    last = all_totals(series, nightly[3])
+    assert first.items() <= last.items()
+    assert len(last) == 8
+    # An earlier today asks nothing, and shows what there was.
+    back = series.catch_up("2026-02-01")
+    assert (len(back.kept), len(charges_of(series))) == (1, 9)
+    # A table that is away is no release, and nothing is charged for it.
+    (shop.folder / "orders.parquet").rename(shop.folder / "away")
+    with pytest.raises(DataSourceError):
+        shop.open().catch_up("2026-02-09")
+    assert len(charges_of(series)) == 9
+    (shop.folder / "away").rename(shop.folder / "orders.parquet")
+    assert len(shop.open().catch_up("2026-02-09").kept) == 10
+
+
+def test_a_row_after_the_grace_is_in_its_month_and_not_in_its_day(shop):
+    series = shop.started(grace=0)
+    series.catch_up("2026-01-31")
+    late = ("late", dt.datetime.combine(day("2026-01-29"), dt.time(12)), "tea")
+    write(shop.folder, [*shop.rows, late])
+    state = shop.open().catch_up("2026-02-02")
+    found = all_totals(series, state)
+    assert found["2026-01-29"] == count_until(shop.rows, day("2026-01-29"))
+    assert found["2026-01-30"] == count_until(shop.rows, day("2026-01-30"))
+    assert found["2026-01-31"] == count_until(shop.rows, day("2026-01-31")) + 1
+    assert found["2026-02-01"] == count_until(shop.rows, day("2026-02-01")) + 1
+
+
+def test_every_day_pays_its_share_and_no_more(tmp_path):
+    """Rates that are no whole billionths, of thirds and of long decimals, on each meter."""
+    budgets = {
+        "pure": sd.Budget(epsilon=1),
+        "delta": sd.Budget(epsilon=1, delta=1e-6),
+        "rho": sd.Budget(epsilon=1, delta=1e-6, meter="zcdp"),
+        "failing": sd.Budget(epsilon=1, delta=1e-6, meter="zcdp", failures=1e-7),
+    }
+    for name, budget in budgets.items():
+        shop = Shop(tmp_path / name, shop_rows(3), budget=budget)
+        epsilon = 0.3333333333333333 if name == "pure" else 0.123456789
+        series = shop.started(epsilon=epsilon, grace=0)
+        share = series.find_account().remaining
+        for night, done in (("2026-01-30", 1), ("2026-01-31", 2), ("2026-02-01", 4)):
+            state = series.catch_up(night)
+            assert (len(state.kept), state.due) == (done, ()), name
+            sums = sums_of_parts(series, range(20482, 20485))
+            assert max(sums) <= share, name
+        # January was admitted: its days hold all that they were given, to the last billionth.
+        assert sums == [share] * 3, name
+        if name == "pure":
+            assert share == Fraction(333_333_333, 10**9)
+        assert shop.account.verify().sound
+        assert series.find_account().verify().sound
+
+
+def shop_rows(days):
+    from series.shop import make_rows
+
+    return make_rows(days, most=3)
+
+
+def test_noise_of_an_account_that_left_epsilons_behind_is_that_of_the_share(tmp_path):
+    """What the account above has taken on says nothing of the share, whose releases stay pure."""
+    shop = Shop(tmp_path, shop_rows(3), budget=sd.Budget(epsilon=1, delta=1e-6))
+    shop.declare(visits=COUNT | {"epsilon": 0.3})
+    source = str(tmp_path / "orders.parquet")
+    with sd.Session(source, unit=UNIT, ledger=shop.account, name="orders") as session:
+        session.count(epsilon=0.2, noise="gaussian")
+    series = shop.open()
+    series.start()
+    assert len(series.catch_up(MONTH_END).kept) == 4
+    shop.declare(named=COUNT | {"epsilon": 0.1, "noise": '"gaussian"'})
+    with pytest.raises(InvalidParameter, match="noise"):
+        shop.open("named").start()
+
+
+def test_what_was_closed_is_left_out_and_said(shop):
+    # The whole of a day was spent: a share of every day has no room there.
+    shop.account.reserve(sd.cost.Pure(epsilon=900), parts=sd.ledger.PartRange(20480, 20480))
+    shop.declare(visits=COUNT)
+    with pytest.raises(BudgetExceeded):
+        shop.open().start()
+    shop.account.close_parts(20480)
+    series = shop.open()
+    series.start()
+    assert len(series.catch_up("2026-02-01").kept) == 1
+    # A series that begins with a closed day would never have a figure.
+    shop.declare(visits=COUNT, old=COUNT | {"first": '"2026-01-26"'})
+    with pytest.raises(LedgerConflict, match="closed"):
+        shop.open("old").start()
+    # The 30th is closed before it was asked: neither it nor January is ever asked, the others are.
+    shop.account.close_parts(number("2026-01-30"))
+    state = shop.open().catch_up(LATER)
+    assert texts(state.kept) == ["2026-01-29", "2026-01-31", "2026-02-01", "2026-02-02"]
+    assert texts(state.closed) == ["2026-01-30", JANUARY]
+    assert (state.due, state.lost) == ((), ())
+    facts, notes = series.describe(state)
+    assert facts["closed"] == ["2026-01-30", JANUARY]
+    assert "2026-01-30" in " ".join(notes)
+    assert list(all_totals(series, state)) == ["2026-01-29"]
+
+
+def test_another_definition_under_the_same_name_is_refused(shop):
+    series = shop.started()
+    series.catch_up("2026-02-01")
+    changes = (
+        {"epsilon": 150},
+        {"where": "\"product = 'tea'\""},
+        {"release": '"count_distinct_units"'},
+        {"first": '"2026-01-28"'},
+        {"levels": '["day"]'},
+    )
+    for change in changes:
+        shop.declare(visits=COUNT | change)
+        for job in (shop.open().catch_up, shop.open().read):
+            with pytest.raises(LedgerConflict, match="was declared otherwise"):
+                job(LATER)
+    shop.declare(visits=COUNT, table="max_rows = 3")
+    with pytest.raises(LedgerConflict, match="was declared otherwise"):
+        shop.open().catch_up(LATER)
+    assert len(charges_of(series)) == 1
+    # How long is waited, how numbers are written, and in which order it is said, change nothing.
+    back = dict(reversed(list((COUNT | {"grace": 3, "epsilon": 200.0}).items())))
+    shop.declare(visits=back)
+    assert len(shop.open().catch_up("2026-02-03").kept) == 2
+
+
+def test_labels_that_came_later_have_no_figure(shop):
+    (shop.folder / "labels.csv").write_text("product\ntea\ncoffee\n", encoding="utf-8")
+    labels = {"release": '"histogram"', "item": '"product"', "domain": '{file = "labels.csv"}'}
+    series = shop.started(**labels)
+    series.catch_up("2026-02-01")
+    (shop.folder / "labels.csv").write_text("product\ncocoa\ntea\n", encoding="utf-8")
+    state = shop.open().catch_up("2026-02-02")
+    found = totals_of(series, state).find_at(state.until)
+    assert [one.item for one in found] == ["tea"]
+
+
+def test_accounts_that_are_cut_by_months_and_by_hours(tmp_path):
+    unit = sd.PrivacyUnit(["customer", "month(ordered_at)"], max_rows=2)
+    shop = Shop(tmp_path, parts="month", unit=unit)
+    shop.declare(visits=COUNT | {"first": '"2025-12"', "levels": '["month", "year"]', "grace": 0})
+    series = shop.open()
+    series.start()
+    # A month has ended with its last day.
+    seen = [
+        len(series.catch_up(today).kept) for today in ("2026-01-31", "2026-02-01", "2026-03-01")
+    ]
+    assert seen == [2, 3, 4]
+    unit = sd.PrivacyUnit(["customer", "day_hour(ordered_at)"], max_rows=2)
+    shop = Shop(tmp_path / "hours", parts="hour", unit=unit)
+    hours = {"first": '"2026-01-29T22"', "levels": '["hour", "day"]', "grace": 0}
+    shop.declare(visits=COUNT | hours)
+    series = shop.open()
+    series.start()
+    state = series.catch_up("2026-01-30")
+    assert texts(state.kept) == ["2026-01-29T22", "2026-01-29T23", "2026-01-29T22..2026-01-29T23"]
+    assert sums_of_parts(series, range(series.first, series.first + 2)) == [LARGE] * 2
+    counted = [row for row in shop.rows if row[0] and row[1] and row[1].date() < day("2026-01-30")]
+    hour = [(who, at.hour) for who, at, _ in counted if at.hour >= 22]
+    truth = sum(min(2, hour.count(one)) for one in set(hour))
+    assert all_totals(series, state)["2026-01-29T23"] == truth
+
+
+def test_what_is_wrong_is_said_before_anything_is_charged(shop):
+    histogram = {"release": '"histogram"', "item": '"product"'}
+    wrong = (
+        ({"table": '"nothing"'}, "series.visits.table must be declared; got 'nothing'"),
+        ({"release": '"mean"'}, "series.visits.release must be one of count, count_distinct_units"),
+        ({"release": '"top_k"'}, "whose figures add up"),
+        ({"epsilon": 0}, "epsilon must be a number in (0, inf)"),
+        (
+            {"epsilon": 1e-9},
+            "series.epsilon must be at least a billionth for each of 2 periods",
+        ),
+        ({"first": '"2026-02-30"'}, "line 11"),
+        ({"first": '"yesterday"'}, "line 11"),
+        ({"first": "2026"}, "series.first must be"),
+        ({"levels": '["month"]'}, "series.levels must be the first ones of 'day', 'month', 'year'"),
+        ({"levels": '["day", "year"]'}, "series.levels must be the first ones of"),
+        ({"levels": '["day", "day"]'}, "series.levels must be the first ones of"),
+        ({"levels": '["day", "week"]'}, "series.levels must be the first ones of"),
+        ({"levels": "[]"}, "series.levels must be a list of periods"),
+        ({"levels": '"day"'}, "series.levels must be a list of periods"),
+        ({"grace": -1}, "series.grace must be"),
+        ({"grace": "true"}, "series.grace must be"),
+        ({"wher": '"a > 1"'}, "has no key 'wher'"),
+        ({"delta": 0.1}, "has no key 'delta'"),
+        ({"bounds": "[0, 100]"}, "has no key 'bounds'"),
+        (histogram | {"domain": '"assume-public"'}, "domain must list its labels"),
+        (histogram | {"domain": "{unlisted = {delta = 1e-9}}"}, "domain must list its labels"),
+        ({"release": '"histogram"', "domain": ITEMS}, "item must be given"),
+    )
+    for change, says in wrong:
+        shop.declare(visits=COUNT | change)
+        with pytest.raises(InvalidParameter) as caught:
+            shop.open()
+        assert says in str(caught.value), change
+        assert "sordino.toml" in str(caught.value), change
+        assert "\n" not in str(caught.value)
+    # What the table has to say: its columns are looked at when the share is asked for.
+    for change in (
+        histogram,
+        histogram | {"item": '"nothing"', "domain": ITEMS},
+        {"where": '"x > 1"'},
+        {"where": 3},
+    ):
+        shop.declare(visits=COUNT | change)
+        with pytest.raises((InvalidParameter, UnknownDomain)):
+            shop.open().start()
+    with pytest.raises(InvalidParameter, match="must declare the series 'visit'.*Did you mean"):
+        shop.open("visit")
+    shop.declare(visits=COUNT)
+    for job in (shop.open().catch_up, shop.open().read):
+        with pytest.raises(LedgerConflict, match="must be started first: sordino series start"):
+            job(LATER)
+    with pytest.raises(InvalidParameter, match="must be a day as in"):
+        shop.open().find_until("2026-2-30")
+    assert Ledger.accounts(shop.ledger) == ("orders",)
+    other = Shop(shop.folder / "without", shop_rows(1), parts="")
+    other.declare(visits=COUNT)
+    with pytest.raises(InvalidParameter, match="whose account has parts; 'orders' has none"):
+        other.open()
+    assert shop.account.remaining == 1000
+
+
+def test_a_ledger_in_a_database_of_a_server(tmp_path):
+    shop = Shop(tmp_path, ledger=fresh())
+    series = shop.started()
+    state = series.catch_up(MONTH_END)
+    assert (len(state.kept), state.lost, state.open) == (4, (), {})
+    for text, total in all_totals(series, state).items():
+        assert total == count_until(shop.rows, day(text))
+    assert len(charges_of(series)) == 4
+    assert sums_of_parts(series, range(20482, 20485)) == [LARGE] * 3
+    # The name of the run is the rule, and the share is the second guard.
+    (_, line), *_ = charges_of(series)
+    with pytest.raises(RunTaken):
+        series.find_account().reserve(
+            sd.cost.Pure(epsilon=1),
+            run=f"series/visits-{line.detail['definition']}/day/2026-01-29/1",
+        )
+
+
+def test_a_day_ends_where_it_is_cut_and_not_where_the_machine_stands(monkeypatch):
+    noon = dt.datetime(2026, 11, 30, 12, tzinfo=dt.UTC)
+
+    class Noon(dt.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return noon if tz is None else noon.astimezone(tz)
+
+    monkeypatch.setattr(declaration, "datetime", Noon)
+    assert declaration.read_day("today", "x", offset=0) == dt.date(2026, 11, 30)
+    assert declaration.read_day("today", "x", offset=14 * 60) == dt.date(2026, 12, 1)
+    assert declaration.read_day("today-1", "x", offset=-13 * 60) == dt.date(2026, 11, 28)
