@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.measuring import table, verdict
 from sordino import Budget, Ledger, cost
+from sordino.ledger import PartRange
 from support.postgres import started_server
 
 ROUNDS = 5
@@ -216,7 +217,64 @@ def postgres_rows():
         looked = long_history(
             cluster.address, server.execute, "sordino.", "generate_series(2, {0}) AS s(n)"
         )
-    return rows, looked
+        parts = part_rows(cluster.address, "PostgreSQL")
+    return rows, looked, parts
+
+
+class Unit:
+    """A unit of two columns, one of them a day."""
+
+    identity = 'columns "user", day("at")'
+
+
+DAYS = 3_650
+PARTS = {
+    "one part": lambda n: PartRange(n % DAYS, n % DAYS),
+    "31 parts": lambda n: PartRange(n % (DAYS - 31), n % (DAYS - 31) + 30),
+    "365 parts": lambda n: PartRange(n % (DAYS - 365), n % (DAYS - 365) + 364),
+    "the whole table": lambda _: None,
+}
+WANTED = {"one part": 1.3, "31 parts": 2.0}
+
+
+def part_rows(url, name, rounds=200):
+    """Milliseconds of a reservation in an account of 3,650 parts, in turns with one without parts on the same place."""
+    plain = Ledger.open(url, account="a")
+    parted = Ledger.create(
+        url,
+        account="parts",
+        budget=BUDGETS["a"],
+        adjacency="add-remove",
+        unit=Unit(),
+        source="name:parts",
+        parts="day",
+    )
+    parted.reserve(TINY, parts=PartRange(0, DAYS - 1))
+    jobs = {"no parts": lambda _: plain.reserve(TINY)}
+    for what, of in PARTS.items():
+        jobs[what] = lambda n, of=of: parted.reserve(TINY, parts=of(37 * n))
+    taken = {what: [] for what in jobs}
+    for n in range(rounds):
+        for what, job in jobs.items():
+            started = time.perf_counter()
+            job(n)
+            taken[what].append(1000 * (time.perf_counter() - started))
+    middle = {what: statistics.median(times) for what, times in taken.items()}
+    rows = []
+    for what in PARTS:
+        ratio = middle[what] / middle["no parts"]
+        asked = verdict(ratio <= WANTED[what]) if what in WANTED else "not asked"
+        target = f"{WANTED[what]} times, {asked}" if what in WANTED else asked
+        rows.append((name, what, f"{middle[what]:.2f}", f"{ratio:.2f}", target))
+    looked = []
+    for n in range(50):
+        started = time.perf_counter()
+        parted.find_left(parts=PartRange(n, n))
+        looked.append(1000 * (time.perf_counter() - started))
+    left = statistics.median(looked)
+    rows.append((name, "what is left of a part", f"{left:.2f}", "", f"3 ms, {verdict(left <= 3)}"))
+    parted.verify().raise_if_broken()
+    return rows
 
 
 def long_history(url, execute, prefix, numbers):
@@ -256,8 +314,11 @@ def report():
         folder = Path(name)
         rows = sqlite_rows(folder)
         looked = [("SQLite", sqlite_history(folder))]
-        more, milliseconds = postgres_rows()
+        make_accounts(folder / "parts.db")
+        parts = part_rows(folder / "parts.db", "SQLite")
+        more, milliseconds, of_server = postgres_rows()
         rows += more
+        parts += of_server
         looked.append(("PostgreSQL", milliseconds))
     header = (
         "database",
@@ -288,4 +349,9 @@ def report():
             ("database", "ms", "target 2 ms"),
             [(name, f"{ms:.2f}", verdict(ms < 2)) for name, ms in looked],
         ),
+        "",
+        f"One client reserves, in turns, in an account without parts and in one of {DAYS:,} parts "
+        "(medians of 200 turns):",
+        "",
+        *table(("database", "a charge of", "ms", "to one without parts", "target"), parts),
     ]

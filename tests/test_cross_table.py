@@ -17,8 +17,10 @@ import pytest
 import sordino as sd
 from sordino.cli import run
 from sordino.errors import InvalidParameter, UnknownDomain
+from sordino.record import pivot_table
 from sordino.record_text import write_csv, write_json
 from sordino.results import describe
+from sordino.session import cross_table
 
 TOWNS, AGES, SEXES = ["Zug", "Aarau", "Bern"], ["0-17", "18-64", "65+"], ["f", "m"]
 DOMAIN = {"town": TOWNS, "age": AGES}
@@ -62,6 +64,7 @@ def adds_up(table, value):
 
 
 @pytest.mark.parametrize("item", [("town", "age"), ("town", "age", "sex"), ("town",)])
+@pytest.mark.sample(3)
 def test_every_margin_is_there_and_adds_up(people, item):
     domain = {name: THREE[name] for name in item}
     for seed in range(20):
@@ -114,6 +117,7 @@ def _seen(people):
         ((100, 100), (13, 53, 53, 339)),
     ],
 )
+@pytest.mark.sample(4)
 def test_reaches_are_those_of_another_computation(shape, reach):
     """By exact convolution, computed elsewhere: cells, rows, columns, total."""
     parts = {"a": [f"a{n}" for n in range(shape[0])], "b": [f"b{n}" for n in range(shape[1])]}
@@ -199,17 +203,19 @@ def test_every_form_tells_the_same(people):
     assert [line["town"] for line in lines[-3:]] == ["Aarau", "Bern", ""]
     assert table.to_polars().columns[:2] == ["town", "age"]
     first, *rest = str(table).splitlines()
-    assert first.split() == ["town", "/", "age", *AGES, "all"]
-    assert [line.split()[0] for line in rest[:4]] == [*TOWNS, "all"]
+    assert first.split() == ["town", "/", "age", *AGES, "Total"]
+    assert [line.split()[0] for line in rest[:4]] == [*TOWNS, "Total"]
     whole = [int(number.replace(",", "")) for number in rest[3].split()[1:]]
     assert whole == [table[None, age].published for age in AGES] + [table.whole.published]
     assert "each inside its interval" in rest[4]
+    # Three columns are a list, in which a word stands for all labels as well.
+    three = str(ask(people, item=list(THREE), domain=THREE)).splitlines()
+    assert three[1].split()[:3] == ["Zug", "0-17", "f"]
+    assert three[48].split()[:3] == ["Total", "Total", "Total"]
 
 
 def test_a_table_that_does_not_fit_is_shown_as_it_is(people, monkeypatch):
-    from sordino.session import cross_table
-
-    monkeypatch.setattr(cross_table, "fit_counts", lambda *_: None)
+    monkeypatch.setattr(cross_table, "fit_within", lambda *_: None)
     table = ask(people, not_negative=True)
     assert Counter(row.published for row in table) == {None: len(table)}
     said = json.loads(write_json(describe(table)))
@@ -218,6 +224,16 @@ def test_a_table_that_does_not_fit_is_shown_as_it_is(people, monkeypatch):
     assert {row["published"] for row in said["rows"]} == {None}
     assert "published" in write_csv(describe(table)).splitlines()[0].split(",")
     assert "No table without negative numbers fits" in str(table)
+    monkeypatch.undo()
+    # An interval below 0, whose end is moved up to 0: no whole number lies in it.
+    layout = cross_table.Layout(
+        sides=(("a", "b"), ("c", "d")), is_row=True, max_cells=1, not_negative=True
+    )
+    cells = np.array([[-50.0, 60.0], [60.0, 60.0]])
+    reach = {(): 5, (0,): 90, (1,): 90, (0, 1): 90}
+    rows = layout.list_numbers(cells, cross_table.place_ends(cells, reach), whole=True)
+    assert {row.published for row in rows} == {None}
+    assert (rows[0].low, rows[0].high, rows[0].estimate) == (0, 0, -50)
 
 
 def test_the_command(tmp_path, monkeypatch, capsys, people):
@@ -248,6 +264,21 @@ def test_the_command(tmp_path, monkeypatch, capsys, people):
     assert run([*line, "--domain", "town=town.csv"]) == 2
     assert 'item "age": no labels' in capsys.readouterr().err
     assert Fraction(1) == said["epsilon"]
+    assert run([*line, *lists, "--wide", "--output", "wide.csv"]) == 0
+    capsys.readouterr()
+    wide = list(csv.DictReader((tmp_path / "wide.csv").read_text(encoding="utf-8").splitlines()))
+    assert [line["town"] for line in wide[:4]] == [*TOWNS, "Total"]
+    assert [*wide[0]][:6] == ["town", "figure", *AGES, "Total"]
+    assert run([*line, *lists, "--wide", "--format", "json"]) == 2
+    assert "--wide is for --format csv" in capsys.readouterr().err
+    for given in (["--help"], ["--help-all"]):
+        assert run(["table", *given]) == 0
+        told = capsys.readouterr().out
+        # What a table refuses is not offered.
+        assert not [
+            one for one in ("--unlisted", "--assume-public", "--least", "--max-rows") if one in told
+        ]
+        assert "--no-negative" in told
 
 
 def test_a_declared_table_needs_the_columns_alone(tmp_path, monkeypatch, capsys, people):
@@ -302,12 +333,95 @@ def test_a_call_brings_its_own_labels(people):
     assert [months["Zug", f"2024-0{n}"].estimate for n in (1, 2, 3)] == [31, 29, 0]
 
 
+# ---- a column for each label ------------------------------------------------------------------------------------
+
+
+def read_wide(names, word, lines, last):
+    """Return every number of a wide form by its figure and its labels, as the long form has them."""
+    found = {}
+    for line in lines:
+        own = tuple(None if line[name] == word else line[name] for name in names)
+        for label in [*last, word]:
+            value = line[label]
+            value = None if value in {"", None} else float(value)
+            found[line["figure"], (*own, None if label == word else label)] = value
+    return found
+
+
+def test_a_wide_form_has_every_number_of_the_long_one_and_says_of_whom_it_is(people):
+    """In CSV and frames, of one column, two and three: nothing is lost, and nothing is another number."""
+    for item, negative in itertools.product((("town",), ("town", "age"), tuple(THREE)), (0, 1)):
+        domain = {name: THREE[name] for name in item}
+        more = {"where": "sex = 'f'", "not_negative": not negative}
+        table = ask(people, 3, item=list(item), domain=domain, epsilon=0.2, **more)
+        record = describe(table)
+        long = {
+            (name, tuple(row["item"])): row[name]
+            for row in record.rows
+            for name in record.columns
+            if name != "item"
+        }
+        told = write_csv(pivot_table(record))
+        lines = list(csv.DictReader(io.StringIO(told)))
+        assert read_wide(item[:-1], "Total", lines, THREE[item[-1]]) == long
+        # The first lines are the table that is shown, its labels in their order, the total last.
+        shown = "estimate" if negative else "published"
+        sides = [[*THREE[name], "Total"] for name in item[:-1]]
+        first = lines[: math.prod(map(len, sides))]
+        assert {line["figure"] for line in first} == {shown}
+        assert [tuple(line[name] for name in item[:-1]) for line in first] == list(
+            itertools.product(*sides)
+        )
+        # Lines are taken out of their file: each says of whom it is.
+        for line in lines:
+            assert (line["where"], line["unit"], line["max_rows"]) == (
+                "sex = 'f'",
+                "column id",
+                "1",
+            )
+            assert "rows without a value in id" in line["left_out"]
+            assert (line["epsilon"], line["simulated"]) == ("0.2", "yes")
+        for frame in (table.pivot().to_polars(), pl.from_pandas(table.pivot().to_pandas())):
+            found = read_wide(item[:-1], "Total", frame.to_dicts(), THREE[item[-1]])
+            assert {
+                key: None if value == math.inf else value for key, value in found.items()
+            } == long
+            assert set(frame["where"]) == {"sex = 'f'"}
+            assert set(frame["max_rows"]) == {1}
+
+
+def test_labels_called_as_what_is_said_beside_them_hide_nothing():
+    """A label `where`, a column `figure`: each form keeps the filter, and what a line is."""
+    rows = pl.DataFrame(
+        {"where": ["unit", "where"] * 50, "b": ["where", "max_rows"] * 50, "id": range(100)}
+    )
+    session = sd.Session(rows, unit=sd.PrivacyUnit("id"), entropy=sd.Seeded(1))
+    domain = {"where": ["unit", "where"], "b": ["where", "max_rows", "figure", "low"]}
+    table = session.table(["where", "b"], epsilon=1, domain=domain, where="id < 90")
+    lines = list(csv.DictReader(io.StringIO(write_csv(pivot_table(describe(table))))))
+    assert {line["where"] for line in lines} == {"id < 90"}
+    assert {line["max_rows"] for line in lines} == {"1"}
+    assert {line["figure"] for line in lines} == {
+        "estimate",
+        "low",
+        "high",
+        "true_low",
+        "true_high",
+    }
+    assert float(lines[1]["item.max_rows"]) == table["where", "max_rows"].estimate
+    for frame in (table.to_polars(), table.pivot().to_polars()):
+        assert set(frame["where"]) == {"id < 90"}
+        assert set(frame["max_rows"]) == {1}
+        assert set(frame["item.where"]) >= {"unit", "where"}
+
+
 # ---- what a hostile reviewer has found --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "names", [("item", "b"), ("b", "item"), ("low", "item.low"), ("item.low", "low")]
 )
+@pytest.mark.sample(4)
 def test_columns_of_any_name_are_printed(names):
     rows = pl.DataFrame({names[0]: ["x", "y"] * 50, names[1]: ["p", "q"] * 50})
     session = sd.Session(rows, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1))
@@ -368,14 +482,16 @@ def test_appearances_are_not_people():
     assert "appearances" in table.to_text(details=True)
 
 
-def test_a_label_called_all_is_no_margin():
-    rows = pl.DataFrame({"a": ["all", "x"] * 300, "b": ["all", "(all)"] * 300})
+def test_a_label_called_total_is_no_margin():
+    total = ["Total", "(Total)"]
+    rows = pl.DataFrame({"a": ["Total", "x"] * 300, "b": total * 300})
     table = sd.Session(rows, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(1)).table(
-        ["a", "b"], epsilon=1, domain={"a": ["all", "x"], "b": ["all", "(all)"]}
+        ["a", "b"], epsilon=1, domain={"a": ["Total", "x"], "b": total}
     )
     lines = str(table).splitlines()
-    assert lines[0].split() == ["a", "/", "b", "all", "(all)", "((all))"]
-    assert [line.split()[0] for line in lines[1:4]] == ["all", "x", "((all))"]
+    assert lines[0].split() == ["a", "/", "b", *total, "((Total))"]
+    assert [line.split()[0] for line in lines[1:4]] == ["Total", "x", "((Total))"]
+    assert table.pivot().to_polars().columns == ["a", "figure", *total, "((Total))"]
 
 
 def test_confidence_is_true_of_every_row(people):
@@ -416,6 +532,7 @@ def test_options_of_one_column_are_refused_with_several(tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize("of", [None, ("Zug", None), (None, "65+")])
+@pytest.mark.sample(3)
 def test_a_share_is_the_ratio_of_sums_of_derived_cells(people, of):
     table = ask(people, epsilon=4)
     whole = (None, None) if of is None else of
@@ -432,9 +549,12 @@ def test_a_picture_shows_what_the_table_shows(people):
     table = ask(people, epsilon=0.1, not_negative=True)
     shown = {row.item: row.published for row in table}
     assert any(row.estimate != row.published for row in table)
-    points = [one for layer in table.plot().to_dict()["layer"] for one in layer["data"]["values"]]
-    drawn = {one["label"]: one["value"] for one in points if "value" in one}
+    chart = table.plot().to_dict()
+    points = [one for layer in chart["layer"] for one in layer["data"]["values"]]
+    drawn = {(one["line"], one["head"]): one["value"] for one in points}
     assert drawn == {
-        " \u00b7 ".join("all" if part is None else part for part in item): float(n)
+        tuple("Total" if part is None else part for part in item): float(n)
         for item, n in shown.items()
     }
+    # What colors mean is said above.
+    assert "the stronger its color" in " ".join(chart["title"]["text"])

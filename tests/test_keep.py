@@ -39,6 +39,7 @@ RELEASES = {
     "quantiles by group": lambda s: s.quantile(
         "x", q=(0.2, 0.8), lower=0, by="item", domain=ITEMS, groups_per_unit=1, **COLUMN
     ),
+    "histogram above": lambda s: s.histogram("item", epsilon=1, domain=ITEMS, threshold=9),
 }
 
 

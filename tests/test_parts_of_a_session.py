@@ -125,6 +125,46 @@ def test_the_choice_of_rows_comes_after_the_part():
     assert released(frame(rows), "histogram", "2026-11-03") == own
 
 
+def test_each_row_is_in_its_own_part_alone():
+    """At the ends of parts: the first and the last microsecond, leap days, the first and the last year, no time at all."""
+    texts = """0001-01-01T00:00:00 0001-12-31T23:59:59.999999 2023-12-31T23:59:59.999999
+        2024-01-01T00:00:00 2024-02-28T23:59:59.999999 2024-02-29T00:00:00 2024-02-29T12:30:00
+        2024-02-29T23:59:59.999999 2024-03-01T00:00:00 2026-11-27T04:59:59.999999
+        2026-11-27T05:00:00 9999-01-01T00:00:00 9999-12-31T23:59:59.999999"""
+    times = [dt.datetime.fromisoformat(text) for text in texts.split()]
+    rows = [(f"c{place}", at) for place, at in enumerate([*times, None])]
+    here = pl.DataFrame(rows, schema={"customer": pl.String, "at": pl.Datetime("us")}, orient="row")
+    cases = {
+        "day_hour": ("2026-11-27T05", "2024-02-29T23", "2024-02-29T00..2024-03-01T00"),
+        "day": ("2024-02-29", "2024-02-28..2024-02-29", "9999-12-31", "0001-01-01", "2023-03-01"),
+        "month": ("2024-02", "2024", "0001-01..0001-12", "9999-12", "2023-12..2024-01"),
+        "year": ("2024", "0001", "9999", "2023..2026"),
+    }
+    with psycopg.connect(database(), autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS parted CASCADE; CREATE SCHEMA parted")
+        try:
+            connection.execute("CREATE TABLE parted.t (customer text, at timestamp)")
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO parted.t VALUES (%s, %s)", rows)
+            outside = ("infinity", "-infinity", "10000-01-01", "0001-12-31 BC")
+            for place, text in enumerate(outside):
+                connection.execute("INSERT INTO parted.t VALUES (%s, %s)", (f"x{place}", text))
+            for cut, parts in cases.items():
+                unit = sd.PrivacyUnit(["customer", f"{cut}(at)"], max_rows=1)
+                for part in parts:
+                    low, _, high = part.partition("..")
+                    # By their texts, cut where the text of the part ends.
+                    truth = sum(
+                        low <= text[: len(low)] and text[: len(high or low)] <= (high or low)
+                        for text in texts.split()
+                    )
+                    for source in (here, f"{database()}#parted.t"):
+                        session = sd.Session(source, unit=unit, ledger=None, part=part)
+                        assert session.count(epsilon=200).estimate == truth, (cut, part)
+        finally:
+            connection.execute("DROP SCHEMA parted CASCADE")
+
+
 def test_a_batch_reads_the_part_alone():
     rows, two = make_rows(5), FIRST + dt.timedelta(2)
 
@@ -197,6 +237,26 @@ def test_what_is_closed_is_read_by_nobody(account):
     late = [FIRST + dt.timedelta(step) for step in (4, 5)]
     with sd.Session(frame(on(rows, *late)), unit=UNIT, ledger=account, name="orders") as other:
         assert abs(other.count(epsilon=0.7).estimate - made.estimate) < 60
+
+
+def test_a_session_of_an_open_day_goes_on_when_others_are_closed(account):
+    rows = make_rows(13)
+    session, whole = opened(account, rows, "2026-11-05"), opened(account, rows)
+    kept = whole.histogram("product", epsilon=0.25, domain=PRODUCTS)
+    whole.keep(kept)
+    account.close_parts(20761)
+    assert session.count(epsilon=0.25).population.part == "2026-11-05"
+    # What was kept of all rows is not put together with what is read now.
+    with pytest.raises(InvalidParameter, match="of the rows that this session reads"):
+        opened(account, rows).remeasure(kept.receipt.id, epsilon=0.25)
+    # A session that would read too much uses up no run.
+    stale = sd.Session(
+        frame(rows), unit=UNIT, ledger=account.for_run("night"), name="orders", part=None
+    )
+    account.close_parts(20762)
+    with pytest.raises(LedgerConflict, match="closed since this session was opened"):
+        stale.count(epsilon=0.25)
+    assert account.find_run("night") is None
 
 
 def test_a_part_that_is_none_is_refused_before_anything_is_charged(account):

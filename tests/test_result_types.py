@@ -71,6 +71,7 @@ MADE = {
     "ClippedValue": lambda: opened().sum("x", **COLUMN),
     "Count": lambda: opened().count(epsilon=1),
     "CrossTable": lambda: opened().table("what", epsilon=2, domain=LABELS),
+    "PivotedTable": lambda: opened().table("what", epsilon=2, domain=LABELS).pivot(),
     "DerivedValue": lambda: laplace() + laplace(9),
     "DerivedValues": lambda: sd.derive_all(
         {"sum": laplace() + laplace(9), "share": laplace() / laplace(90)}

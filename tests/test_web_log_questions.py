@@ -133,7 +133,7 @@ EXACT = {
     (29, 0): hits("regexp_extract(Referer, '^https?://([^/]+)/', 1)", "Referer <> ''"),
     (40, 0): people("[TraficSourceID::TEXT, SearchEngineID::TEXT, AdvEngineID::TEXT, URL]", JULY),
     (43, 0): hits(
-        "[EventDate::TEXT, strftime(EventTime, '%H')]",
+        "[EventDate::TEXT, strftime(EventTime, '%H'), strftime(EventTime, '%M')]",
         f"{SHOWN} AND EventDate BETWEEN '2013-07-14' AND '2013-07-15'",
     ),
     (7, 0): people("EventDate"),

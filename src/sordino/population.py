@@ -390,7 +390,8 @@ def say_label(label: object, margin: str = "all") -> object:
 def show_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return rows as people are shown them: a label in one text, and what stands for an estimate.
 
-    What a cross table shows in place of an estimate is whole, and adds up.
+    What a cross table shows in place of an estimate is whole, and adds up. The texts of a label of
+    several columns stand beside it, as `parts`.
     """
     listed = list(rows)
     labels = [row["item"] for row in listed if isinstance(row.get("item"), tuple | list)]
@@ -398,6 +399,8 @@ def show_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     shown: list[Mapping[str, Any]] = []
     for row in listed:
         own = {} if "item" not in row else {"item": say_label(row["item"], margin)}
+        if isinstance(row.get("item"), tuple | list):
+            own["parts"] = row["item"]
         if row.get("published") is not None:
             own["estimate"] = row["published"]
         shown.append({**row, **own})
@@ -423,14 +426,11 @@ def say_unit(unit: str, called: str | None = None) -> str:
 
 def say_days(unit: str) -> list[str]:
     """Return the sentence on people who are many units; none where a person is one."""
-    cut = find_cut(unit)
-    if cut is None:
+    if not has_several_columns(unit):
         return []
-    every = cut.removeprefix("day_")
-    return [
-        f"Somebody who is there on several {every}s is as many of these, and is protected that "
-        "much less."
-    ]
+    cut = find_cut(unit)
+    whom = "has several" if cut is None else f"is there on several {cut.removeprefix('day_')}s"
+    return [f"Somebody who {whom} is as many of these, and is protected that much less."]
 
 
 def name_many(one: str) -> str:

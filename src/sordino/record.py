@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, final
+from typing import Any, NamedTuple, final
 from unicodedata import category
 
 from sordino._version import __version__
@@ -178,10 +178,111 @@ def spread_labels(record: Record) -> Record:
 
 def find_margin_word(labels: Iterable[object]) -> str:
     """Return what stands for all labels of a column, which is none of them."""
-    known, word = {*map(str, labels)}, "all"
+    known, word = {*map(str, labels)}, "Total"
     while word in known:
         word = f"({word})"
     return word
+
+
+class Sides(NamedTuple):
+    """How a cross table is drawn: the labels of each side, and where each number stands.
+
+    Attributes
+    ----------
+    labels : tuple of list
+        Of each column of labels those that there are, in their order; None, for all, is the last.
+    word : str
+        What stands for all labels.
+    rows : mapping
+        The row of each number, by its labels.
+    """
+
+    labels: tuple[list[str | None], ...]
+    word: str
+    rows: Mapping[tuple[Any, ...], Mapping[str, Any]]
+
+    def show(self, label: str | None) -> str:
+        """Return what people are shown for a label."""
+        return self.word if label is None else label
+
+
+def find_sides(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Sides | None:
+    """Return how a cross table is drawn; None of what is none, such as somebody else may write."""
+    found = {}
+    for row in rows:
+        label = row.get("item")
+        if not isinstance(label, list | tuple) or len(label) != len(names):
+            return None
+        if not all(isinstance(part, str | None) for part in label):
+            return None
+        found[tuple(label)] = row
+    sides = [dict.fromkeys(label[side] for label in found) for side in range(len(names))]
+    labels = tuple([*(one for one in side if one is not None), None] for side in sides)
+    word = find_margin_word(one for side in labels for one in side if one is not None)
+    return Sides(labels, word, found)
+
+
+def pivot_rows(
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    figures: Sequence[str],
+    taken: Iterable[str] = (),
+) -> list[dict[str, Any]] | None:
+    """Return a cross table with a column for each label of its last column; None of what is none.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns of labels.
+    rows : sequence of mapping
+        Each number with its labels, `item`.
+    figures : sequence of str
+        What is said of each number: all lines of the first one, then all of the next one. The
+        column `figure` has its name.
+    taken : iterable of str
+        Names that no column may have.
+    """
+    sides = find_sides(names, rows)
+    if sides is None or not names:
+        return None
+    *_, last = sides.labels
+    parts = name_parts(names[:-1], {"figure", *taken})
+    heads = name_parts(map(sides.show, last), {"figure", *taken, *parts})
+    places = [{label: place for place, label in enumerate(side)} for side in sides.labels]
+    lines = sorted(
+        {label[:-1] for label in sides.rows},
+        key=lambda line: [place[part] for place, part in zip(places, line, strict=False)],
+    )
+    return [
+        {
+            **dict(zip(parts, map(sides.show, line), strict=True)),
+            "figure": figure,
+            **{
+                head: sides.rows.get((*line, label), {}).get(figure)
+                for head, label in zip(heads, last, strict=True)
+            },
+        }
+        for figure in figures
+        for line in lines
+    ]
+
+
+def pivot_table(record: Record) -> Record:
+    """Return the record of a cross table as `pivot_rows` has it; any other one as it is."""
+    names = record.facts.get("item")
+    if record.facts.get("figure") != "table" or not isinstance(names, list):
+        return record
+    # What is shown stands first; a column in which nothing is known says nothing.
+    figures = [
+        name
+        for name in record.columns
+        if name != "item" and any(row.get(name) is not None for row in record.rows)
+    ]
+    rows = pivot_rows([*map(str, names)], record.rows, figures, record.facts)
+    if not rows:
+        return record
+    facts = {**record.facts, "item": ", ".join(map(str, names))}
+    return replace(record, facts=facts, columns=tuple(rows[0]), rows=rows, hidden=())
 
 
 def name_parts(names: Iterable[object], taken: Collection[str]) -> list[str]:
@@ -273,6 +374,9 @@ def list_mechanisms(mechanism: Any) -> list[str]:
 
 def list_noises(mechanism: Any) -> dict[str, str | None]:
     """Return the kinds of noise of what measures, or of what selects and then measures."""
+    # What measures several things at once has not selected.
+    if isinstance(mechanism, tuple) and all(getattr(one, "adds_noise", False) for one in mechanism):
+        mechanism = mechanism[0] if mechanism else None
     several = isinstance(mechanism, tuple)
     parts = mechanism if several else (mechanism,)
     # A search adds noise to no count that is released; it is named where it is not pure.

@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from functools import partial
 from typing import Any, Literal
 
-from sordino.record import Record, escape_controls, find_margin_word, format_cell, spread_labels
+from sordino.record import Record, escape_controls, find_sides, format_cell, spread_labels
 
 _LABEL, _BETWEEN = 20, 2
 """So wide a column of labels is at least, if its labels are; and so far columns stand apart."""
@@ -73,32 +73,33 @@ def draw_table(record: Record, width: int | None = WIDTH) -> str:
 
 
 def _lay_out(record: Record) -> Record:
-    """Return a cross table of two columns as people draw it; any other record as it is."""
+    """Return a cross table of two columns as people draw it, others as a list of their numbers.
+
+    Any other record as it is.
+    """
     names = record.facts.get("item")
-    if record.facts.get("figure") != "table" or not isinstance(names, list) or len(names) != 2:
+    if record.facts.get("figure") != "table" or not isinstance(names, list):
         return record
-    labels: list[Any] = [row.get("item") for row in record.rows]
-    # A kept record that somebody else has written is drawn as a list.
-    if not all(isinstance(one, list | tuple) and len(one) == 2 for one in labels):
+    # A kept record that somebody else has written is drawn as it is.
+    sides = find_sides(names, record.rows)
+    if sides is None:
         return record
-    heads, lines = ([*dict.fromkeys(one[side] for one in labels)] for side in (1, 0))
-    if len(heads) > _MOST_HEADS:
+    listed = [{**row, "item": [*map(sides.show, row["item"])]} for row in record.rows]
+    record = replace(record, rows=listed)
+    if len(names) != 2 or len(sides.labels[1]) > _MOST_HEADS + 1:
         return record
     fits = any(row.get("published") is not None for row in record.rows)
     value = "published" if fits else "estimate"
-    found = {tuple(row["item"]): row[value] for row in record.rows}
-    # All labels stand last, under a word that is none of them.
-    heads, lines = ([one for one in side if one is not None] + [None] for side in (heads, lines))
-    first = f"{names[0]} / {names[1]}"
-    shown = {None: find_margin_word(part for one in labels for part in one)}
-    columns = [first, *(shown.get(head, str(head)) for head in heads)]
+    lines, heads = sides.labels
+    columns = [f"{names[0]} / {names[1]}", *map(sides.show, heads)]
     if len(set(columns)) < len(columns):
         return record
+    found = {label: row.get(value) for label, row in sides.rows.items()}
     rows = [
         dict(
             zip(
                 columns,
-                [shown.get(line, line), *(found.get((line, one)) for one in heads)],
+                [sides.show(line), *(found.get((line, head)) for head in heads)],
                 strict=True,
             )
         )

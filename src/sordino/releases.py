@@ -6,6 +6,7 @@ Each knows its mechanism, its cost and whether it is real.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +21,23 @@ from sordino.figures.derived_value import Derivable
 from sordino.population import Population
 from sordino.receipt import Receipt
 from sordino.tabular import Kind, Row, Tabular, list_own_rows, list_row_columns
+
+Label = str | tuple[str, ...]
+"""What an item or a group is called: a text, or one text for each of several columns."""
+
+
+def split_label(label: Label) -> tuple[str, ...]:
+    """Return the parts of a label, by which labels are put in order: each by its code points."""
+    return (label,) if isinstance(label, str) else label
+
+
+def rank_labels(labels: Sequence[Label]) -> NDArray[np.int64]:
+    """Return where each label stands among these in the order of code points, part by part."""
+    ranks = np.empty(len(labels), dtype=np.int64)
+    ranks[sorted(range(len(labels)), key=lambda place: split_label(labels[place]))] = np.arange(
+        len(labels)
+    )
+    return ranks
 
 
 def plain(value: Any) -> Any:
@@ -439,7 +457,7 @@ class UnlistedTop(Release):
 
     Attributes
     ----------
-    labels : tuple of str, length s
+    labels : tuple of str, or of tuples of str, length s
         The labels. Whether there are others is not told.
     gaps : array of float, shape (s,)
         How far each noisy count lies above the next one; all at least 0. The last one is the lead
@@ -460,7 +478,7 @@ class UnlistedTop(Release):
     (('plum', 'pear'), True)
     """
 
-    labels: tuple[str, ...]
+    labels: tuple[Label, ...]
     gaps: NDArray[np.float64]
     crossed: bool
     estimates: NDArray[np.float64]
@@ -468,9 +486,7 @@ class UnlistedTop(Release):
     @property
     def indices(self) -> NDArray[np.int64]:
         """Where each label stands among these in the order of code points, which decides ties."""
-        return np.argsort(
-            np.argsort(np.array(self.labels, dtype=object), kind="stable"), kind="stable"
-        )
+        return rank_labels(self.labels)
 
 
 @final
@@ -480,7 +496,7 @@ class UnlistedCounts(Release):
 
     Attributes
     ----------
-    labels : tuple of str, length s
+    labels : tuple of str, or of tuples of str, length s
         The labels. Whether there are others is not told.
     values : array of float, shape (s,)
         Their noisy counts, none below the threshold of the mechanism. Unbiased before selection,
@@ -497,7 +513,7 @@ class UnlistedCounts(Release):
     ('plum', 'pear')
     """
 
-    labels: tuple[str, ...]
+    labels: tuple[Label, ...]
     values: NDArray[np.float64]
     standard_error: float
 

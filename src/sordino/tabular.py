@@ -402,10 +402,13 @@ def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
     # A label of several columns has a column of a frame for each.
     parts = None if some is None else list_columns(some.by or some.item)
     parts = parts if isinstance(parts, list) else []
-    records = [_flatten(_spread(record, parts)) for record in release.list_rows()]
+    # What each row says beside has its own names there.
+    beside = set() if some is None else {*some.list_bounds()}
+    records = [_flatten(_spread(record, parts, beside)) for record in release.list_rows()]
     kinds = release._list_columns()  # noqa: SLF001 - of the same class
     if parts and "item" in kinds:
-        named: dict[str, Kind] = dict.fromkeys(name_parts(parts, {*kinds} - {"item"}), "text")
+        taken = {*kinds, *beside} - {"item"}
+        named: dict[str, Kind] = dict.fromkeys(name_parts(parts, taken), "text")
         kinds = named | {name: kind for name, kind in kinds.items() if name != "item"}
     names = list(dict.fromkeys([*(name for record in records for name in record), *kinds]))
     columns = {name: [record.get(name) for record in records] for name in names}
@@ -416,12 +419,15 @@ def _arrange(release: Tabular) -> tuple[dict[str, Kind], dict[str, list[Any]]]:
     }
 
 
-def _spread(record: Row, parts: Sequence[str]) -> Row:
+def _spread(record: Row, parts: Sequence[str], beside: set[str]) -> Row:
     """Return a row with each part of its label under the name of its column."""
     label = record.get("item")
+    if isinstance(label, tuple) and len(label) == 1:
+        return {**record, "item": label[0]}
     if not parts or not isinstance(label, tuple):
         return record
-    named = dict(zip(name_parts(parts, {*record} - {"item"}), label, strict=True))
+    taken = {*record, *beside} - {"item"}
+    named = dict(zip(name_parts(parts, taken), label, strict=True))
     found: Row = {}
     for name, value in record.items():
         found |= named if name == "item" else {name: value}

@@ -75,7 +75,7 @@ def read_unit_column(written: str) -> UnitColumn:
     """
     found = _CUT.fullmatch(text(written, "Each column that says whom it protects"))
     if found is None:
-        return UnitColumn(_read_name(written))
+        return UnitColumn(_take_quotes_off(written))
     offset = found[3]
     if offset is not None and offset != "UTC" and read_offset(offset) is None:
         raise InvalidParameter(
@@ -85,7 +85,7 @@ def read_unit_column(written: str) -> UnitColumn:
         )
     if offset in {"UTC", "-00:00"}:
         offset = "+00:00"
-    return UnitColumn(_read_name(found[2]), found[1].lower(), offset)
+    return UnitColumn(_take_quotes_off(found[2]), found[1].lower(), offset)
 
 
 def read_offset(zone: str) -> int | None:
@@ -147,7 +147,7 @@ def split_unit_columns(written: str) -> str | tuple[str, ...]:
     # What is written otherwise is the name of a column, whatever it is.
     if len(pieces) > 1 and ",".join(found) == written and all(pieces):
         return pieces
-    return _read_name(written) if "," in written else written
+    return _take_quotes_off(written) if "," in written else written
 
 
 def join_unit_columns(columns: Sequence[UnitColumn]) -> str:
@@ -156,12 +156,15 @@ def join_unit_columns(columns: Sequence[UnitColumn]) -> str:
 
 
 def find_cut(unit: str) -> str | None:
-    """Return to what the unit of an account cuts times, by its text; None: to nothing."""
+    """Return "day" of the unit "a person on one day", by its text; None of any other unit.
+
+    Somebody is on one day in one of these. With a column more somebody may be in many.
+    """
     if not unit.startswith(_SEVERAL):
         return None
-    cuts = [_CUT.fullmatch(one) for one in _PIECES.findall(unit.removeprefix(_SEVERAL))]
-    found = [one[1].lower() for one in cuts if one is not None]
-    return found[-1] if found else None
+    pieces = _PIECES.findall(unit.removeprefix(_SEVERAL))
+    cuts = [found[1].lower() for one in pieces if (found := _CUT.fullmatch(one)) is not None]
+    return cuts[0] if (len(cuts), len(pieces)) == (1, 2) else None
 
 
 def has_several_columns(unit: str) -> bool:
@@ -185,5 +188,14 @@ def say_unit_of(unit: str, called: str) -> str:
     return f"a {called} {'on' if cut == 'day' else 'in'} one {cut.removeprefix('day_')}"
 
 
-def _read_name(written: str) -> str:
+def narrow_odds(said: str, unit: str | None) -> str:
+    """Return a sentence on what a reader learns of somebody as one of whom is protected."""
+    if unit is None or not has_several_columns(unit):
+        return said
+    cut = find_cut(unit)
+    of = "one combination of these columns" if cut is None else f"one {cut} of somebody"
+    return said.replace("a fact about somebody", f"a fact about {of.replace('day_hour', 'hour')}")
+
+
+def _take_quotes_off(written: str) -> str:
     return written[1:-1].replace('""', '"') if _QUOTED.fullmatch(written) else written

@@ -55,8 +55,10 @@ SIGNATURES = {
     "above": "item, *, threshold, positives, epsilon, domain=, where=, adaptive=, measure_share=, "
     "simultaneous=, noise=, measure_noise=, split=, correction=, correction_run=, correction_margin=, "
     "method=, progress= -> AboveItems",
-    "histogram": "item, *, epsilon, domain=, where=, bounds=, simultaneous=, noise=, progress= -> Histogram",
-    "table": "item, *, epsilon, domain=, where=, max_cells=, not_negative=, noise=, progress= -> CrossTable",
+    "histogram": "item, *, epsilon, domain=, where=, threshold=, bounds=, simultaneous=, noise=, "
+    "progress= -> Histogram",
+    "table": "item, *, epsilon, domain=, where=, max_cells=, not_negative=, margins=, noise=, "
+    "progress= -> CrossTable",
     "value_histogram": "column, *, bins, epsilon, per_person=, where=, simultaneous=, noise=, progress= "
     "-> Histogram",
     "count": "*, epsilon, where=, bounds=, noise=, progress= -> Count",

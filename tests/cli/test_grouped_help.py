@@ -64,7 +64,8 @@ def options_of(name):
     """Return the long names of all options of a command, that of the help among them."""
     one = command(name)
     params = one.get_params(click.Context(one, help_option_names=["--help"]))
-    options = [param for param in params if isinstance(param, click.Option)]
+    # What is taken to be refused in words is hidden.
+    options = [one for one in params if isinstance(one, click.Option) and not one.hidden]
     return [next(flag for flag in param.opts if flag.startswith("--")) for param in options]
 
 

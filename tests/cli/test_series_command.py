@@ -74,6 +74,7 @@ def test_labels_are_shown_at_the_last_day_and_the_largest_of_them(sordino, shop)
     caught = sordino("series", "catch-up", "items", "--today", "2026-02-02", "--quiet")
     assert caught.code == 0, caught.err
     shown = sordino("series", "show", "items", "--today", "2026-02-02").json["rows"]
+    assert caught.json["rows"] == shown
     assert [one["item"] for one in shown] == json.loads(ITEMS)
     assert {one["part"] for one in shown} == {"2026-01-30"}
     top = sordino("series", "show", "items", "--today", "2026-02-02", "--top", 2).json["rows"]

@@ -75,7 +75,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.sample(5)
+@pytest.mark.sample(10)
 def test_a_table_lies_inside_of_all_its_intervals(name):
     truth, rng = TABLES[name], np.random.default_rng(7)
     reach, inside, runs = reaches(truth.shape), 0, 30

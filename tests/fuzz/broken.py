@@ -18,7 +18,8 @@ from fuzz import engines
 from fuzz.cases import Case
 from fuzz.values import FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond, is_missing
 from sordino.cli import once
-from sordino.questions import label_files, lookups, number_question
+from sordino.questions import counts, label_files, lookups, number_question
+from sordino.questions.rank_law import choose_ranks
 from sordino.session import executor
 from sordino.sources import (
     engine as engine_module,
@@ -340,7 +341,34 @@ def lent_by_all() -> None:
     _put(lookups, "_choose_one", by_number)
 
 
+def parts() -> None:
+    """Labels of several columns are bounded column by column, and not as what they are together."""
+
+    def choose_parts(
+        kept: str, most: int, draw: Any, inside: str, items: Sequence[str] = ("item",)
+    ) -> str:
+        listed = ", ".join(items)
+        given = f"SELECT DISTINCT {listed}, unit FROM {kept} AS kept WHERE unit IS NOT NULL AND {inside}"
+        joins = ""
+        for item in items:
+            own = choose_ranks(
+                f"(SELECT DISTINCT {item}, unit FROM given)",
+                taken=["unit", item],
+                owner=["unit"],
+                order=[item],
+                most=most,
+                draw=draw,
+            )
+            same = f"given.unit = of_{item}.unit AND given.{item} = of_{item}.{item}"
+            joins += f" JOIN ({own}) AS of_{item} ON {same}"
+        taken = ", ".join(f"given.{item}" for item in items)
+        return f"WITH given AS MATERIALIZED ({given}) SELECT {taken} FROM given{joins}"
+
+    _put(counts, "_choose_items", choose_parts)
+
+
 TWINS: dict[str, Callable[[], None]] = {
+    "parts": parts,
     "fan-out": fan_out,
     "lent-by-all": lent_by_all,
     "where": where,
@@ -393,6 +421,8 @@ def resembles(case: Case, law: str) -> str | None:
         return "beside"
     if source.get("looked_up"):
         return "fan-out"
+    if question.other is not None:
+        return "parts"
     if source.get("odd"):
         return "header"
     if question.weighed is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from fuzz import declared, looked_up
@@ -141,6 +142,10 @@ class _Maker:
             roles["unit"] = self._label_kind()
         if kind == "items" or (numeric and kind != "records" and rng.random() < 0.3):
             roles["item"] = self._label_kind()
+        # Of its own, so that what a seed makes without a second column stays as it was.
+        several = random.Random(f"second column {seed}")
+        if kind == "items" and self.aim is None and several.random() < 0.4:
+            roles["other"] = self._label_kind()
         if numeric:
             roles["number"] = rng.choice(FLOATS) if self.signs else self._number_kind()
         where = kind != "records" and (
@@ -174,7 +179,10 @@ class _Maker:
             Table(tuple(columns), tuple(columns.values()), base + added),
         )
         release = None
-        if kind != "records" and (
+        if "other" in named:
+            table = Table(tuple(columns), tuple(columns.values()), base + added)
+            question = self._of_two(question, named["other"], table)
+        elif kind != "records" and (
             self.aim in {"beside", "replies", "ledger"} or rng.random() < 0.05
         ):
             release = random_release(rng, question, self.spec, self.aim)
@@ -182,7 +190,7 @@ class _Maker:
         more = random.Random(f"second table {seed}")
         looked = (
             owned and release is None and self.aim is None and self.spec["kind"] in looked_up.KINDS
-        )
+        ) and question.other is None
         if looked and kind in {"items", "buckets", "totals"} and more.random() < 0.25:
             named = looked_up.random_lookup(more, question, tuple(columns))
             self.spec = self.spec | ({"looked_up": named} if named else {})
@@ -446,6 +454,17 @@ class _Maker:
                 if "by" in more:
                     more["groups_per_unit"] = more["groups_per_unit"] or 3
         return Question(kind=kind, **more)
+
+    def _of_two(self, question: Question, name: str, table: Table) -> Question:
+        """Return the question about labels of two columns, of which nobody lists one or both."""
+        rng = self.rng
+        domains = [question.domain or {}, self._domain(table, name, public=True)]
+        # Names of positions, and labels that are declared public, do not go with labels that are found.
+        found = {place for place in (0, 1) if {"indexed", "public", "unlisted"} & {*domains[place]}}
+        for place in found or {rng.randrange(2)}:
+            domains[place] = {"unlisted": True}
+        most = question.max_rows or (None if question.unit is None else rng.choice((1, 2, 3)))
+        return replace(question, domain=domains[0], other=[name, domains[1]], max_rows=most)
 
     def _domain(self, table: Table, name: str, *, public: bool) -> dict[str, Any]:
         rng = self.rng

@@ -114,9 +114,11 @@ def _label(table: Table, row: Row, name: str, source: str) -> str | None:
     return text_of(row[place], table.kinds[place], server=source in {"postgres", "spark"})
 
 
-def _item(table: Table, row: Row, name: str, question: Question, source: str) -> str | None:
+def _item(
+    table: Table, row: Row, name: str, domain: dict[str, Any] | None, source: str
+) -> str | None:
     """Return the label of the domain that a row has, None if it has none."""
-    text, domain = _label(table, row, name, source), question.domain or {}
+    text, domain = _label(table, row, name, source), domain or {}
     if "unlisted" in domain:  # by a rule of the text alone
         return text if text and "\0" not in text and len(text) <= 4096 else None
     if text is None or "public" in domain or ("list" in domain and text in domain["list"]):
@@ -133,7 +135,14 @@ def _item(table: Table, row: Row, name: str, question: Question, source: str) ->
 def _add_items(
     found: Expected, table: Table, question: Question, rows: list[Row], *, source: str
 ) -> None:
-    items = {_item(table, row, str(question.item), question, source) for row in rows} - {None}
+    items: set[Any] = {
+        _item(table, row, str(question.item), question.domain, source) for row in rows
+    }
+    if question.other is not None:
+        parts = [(str(question.item), question.domain), question.other]
+        pairs = [tuple(_item(table, row, *part, source) for part in parts) for row in rows]
+        items = {pair for pair in pairs if None not in pair}
+    items -= {None}
     most = (
         len(items)
         if question.max_rows is None or question.unit is None
@@ -155,7 +164,9 @@ def _add_numbers(
     groups: dict[Any, list[Any]] = defaultdict(list)
     place = table.names.index(str(question.column))
     for row in rows:
-        group = None if question.by is None else _item(table, row, question.by, question, source)
+        group = (
+            None if question.by is None else _item(table, row, question.by, question.domain, source)
+        )
         if question.by is None or group is not None:
             groups[group].append(_number(row[place], source=source))
     if question.per_person is not None:

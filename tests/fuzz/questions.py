@@ -52,6 +52,8 @@ class Question:
         {"edges": numbers} or the parameters of a geometric grid, as texts.
     ranges : list of [low, high, exponent]
         For totals: one, or one for each group.
+    other : [column, domain] or None
+        Another column of labels, for items: of both together, of which nobody lists one or both.
     weighed : [cap, bits] or None
         Rows of a unit count with weights: at most as `cap` rows, of 2^bits steps in all.
     """
@@ -71,6 +73,7 @@ class Question:
     per_person: str | None = None
     shared: bool = False
     weighed: list[int] | None = None
+    other: list[Any] | None = None
     salt: str = "00" * 16
 
     @property
@@ -90,7 +93,8 @@ class Question:
 
     def columns(self) -> set[str]:
         """Return the columns that it names, those of its predicate left out."""
-        return {name for name in (self.unit, self.item, self.column, self.by) if name is not None}
+        named = (self.unit, self.item, self.column, self.by, *(self.other or ())[:1])
+        return {name for name in named if name is not None}
 
     def labels(self) -> list[str] | None:
         """Return the labels of its domain in their order; None if they are assumed public or there are none."""
@@ -271,12 +275,17 @@ def prepare(source: Any, question: Question) -> Any:
     if question.kind == "records":
         return prepare_records(source, unit, column=question.column or "")
     if not question.numeric:
+        item: Any = question.item
+        asked_of: Any = domain
+        if question.other is not None:
+            item = (question.item, question.other[0])
+            asked_of = dict(zip(item, (domain, make_domain(question.other[1])), strict=True))
         return prepare_counts(
             source,
             unit,
             kind=question.kind,
-            item=question.item,
-            domain=domain,
+            item=item,
+            domain=asked_of,
             where=where,
             salt=salt,
         )

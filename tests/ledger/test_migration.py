@@ -38,6 +38,7 @@ def number_of(path):
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.sample(2)
 def test_a_schema_before_4_is_refused_and_left_as_it_is(place, version):
     ledger = make(place)
     charge = ledger.reserve(Pure(epsilon=0.1))
@@ -59,6 +60,7 @@ def test_a_schema_before_4_is_refused_and_left_as_it_is(place, version):
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.sample(1)
 def test_not_a_byte_of_a_file_before_4_changes(tmp_path, mode):
     """Also not one with a log beside it, as those versions left them."""
     ledger = make(tmp_path / "budget.db")
@@ -214,6 +216,7 @@ def test_a_kill_at_every_boundary_leaves_the_older_file_or_the_new_one(tmp_path)
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE])
+@pytest.mark.sample(1)
 def test_a_failure_on_the_way_leaves_the_older_file(tmp_path, monkeypatch, code):
     ledger = make(tmp_path / "budget.db")
     take_back(ledger.url)

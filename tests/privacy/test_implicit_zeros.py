@@ -225,6 +225,102 @@ def test_wrong_chances_are_convicted(enumerated):
     )
 
 
+# --- all that reach a threshold -----------------------------------------------------------------------------------------------------
+
+
+def reaching(answers, size, noise_law, floor):
+    """Return the program: which of a domain reach the floor, with their values; all beyond `HIGH` are alike."""
+    steps, places = listed(answers)
+
+    def run():
+        values, at = implicit_zeros.noisy_domain(
+            steps, places, size, noise_law, size, SYSTEM, floor=floor
+        )
+        pairs = zip(at.tolist(), values.tolist(), strict=True)
+        return tuple((place, min(value, HIGH + 1)) for place, value in pairs if value >= floor)
+
+    return run
+
+
+def law_of_reaching(answers, size, noise_law, floor):
+    """Return {who reaches it, with values: probability}, every item drawn."""
+    at_least, found = tails(noise_law), {}
+    with localcontext() as context:
+        context.prec = DIGITS
+        for values in product([None, *range(floor, HIGH + 2)], repeat=size):
+            mass = Decimal(1)
+            for place, value in enumerate(values):
+                q = answers.get(place, 0)
+                if value is None:
+                    mass *= 1 - at_least(floor - q)
+                else:
+                    beyond = 0 if value > HIGH else at_least(value + 1 - q)
+                    mass *= at_least(value - q) - beyond
+            found[tuple((i, v) for i, v in enumerate(values) if v is not None)] = mass
+    return found
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        [(3, None), (3, 5)],
+        pytest.param([(1, None), (1, 3), (0, 2), (-1, 1)], marks=pytest.mark.slow),
+    ],
+    ids=["high", "low"],
+)
+def test_all_that_reach_a_threshold_have_the_law_of_drawing_all(enumerated, cases):
+    """Four cells, of which one is not empty; thresholds above 0, at it and below, from several first levels."""
+    answers, size = {1: 1}, 4
+    for floor, start in cases:
+        replaced = {} if start is None else {"_first_level": lambda *_, start=start: start}
+        noise_law = DiscreteLaplace(ONE)
+        found, cut = enumerated(reaching(answers, size, noise_law, floor), **replaced)
+        expected = law_of_reaching(answers, size, noise_law, floor)
+        assert not cut
+        assert set(found) <= set(expected)
+        distance, mass = compared(found, expected)
+        assert distance < ENOUGH
+        assert abs(mass - 1) < ENOUGH
+    # Another number of empty cells above it, and another rate, are told apart.
+    for wrong in (
+        law_of_reaching(answers, size, DiscreteLaplace(Fraction(101, 100)), floor),
+        law_of_reaching({1: 1, 2: 1}, size, noise_law, floor),
+    ):
+        assert compared(found, wrong)[0] > 1e-4
+
+
+def shown_by_the_truth(answers, size, noise_law, floor):
+    """The twin: cells are shown by their true counts, with noise on what is shown."""
+    found = {}
+    shown = [place for place in range(size) if answers.get(place, 0) >= floor]
+    values = [noise(noise_law, LOW, HIGH) for _ in shown]
+    for way in product(*values):
+        pairs = zip(shown, way, strict=True)
+        key = tuple((place, answers[place] + value) for place, (value, _) in pairs)
+        found[key] = math.prod((mass for _, mass in way), start=Decimal(1))
+    return found
+
+
+def worst_loss(one, other):
+    """The largest loss between two laws; infinite where only one of them can come out."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        return max(
+            abs((one[key] / other[key]).ln()) if key in one and key in other else Decimal("inf")
+            for key in {*one, *other}
+        )
+
+
+def test_what_reaches_a_threshold_loses_what_a_count_moves_and_shown_by_the_truth_is_convicted():
+    for base, moved in [({1: 2}, {1: 3}), ({}, {0: 1}), ({1: 3, 2: 1}, {1: 3})]:
+        laws = [law_of_reaching(one, 4, DiscreteLaplace(HALF), 3) for one in (base, moved)]
+        loss = worst_loss(*laws)
+        assert loss <= HALF + Fraction(1, 10**30)
+        assert loss > HALF - Fraction(1, 10**30), "and it is attained"
+    twins = [shown_by_the_truth(one, 4, DiscreteLaplace(HALF), 3) for one in ({1: 2}, {1: 3})]
+    assert worst_loss(*twins) == math.inf
+
+
 # --- the first that cross a threshold -----------------------------------------------------------------------------------------------
 
 

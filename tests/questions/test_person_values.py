@@ -19,6 +19,8 @@ import pytest
 import sordino as sd
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.questions import PrivacyUnit, number_question, prepare_numbers
+from sordino.session.numbers import MeanRequest, SumRequest
+from sordino.session.quantile_request import QuantileRequest
 from sordino.sources import open_source
 from sordino.sources.sql.number_kind import number_kind
 from sordino.sources.sql.person_query import ROW_LIMIT, find_row_step
@@ -335,6 +337,14 @@ def test_a_sum_is_one_of_people_where_nothing_bounds_their_rows(bounded):
 
 
 def test_a_bound_on_rows_does_not_count_where_each_person_has_one_number():
+    # Counts of rows, and what is 0 or 1, begin at 0: no end is looked for below, and none is paid for.
+    for kind in (SumRequest, MeanRequest, QuantileRequest):
+        for aggregate in ("count", "any"):
+            asked = {"column": "x", "epsilon": 1, "per_person": aggregate}
+            asked |= {"q": 0.5} if kind is QuantileRequest else {}
+            assert kind(**asked) == kind(**asked, lower=0)
+            assert kind(**asked, lower=-1).lower == -1
+        assert kind(**asked | {"per_person": "sum"}).lower is None
     frame = pl.DataFrame({"who": [*range(500), *range(500)], "n": [2] * 1000})
     unit = PrivacyUnit("who", max_rows=1)
     mean = sd.Session(frame, unit=unit, ledger=None).mean(

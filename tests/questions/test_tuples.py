@@ -14,7 +14,13 @@ import pytest
 
 from sordino.columns import BucketGrid
 from sordino.errors import InvalidParameter, UnknownDomain
-from sordino.questions import Domain, PrivacyUnit, prepare_counts, prepare_numbers
+from sordino.questions import (
+    Domain,
+    PrivacyUnit,
+    counts as counts_module,
+    prepare_counts,
+    prepare_numbers,
+)
 from sordino.sources import open_source
 from support.postgres import database
 
@@ -94,6 +100,36 @@ def test_counts_are_those_of_an_oracle(seed):
     # The other way round the same tuples, with their parts exchanged.
     turned = count(ask(rows, items=("two", "one")))
     assert turned == Counter({(two, one): n for (one, two), n in oracle(rows, LISTED).items()})
+
+
+def test_places_that_are_handed_on_are_counted_as_the_engine_counts_them(monkeypatch):
+    """Of many labels the engine hands on a place for each that counts: the same counts, in order."""
+    rows = [row for seed in range(3) for row in make_rows(seed, 400)]
+    domain = Domain.product({"one": PARTS[0], "x": Domain.range(2, 8)})
+    for most, items, listed in itertools.product(
+        (None, 1, 2),
+        (("one", "two"), ("one", "x"), "x"),
+        (None, sorted(itertools.product(*PARTS))[::3]),
+    ):
+        if listed is not None and items != ("one", "two"):
+            continue
+        known = {("one", "x"): domain, "x": Domain.range(2, 8)}.get(items, listed)
+        found = []
+        for many in (1, 1 << 60):
+            monkeypatch.setattr(counts_module, "MANY_PLACES", many)
+            question = ask(rows, most, Domain.of(known) if listed else known, items)
+            assert (question.places is not None) == (many == 1)
+            found.append(count(question))
+        assert found[0] == found[1]
+        assert sum(found[0].values()) > 10
+    each_row = {"kind": "items", "item": "x", "domain": Domain.range(2, 8)}
+    by_rows = prepare_counts(open_source(arrow(rows)), PrivacyUnit.row(), **each_row)
+    assert by_rows.places is None
+    monkeypatch.setattr(counts_module, "MANY_PLACES", 1)
+    handed = prepare_counts(open_source(arrow(rows)), PrivacyUnit.row(), **each_row)
+    assert handed.places == 6
+    assert count(handed) == count(by_rows)
+    assert handed.run().positions.tolist() == list(range(6))
 
 
 def joined(rows, separator):

@@ -17,11 +17,17 @@ import pytest
 
 import sordino as sd
 from sordino.columns import BucketGrid
-from sordino.cost.several import bound_several
+from sordino.cost.several import bound_several, list_days, say_days_of
 from sordino.errors import InvalidParameter
 from sordino.questions import Domain, PrivacyUnit, prepare_counts, prepare_numbers
 from sordino.sources import computed_columns, open_source
-from sordino.unit_columns import find_cut, join_unit_columns, say_unit_of, split_unit_columns
+from sordino.unit_columns import (
+    find_cut,
+    join_unit_columns,
+    narrow_odds,
+    say_unit_of,
+    split_unit_columns,
+)
 from support.postgres import database
 
 SALT = bytes(range(32))
@@ -336,6 +342,66 @@ def test_what_a_command_is_told_is_read_and_written_alike():
     assert find_cut(tricky.identity) == "day"
     assert find_cut(PrivacyUnit('columns "a", day("b")').identity) is None
     assert say_unit_of(tricky.identity, "guest") == "a guest on one day"
+
+
+def test_part_of_a_unit_never_stands_in_a_private_table(tmp_path):
+    path = tmp_path / "shop.db"
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE orders (customer VARCHAR, visit INTEGER)")
+        con.execute("CREATE TABLE visits (visit INTEGER PRIMARY KEY, day DATE)")
+        con.execute("INSERT INTO visits VALUES (3, '2026-03-01')")
+        con.execute("INSERT INTO orders SELECT 'c' || i, 3 FROM range(500) AS many(i)")
+    # One row of the other table would decide whose all these rows are.
+    for column in ("visits.day", 'day("visits.day")'):
+        with pytest.raises(InvalidParameter, match="must not say part of whom a row is of|looked"):
+            sd.Session(
+                f"duckdb:{path}#orders",
+                unit=PrivacyUnit(["customer", column]),
+                ledger=None,
+                lookup={"visits": sd.Lookup(f"duckdb:{path}#visits", key="visit", private=True)},
+            )
+
+
+def test_days_of_a_person_are_told_only_where_a_unit_is_one():
+    day = PrivacyUnit(["one", "day(seen)"]).identity
+    shop = PrivacyUnit(["one", "two", "day(seen)"]).identity
+    guarantee = {"epsilon": "1/3", "delta": 0}
+    [said, facts] = say_days_of(day, "add-remove", guarantee)
+    # Rounded up: nothing less is promised.
+    assert said == (
+        "Somebody is protected on 1 day by epsilon 0.333334, on 7 days by epsilon 2.33334, "
+        "on 30 days by epsilon 10."
+    )
+    assert "fact of its own row" in facts
+    # Somebody in 20 shops on one day is 20 of these.
+    [said, _] = say_days_of(shop, "add-remove", guarantee)
+    assert "with 7 combinations by epsilon 2.33334" in said
+    assert "day" not in said
+    assert find_cut(shop) is None
+    odds = "someone who thought a fact about somebody had"
+    assert narrow_odds(odds, day) == "someone who thought a fact about one day of somebody had"
+    assert "one combination" in narrow_odds(odds, shop)
+    assert narrow_odds(odds, 'column "one"') == odds
+
+
+def test_a_rho_that_may_fail_promises_no_square_of_itself():
+    firm = {"epsilon": "1", "delta": "1/1000000", "rho": "1/100"}
+    failing = {**firm, "failures": "9/10000000"}
+    told = list_days(failing)
+    assert "rho" not in told
+    # Seven days may each fail.
+    assert told["delta"][1] >= 7 * 9e-7
+    assert told["epsilon"][1] == 7
+    assert list_days(firm)["rho"][1] == 0.49
+
+
+def test_a_label_may_be_the_day_of_the_unit():
+    rows = make_rows(5)
+    session = sd.Session(
+        arrow(rows), unit=PrivacyUnit(["one", "day(seen)"]), entropy=sd.Seeded(2), ledger=None
+    )
+    days = sorted({row[2].date().isoformat() for row in rows if row[2] is not None})
+    assert [row.item for row in session.histogram("day(seen)", epsilon=1, domain=days)] == days
 
 
 # ---- somebody who is many units ---------------------------------------------------------------------------------

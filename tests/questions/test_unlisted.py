@@ -368,11 +368,11 @@ def test_what_is_no_label_takes_no_place_of_its_unit():
 def test_the_twins_that_a_careful_person_would_write_are_convicted(monkeypatch, broken):
     choose = counts_module._choose_items
 
-    def twin(kept, most, draw, inside):
+    def twin(kept, most, draw, inside, items):
         if broken == "the rule comes after the choice":
-            return choose(kept, most, draw, "TRUE")
+            return choose(kept, most, draw, "TRUE", items)
         many = f"item IN (SELECT item FROM {kept} AS seen GROUP BY item HAVING count(DISTINCT unit) >= 3)"
-        return choose(kept, most, draw, f"{inside} AND {many}")
+        return choose(kept, most, draw, f"{inside} AND {many}", items)
 
     monkeypatch.setattr(counts_module, "_choose_items", twin)
     if broken == "the rule comes after the choice":

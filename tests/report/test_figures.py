@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
 import sys
+from importlib.resources import files
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
@@ -15,7 +18,8 @@ import sordino as sd
 from report.pages import ASK, WILD, released
 from sordino.charts import Figure, Mark, build_spec, draw_svg, make_chart, read_figure
 from sordino.charts.figure import MOST_LETTERS, MOST_MARKS, measure_text, shorten_labels
-from sordino.charts.spec import FILL, GRID, INK, LINE, MARK, QUIET
+from sordino.charts.spec import FILL, GRID, INK, LINE, MARK, QUIET, SHADE
+from sordino.population import show_rows
 
 FORMS = {
     "histogram": "bars",
@@ -299,6 +303,15 @@ def test_what_draws_never_sees_a_text_of_somebody_else(monkeypatch):
     monkeypatch.setattr(
         vl_convert, "vegalite_to_svg", lambda **told: seen.append(told) or draws(**told)
     )
+    table = [(line, head) for line in ("Zebra", None) for head in ("<b>&", "@0", None)]
+    cells = show_rows({"item": label, "estimate": 3.0} for label in table)
+    svg = draw_svg(read_figure("table", cells, value_name="Antilope\x1b"), named_by="x")
+    assert not re.search(r"Zebra|<b>|Antilope", json.dumps(seen))
+    assert re.findall(r">(Zebra|&lt;b&gt;&amp;|@0|Total)<", svg) == [
+        *("&lt;b&gt;&amp;", "@0", "Total"),
+        *("Zebra", "Total"),
+    ]
+    seen.clear()
     rows = [{"item": "Zebra", "estimate": 3.0}, {"item": "<b>&", "estimate": 2.0}]
     svg = draw_svg(read_figure("top", rows, value_name="Antilope\x1b"), named_by="x")
     assert not re.search(r"Zebra|<b>|Antilope", json.dumps(seen))
@@ -321,6 +334,91 @@ def test_labels_are_data_and_never_expressions():
     assert not re.search(r'"(?:expr|labelExpr|signal|calculate)": "[^"]*datum\.x', text)
 
 
+# ---- tables ------------------------------------------------------------------------------------------------
+
+
+def cross_table(columns=2, **more):
+    """A release of a cross table, with predictable noise."""
+    frame = pl.DataFrame(
+        {
+            "what": ["tea", "rice", "corn", "tea"] * 100,
+            "how": ["hot", "cold"] * 200,
+            "x": ["1"] * 400,
+        }
+    )
+    domain = {"what": ["tea", "corn", "rice"], "how": ["hot", "cold"], "x": ["0", "1"]}
+    named = list(domain)[:columns]
+    session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(3))
+    return session.table(named, epsilon=0.2, domain={name: domain[name] for name in named}, **more)
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+@pytest.mark.sample(2)
+def test_a_cross_table_is_drawn_as_people_draw_it(columns):
+    """Every number is in it, in its place and as a number; colors are those of cells alone."""
+    table = cross_table(columns, not_negative=True)
+    assert table.whole.published is not None
+    figure = read_figure("CrossTable", show_rows(table.list_rows()))
+    *_, heads = [["tea", "corn", "rice"], ["hot", "cold"], ["0", "1"]][:columns]
+    assert (figure.form, figure.heads) == ("heat", (*heads, "Total"))
+    drawn = iter(figure.marks)
+    sides = [["tea", "corn", "rice", None], ["hot", "cold", None], ["0", "1", None]][:columns]
+    for label in itertools.product(*sides):
+        mark = next(drawn)
+        assert (mark.value, mark.is_sum) == (table[label].published, None in label)
+    assert figure.lines[-1] == "Total \u00b7 Total"[-len(figure.lines[-1]) :]
+    spec = table.plot().to_dict()
+    cells, numbers, sums = spec["layer"]
+    assert [row["text"] for row in numbers["data"]["values"]] == [
+        f"{row.published:,}" for row in sorted(table.cells, key=lambda row: label_order(row, sides))
+    ]
+    assert not any(row["sum"] for row in cells["data"]["values"])
+    assert all(row["sum"] for row in sums["data"]["values"])
+    shade = cells["encoding"]["opacity"]["scale"]
+    assert shade["domain"] == [0, max(row.published for row in table.cells)]
+    # What is no such table, too large, or written by somebody else, is drawn as a list.
+    rows = show_rows(table.list_rows())
+    for broken in (
+        [{**row, "parts": None} for row in rows],
+        [{**row, "parts": (1, None)} for row in rows],
+        [{**row, "parts": row["parts"][:1]} for row in rows[:1]] + rows,
+        show_rows(
+            {"item": (f"{n}", part), "estimate": n} for n in range(99) for part in ("a", None)
+        ),
+    ):
+        assert read_figure("CrossTable", broken).form != "heat"
+
+
+def label_order(row, sides):
+    return [side.index(part) for side, part in zip(sides, row.item, strict=True)]
+
+
+def test_numbers_can_be_read_on_the_strongest_color():
+    """In the light, in the dark and on paper, by the rule of WCAG 2: the color of a cell is weak enough."""
+    styles = (files("sordino.report") / "style.css").read_text(encoding="utf-8")
+    found = re.findall(r":root \{(.*?)\}", styles, re.DOTALL)
+    assert len(found) == 3
+    for style in found:
+        colors = dict(re.findall(r"--(\w+): #([0-9a-f]{3,6});", style))
+        card, ink, fill = (
+            [int(part * (2 if len(part) == 1 else 1), 16) / 255 for part in split(colors[name])]
+            for name in ("card", "ink", "fill")
+        )
+        cell = [SHADE * over + (1 - SHADE) * under for over, under in zip(fill, card, strict=True)]
+        low, high = sorted(map(luminance, (ink, cell)))
+        assert (high + 0.05) / (low + 0.05) > 4.5
+
+
+def split(color):
+    size = len(color) // 3
+    return [color[at : at + size] for at in range(0, len(color), size)]
+
+
+def luminance(color):
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in color]
+    return sum(p * weight for p, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
+
+
 # ---- the picture -------------------------------------------------------------------------------------------
 
 
@@ -338,6 +436,7 @@ def every_figure():
         line=4.0,
         days=("2026-01-01", "2026-01-02", "2026-03-01"),
     )
+    yield read_figure("CrossTable", show_rows(cross_table().list_rows()))
     yield read_figure("above", [{"item": "a", "estimate": 5e6, "low": 4e6, "high": None}], line=3)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import polars as pl
 import pytest
 
+import sordino as sd
 from report.pages import ASK, WILD, account, document, released
 from sordino.report import make_report
 from support.browser import opened_browser
@@ -74,8 +76,15 @@ def report(tmp_path_factory):
             {"item": f"label {n}", "estimate": n, "low": n - 1, "high": n + 1} for n in range(60)
         ],
     )
+    regions, ages = [f"region {n} {WILD}"[:60] for n in range(9)], [f"{n}0-{n}9" for n in range(9)]
+    people = pl.DataFrame(
+        {"region": regions * 900, "age": [one for one in ages for _ in range(900)]}
+    )
+    table = sd.Session(people, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7)).table(
+        ["region", "age"], epsilon=1, domain={"region": regions, "age": ages}, not_negative=True
+    )
     page = make_report(
-        [document(), wild, rtl, many, *map(released, ASK)],
+        [document(), wild, rtl, many, table, *map(released, ASK)],
         account=account(),
         about="Made-up orders.",
         docs="docs",
@@ -119,11 +128,16 @@ def test_nothing_is_wider_than_the_screen(browser, report, width):
     assert seen <= width
     # Each picture is as wide as there is room for, and not taller than a screen.
     for box in browser.ask(
-        "[...document.querySelectorAll('figure svg')].map((e) => e.getBoundingClientRect().toJSON())"
+        "[...document.querySelectorAll('figure:not(.heat) svg, figure.heat')].map((e) => e.getBoundingClientRect().toJSON())"
     ):
         assert 200 < box["width"] <= width
         assert box["left"] >= 0
         assert box["right"] <= width
+    # A table keeps the size of its letters, and is moved within its frame.
+    [heat] = browser.ask(
+        "[...document.querySelectorAll('.heat svg')].map((e) => [e.getBoundingClientRect().width, e.viewBox.baseVal.width])"
+    )
+    assert heat[0] == heat[1] > 360
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -139,10 +139,7 @@ def test_the_epsilons_of_all_periods_are_the_share_in_whole_billionths():
             sums[part] += rates[node.level]
             assert sums[part] <= whole <= share
     assert set(sums.values()) == {whole}
-
-
-def test_periods_of_one_day_are_two():
-    """The first day of a series may be the last one of a month, whose period it is then as well."""
+    # The first day of a series may be the last one of a month, whose period it is then as well.
     last = of(dt.date(2026, 1, 31))
     both = list(list_nodes(last, last, "day", ("day", "month")))
     assert both == [Node(PartRange(last, last), level, "day") for level in ("day", "month")]

@@ -37,6 +37,7 @@ from sordino.errors import (
 from sordino.ledger import Ledger
 from sordino.ledger.store import sqlite
 from sordino.series import Series
+from sordino.study import declaration
 from support.postgres import fresh
 
 KILLED = -9
@@ -88,6 +89,10 @@ def test_running_totals_are_those_of_the_table(shop):
         for text, total in found.items():
             assert total == count_until(shop.rows, day(text), *truth), (name, text)
         assert list(series.describe(state)[0]["rates"].values()) == [116, 84]
+        most = truth[1]
+        for node, rows in state.kept.items():
+            [term] = rows[0].terms
+            assert (term.law.rate, term.step) == (series.rates[node.level] / most, 1)
     series = shop.open("items")
     series.start()
     state = series.catch_up(LATER)
@@ -449,3 +454,17 @@ def test_a_ledger_in_a_database_of_a_server(tmp_path):
             sd.cost.Pure(epsilon=1),
             run=f"series/visits-{line.detail['definition']}/day/2026-01-29/1",
         )
+
+
+def test_a_day_ends_where_it_is_cut_and_not_where_the_machine_stands(monkeypatch):
+    noon = dt.datetime(2026, 11, 30, 12, tzinfo=dt.UTC)
+
+    class Noon(dt.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return noon if tz is None else noon.astimezone(tz)
+
+    monkeypatch.setattr(declaration, "datetime", Noon)
+    assert declaration.read_day("today", "x", offset=0) == dt.date(2026, 11, 30)
+    assert declaration.read_day("today", "x", offset=14 * 60) == dt.date(2026, 12, 1)
+    assert declaration.read_day("today-1", "x", offset=-13 * 60) == dt.date(2026, 11, 28)

@@ -109,6 +109,17 @@ def test_periods_that_are_missing_are_made_up_of_others_or_missed():
         [found] = totals.find_at(place("2026-02-28"))
         assert (found.total, found.periods) == (59, many)
     assert RunningTotals(first=FIRST, cut="day", levels=LEVELS, kept={}).find_at(FIRST) == []
+    # Where a day is missing, those after it are made up from the end of their month.
+    tenth = place("2026-02-10")
+    lost = {node: row for node, row in whole.kept.items() if node.parts.low != tenth}
+    totals = RunningTotals(first=FIRST, cut="day", levels=LEVELS, kept=lost)
+    [before], [at], [after] = (totals.find_at(tenth + step) for step in (-1, 0, 1))
+    assert (before.total, before.periods) == (31 + 9, 10)
+    assert (at.total, at.periods, at.revised) == (31 + 10, 2 + 18, 31 + 10)
+    assert (after.total, after.periods) == (31 + 11, 2 + 17)
+    open_month = {node: row for node, row in lost.items() if node.parts.high < tenth + 15}
+    totals = RunningTotals(first=FIRST, cut="day", levels=LEVELS, kept=open_month)
+    assert [len(totals.find_at(tenth + step)) for step in (-1, 0, 1)] == [1, 0, 0]
 
 
 def test_the_largest_labels_hold_all_at_once():
@@ -156,11 +167,10 @@ def test_every_printed_interval_holds_and_errors_are_those_of_the_proof():
     revised = np.zeros((365, runs))
     for day in range(365):
         part = FIRST + day
-        cover = totals._cover(FIRST, part)
         [found] = totals.find_at(part)
-        ways = list(totals._list_ways(part, cover))
-        best = min(ways, key=lambda way: totals._add(way, 0, Fraction(1, 20))[1])
-        plain[day] = sum(noise[node] for node in cover)
+        ways = list(totals.list_ways(part))
+        best = min(ways, key=lambda way: totals.add_up(way, 0)[1])
+        plain[day] = sum(noise[node] for node, _ in ways[0])
         revised[day] = sum(sign * noise[node] for node, sign in best)
         assert found.total == found.revised == 10**9 * (day + 1)
         far[day], near[day] = found.high - found.total, found.revised_high - found.revised

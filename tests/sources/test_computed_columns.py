@@ -105,6 +105,7 @@ def say_day(function, moment):
         "month_of_year": f"{moment.month:02}",
         "quarter_of_year": str(quarter),
         "hour": f"{getattr(moment, 'hour', 0):02}",
+        "minute": f"{getattr(moment, 'minute', 0):02}",
     }[function]
 
 
@@ -153,10 +154,11 @@ FAR_MOMENTS = {
 def test_moments_without_a_zone_are_what_is_written(tmp_path, server, engine, kind):
     chance = random.Random(6)
     moments = [
-        dt.datetime.combine(day, dt.time(chance.randrange(24), 59, 59)) for day in make_days()[::5]
+        dt.datetime.combine(day, dt.time(chance.randrange(24), chance.randrange(60), 59))
+        for day in make_days()[::5]
     ]
     moments += [clock(1, 1, 1), clock(9999, 12, 31, 23, 59, 59)]
-    functions = (*OF_DAYS, "hour")
+    functions = (*OF_DAYS, "hour", "minute")
     far = FAR_MOMENTS[engine] if kind in {"TIMESTAMP", "timestamp(3)"} else [None]
     # The last one of these would be rounded into the next year.
     far = (
@@ -208,10 +210,10 @@ def test_the_day_of_an_instant_is_that_of_a_clock_somewhere(tmp_path, server, en
         if engine == "duckdb"
         else in_postgres(server, "timestamptz", literals)
     )
-    calls = [f"{name}(x at '{zone}')" for zone in ZONES for name in ("month", "week", "hour")]
+    calls = [f"{name}(x at '{zone}')" for zone in ZONES for name in ("month", "week", "minute")]
     found = values(source, calls, "k")
     wanted = [
-        tuple(say_day(name, one.astimezone(ZoneInfo(zone))) for zone in ZONES for name in ("month", "week", "hour"))
+        tuple(say_day(name, one.astimezone(ZoneInfo(zone))) for zone in ZONES for name in ("month", "week", "minute"))
         for one in instants
     ]  # fmt: skip
     assert found[: len(instants)] == wanted
@@ -286,6 +288,8 @@ def say_text(call, text):
         "lower(x)": "".join(one.lower() for one in text),
         "trim(x)": text.strip(" \t\r\n"),
         "left(x, 3)": text[:3],
+        "length(x)": str(len(text)),
+        "length(trim(x))": str(len(text.strip(" \t\r\n"))),
         "left(lower(x), 1)": "".join(one.lower() for one in text)[:1],
         "part(x, '/', 2)": [*text.split("/"), ""][1],
         "part(x, '://', 1)": text.split("://")[0],
@@ -299,7 +303,7 @@ def say_text(call, text):
 
 
 TEXT_CALLS = (
-    "lower(x)", "trim(x)", "left(x, 3)", "left(lower(x), 1)", "part(x, '/', 2)", "part(x, '://', 1)", "host(x)",
+    "lower(x)", "trim(x)", "left(x, 3)", "length(x)", "length(trim(x))", "left(lower(x), 1)", "part(x, '/', 2)", "part(x, '://', 1)", "host(x)",
     "map(x, 'a' = 'letter', '007' = 'agent')", "map(x, '7' = 'seven', else = 'other')", "coalesce(x, 'none')",
     "coalesce(host(x), 'none')", "map(left(trim(x), 1), '' = 'blank', else = 'it''s')",
 )  # fmt: skip
@@ -520,7 +524,7 @@ STRANGE = {
     "n": [None, 0, 2**63 - 1, -(2**63), 65],
 }
 SCHEMA = {"s": pl.String, "d": pl.Date, "t": pl.Datetime, "x": pl.Float64, "n": pl.Int64}
-ALL_CALLS = ("week(d)", "day(t)", "hour(t)", "bin(x, 0, 65.5)", "bin(n, 0, 65)", "host(s)", "part(lower(s), 'a', 2)",
+ALL_CALLS = ("week(d)", "day(t)", "hour(t)", "minute(t)", "length(s)", "bin(x, 0, 65.5)", "bin(n, 0, 65)", "host(s)", "part(lower(s), 'a', 2)",
              "map(s, '7' = 'x', else = 'y')", "coalesce(trim(s), n, 'z')", "left(x, 2)", "map(weekday(d), '1' = 'Mon')")  # fmt: skip
 """Of typed columns; the same of pandas."""
 
@@ -808,7 +812,8 @@ def test_counts_and_numbers_by_a_call():
 def test_what_a_call_can_be_is_a_domain_in_the_order_in_which_it_is_shown():
     frame = pl.DataFrame([], schema=SCHEMA)
     calls = ("weekday(d)", "hour(t)", "month_of_year(d)", "quarter_of_year(d)", "bin(n, 18, 30, 65)", "month(d)", "lower(s)",
-             "map(s, 'a' = 'z', 'b' = 'y', 'c' = 'z', else = 'x')", "map(s, 'a' = 'b')", "coalesce(weekday(d), '?')")  # fmt: skip
+             "map(s, 'a' = 'z', 'b' = 'y', 'c' = 'z', else = 'x')", "map(s, 'a' = 'b')", "coalesce(weekday(d), '?')",
+             "minute(t)", "length(s)")  # fmt: skip
     images = {
         name: domain.labels
         for name, domain in list_call_domains(open_source(frame).compute(calls)).items()
@@ -821,6 +826,7 @@ def test_what_a_call_can_be_is_a_domain_in_the_order_in_which_it_is_shown():
         calls[4]: ("below 18", "18 to below 30", "30 to below 65", "65 or more"),
         calls[7]: ("z", "y", "x"),
         calls[8]: ("b",),
+        calls[10]: tuple(f"{n:02}" for n in range(60)),
     }
 
 

@@ -15,7 +15,7 @@ import pytest
 import sordino as sd
 from sordino.columns import BucketGrid, StepRange
 from sordino.errors import DataSourceError
-from sordino.questions import Domain, PrivacyUnit, prepare_counts
+from sordino.questions import Domain, PrivacyUnit, prepare_counts, prepare_numbers
 from sordino.sources import open_source
 from sordino.sources.spark import sql as spark_sql, steps as spark_steps
 from sordino.sources.sql.number_kind import number_kind
@@ -293,6 +293,15 @@ def test_labels_that_nobody_listed_and_ranges():
     for options in (
         {"item": "item", "domain": Domain.unlisted(delta=1e-6, least=2)},
         {"item": "item", "domain": Domain.unlisted(delta=1e-6, least=2), "best": 2},
+        {
+            "item": ("item", "n"),
+            "domain": {"item": Domain.unlisted(delta=0.1), "n": Domain.range(1, 7)},
+        },
+        {
+            "item": ("n", "item"),
+            "domain": {"n": ["1", "3", "8"], "item": Domain.unlisted(delta=0.1)},
+        },
+        {"item": ("n", "item"), "domain": Domain.unlisted(delta=0.1), "best": 3},
         {"item": "item", "domain": Domain.assume_public()},
         {"item": "n", "domain": Domain.range(2, 9)},
         {"item": "item", "domain": Domain.range(-3, 20)},
@@ -302,8 +311,31 @@ def test_labels_that_nobody_listed_and_ranges():
             for source in (spark(arrow), arrow)
         )
         assert one.values.tolist() == other.values.tolist(), options
-        if "range" not in options["domain"].kind:
+        if getattr(options["domain"], "kind", "found") != "range":
             assert one.labels == other.labels
+
+
+def test_groups_of_several_columns_that_were_found():
+    rows = [
+        (i % 40, ["tea", "a/", "a"][i % 3], ["x", "/x", "z"][i % 4 % 3], i % 9) for i in range(400)
+    ]
+    kinds = {"u": pa.int64(), "one": pa.string(), "two": pa.string(), "n": pa.int64()}
+    arrow, found = columns(rows, **kinds), []
+    for source in (spark(arrow), arrow):
+        question = prepare_numbers(
+            open_source(source),
+            PrivacyUnit("u", max_rows=2),
+            column="n",
+            grid=BucketGrid(edges=np.arange(9.0)),
+            by=("one", "two"),
+            domain={"one": ["a", "a/"], "two": Domain.unlisted(delta=0.1)},
+            groups_per_unit=1,
+            most_groups=5,
+            salt=SALT,
+        ).among([("a", "/x"), ("a/", "x"), ("a/", "z")])
+        found.append([one.counts.tolist() for one in question.run()])
+    assert found[0] == found[1]
+    assert all(map(sum, found[0]))
 
 
 def test_texts_that_tempt_a_query_are_only_texts():

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import example, given, strategies as st
 
-from sordino.cost.conversion import stated
+from sordino.cost.conversion import round_up_written
 from sordino.statements.compare import list_differences
 
 
@@ -15,7 +15,7 @@ from sordino.statements.compare import list_differences
 @example(Fraction(2, 3))
 @example(Fraction(1, 10**6))
 def test_a_float_is_as_large_as_what_it_stands_for_and_hardly_larger(number):
-    said = Fraction(repr(stated(number)))
+    said = Fraction(repr(round_up_written(number)))
     assert number <= said <= number * (1 + Fraction(1, 2**50))
 
 

@@ -80,8 +80,16 @@ def draw_svg(figure: Figure, *, named_by: str) -> str:
     >>> svg.startswith('<svg role="img" aria-labelledby="caption-1"')
     True
     """
-    texts = [mark.label for mark in figure.marks]
+    labels = [mark.label for mark in figure.marks]
+    texts = [*labels, *figure.lines, *figure.heads]
     marks = tuple(replace(mark, label=f"@{place}") for place, mark in enumerate(figure.marks))
+    lines, heads = (
+        tuple(f"@{start + place}" for place in range(len(named)))
+        for start, named in (
+            (len(labels), figure.lines),
+            (len(labels) + len(figure.lines), figure.heads),
+        )
+    )
     # What draws never sees a text of somebody else: one that it cannot read ends the whole process.
     # It draws a number for each, and the texts are put there afterwards.
     masked = replace(
@@ -89,18 +97,25 @@ def draw_svg(figure: Figure, *, named_by: str) -> str:
         marks=marks,
         value_name=f"@{len(texts)}" if figure.value_name else "",
         label_name=f"@{len(texts) + 1}" if figure.label_name else "",
-        room=max(map(measure_text, texts), default=0),
+        lines=lines,
+        heads=heads,
+        room=max(map(measure_text, figure.heads or labels), default=0),
+        line_room=max(map(measure_text, figure.lines), default=0),
     )
     drawn = _load_renderer("vl_convert").vegalite_to_svg(
         vl_spec={**build_spec(masked), "background": None},
         # Nothing is fetched, whatever a specification says.
         allowed_base_urls=[],
     )
-    return _dress(drawn, [*texts, figure.value_name, figure.label_name], named_by)
+    named = [*texts, figure.value_name, figure.label_name]
+    return _dress(drawn, named, named_by, own_size=figure.form == "heat")
 
 
-def _dress(svg: str, texts: Sequence[str], named_by: str) -> str:
-    """Return the SVG with colors of the page, its texts, and a size that follows its width."""
+def _dress(svg: str, texts: Sequence[str], named_by: str, *, own_size: bool) -> str:
+    """Return the SVG with colors of the page, its texts, and a size that follows its width.
+
+    Or with a size of its own: a table does not become smaller than its numbers.
+    """
     head = _HEAD.search(svg)
     size = None if head is None else _SIZE.search(head[0])
     if head is None or size is None:
@@ -110,7 +125,9 @@ def _dress(svg: str, texts: Sequence[str], named_by: str) -> str:
     named = _TEXT.sub(
         lambda found: f">{html.escape(texts[int(found[1])])}{found[2] or ''}<", colored
     )
-    return f'<svg role="img" aria-labelledby="{named_by}" viewBox="{size[1]}">{named}'
+    *_, width, height = size[1].split()
+    own = f' width="{width}" height="{height}"' if own_size else ""
+    return f'<svg role="img" aria-labelledby="{named_by}" viewBox="{size[1]}"{own}>{named}'
 
 
 def _load_renderer(name: str) -> Any:

@@ -12,15 +12,18 @@ from textwrap import wrap
 from typing import Any, Literal, final
 from unicodedata import east_asian_width
 
-from sordino.record import escape_controls
+from sordino.record import escape_controls, find_sides
 
-Form = Literal["whiskers", "bars", "curve", "trend", "names", "spread", "steps"]
+Form = Literal["whiskers", "bars", "curve", "trend", "names", "spread", "steps", "heat"]
 """Dots or bars with whiskers, a curve of quantiles, a line over time, names alone, how often values
-occur, stairs."""
+occur, stairs, a table with colors."""
 
 MOST_MARKS = 30
 """So many rows are drawn: more cannot be told apart on a phone. The table of a report has the
 others."""
+MOST_HEADS = 16
+"""A table with more columns, or more lines than `MOST_MARKS`, is drawn as a list."""
+_HEAD_LETTERS, _LINE_LETTERS = 10, 16
 _MOST_DATES = 400
 """So many points a line over time has: each day of a year."""
 _LEAST_DATES = 3
@@ -57,6 +60,8 @@ class Mark:
         Its interval; None where that end is not bounded, or not known.
     at : float
         Of a curve: which quantile. Of stairs: which step. Of values: where the bar begins.
+    is_sum : bool
+        Of a table: whether it is a margin, or the total.
     """
 
     label: str
@@ -64,6 +69,7 @@ class Mark:
     low: float | None = None
     high: float | None = None
     at: float = 0.0
+    is_sum: bool = False
 
 
 @final
@@ -85,10 +91,13 @@ class Figure:
         A public number to compare with: a threshold, or the limit of an account.
     days : tuple of str
         Over time: the day of each mark, "YYYY-MM-DD", of a month or a year its first one.
-    room : int or None
-        How many narrow letters the longest label takes, where that is not the one that is drawn.
+    room, line_room : int or None
+        How many narrow letters the longest label takes, where that is not the one that is drawn; of
+        a table the longest head, and the longest name of a line.
     notes : tuple of str
         What stands above the picture: which rows count. A page says it beside the picture.
+    lines, heads : tuple of str
+        Of a table: what its lines and its columns are called; it has a mark for each of each.
 
     Examples
     --------
@@ -107,7 +116,24 @@ class Figure:
     line: float | None = None
     days: tuple[str, ...] = ()
     room: int | None = None
+    line_room: int | None = None
     notes: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+
+    @property
+    def strongest(self) -> float:
+        """Of a table: the largest cell, which has the strongest color; margins have none."""
+        cells = (mark.value for mark in self.marks if not mark.is_sum)
+        return max((value for value in cells if value is not None), default=0.0)
+
+    def say_colors(self) -> str:
+        """Return what the colors of a table mean."""
+        most = f"{self.strongest:,.0f} {self.value_name}".strip()
+        return (
+            "The larger a cell, the stronger its color: from none at 0 to the strongest at "
+            f"{most}. Sums are bold and have no color."
+        )
 
 
 def read_figure(
@@ -135,6 +161,11 @@ def read_figure(
         What stands above the picture.
     """
     found = _find_name(rows, _VALUES) or _find_row_number(rows)
+    table = None if found is None else _read_table(rows, found)
+    if table is not None:
+        table = replace(table, value_name=shorten(value_name, _MOST_TITLE))
+        # A page says it below.
+        return replace(table, notes=_fold_label([*notes, table.say_colors()] if notes else []))
     label = _find_name(rows, _LABELS)
     many = len(rows) > MOST_MARKS and label is None and found is not None
     value_name = shorten(value_name or _say_name(found), _MOST_TITLE)
@@ -234,11 +265,11 @@ def shorten(text: str, most: int) -> str:
     return f"{printed}…"
 
 
-def shorten_labels(labels: Sequence[str]) -> list[str]:
+def shorten_labels(labels: Sequence[str], most: int = MOST_LETTERS) -> list[str]:
     """Return labels that can be printed and fit beside a picture; no two are the same."""
     short: list[str] = []
     for label in labels:
-        text = shorten(label, MOST_LETTERS)
+        text = shorten(label, most)
         number, unique = 1, text
         while unique in short:
             number += 1
@@ -284,6 +315,38 @@ def _is_curve(rows: Sequence[Mapping[str, Any]]) -> bool:
     return (
         plain and len(rows) > 1 and all(as_drawn(row.get("estimate")) is not None for row in rows)
     )
+
+
+def _read_table(rows: Sequence[Mapping[str, Any]], found: str) -> Figure | None:
+    """Return a cross table of two columns or more as people draw it; None of what is none."""
+    labels = [row.get("parts") for row in rows]
+    # Where no label stands for all, there are no margins.
+    if not any(isinstance(one, list | tuple) and len(one) > 1 and None in one for one in labels):
+        return None
+    first = next(one for one in labels if isinstance(one, list | tuple))
+    sides = find_sides([""] * len(first), [{**row, "item": row.get("parts")} for row in rows])
+    if sides is None:
+        return None
+    *_, last = sides.labels
+    starts = list(dict.fromkeys(label[:-1] for label in sides.rows))
+    # Sums stand behind what they are sums of.
+    places = [{label: place for place, label in enumerate(side)} for side in sides.labels]
+    starts.sort(key=lambda one: [at[part] for at, part in zip(places, one, strict=False)])
+    if len(last) > MOST_HEADS or len(starts) > MOST_MARKS:
+        return None
+    named = [" \N{MIDDLE DOT} ".join(map(sides.show, start)) for start in starts]
+    marks = tuple(
+        Mark(
+            label="",
+            value=as_drawn(sides.rows.get((*start, head), {}).get(found)),
+            is_sum=None in (*start, head),
+        )
+        for start in starts
+        for head in last
+    )
+    heads = shorten_labels(list(map(sides.show, last)), _HEAD_LETTERS)
+    lines = tuple(shorten_labels(named, _LINE_LETTERS))
+    return Figure(form="heat", marks=marks, total=len(marks), lines=lines, heads=tuple(heads))
 
 
 def _list_days(rows: Sequence[Mapping[str, Any]], label: str | None) -> tuple[str, ...]:

@@ -70,11 +70,13 @@ def build_spec(figure: Figure, *, width: int = WIDTH) -> Spec:
         "trend": _draw_trend,
         "spread": _draw_spread,
         "steps": _draw_steps,
+        "heat": _draw_table,
     }
     drawn = build[figure.form](figure) if figure.marks else _draw_nothing()
     # The room for labels is known. To have it found out takes twice as long.
     room = _measure_labels(figure) if figure.form in {"whiskers", "bars", "names"} else _NUMBERS
     title = {"title": {"text": list(figure.notes), **_TITLE}} if figure.notes else {}
+    # A table is as wide as its numbers need.
     return {"width": width - room - _MARGIN, **title, **drawn, "config": _CONFIG}
 
 
@@ -440,6 +442,67 @@ def _place_days(name: str, days: Sequence[str]) -> Spec:
         # Short, and few, so that no two of them meet.
         "axis": {"title": None, "tickCount": 4, "format": form},
     }
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+_LINE, SHADE = 30, 0.7
+"""How tall a line of a table is; how much of its color the largest cell has: numbers are read on
+it, in the dark as well."""
+
+
+def _draw_table(figure: Figure) -> Spec:
+    """Return a table of numbers: the larger one is, the stronger its color; margins have none."""
+    places = [(line, head) for line in figure.lines for head in figure.heads]
+    values: list[Spec] = [
+        {"line": line, "head": head, "value": mark.value, "text": _write_whole(mark.value)}
+        | {"sum": mark.is_sum}
+        for (line, head), mark in zip(places, figure.marks, strict=True)
+        if mark.value is not None
+    ]
+    cells, sums = ([one for one in values if one["sum"] is wanted] for wanted in (False, True))
+    widest = max((len(one["text"]) for one in values), default=0)
+    letters = max([widest, *map(measure_text, figure.heads), figure.room or 0])
+    axis: Spec = {"title": None, "domain": False, "ticks": False, "labelOverlap": False}
+    axis |= {"labelLimit": 0, "labelPadding": 6}
+    room = figure.line_room
+    room = max(map(measure_text, figure.lines), default=0) if room is None else room
+    place = {
+        "x": {
+            "field": "head",
+            "type": "nominal",
+            "scale": {"domain": list(figure.heads)},
+            "axis": {**axis, "orient": "top", "labelAngle": 0},
+        },
+        "y": {
+            "field": "line",
+            "type": "nominal",
+            "scale": {"domain": list(figure.lines)},
+            "axis": {**axis, "minExtent": room * _LETTER + 10},
+        },
+    }
+    scale = {"domain": [0, figure.strongest or 1], "range": [0, SHADE], "clamp": True}
+    shade = {"field": "value", "type": "quantitative", "scale": scale, "legend": None}
+    text = {**place, "text": {"field": "text", "type": "nominal"}}
+    number = {"type": "text", "fontSize": 13, "color": INK}
+    rect = {"type": "rect", "color": FILL, "stroke": None}
+    return {
+        "width": {"step": letters * _LETTER + 12},
+        "height": {"step": _LINE},
+        "layer": [
+            *_list_layer(cells, rect, {**place, "opacity": shade}),
+            *_list_layer(cells, number, text),
+            *_list_layer(sums, {**number, "fontWeight": "bold"}, text),
+        ],
+    }
+
+
+def _write_whole(value: float | None) -> str:
+    """Return a number of a table: whole, but for very large ones."""
+    if value is None:
+        return ""
+    # Half a person is none more, and -0 is 0.
+    return f"{value:.3g}" if abs(value) >= 1e9 else f"{round(value):,}"
 
 
 def _draw_steps(figure: Figure) -> Spec:

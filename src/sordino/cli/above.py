@@ -58,6 +58,7 @@ OF_TABLES = (
     "user",
     "row_is_unit",
     "max_rows",
+    "part",
     "where",
     "null",
     "quote",

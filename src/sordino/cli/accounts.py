@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sordino.cli.options import choose_format
+from sordino.cli.once import Command
+from sordino.cli.options import FORMAT, REQUIRED_ACCOUNT, REQUIRED_LEDGER, choose_format
 from sordino.cli.output import write_lines, write_rows
 from sordino.cli.stderr import say
 from sordino.cost.conversion import write_percent
 from sordino.errors import InvalidParameter
-from sordino.ledger import Ledger, Statement
+from sordino.ledger import Ledger, Statement, read_parts
 from sordino.ledger.left import write_spent
+from sordino.unit_columns import find_cut
 
 # Only for type checkers: who names a ledger needs no declaration.
 if TYPE_CHECKING:
@@ -111,9 +113,11 @@ def say_left(statement: Statement) -> list[str]:
     told = "all" if spent == 1 else write_spent(spent)
     parts = statement.parts
     if parts is not None and statement.successor is None:
-        first = f"{told} of the budget of its fullest {parts.cut} is spent."
+        open_one = "" if parts.closed is None else " that is open"
+        first = f"{told} of the budget of its fullest {parts.cut}{open_one} is spent."
         notes = [f"Account {statement.account}: {draw_bar(spent)} {first}", *parts.say_spent()]
-        return [*notes, *([parts.say_lost()] if statement.meter == "pure" else [])]
+        known = statement.meter == "pure" and find_cut(statement.unit) is not None
+        return [*notes, *([parts.say_lost()] if known else [])]
     notes = [f"Account {statement.account}: {draw_bar(spent)} {told} of its budget is spent."]
     if statement.successor is not None or statement.examples is None:
         return notes
@@ -326,3 +330,29 @@ def _join_labels(labels: dict[str, str]) -> str:
         for name, value in labels.items()
     }
     return ",".join(f'{name}="{value}"' for name, value in escaped.items())
+
+
+@click.command("close", cls=Command)
+@REQUIRED_LEDGER
+@REQUIRED_ACCOUNT
+@click.option(
+    "--until", metavar="DAY", required=True, help="The last day (or hour, month, year) that closes."
+)
+@FORMAT
+def close(url: str, account: str, until: str, form: str | None) -> None:
+    """Close the parts of all accounts of a ledger up to a day, for good.
+
+    They take nothing more, and what is read of the whole table leaves their rows out. It is for the
+    end of late rows, and for a copy of the ledger that was put back: what it has forgotten lies in
+    parts that are closed then, if since the copy nothing read the whole table or a later part, and
+    no share was given.
+    """
+    opened = Ledger.open(url, account=account)
+    told = opened.statement(charges=False).parts
+    if told is None:
+        raise InvalidParameter(
+            f"Account {account!r} must have parts (ledger create --parts); it has none."
+        )
+    closed = opened.close_parts(read_parts(until, told.cut).high)
+    rows = [{"account": name, "closed": last} for name, last in closed.items()]
+    write_rows(form, ("account", "closed"), rows, {}, [])

@@ -60,7 +60,8 @@ def histogram(
     theirs: the same as sum --per-person count --by COL.
 
     One person can have every item, so the noise grows with the domain unless --row-is-unit or
-    --max-rows bounds that. With --bins people are counted by a number that each of them has:
+    --max-rows bounds that. Of more than 2^20 items, up to 10^7, only those are released whose noisy
+    counts reach --threshold. With --bins people are counted by a number that each of them has:
     --column COL --per-person sum, or --per-person count for how many rows.
     """
     if bins is None:
@@ -82,7 +83,8 @@ def histogram(
     labels = cast("LabelOptions", asked.pop("labels"))
     names = [one.name for one in fields(labels)]
     of_labels = {f"--{name.replace('_', '-')}": getattr(labels, name) for name in names}
-    given = list_given({"--item": item, "--bounded": asked.pop("bounds"), **of_labels})
+    own = {"--bounded": asked.pop("bounds"), "--threshold": asked.pop("threshold")}
+    given = list_given({"--item": item, **own, **of_labels})
     if given:
         raise InvalidParameter(f"{given[0]} of histogram must not be given with --bins.")
     release_from_table(
@@ -103,6 +105,7 @@ def _count_rows(
             "--max-rows": table.unit.max_rows,
             "--unlisted": unlisted or None,
             "--bounded": asked.pop("bounds"),
+            "--threshold": asked.pop("threshold"),
             "--simultaneous": asked.pop("simultaneous") or None,
         }
     )

@@ -14,9 +14,10 @@ import click
 from sordino.address import without_password
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
 from sordino.cli.once import Command
-from sordino.cli.options import ADJACENCY, NUMBER, PARTS, SOURCE, gather, require_one
+from sordino.cli.options import ADJACENCY, NUMBER, SOURCE, gather, require_one
 from sordino.cli.output import write_lines
 from sordino.cli.text_options import CsvOptions, form_options
+from sordino.cli.whom import PARTS
 from sordino.cli.work import make_csv_format
 from sordino.constraints import TABLE_NAME, shown, text
 from sordino.errors import InvalidParameter

@@ -102,6 +102,7 @@ HEADINGS = {
     ],
     "Output": [
         "--format",
+        "--wide",
         "--output",
         "--keep",
         "--run-id",
@@ -113,6 +114,7 @@ HEADINGS = {
         "--help",
     ],
     "Fine tuning": [
+        "--margins",
         "--method",
         "--kth-count",
         "--force",
@@ -163,6 +165,7 @@ FIRST = (
     "--where",
     "--dry-run",
     "--details",
+    "--no-negative",
     "--max-rows",
     "--sensitivity",
     "--format",

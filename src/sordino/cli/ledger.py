@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, final
 
@@ -13,6 +13,7 @@ from sordino.cli.accounts import (
     DETAILS,
     FAIL_BELOW,
     SHOW_FORMAT,
+    close,
     find_declared,
     find_payer,
     list_accounts,
@@ -29,9 +30,9 @@ from sordino.cli.options import (
     FORMAT,
     NUMBER,
     PART,
-    PARTS,
     REQUIRED_ACCOUNT as ACCOUNT,
     REQUIRED_LEDGER as URL,
+    WIDE,
     choose_format,
     gather,
     require_one,
@@ -42,12 +43,13 @@ from sordino.cli.report import report_account
 from sordino.cli.statement import publish
 from sordino.cli.suggestions import SuggestingGroup
 from sordino.cli.text_options import CsvOptions, bare_csv_options
+from sordino.cli.whom import PARTS
 from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
 from sordino.cost.conversion import write_percent
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, UnsupportedBackend
-from sordino.ledger import Budget, Ledger, Statement, read_parts
+from sordino.ledger import Budget, Ledger, Statement
 from sordino.ledger.account.identity import has_no_place
 from sordino.ledger.left import write_spent
 from sordino.population import say_unit
@@ -141,6 +143,7 @@ def ledger() -> None:
     """Accounts with a budget: every release is charged before a row is read."""
 
 
+ledger.add_command(close)
 ledger.add_command(publish)
 ledger.add_command(report_account)
 
@@ -214,9 +217,16 @@ def accounts(url: str, form: str | None) -> None:
 @ACCOUNT
 @PART
 @FORMAT
+@WIDE
 @OUTPUT
 def release(
-    charge: str, url: str, account: str, part: int, form: str | None, output: OutputFile | None
+    charge: str,
+    url: str,
+    account: str,
+    part: int,
+    form: str | None,
+    wide: bool,
+    output: OutputFile | None,
 ) -> None:
     """Print a release again that was made with --keep, by the ID of its charge.
 
@@ -224,7 +234,7 @@ def release(
     """
     COUNT("--part", part)
     # A file is for a program, as it is for the release itself.
-    chosen = choose_format(form or (None if output is None else "json"))
+    chosen = choose_format(form or (None if output is None or wide else "json"), wide=wide)
     # Asked first, so that what is not there leaves no file.
     record = Ledger.open(url, account=account).read_release(charge, part=part)
     if output is not None:
@@ -410,32 +420,6 @@ def convert(
 @ledger.command()
 @URL
 @ACCOUNT
-@click.option(
-    "--until", metavar="DAY", required=True, help="The last day (or hour, month, year) that closes."
-)
-@FORMAT
-def close(url: str, account: str, until: str, form: str | None) -> None:
-    """Close the parts of all accounts of a ledger up to a day, for good.
-
-    They take nothing more, and what is read of the whole table leaves their rows out. It is for the
-    end of late rows, and for a copy of the ledger that was put back: what it has forgotten lies in
-    parts that are closed then, if since the copy nothing read the whole table or a later part, and
-    no share was given.
-    """
-    opened = Ledger.open(url, account=account)
-    told = opened.statement(charges=False).parts
-    if told is None:
-        raise InvalidParameter(
-            f"Account {account!r} must have parts (ledger create --parts); it has none."
-        )
-    closed = opened.close_parts(read_parts(until, told.cut).high)
-    rows = [{"account": name, "closed": last} for name, last in closed.items()]
-    write_rows(form, ("account", "closed"), rows, {}, [])
-
-
-@ledger.command()
-@URL
-@ACCOUNT
 @click.option("--to", "name", metavar="NAME", required=True, help="A declared table.")
 @click.option(
     "--declaration",
@@ -589,7 +573,9 @@ def _check_source(wanted: AccountOptions, unit: PrivacyUnit) -> None:
         ) from None
     # No line of JSON names all columns: there the unit is declared with each release.
     if not source.declared:
-        source.take_unit(unit.columns, "--unit")
+        # In a file of texts the types of columns are declared with each release.
+        whole = (replace(one, cut=None, offset=None) for one in unit.columns)
+        source.take_unit([*whole] if source.texts else unit.columns, "--unit")
 
 
 def _write_account_lines(

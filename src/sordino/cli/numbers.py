@@ -233,7 +233,7 @@ def _release_columns(
         # Imported here: a release needs no plan.
         from sordino.session.plans.plan import join_plans
 
-        write_plan(join_plans(plans), run, asked.get("domain"))
+        write_plan(join_plans(plans, batch.executor.unit.identity), run, asked.get("domain"))
         return []
     return [one.result for one in pending]
 

@@ -33,7 +33,6 @@ from sordino.errors import InvalidParameter
 
 # Only for type checkers: not every command needs what a sensitivity needs.
 if TYPE_CHECKING:
-    from sordino.sensitivity import Adjacency
     from sordino.study.declaration import DeclaredTable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -227,18 +226,6 @@ DECLARATION = click.option(
 DATE = click.option(
     "--date", metavar="DAY", help="Day for {date} in a declared path: 2026-11-27, today, today-1."
 )
-DAYS = click.option(
-    "--part",
-    metavar="DAY",
-    help="Read and charge these days alone, of an account with parts: 2026-11-27, today-1, "
-    "2026-11, 2026-11-01..2026-11-15 [default: the whole table, charged to all days].",
-)
-PARTS = click.option(
-    "--parts",
-    type=click.Choice(["hour", "day", "month", "year"]),
-    help="Give each day (or hour, month, year) the whole budget for itself; one of the columns of "
-    "the person must be a time that is cut so, such as day(seen).",
-)
 # What is spent has to be meant, and what is planned spends nothing.
 PART = click.option(
     "--part",
@@ -277,6 +264,11 @@ FORMAT = click.option(
 )
 DETAILS = click.option(
     "--details", is_flag=True, help="Say all that is known of the figures below a table."
+)
+WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    help="Write CSV as a table is printed: a column for each label of the last --item, and Total.",
 )
 QUIET = click.option(
     "--quiet/--no-quiet",
@@ -365,39 +357,6 @@ SYNTHETIC = click.option(
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class UnitOptions:
-    """Whom the guarantee protects."""
-
-    user: str | None
-    row_is_unit: bool
-    max_rows: int | None
-    adjacency: Adjacency
-    part: str | None = None
-
-
-unit_options = gather(
-    "unit",
-    UnitOptions,
-    click.option(
-        "--user",
-        metavar="COL",
-        help="Column that says whose a row is: a person is protected with all rows. Or several "
-        "columns, such as customer,day(seen): a customer on one day.",
-    ),
-    click.option("--row-is-unit", is_flag=True, help="Each row is another person."),
-    click.option(
-        "--max-rows",
-        type=int,
-        metavar="M",
-        help="Use at most M rows of each person, chosen at random; of labels that are counted, M.",
-    ),
-    ADJACENCY,
-    DAYS,
-)
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
 class LabelOptions:
     """Which labels may be released."""
 
@@ -407,15 +366,13 @@ class LabelOptions:
     domain_range: str | None
     domain_sql: str | None
     domain_sql_file: tuple[str, ...]
-    assume_public: bool
-    unlisted: bool
-    delta: Fraction | None
-    least: int | None
+    assume_public: bool = False
+    unlisted: bool = False
+    delta: Fraction | None = None
+    least: int | None = None
 
 
-label_options = gather(
-    "labels",
-    LabelOptions,
+_LISTS = (
     click.option(
         "--domain",
         metavar="[COL=]FILE",
@@ -441,6 +398,12 @@ label_options = gather(
         multiple=True,
         help="Public file that this query may open; several may be named. It opens nothing else.",
     ),
+)
+listed_labels = gather("labels", LabelOptions, *_LISTS)
+label_options = gather(
+    "labels",
+    LabelOptions,
+    *_LISTS,
     click.option(
         "--assume-public",
         is_flag=True,
@@ -513,6 +476,7 @@ class RunOptions:
     keep: bool = False
     run_id: str | None = None
     details: bool = False
+    wide: bool = False
     seed: int | None
     synthetic: bool
     quiet: bool | None
@@ -525,7 +489,8 @@ class RunOptions:
     def chosen_form(self) -> str:
         """The format asked for, else the one of where the release is written to."""
         # A file is for a program.
-        return choose_format(self.form or (None if self.output is None else "json"))
+        usual = None if self.output is None or self.wide else "json"
+        return choose_format(self.form or usual, wide=self.wide)
 
     def claim_output(self) -> None:
         """Make sure, before the charge, that a release can be written to its file, if it has one.
@@ -594,6 +559,7 @@ class RunOptions:
                 f"{'--keep' if self.keep else '--run-id'} cannot be combined with --dry-run, which "
                 "releases nothing."
             )
+        choose_format(self.form, wide=self.wide)
         check_assumption(self.like, self.like_rows, planned=self.dry_run or self.goal is not None)
         # With predictable noise, and in a dry run, nothing real is released, and so nothing has to
         # be paid.
@@ -652,8 +618,22 @@ def take_all(request: type[Declared], **own: Callable[[Any], Any] | None) -> Cal
 # ---- what the values mean ------------------------------------------------------------------------
 
 
-def choose_format(form: str | None) -> str:
-    """Return the format asked for, else a table on a terminal and JSON elsewhere."""
+WIDE_CSV = "wide"
+"""The format of a cross table with a column for each label of its last column."""
+
+
+def choose_format(form: str | None, *, wide: bool = False) -> str:
+    """Return the format asked for, else a table on a terminal and JSON elsewhere.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is to be wide, and is no CSV.
+    """
+    if wide:
+        if form not in {None, "csv"}:
+            raise InvalidParameter(f"--wide is for --format csv; got --format {form}.")
+        return WIDE_CSV
     # A person reads a terminal, and a program whatever else stdout is.
     return form or ("table" if sys.stdout.isatty() else "json")
 

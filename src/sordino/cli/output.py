@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from sordino.cli.options import choose_format
+from sordino.cli.options import WIDE_CSV, choose_format
 from sordino.cli.output_file import LOST, OutputFile
 from sordino.errors import DataSourceError
-from sordino.record import Record, escape_controls
+from sordino.record import Record, escape_controls, pivot_table
 from sordino.record_table import WIDTH, draw_table
 from sordino.record_text import write_csv, write_json
 
@@ -51,6 +51,8 @@ def write_records(
         text = write_json(*records)
     elif form == "csv":
         text = write_csv(*records)
+    elif form == WIDE_CSV:
+        text = write_csv(*map(pivot_table, records))
     else:
         # Where nobody looks at a terminal the width is fixed.
         fixed = output is not None or not sys.stdout.isatty()

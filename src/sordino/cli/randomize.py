@@ -32,7 +32,6 @@ from sordino.cli.options import (
     SYNTHETIC,
     DecimalsOr,
     RunOptions,
-    UnitOptions,
     Values,
     gather,
     is_quiet,
@@ -43,6 +42,7 @@ from sordino.cli.planned import plan_options
 from sordino.cli.stderr import say
 from sordino.cli.table import confirm_goal, plan_alone, refuse_shape, write_plan
 from sordino.cli.text_options import CsvOptions, form_options
+from sordino.cli.whom import UnitOptions
 from sordino.cli.work import (
     choose_entropy,
     find_source,

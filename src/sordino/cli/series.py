@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,8 +14,11 @@ from sordino.cli.suggestions import SuggestingGroup
 from sordino.constraints import COUNT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sordino.series import Series
     from sordino.series.series import SeriesState
+    from sordino.series.totals import RunningFigure, RunningTotals
 
 _NAME = click.argument("name", metavar="NAME")
 _FILE = click.option(
@@ -65,22 +68,22 @@ def catch_up(name: str, declaration: str | None, today: str, form: str | None, q
     found = _open_series(name, declaration)
     tell = None if quiet else lambda text: say(f"Reading for {text}.")
     state = found.catch_up(today, tell=tell)
-    rows = _list_rows(found, state, None)
-    # Of a histogram all labels of the last day.
-    _write(found, state, [row for row in rows if row["part"] == rows[-1]["part"]], form)
+    _write_figures(found, state, _list_last(found, state, _find_totals(found, state).find_at), form)
 
 
-@series.command(cls=Command)
+@series.command("show", cls=Command)
 @_NAME
 @_FILE
 @_TODAY
 @click.option("--top", type=int, metavar="K", help="The K labels with the largest figures.")
 @FORMAT
-def show(name: str, declaration: str | None, today: str, top: int | None, form: str | None) -> None:
+def show_figures(
+    name: str, declaration: str | None, today: str, top: int | None, form: str | None
+) -> None:
     """Print what the series NAME says of all days so far; nothing is read or charged."""
     found = _open_series(name, declaration)
     state = found.read(today)
-    _write(found, state, _list_rows(found, state, top), form)
+    _write_figures(found, state, _list_figures(found, state, top), form)
 
 
 def _open_series(name: str, declaration: str | None) -> Series:
@@ -90,19 +93,36 @@ def _open_series(name: str, declaration: str | None) -> Series:
     return Series(name, declaration)
 
 
-def _list_rows(found: Series, state: SeriesState, top: int | None) -> list[dict[str, Any]]:
+def _find_totals(found: Series, state: SeriesState) -> RunningTotals:
     from sordino.series.totals import RunningTotals
 
-    totals = RunningTotals(first=found.first, cut=found.cut, levels=found.levels, kept=state.kept)
+    return RunningTotals(first=found.first, cut=found.cut, levels=found.levels, kept=state.kept)
+
+
+def _list_last(
+    found: Series, state: SeriesState, find: Callable[[int], list[RunningFigure]]
+) -> list[RunningFigure]:
+    """Return the figures of the last part that has any."""
+    parts = range(state.until, found.first - 1, -1)
+    return next(filter(None, map(find, parts)), [])
+
+
+def _list_figures(found: Series, state: SeriesState, top: int | None) -> list[RunningFigure]:
+    totals = _find_totals(found, state)
     if top is not None:
-        return [one.to_dict() for one in totals.find_largest(state.until, COUNT("--top", top))]
-    labelled = totals.items not in ([], [0])
-    # Of many labels the last day says it: each day has them all.
-    parts = [state.until] if labelled else range(found.first, state.until + 1)
-    return [one.to_dict() for part in parts for one in totals.find_at(part)]
+        many = COUNT("--top", top)
+        return _list_last(found, state, lambda part: totals.find_largest(part, many))
+    if totals.items not in ([], [0]):
+        # Of many labels the last day says it: each day has them all.
+        return _list_last(found, state, totals.find_at)
+    parts = range(found.first, state.until + 1)
+    return [one for part in parts for one in totals.find_at(part)]
 
 
-def _write(found: Series, state: SeriesState, rows: list[dict[str, Any]], form: str | None) -> None:
+def _write_figures(
+    found: Series, state: SeriesState, figures: list[RunningFigure], form: str | None
+) -> None:
     facts, notes = found.describe(state)
+    rows = [one.to_dict() for one in figures]
     columns = ("part", "item", *_COLUMNS[1:]) if rows and "item" in rows[0] else _COLUMNS
     write_rows(form, columns, rows, facts, notes)

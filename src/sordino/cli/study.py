@@ -11,10 +11,11 @@ import click
 
 from sordino.charts import can_draw
 from sordino.cli.once import Command
-from sordino.cli.options import DAYS, FORMAT, choose_format, is_quiet
+from sordino.cli.options import FORMAT, choose_format, is_quiet
 from sordino.cli.output import write_rows
 from sordino.cli.output_file import NotKeptError
 from sordino.cli.stderr import say
+from sordino.cli.whom import DAYS
 from sordino.cli.work import DROPPED, show_progress
 from sordino.cost.conversion import write_percent
 from sordino.errors import BudgetExceeded

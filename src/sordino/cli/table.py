@@ -19,17 +19,16 @@ from sordino.cli.options import (
     SOURCE,
     LabelOptions,
     RunOptions,
-    UnitOptions,
     Values,
     gather,
     is_quiet,
     list_given,
     run_options,
-    unit_options,
 )
 from sordino.cli.output import write_records
 from sordino.cli.stderr import say
 from sordino.cli.text_options import CsvOptions, csv_options
+from sordino.cli.whom import UnitOptions, unit_options
 from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import open_account, write_again, write_releases
 from sordino.cost import compose

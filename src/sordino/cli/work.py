@@ -14,13 +14,13 @@ from sordino.cli.options import (
     LabelOptions,
     RunOptions,
     StatementOptions,
-    UnitOptions,
     is_quiet,
     list_given,
     require_one,
 )
 from sordino.cli.stderr import PatientStream, say
 from sordino.cli.text_options import CsvOptions
+from sordino.cli.whom import UnitOptions
 from sordino.cli.write import open_account
 from sordino.constraints import shown
 from sordino.entropy import SYSTEM, Entropy, Seeded
@@ -81,6 +81,9 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
     Of several columns a declaration may list the labels: None where no option does.
     """
     columns = () if named is None else name_columns("--item", named)
+    more = list_given({"--delta": labels.delta, "--least": labels.least})
+    if more and not labels.unlisted:
+        raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
     given = {
         "--domain": labels.domain,
         "--domain-range": labels.domain_range,
@@ -98,9 +101,6 @@ def make_domain(labels: LabelOptions, named: ColumnNames | None = None) -> Domai
         raise InvalidParameter(
             "--domain-sql-file needs --domain-sql SQL, the query that may open that file."
         )
-    more = list_given({"--delta": labels.delta, "--least": labels.least})
-    if which != "--unlisted" and more:
-        raise InvalidParameter(f"{more[0]} needs --unlisted: it is about labels that nobody lists.")
     if which == "--unlisted":
         return _make_unlisted(labels)
     if which == "--assume-public":
@@ -164,19 +164,23 @@ def _read_range(option: str, said: str) -> Domain:
 def _make_product(
     labels: LabelOptions, columns: tuple[str, ...], given: list[str]
 ) -> Domain | None:
-    """Return the domain of several columns: a list for each of them, or a file of tuples."""
-    others = [*(flag for flag in given if flag != "--domain"), *_list_of_file(labels)]
-    others += list_given({"--delta": labels.delta, "--least": labels.least})
+    """Return the domain of several columns: a list for each of them, or a file of tuples.
+
+    With --unlisted those of which nothing lists the labels are found.
+    """
+    others = [flag for flag in given if flag not in {"--domain", "--unlisted"}]
+    others += _list_of_file(labels)
     if others:
         raise InvalidParameter(
             f"{others[0]} is for one column of labels; of {len(columns)} columns the labels of "
             "each must be listed, because which combinations occur tells of people. Give --domain "
-            f"{columns[0]}=FILE for each, or --domain FILE with the columns {', '.join(columns)}."
+            f"{columns[0]}=FILE for each, or --domain FILE with the columns {', '.join(columns)}; "
+            "columns that nobody can list go with --unlisted --delta D."
         )
     parts: dict[str, Domain] = {}
     for one in labels.domain:
         known = [name for name in columns if one.startswith(f"{name}=")]
-        if not known and len(labels.domain) == 1:
+        if not known and len(labels.domain) == 1 and not labels.unlisted:
             return Domain.from_file(one).over(columns)
         # The longest name: a column may be called like the beginning of another one.
         name = max(known, key=len, default=None)
@@ -192,6 +196,15 @@ def _make_product(
             parts[name] = _read_range("--domain", said)
         else:
             parts[name] = Domain.from_file(said)
+    if labels.unlisted:
+        if len(parts) == len(columns):
+            raise InvalidParameter(
+                "--unlisted must leave a column without labels; got --domain for each of "
+                f"{', '.join(columns)}. Leave one of both out."
+            )
+        # What is declared of a column, or follows from its words, comes first.
+        found = replace(_make_unlisted(labels), yields=True)
+        parts = {name: parts.get(name, found) for name in columns}
     return Domain.product(parts) if parts else None
 
 

@@ -28,6 +28,7 @@ from sordino.ledger.account.identity import canonical_source
 from sordino.ledger.history import chained
 from sordino.record import Record
 from sordino.results.legend import Paid, say_short
+from sordino.unit_columns import narrow_odds
 
 KEPT = (
     "Kept in the ledger: sordino ledger release prints it again, and whoever may read the ledger "
@@ -149,7 +150,8 @@ def _say_odds(record: Record, run: RunOptions) -> None:
         from sordino.cost import Approximate
         from sordino.cost.odds import say_odds_of
 
-        say(say_odds_of(Approximate(epsilon=epsilon, delta=delta or 0)))
+        said = say_odds_of(Approximate(epsilon=epsilon, delta=delta or 0))
+        say(narrow_odds(said, record.facts.get("unit")))
 
 
 def _was_kept(record: Record, keep: Callable[[Record], None]) -> bool:
@@ -200,7 +202,7 @@ def write_kept(
 _ASIDE = frozenset(
     {
         *("ledger_url", "account", "no_ledger", "declared", "date", "run_id", "consent"),
-        *("form", "output", "keep", "quiet", "details", "memory_limit", "temp_limit"),
+        *("form", "wide", "output", "keep", "quiet", "details", "memory_limit", "temp_limit"),
     }
 )
 """Options that say nothing of what is released. Of a declared table its options stand beside."""
@@ -270,6 +272,12 @@ def _describe_run(run_id: str) -> tuple[str, dict[str, dict[str, str]]]:
         for name, value in ctx.params.items()
         if name not in _ASIDE and value not in (None, (), usual[name])
     }
+    for name in ("date", "part"):
+        # Tomorrow it is another day, and so another request. `remeasure` has numbers of parts.
+        if isinstance(day := asked.get(name), str) and day.startswith("today"):
+            from sordino.study.declaration import read_day
+
+            asked[name] = read_day(day, f"--{name}").isoformat()
     # What is looked up is asked for as well, though nobody types it.
     if declared is not None and declared.lookups:
         asked["lookup"] = {

@@ -143,6 +143,12 @@ def stated(number: Fraction | float) -> float:
     )
 
 
+def round_up_written(number: Fraction) -> float:
+    """Return a float that is not below an exact number as it is written: 0.3 stands for 3/10."""
+    near = float(number)
+    return near if Fraction(repr(near)) >= number else math.nextafter(near, math.inf)
+
+
 def round_down(number: Fraction | float) -> float:
     """Return the largest finite float at most `number`; inf for inf."""
     try:

@@ -13,12 +13,13 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from sordino.cost.conversion import stated
+from sordino.cost.conversion import round_up_written
 from sordino.cost.zcdp import ZCDP
-from sordino.unit_columns import find_cut
+from sordino.unit_columns import find_cut, has_several_columns
 
 _DIGITS = Context(prec=40)
 _UP = Context(prec=3, rounding=ROUND_CEILING)
+_SHORT = Context(prec=6, rounding=ROUND_CEILING)
 _MOST_LOSS = 700
 DAYS = (1, 7, 30)
 """On how many days somebody is there of whom promises are told."""
@@ -74,18 +75,20 @@ def list_days(guarantee: Mapping[str, Any]) -> dict[str, list[float | None]]:
     ----------
     guarantee : mapping
         Of what there is of "epsilon", "delta" and "rho"; with a rho the others follow from it, and
-        it has no epsilon without a delta.
+        it has no epsilon without a delta. Beside "failures" a rho is left aside.
     """
     known = {name: Fraction(guarantee[name]) for name in ("epsilon", "delta") if name in guarantee}
-    rho = Fraction(guarantee["rho"]) if guarantee.get("rho") else None
-    told: dict[str, list[float | None]] = {"days": [float(days) for days in DAYS]}
+    # A rho that holds unless a release fails is none without the delta of that.
+    firm = not Fraction(guarantee.get("failures") or 0)
+    rho = Fraction(guarantee["rho"]) if guarantee.get("rho") and firm else None
+    told: dict[str, list[float | None]] = {"days": list(DAYS)}
     if rho is not None:
         # A release may read all of somebody's days at once.
-        told["rho"] = [stated(days**2 * rho) for days in DAYS]
+        told["rho"] = [round_up_written(days**2 * rho) for days in DAYS]
     if len(known) == 2:
         found = [bound_several(days, known["epsilon"], known["delta"], rho=rho) for days in DAYS]
-        told["epsilon"] = [None if one is None else stated(one[0]) for one in found]
-        told["delta"] = [None if one is None else stated(one[1]) for one in found]
+        told["epsilon"] = [None if one is None else round_up_written(one[0]) for one in found]
+        told["delta"] = [None if one is None else round_up_written(one[1]) for one in found]
     return told
 
 
@@ -99,17 +102,25 @@ def say_days_of(unit: str, adjacency: str, guarantee: Mapping[str, Any]) -> list
     guarantee : mapping
         As for `list_days`.
     """
-    cut = find_cut(unit)
-    if cut is None:
+    if not has_several_columns(unit):
         return []
-    every, parts = cut.removeprefix("day_"), []
+    cut, parts = find_cut(unit), list[str]()
+    # With a column more than a time somebody may have many on one day.
+    on, every = ("with", "combination") if cut is None else ("on", cut.removeprefix("day_"))
     told = list_days(guarantee)
     for place, days in enumerate(DAYS):
         amounts = {name: told[name][place] for name in ("epsilon", "delta", "rho") if name in told}
         # A rho has said it where there is an epsilon.
         if "epsilon" in amounts:
             amounts.pop("rho", None)
-        said = " and ".join(f"{name} {value:.12g}" for name, value in amounts.items() if value)
-        parts.append(f"on {days} {every}{'s' * (days > 1)} by {said or 'no number'}")
-    like = f", compared with others on as many {every}s," if adjacency == "replace-one" else ""
+        said = " and ".join(
+            f"{name} {_write_up(value)}" for name, value in amounts.items() if value
+        )
+        parts.append(f"{on} {days} {every}{'s' * (days > 1)} by {said or 'no number'}")
+    like = f", compared with others {on} as many {every}s," if adjacency == "replace-one" else ""
     return [f"Somebody{like} is protected {', '.join(parts)}.", OWN_FACTS]
+
+
+def _write_up(number: float) -> str:
+    """Return a number with six digits, never less than it is."""
+    return f"{float(_SHORT.create_decimal(repr(number))):g}"

@@ -18,6 +18,8 @@ Axes = tuple[int, ...]
 """Which columns a margin adds up over; none: the cells, all: the total."""
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Ends = tuple[Whole | Floats, Whole | Floats]
+"""The lower and the upper end of each sum of a margin."""
 
 _ROUNDS, _HALVINGS, _SETTLED = 300, 50, 1e-4
 _MOVES, _WORK = 4000, 1 << 25
@@ -49,10 +51,38 @@ def fit_counts(noisy: Whole, reach: Mapping[Axes, int]) -> Whole | None:
     array of int64, or None
         None if no such table was found.
     """
-    boxes = {axes: _Box.around(noisy, axes, far) for axes, far in reach.items()}
-    if any(np.any(box.high < 0) for box in boxes.values()):
+    sums = {axes: noisy.sum(axis=axes, keepdims=True) for axes in reach}
+    ends = {
+        axes: (np.maximum(sums[axes] - far, 0), sums[axes] + far) for axes, far in reach.items()
+    }
+    return fit_within(noisy, ends)
+
+
+def fit_within(cells: Whole | Floats, ends: Mapping[Axes, Ends]) -> Whole | None:
+    """Return whole numbers that add up, and whose sums lie between the ends of every margin.
+
+    Of these the nearest ones, in squares, whose total is that of the cells where there are such,
+    then rounded.
+
+    Parameters
+    ----------
+    cells : array of int64 or float64
+        The estimates; an axis for each column of labels.
+    ends : mapping of tuple of int to pair of array
+        For each margin between which ends its sums lie; axes over which it adds up have length 1.
+
+    Returns
+    -------
+    array of int64, or None
+        None if no such table was found.
+    """
+    boxes = {
+        axes: _Box(axes, np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64))
+        for axes, (low, high) in ends.items()
+    }
+    if any(np.any(box.low > box.high) for box in boxes.values()):
         return None
-    fitted = _find_nearest(noisy, boxes)
+    fitted = _find_nearest(cells, boxes)
     rounded = _round_sums(fitted)
     moved = _move_inside(rounded, fitted, boxes)
     return moved if all(box.holds(moved) for box in boxes.values()) else None
@@ -61,16 +91,11 @@ def fit_counts(noisy: Whole, reach: Mapping[Axes, int]) -> Whole | None:
 @final
 @dataclass(frozen=True)
 class _Box:
-    """The intervals of one margin, which begin at 0 at least."""
+    """The intervals of one margin."""
 
     axes: Axes
     low: Whole
     high: Whole
-
-    @classmethod
-    def around(cls, noisy: Whole, axes: Axes, far: int) -> _Box:
-        sums = noisy.sum(axis=axes, keepdims=True)
-        return cls(axes, np.maximum(sums - far, 0), sums + far)
 
     def add_up(self, table: Whole) -> Whole:
         found: Whole = table.sum(axis=self.axes, keepdims=True)
@@ -83,14 +108,15 @@ class _Box:
     def narrow(self) -> tuple[Floats, Floats]:
         """Return ends within which rounding, by less than one, still lies inside."""
         middle = (self.low + self.high) / 2
-        low = np.where(self.low > 0, np.minimum(self.low + 1, middle), self.low)
+        # Nothing that is not negative is rounded below 0.
+        low = np.where(self.low != 0, np.minimum(self.low + 1, middle), self.low)
         return low, np.maximum(self.high - 1, middle)
 
 
 # ---- the nearest table ---------------------------------------------------------------------------
 
 
-def _find_nearest(noisy: Whole, boxes: Mapping[Axes, _Box]) -> Floats:
+def _find_nearest(noisy: Whole | Floats, boxes: Mapping[Axes, _Box]) -> Floats:
     """Return the table within the boxes that is nearest to the noisy one.
 
     By its dual: every sum that a box bounds has one number, which is added to all of its cells; one
@@ -119,7 +145,7 @@ def _find_nearest(noisy: Whole, boxes: Mapping[Axes, _Box]) -> Floats:
 
 
 def _choose_total(
-    noisy: Whole, cells: _Box, ends: Mapping[Axes, tuple[Floats, Floats]], whole: Axes
+    noisy: Whole | Floats, cells: _Box, ends: Mapping[Axes, tuple[Floats, Floats]], whole: Axes
 ) -> float:
     """Return the total: that of the noisy counts, or the nearest one that other sums leave."""
     low = float(cells.low.sum())
@@ -129,7 +155,7 @@ def _choose_total(
             continue
         low = max(low, float(least.sum()))
         high = min(high, float(most.sum()))
-    total = max(float(noisy.sum()), np.ceil(low))
+    total = max(float(np.rint(noisy.sum())), np.ceil(low))
     return float(min(total, np.floor(high)))
 
 

@@ -60,7 +60,7 @@ class Operation:
     locked : str
         The parameter that names an account whose row is locked by a statement of its own before
         the first one. So the first one sees what others have committed, also in other rows
-        (docs/decisions/0056-lock-then-decide.md). A transaction of SQLite begins with its lock.
+        (docs/decisions/0057-lock-then-decide.md). A transaction of SQLite begins with its lock.
     """
 
     name: str
@@ -152,6 +152,13 @@ TAKEN = {
     "failing_spent": "failing_spent + :failing",
     "impure": "CASE WHEN impure + :impure > 0 THEN 1 ELSE 0 END",
 }
+"""What a charge or a share adds to the sums of an account."""
+WIDENED = {
+    "allowance": "allowance + :amount",
+    "pure_limit": "CASE WHEN :impure = 1 THEN pure_limit ELSE pure_limit + :pure END",
+    "failing_limit": "failing_limit + :failing",
+}
+"""What a share adds to the limits of a child; what it has no limit for stays so."""
 
 
 def say_parts(

@@ -171,7 +171,7 @@ def find_last(cut: str, other: str, until: int) -> int:
         month = _MONTHS
     if cut in {"year", "month"}:
         day = monthrange(year, month)[1]
-    return _number(date(year, month, day), hour if cut == "hour" else _HOURS - 1, other)
+    return _count_parts(date(year, month, day), hour if cut == "hour" else _HOURS - 1, other)
 
 
 def read_components(unit: str) -> tuple[str, ...]:
@@ -203,23 +203,22 @@ def find_key(unit: str, adjacency: str, cut: str) -> str:
     _check_cut(cut)
     if adjacency != "add-remove":
         raise InvalidParameter(
-            "An account with parts must have the adjacency add-remove: under replace-one a unit "
+            "An account with parts must have the adjacency add-remove: under replace-one somebody "
             f"leaves one part and enters another, and both tell of it; got {shown(adjacency)}."
         )
     components = read_components(unit)
     if len(components) < 2:
         raise InvalidParameter(
-            "An account with parts must protect a unit of several columns, one of them a time that "
-            f'is cut, such as columns "customer_id", day("ordered_at"); got {shown(unit)}.'
+            "An account with parts must protect by several columns, one of them a time that is "
+            f'cut, such as columns "customer_id", day("ordered_at"); got {shown(unit)}.'
         )
     start = f"{CUTS[cut]}("
     keys = [one for one in components if one.startswith(start)]
     if len(keys) != 1:
+        many = f"{len(keys)} columns are" if keys else "no column is"
         raise InvalidParameter(
-            f"parts must be the cut of one component of the unit, and {unit} has "
-            f"{len(keys) or 'no'} component{'s' if keys else ''} that {'are' if keys else 'is'} "
-            f"cut to the {cut}. A key that is not in the unit would put one unit into several "
-            "parts."
+            f"parts must be the cut of one of the columns that the account protects by, and of "
+            f"{unit} {many} cut to the {cut}. By another key somebody would lie in several parts."
         )
     return json.dumps({"component": keys[0], "cut": cut}, sort_keys=True)
 
@@ -320,7 +319,7 @@ def _check_cut(cut: Any) -> None:
 
 
 def _check_within(parts: PartRange, cut: str) -> None:
-    first, last = _number(date.min, 0, cut), _number(date.max, _HOURS - 1, cut)
+    first, last = _count_parts(date.min, 0, cut), _count_parts(date.max, _HOURS - 1, cut)
     if parts.low < first or parts.high > last:
         raise InvalidParameter(
             f"Parts must lie in the years 1 to 9999, for a {cut} from {first} to {last}; got "
@@ -348,11 +347,11 @@ def _read_one(text: str, cut: str) -> PartRange:
     if hour >= _HOURS:
         raise no_date
     named = list(reversed(CUTS))[len(given) - 1]
-    low = _number(first, hour, cut)
+    low = _count_parts(first, hour, cut)
     if named == cut:
         return PartRange(low, low)
     # Of a coarser time the last hour, whatever the cut makes of it.
-    return PartRange(low, find_last(named, cut, _number(first, hour, named)))
+    return PartRange(low, find_last(named, cut, _count_parts(first, hour, named)))
 
 
 def _show_one(number: int, cut: str) -> str:
@@ -373,7 +372,7 @@ def _split(number: int, cut: str) -> tuple[int, int, int, int]:
     return begun.year, begun.month, begun.day, hour
 
 
-def _number(day: date, hour: int, cut: str) -> int:
+def _count_parts(day: date, hour: int, cut: str) -> int:
     """Return the part of a time."""
     if cut == "year":
         return day.year - 1970

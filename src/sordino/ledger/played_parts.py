@@ -63,11 +63,11 @@ class PartSums:
         """Add amounts to parts, or give them back; tell whether no sum falls below nothing."""
         sign = -1 if returns else 1
         if touched.whole:
-            self.base = _moved(self.base, amounts, sign)
+            self.base = _shifted(self.base, amounts, sign)
             return min(self.base) >= 0
         found = True
         for key in _keys(touched.ranges):
-            now = self.parts[key] = _moved(self.parts.get(key, NOTHING), amounts, sign)
+            now = self.parts[key] = _shifted(self.parts.get(key, NOTHING), amounts, sign)
             found = found and min(now) >= 0
             for heap, amount in zip(self._heaps, now, strict=True):
                 if amount:
@@ -102,7 +102,7 @@ class PartSums:
         return 0
 
 
-def _moved(sums: Sums, amounts: Sums, sign: int) -> Sums:
+def _shifted(sums: Sums, amounts: Sums, sign: int) -> Sums:
     return Sums(
         sums.main + sign * amounts.main,
         sums.pure + sign * amounts.pure,

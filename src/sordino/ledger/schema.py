@@ -36,6 +36,7 @@ from sordino.ledger.operation import (
     RETURNED,
     SUMS,
     TAKEN,
+    WIDENED,
     Change,
     Operation,
     close_charge,
@@ -288,14 +289,7 @@ ENTRUST = Operation(
 )
 # To a child that exists. Its limits must stay within 64 bits as well, and what it has no limit for
 # stays so.
-_receive, _received = Change(
-    kind="receive",
-    after={
-        "allowance": "allowance + :amount",
-        "pure_limit": "CASE WHEN :impure = 1 THEN pure_limit ELSE pure_limit + :pure END",
-        "failing_limit": "failing_limit + :failing",
-    },
-).written(":child")
+_receive, _received = Change(kind="receive", after=WIDENED).written(":child")
 GRANT = Operation(
     "grant_share",
     (

@@ -4,7 +4,7 @@ The sums that decide are in the rows of parts, and not in the row of the account
 locks that row first, by a statement of its own, and decides by the next one: in PostgreSQL that one
 sees what all those have committed that held the lock before. A condition that looks at other rows
 than the one that it waits for sees them as they were before the wait
-(docs/decisions/0056-lock-then-decide.md).
+(docs/decisions/0057-lock-then-decide.md).
 
 What was charged without parts, `whole`, is in the base of all parts above `closed`, future ones
 too. `spent` and the other sums of the account are those of the base and the largest of a part above
@@ -27,6 +27,7 @@ from sordino.ledger.operation import (
     PURE_RETURNED,
     READ_ALIKE,
     RETURNED,
+    WIDENED,
     Change,
     Operation,
     close_charge,
@@ -95,7 +96,7 @@ _PART_OF = {
 _NO_PART = dict.fromkeys(_PART_OF, "0")
 
 
-def _fits(part: dict[str, str], *, asked: bool) -> str:
+def _leaves_room(part: dict[str, str], *, asked: bool) -> str:
     """Return whether what all parts have, and one part beyond it, leave room for what is asked.
 
     It is the rule of an account without parts (`schema`), of one part.
@@ -109,12 +110,13 @@ def _fits(part: dict[str, str], *, asked: bool) -> str:
         f"(base_impure + {part['impure']} + {impure} = 0 AND {pure_sum} <= pure_limit - {pure})"
     )
     return (
-        f"coalesce(base_failing + {part['failing']} <= failing_limit - {failing}"
+        # One sum and its limit, which is within what a column can hold.
+        f"coalesce(CASE WHEN meter <> 'renyi' THEN {main_fits}"
+        f" ELSE base_failing + {part['failing']} <= failing_limit - {failing}"
         # What no column can hold is refused, whichever sum would have had room.
         f" AND {main_sum} <= {LARGEST} - {amount} AND {pure_sum} <= {LARGEST} - {pure}"
-        f" AND CASE WHEN meter <> 'renyi' THEN {main_fits}"
-        f" WHEN parent IS NULL THEN {main_fits} OR {pure_fits}"
-        f" ELSE {main_fits} AND (pure_limit < 0 OR {pure_fits}) END, FALSE)"
+        f" AND CASE WHEN parent IS NULL THEN {main_fits} OR {pure_fits}"
+        f" ELSE {main_fits} AND (pure_limit < 0 OR {pure_fits}) END END, FALSE)"
     )
 
 
@@ -122,7 +124,7 @@ _SANE = (
     f" AND successor = '' AND :amount BETWEEN 0 AND {LARGEST} AND :pure BETWEEN 0 AND {LARGEST}"
     f" AND :failing BETWEEN 0 AND {LARGEST} AND :impure IN (0, 1)"
     " AND (meter = 'renyi' OR (:pure = 0 AND :failing = 0 AND :impure = 0))"
-    f" AND {_fits(_NO_PART, asked=True)}"
+    f" AND {_leaves_room(_NO_PART, asked=True)}"
 )
 
 
@@ -138,7 +140,7 @@ def _take_on_base(account: str, whole: str) -> str:
 def _say_largest(account: str, *, broken: str = "") -> str:
     """Return the statement that gives an account the sums of its base and its fullest parts.
 
-    `broken` is the SQL of the parts that are looked at by the second guard.
+    `broken` is the SQL of what the second guard counts.
     """
     mine = f"FROM ~part AS q WHERE q.account = {account} AND q.key > closed"
 
@@ -147,8 +149,7 @@ def _say_largest(account: str, *, broken: str = "") -> str:
         return f"coalesce(({found}), 0)"
 
     counted = (
-        f", broken = (CASE WHEN {_fits(_NO_PART, asked=False)} THEN 0 ELSE 1 END) + ({broken}"
-        f" AND NOT {_fits(_PART_OF, asked=False)})"
+        f", broken = (CASE WHEN {_leaves_room(_NO_PART, asked=False)} THEN 0 ELSE 1 END) + {broken}"
         if broken
         else ""
     )
@@ -169,10 +170,36 @@ _KEYS = (
     " WHERE s.charge = :charge UNION ALL SELECT one.key + 1, one.high FROM one"
     " WHERE one.key < one.high) SELECT one.key FROM one"
 )
-_IN_TOUCHED = (
-    "FROM touched JOIN ~part AS q ON q.account = :account AND q.key BETWEEN touched.low AND"
-    " touched.high WHERE q.key > closed"
-)
+
+
+def _count_touched(condition: str) -> str:
+    """Return how many parts that are touched meet a condition.
+
+    They are counted range by range, because PostgreSQL would look at all parts where it may join.
+    """
+    return (
+        f"({_TOUCHED} SELECT coalesce(sum((SELECT count(*) FROM ~part AS q"
+        " WHERE q.account = :account AND q.key BETWEEN touched.low AND touched.high"
+        f" AND q.key > closed AND {condition})), 0) FROM touched)"
+    )
+
+
+def _move_parts(sign: str, amounts: tuple[str, ...]) -> str:
+    """Return the statement that adds amounts to the parts of a charge, or takes them off.
+
+    One by one by their keys, also where PostgreSQL would rather look at all parts for an UPDATE.
+    """
+    sums = ("spent", "pure_spent", "failing_spent")
+    moved = ", ".join(f"{name} = own.{name} {sign} excluded.{name}" for name in sums)
+    return (
+        f"INSERT INTO ~part AS own (account, key, {', '.join(sums)}, impure)"
+        f" SELECT :account, each.key, {', '.join(amounts)} FROM ({_KEYS}) AS each"
+        f" WHERE TRUE ON CONFLICT (account, key) DO UPDATE SET {moved},"
+        # That a part had no epsilon is never forgotten.
+        " impure = CASE WHEN own.impure + excluded.impure > 0 THEN 1 ELSE 0 END"
+    )
+
+
 _reserve, _reserved = Change(
     kind="reserve", charge=":charge", ranges=":ranges", whole=":whole", after={}
 ).written(":account")
@@ -186,8 +213,7 @@ RESERVE_PARTS = Operation(
         f"{READ_ALIKE} AND closed = :closed AND :whole IN (0, 1)"
         " AND (:whole = 1 OR :amount + :failing + :impure > 0)"
         f" AND {_HOW_MANY} BETWEEN 1 - :whole AND {MOST_PARTS} * (1 - :whole){_SANE}"
-        f" AND NOT EXISTS ({_TOUCHED} SELECT 1 {_IN_TOUCHED}"
-        f" AND NOT {_fits(_PART_OF, asked=True)})",
+        f" AND {_count_touched(f'NOT {_leaves_room(_PART_OF, asked=True)}')} = 0",
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws,"
         " pure_reserved, failing_reserved, impure, whole, closed)"
         " SELECT :charge, name, number + 1, :digest, :lock, 'reserved', :amount, 0, 0, :pure,"
@@ -195,13 +221,10 @@ RESERVE_PARTS = Operation(
         "INSERT INTO ~span (charge, low, high, account)"
         f" SELECT :charge, found.low, found.high, :account FROM ({_PIECES}"
         " SELECT low, high FROM piece) AS found",
-        "INSERT INTO ~part AS own (account, key, spent, pure_spent, failing_spent, impure)"
-        f" SELECT :account, each.key, :amount, :pure, :failing, :impure FROM ({_KEYS}) AS each"
-        " WHERE TRUE ON CONFLICT (account, key) DO UPDATE SET spent = own.spent + excluded.spent,"
-        " pure_spent = own.pure_spent + excluded.pure_spent,"
-        " failing_spent = own.failing_spent + excluded.failing_spent,"
-        " impure = CASE WHEN own.impure + excluded.impure > 0 THEN 1 ELSE 0 END",
-        _say_largest(":account", broken=f"{_TOUCHED} SELECT count(*) {_IN_TOUCHED}"),
+        _move_parts("+", (":amount", ":pure", ":failing", ":impure")),
+        _say_largest(
+            ":account", broken=_count_touched(f"NOT {_leaves_room(_PART_OF, asked=False)}")
+        ),
         f"{_reserve} WHERE name = :account",
         _reserved,
         KEEP_READING,
@@ -218,21 +241,15 @@ DRAW_PARTS = Operation(
 )
 
 
-def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
+def _return_rest(kind: str, state: str, *, charging: bool) -> Operation:
     """Close a charge, and give the rest back to the parts that it was charged to."""
     update, insertion = Change(kind=kind, charge=":charge", impure="0", after={}).written(
         ":account"
     )
-    returned = (("", RETURNED), ("pure", PURE_RETURNED), ("failing", FAILING_RETURNED))
+    returned = (RETURNED, PURE_RETURNED, FAILING_RETURNED)
     of_base = ", ".join(
         f"{column} = {column} - {amount}"
-        for column, amount in ((f"base_{name}" if name else "base", how) for name, how in returned)
-    )
-    of_part = ", ".join(
-        f"{column} = {column} - {amount}"
-        for column, amount in (
-            (f"{name}_spent" if name else "spent", how) for name, how in returned
-        )
+        for column, amount in zip(("base", "base_pure", "base_failing"), returned, strict=True)
     )
     return Operation(
         f"{kind}_parts",
@@ -240,7 +257,7 @@ def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
             close_charge(state, charging=charging),
             f"UPDATE ~account SET {of_base} WHERE name = :account"
             " AND EXISTS (SELECT 1 FROM ~charge AS c WHERE c.id = :charge AND c.whole = 1)",
-            f"UPDATE ~part SET {of_part} WHERE account = :account AND key IN ({_KEYS})",
+            _move_parts("-", (*returned, "0")),
             _say_largest(":account"),
             f"{update} WHERE name = :account AND parts <> ''",
             insertion,
@@ -250,19 +267,20 @@ def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
     )
 
 
-SETTLE_PARTS = _closing_operation("settle", "settled", charging=True)
-VOID_PARTS = _closing_operation("void", "void", charging=False)
+SETTLE_PARTS = _return_rest("settle", "settled", charging=True)
+VOID_PARTS = _return_rest("void", "void", charging=False)
 # A share is of the whole table: the child has parts of its own, each with the share as its limit.
 _grant, _granted = Change(kind="grant", whole="1", after={}).written(":parent")
 _GRANT_FITS = (
     f"{_take_on_base(':parent', '')} AND :amount > 0{_SANE}"
     " AND NOT EXISTS (SELECT 1 FROM ~part AS q WHERE q.account = :parent AND q.key > closed"
-    f" AND NOT {_fits(_PART_OF, asked=True)})"
+    f" AND NOT {_leaves_room(_PART_OF, asked=True)})"
 )
 _GRANTED = (
     _say_largest(
         ":parent",
-        broken="SELECT count(*) FROM ~part AS q WHERE q.account = :parent AND q.key > closed",
+        broken="(SELECT count(*) FROM ~part AS q WHERE q.account = :parent AND q.key > closed"
+        f" AND NOT {_leaves_room(_PART_OF, asked=False)})",
     ),
     f"{_grant} WHERE name = :parent",
     _granted,
@@ -280,14 +298,7 @@ ENTRUST_PARTS = Operation(
     ),
     locked=":parent",
 )
-_receive, _received = Change(
-    kind="receive",
-    after={
-        "allowance": "allowance + :amount",
-        "pure_limit": "CASE WHEN :impure = 1 THEN pure_limit ELSE pure_limit + :pure END",
-        "failing_limit": "failing_limit + :failing",
-    },
-).written(":child")
+_receive, _received = Change(kind="receive", after=WIDENED).written(":child")
 GRANT_PARTS = Operation(
     "grant_parts",
     (

@@ -213,10 +213,20 @@ class HistogramTopK(Mechanism):
         """
         steps, positions = given
         size = cast("int", self.domain_size)
+        cut = self._cut
         # One more than k, because the best loser says with which value an item would still have
-        # won.
-        noisy, places = noisy_domain(steps, positions, size, law, min(self.k + 1, size), entropy)
-        items, values, entries = decide(noisy, self.k, self._cut)
+        # won. What lies below the threshold says nothing.
+        noisy, places = noisy_domain(
+            steps,
+            positions,
+            size,
+            law,
+            min(self.k + 1, size),
+            entropy,
+            floor=None if cut is None else cut.steps,
+        )
+        # No more than there are: a threshold may leave none.
+        items, values, entries = decide(noisy, min(self.k, noisy.size), cut)
         return np.where(items == NOBODY, NOBODY, places[items]), values, entries
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,23 +14,35 @@ from sordino.constraints import DOMAIN_SIZE, one_of, shown
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.questions.domain import Domain
 from sordino.questions.label_sets import count_sets, fits_sets
-from sordino.questions.labels import Label, name_columns, write_places
+from sordino.questions.labels import (
+    MOST_CELLS,
+    Numbered,
+    name_columns,
+    write_listed,
+    write_places,
+)
 from sordino.questions.rank_law import Draw, choose_ranks
 from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, each_answer
+from sordino.releases import Label
 from sordino.sensitivity import Sensitivity
 from sordino.sources.engine import Answer, Progress, Scan, after_charge
-from sordino.sources.source import Source
+from sordino.sources.source import ReaderBackend, Source
 from sordino.sources.sql.sql_templates import LONGEST_LABEL, SqlTemplates
 
 _BYTES_OF_COUNT = 24
 """As much as a row of an answer takes on its way: a position and a count, with room to spare."""
 _BYTES_OF_CHARACTER = 5
 """At most 4 in UTF-8, and room to spare for what a task sends beside its rows."""
+_DIGITS = 20
+"""A number of a range has at most so many characters."""
 _RANGE_COLUMN_TYPE = re.compile(
     r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)",
     re.DOTALL,
 )
 """Declared types that may hold values written like whole numbers."""
+
+MANY_PLACES = 1 << 14
+"""From so many on places are counted as they are handed on, if there are at most `MOST_CELLS`."""
 
 SALT = 16
 """A salt has at least this many bytes."""
@@ -85,6 +97,9 @@ class CountQuestion:
     best : int or None
         Of a domain that nobody listed only the `best` + 1 largest counts leave the engine, of equal
         ones those of the first labels. None: all.
+    places : int or None
+        The engine hands on the place of each label that counts, and so many are counted here. None:
+        it counts them itself.
     """
 
     source: Source
@@ -93,6 +108,7 @@ class CountQuestion:
     domain: Domain | None
     sensitivity: Sensitivity
     best: int | None
+    places: int | None
     indices: tuple[int, ...] = field(repr=False)
     sql: str = field(repr=False)
     labels_sql: str = field(repr=False)
@@ -135,25 +151,28 @@ class CountQuestion:
         labels: Sequence[Label] = ()
         sent: Sequence[str] | None = None
         domain = self.domain
-        if domain is not None and not domain.hidden:
-            assumed = domain.kind == "assumed public" and domain.known is None
-            labels = self._assumed_labels(announce) if assumed else domain.labels
+        if domain is not None:
+            if not domain.hidden:
+                assumed = domain.kind == "assumed public" and domain.known is None
+                labels = self._assumed_labels(announce) if assumed else domain.labels
             sent = domain.list_texts(labels)
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            answer = scan.ask(self.sql, sent)
+            answer = scan.ask(self.sql, sent, places=self.places)
         if self.kind != "items":
             return Counts(
                 np.asarray(answer["n" if self.kind == "rows" else "units"], dtype=np.int64), ()
             )
         if domain is None or domain.hidden:
-            return _sort_by_label(answer)
+            return _sort_by_label(answer, len(domain.parts) if domain else 0)
         if domain.is_sparse:
-            # The engine returns groups in any order, and `Counts.at` searches by position.
-            order = np.argsort(answer["position"])
             found, counted = (
-                np.asarray(answer[name], dtype=np.int64)[order] for name in ("position", "n")
+                np.asarray(answer[name], dtype=np.int64) for name in ("position", "n")
             )
+            if self.places is None:
+                # The engine returns groups in any order, and `Counts.at` searches by position.
+                order = np.argsort(found)
+                found, counted = found[order], counted[order]
             return Counts(counted, labels, found)
         # Labels that no row has are not in the answer. Their count is 0, and they take part like
         # all others.
@@ -167,11 +186,18 @@ class CountQuestion:
             return tuple(sorted(scan.ask(self.labels_sql)["item"].tolist()))
 
 
-def _sort_by_label(answer: Answer) -> Counts:
-    """Return counts in the order of their labels, which no row and no engine decides."""
-    labels = answer["item"].tolist()
-    # Python compares texts by code points, which is how their bytes in UTF-8 compare.
-    order = sorted(range(len(labels)), key=labels.__getitem__)
+def _sort_by_label(answer: Answer, parts: int) -> Counts:
+    """Return counts in the order of their labels, which no row and no engine decides.
+
+    Each label is one text, or so many parts.
+    """
+    labels: list[Label] = [] if parts else answer["item"].tolist()
+    if parts:
+        columns = [answer[f"item{place}"].tolist() for place in range(parts)]
+        labels = list(zip(*columns, strict=True))
+    # Python compares texts by code points, which is how their bytes in UTF-8 compare, and tuples
+    # of texts part by part.
+    order = sorted(range(len(labels)), key=cast("list[Any]", labels).__getitem__)
     values = np.asarray(answer["n"], dtype=np.int64)
     return Counts(values[np.array(order, dtype=np.intp)], tuple(labels[place] for place in order))
 
@@ -297,13 +323,20 @@ def prepare_counts(
     one = "item" in columns
     item_text = words.label(columns["item"], kinds[columns["item"]]) if one else "1"
     if known is not None and known.hidden:
-        # Which texts can be labels that nobody listed: by the declared type, which is public, and
-        # the text.
-        plain = words.is_plain("item", kinds[columns["item"]])
-        sql = labels_query(unit, kept, draw, plain, known.least, best)
+        sql = labels_query(
+            known, unit, kept, draw, {n: kinds[at] for n, at in columns.items()}, best
+        )
     else:
         listed = known is None or (known.numbered is None and tuples is None)
-        sql = count_query(kind, unit, kept, draw, listed=listed, size=_find_size(known))
+        sql = count_query(
+            kind,
+            unit,
+            kept,
+            draw,
+            listed=listed,
+            size=_find_size(known),
+            counts=_find_places(source, known) is None,
+        )
     question = CountQuestion(
         source=source,
         unit=unit,
@@ -311,6 +344,7 @@ def prepare_counts(
         domain=known,
         sensitivity=sensitivity,
         best=best,
+        places=_find_places(source, known),
         indices=source.find_read(indices),
         sql=sql,
         # Over all rows, without the predicate: labels are
@@ -325,6 +359,14 @@ def prepare_counts(
     )
     _rehearse_counts(question)
     return question
+
+
+def _find_places(source: Source, domain: Domain | None) -> int | None:
+    """Return how many places are counted as they are handed on; None where the engine counts."""
+    placed = domain is not None and (domain.numbered is not None or domain.tuples is not None)
+    if domain is None or not placed or not isinstance(source.backend, ReaderBackend):
+        return None
+    return domain.size if MANY_PLACES <= domain.size <= MOST_CELLS else None
 
 
 def list_label_columns(source: Source, names: Sequence[str], role: str) -> dict[str, int]:
@@ -413,14 +455,12 @@ def _rehearse_counts(question: CountQuestion) -> None:
     What fails here would fail on any rows.
     """
     labels, domain = None, question.domain
-    if question.kind == "items" and (
-        domain is None or (domain.numbered is None and not domain.hidden)
-    ):
+    if question.kind == "items" and (domain is None or domain.list_texts(()) is not None):
         read = domain is None or domain.kind == "assumed public"
         # An engine that lacks some characters refuses labels with them. So each character is sent
         # once now, and a failure comes before the charge.
         sent = (
-            set().union(*(domain.list_texts(domain.labels) or ()))
+            set().union(*(domain.list_texts(() if domain.hidden else domain.labels) or ()))
             if domain and not read and not question.source.backend.dialect.every_character
             else ()
         )
@@ -438,9 +478,18 @@ def _find_largest(question: CountQuestion) -> int | None:
     """
     if question.best is not None:
         # Of labels that nobody listed nothing is known but how long they may be.
-        return (question.best + 1) * (_BYTES_OF_COUNT + _BYTES_OF_CHARACTER * LONGEST_LABEL)
+        parts = (question.domain.listed_parts if question.domain else ()) or (None,)
+        longest = sum(map(_find_longest, parts))
+        return (question.best + 1) * (_BYTES_OF_COUNT + _BYTES_OF_CHARACTER * longest)
     size = _find_size(question.domain)
     return None if size is None else size * _BYTES_OF_COUNT
+
+
+def _find_longest(part: Sequence[str] | None) -> int:
+    """Return how many characters a label has at most, by what is public about its column."""
+    if part is None:
+        return LONGEST_LABEL
+    return _DIGITS if isinstance(part, Numbered) else max(map(len, part))
 
 
 # ---- query ---------------------------------------------------------------------------------------
@@ -479,13 +528,14 @@ def count_query(
     *,
     listed: bool,
     size: int | None = None,
+    counts: bool = True,
 ) -> str:
     """Return the query; `kept` has the columns item and unit, as texts or NULL.
 
     If the domain is not listed, the items are positions. The counts themselves leave out missing
-    values (`count(unit)`, a join on `item`), which costs nothing. `size` is the number of labels,
+    values (a filter, a join on `item`), which costs nothing. `size` is the number of labels,
     if it is known. Rows have an answer `n`, units one that is called `units`, items `position` and
-    `n`.
+    `n`. Where it shall not count, a position for each unit that has it is all.
     """
     if kind != "items":
         if unit.column is None:
@@ -506,11 +556,11 @@ def count_query(
             "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n, count(*) AS units"
             f" FROM {bounded} AS bounded"
         )
-    return _write_items_query(unit, kept, draw, listed=listed, size=size)
+    return _write_items_query(unit, kept, draw, listed=listed, size=size, counts=counts)
 
 
 def _write_items_query(
-    unit: PrivacyUnit, kept: str, draw: Draw, *, listed: bool, size: int | None
+    unit: PrivacyUnit, kept: str, draw: Draw, *, listed: bool, size: int | None, counts: bool
 ) -> str:
     """Return the query for items of a domain, each by its position in it."""
     # No unit has more items than there are labels: where all of them may count, nothing is chosen.
@@ -533,62 +583,93 @@ def _write_items_query(
             return count_sets(kept, most=unit.max_rows, draw=draw)
         counted = _count_items(unit, kept, draw, "TRUE")
         return f"SELECT item AS position, n FROM ({counted}) AS counted"
+    if not counts:
+        # A place is within the domain, so it fits.
+        had = _list_items(unit, kept, draw, "TRUE")
+        return f"SELECT CAST(item AS UINTEGER) AS place FROM ({had}) AS had"
     counted = _count_items(unit, kept, draw, "TRUE")
     if listed:
         return f"SELECT position, n FROM ({counted}) AS counted JOIN labels ON item = label"
-    # Only counts that are not 0 are handed on. An item whose rows all lack a unit is counted 0
-    # times.
-    return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted WHERE n > 0"
+    return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted"
 
 
 def labels_query(
-    unit: PrivacyUnit, kept: str, draw: Draw, plain: str, least: int, best: int | None
+    domain: Domain,
+    unit: PrivacyUnit,
+    kept: str,
+    draw: Draw,
+    kinds: Mapping[str, str],
+    best: int | None,
 ) -> str:
     """Return the query for labels that nobody listed, each with its count.
 
-    `kept` is that of `count_query`.
-
-    `plain` says which texts can be labels. Only what at least `least` units have leaves the engine.
+    `kept` is that of `count_query`, with a column for each part of a label: they are never joined.
+    `kinds` are the declared types. Only what at least `least` units have leaves the engine.
     """
-    counted = _count_items(unit, kept, draw, plain)
+    items = [name for name in kinds if name != "unit"]
+    # Which texts can be such labels: by the declared type, which is public, and the text.
+    plain = " AND ".join(
+        draw.words.is_plain(name, kinds[name])
+        for name, part in zip(items, domain.parts or (domain,), strict=True)
+        if part.hidden
+    )
+    if domain.parts:
+        # What is not listed for the other columns is dropped before a unit chooses.
+        more = [] if unit.column is None else ["unit"]
+        kept = write_listed(kept, domain.listed_parts, draw.words, carried=more)
+    counted = _count_items(unit, kept, draw, plain, items)
     # Asked of labels with their counts, and not of each row, which would take longer: it sees
     # nothing but the label, so the answer is the same. The edge is one on what is counted: units
     # have chosen their items.
     query = (
-        f"SELECT item, n FROM ({counted}) AS counted"
-        f" WHERE CASE WHEN n >= {least} THEN {plain} ELSE FALSE END"
+        f"SELECT {', '.join(items)}, n FROM ({counted}) AS counted"
+        f" WHERE CASE WHEN n >= {domain.least} THEN {plain} ELSE FALSE END"
     )
     if best is None:
         return query
-    # Equal counts are ordered by their labels, and never by a row, a hash or time.
-    return f"{query} ORDER BY n DESC, {draw.words.code_points.format('item')} LIMIT {best + 1}"
+    # Equal counts are ordered by their labels, and never by a row, a hash or time: part by part, as
+    # the mechanism orders them.
+    ties = ", ".join(map(draw.words.code_points.format, items))
+    return f"{query} ORDER BY n DESC, {ties} LIMIT {best + 1}"
 
 
-def _count_items(unit: PrivacyUnit, kept: str, draw: Draw, inside: str) -> str:
+def _count_items(
+    unit: PrivacyUnit, kept: str, draw: Draw, inside: str, items: Sequence[str] = ("item",)
+) -> str:
     """Return each item with its number of units.
 
     Items that are not `inside` take no place of a unit.
     """
+    item = ", ".join(items)
+    had = _list_items(unit, kept, draw, inside, items)
+    return f"SELECT {item}, count(*) AS n FROM ({had}) AS had GROUP BY {item}"
+
+
+def _list_items(
+    unit: PrivacyUnit, kept: str, draw: Draw, inside: str, items: Sequence[str] = ("item",)
+) -> str:
+    """Return an item for each unit that counts for it; parameters as above."""
+    item = ", ".join(items)
     if unit.column is None:
         # A row is a unit here, and has one item.
-        return f"SELECT item, count(*) AS n FROM {kept} AS kept GROUP BY item"
+        return f"SELECT {item} FROM {kept} AS kept"
     if unit.max_rows is None:
         # DISTINCT, so that an item counts a unit once, however many of its rows have the item.
-        return (
-            "SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit"
-            f" FROM {kept} AS kept) AS pairs"
-            " GROUP BY item"
-        )
-    chosen = _choose_items(kept, unit.max_rows, draw, inside)
-    return f"SELECT item, count(*) AS n FROM ({chosen}) AS chosen GROUP BY item"
+        return f"SELECT DISTINCT {item}, unit FROM {kept} AS kept WHERE unit IS NOT NULL"
+    return _choose_items(kept, unit.max_rows, draw, inside, items)
 
 
-def _choose_items(kept: str, most: int, draw: Draw, inside: str) -> str:
+def _choose_items(
+    kept: str, most: int, draw: Draw, inside: str, items: Sequence[str] = ("item",)
+) -> str:
     """Return at most `most` distinct items of each unit, by the law of ranks.
 
     No other unit takes part.
 
     Items that are not `inside` are not chosen: they would waste the bound.
     """
-    pairs = f"(SELECT DISTINCT item, unit FROM {kept} AS kept WHERE unit IS NOT NULL AND {inside})"
-    return choose_ranks(pairs, taken=["item"], owner=["unit"], order=["item"], most=most, draw=draw)
+    pairs = (
+        f"(SELECT DISTINCT {', '.join(items)}, unit FROM {kept} AS kept"
+        f" WHERE unit IS NOT NULL AND {inside})"
+    )
+    return choose_ranks(pairs, taken=items, owner=["unit"], order=items, most=most, draw=draw)

@@ -11,6 +11,7 @@ import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast, final
 
@@ -31,13 +32,14 @@ from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.questions.label_files import read_file_labels, read_query_labels, read_tuples
 from sordino.questions.labels import (
     DENSE,
-    Label,
     Numbered,
     Tuples,
     check_product,
     list_tuples,
     name_columns,
+    send_parts,
 )
+from sordino.releases import Label
 from sordino.sources.source import Source
 
 _LARGEST_RANGE_END = 1 << 62  # whole numbers of a column have 64 bits
@@ -55,7 +57,7 @@ class Domain:
     there are too many labels to list them, use `Domain.range` or `Domain.indexed`, up to 2^52
     labels: these are in the order of their numbers. If nobody knows the labels, `Domain.unlisted`
     lets a release find those that many units have. Labels of several columns are tuples: those of
-    `Domain.product`, or of a list of tuples.
+    `Domain.product`, of which some columns may be unlisted, or of a list of tuples.
 
     Examples
     --------
@@ -81,6 +83,8 @@ class Domain:
     columns: tuple[str, ...] = field(default=(), repr=False)
     order: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
     """The places of the labels in the order in which they were given; None: in their own."""
+    yields: bool = field(default=False, repr=False, compare=False)
+    """Of a column that nobody listed: whether labels that are declared of it come first."""
 
     @classmethod
     def of(cls, labels: Any) -> Domain:
@@ -109,19 +113,24 @@ class Domain:
         Parameters
         ----------
         parts : mapping of str to Domain or list of labels
-            What is listed for each column. At most 2^52 combinations.
+            What is listed for each column. At most 2^52 combinations. Columns that nobody listed
+            have a `Domain.unlisted`, all of them the same one: a release finds the combinations
+            that many units have, with what is listed for the others, and spends its delta once.
 
         Raises
         ------
         InvalidParameter, UnknownDomain
-            If there is no such mapping, or the labels of a part are not listed: which combinations
-            occur would tell of people.
+            If there is no such mapping, or the labels of a part are assumed public: which
+            combinations occur would tell of people.
 
         Examples
         --------
         >>> from sordino.questions import Domain
         >>> Domain.product({"region": ["North", "South"], "age": ["18-64", "65+"]}).labels[1]
         ('North', '65+')
+        >>> found = Domain.unlisted(delta=1e-6)
+        >>> Domain.product({"region": ["North", "South"], "page": found}).origin
+        'region: list; page: unlisted, delta 1/1000000, least 1'
         """
         if not isinstance(parts, Mapping) or not parts:
             raise InvalidParameter(
@@ -130,7 +139,10 @@ class Domain:
             )
         columns = name_columns("Domain.product.parts", list(parts))
         domains = tuple(_as_part(name, parts[name]) for name in columns)
-        return _join_parts(cls("product", "", parts=domains, columns=columns))
+        delta, least = _find_search(domains)
+        return _join_parts(
+            cls("product", "", parts=domains, columns=columns, delta=delta, least=least)
+        )
 
     @classmethod
     def range(cls, start: int, stop: int) -> Domain:
@@ -288,10 +300,13 @@ class Domain:
 
     @property
     def hidden(self) -> bool:
-        """Whether its labels are private: nobody listed them, and no release found them."""
-        return self.kind == "unlisted" and self.known is None
+        """Whether its labels are private: nobody listed them, and no release found them.
 
-    def found(self, labels: Iterable[str]) -> Domain:
+        Labels of several columns are, if those of one or more are not listed.
+        """
+        return self.known is None and self.delta is not None
+
+    def found(self, labels: Iterable[Label]) -> Domain:
         """Return the domain of labels that a release found: they are public now, and only they.
 
         Raises
@@ -304,7 +319,13 @@ class Domain:
                 "Domain.found belongs to Domain.unlisted; the labels of this domain "
                 f"({self.origin}) are known without a release."
             )
-        return replace(self, known=_sort_labels(labels, "What was found")[0])
+        if not self.parts:
+            return replace(self, known=_sort_labels(cast("Any", labels), "What was found")[0])
+        # As they are, one by one: of combinations nothing but those that were found is listed.
+        known = sorted({tuple(one) for one in labels})
+        for part in zip(*known, strict=True) if known else [()]:
+            _ = _sort_labels(part, "What was found")
+        return replace(self, known=tuple(known))
 
     @property
     def tuples(self) -> Tuples | None:
@@ -312,15 +333,41 @@ class Domain:
         return self.known if isinstance(self.known, Tuples) else None
 
     def list_texts(self, labels: Sequence[Label]) -> Sequence[str] | None:
-        """Return the texts that an engine is sent to count these labels; None of a range."""
+        """Return the texts that an engine is sent to count these labels; None where there are none.
+
+        Of labels that nobody listed: those of the columns that are listed.
+        """
+        if self.hidden:
+            return send_parts(self.listed_parts) or None
         if self.numbered is not None:
             return None
-        return cast("Sequence[str]", labels) if self.tuples is None else self.tuples.sent
+        if self.tuples is not None:
+            return self.tuples.sent
+        # Of what was found of several columns the parts of each one behind the other.
+        return [*chain(*labels)] if self.parts else cast("Sequence[str]", labels)
+
+    @property
+    def listed_parts(self) -> tuple[Sequence[str] | None, ...]:
+        """What is listed for each of several columns, once it is read; None where nothing is."""
+        return tuple(
+            None if part.hidden else cast("Sequence[str]", part.labels) for part in self.parts
+        )
 
     @property
     def is_sparse(self) -> bool:
         """Whether only counts that are not 0 are kept, because there may be too many labels."""
         return self.numbered is not None or (self.tuples is not None and self.size > DENSE)
+
+    def sort_as_given(self, places: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Return in which order labels at some places were given, as indices into these."""
+        order = self.order
+        if order is None and self.parts and self.tuples is not None:
+            order = self.tuples.order(part.order for part in self.parts)
+        if order is None:
+            return np.argsort(places)
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(order.size)
+        return np.argsort(ranks[places])
 
     def over(self, columns: tuple[str, ...], name: str = "item") -> Domain:
         """Return this domain as one of the labels of some columns.
@@ -330,6 +377,9 @@ class Domain:
         InvalidParameter, UnknownDomain
             If it is one of other columns.
         """
+        if self.kind == "product" and self.known is not None and self.tuples is None:
+            # What was found is a list of tuples.
+            return Domain.of(self.known).over(columns, name)
         if self.kind == "product":
             return _pick_parts(self, columns, name)
         many = len(columns)
@@ -345,7 +395,10 @@ class Domain:
             return self
         if self.kind == "file" and self.known is None and self.column is None:
             return replace(self, columns=columns)
-        if self.hidden or self.kind == "assumed public":
+        if self.hidden:
+            # Said of all of them: what is declared of one comes first.
+            return Domain.product(dict.fromkeys(columns, replace(self, yields=True)))
+        if self.kind == "assumed public":
             raise UnknownDomain(_COMBINATIONS)
         raise InvalidParameter(
             "Labels of several columns must be listed for each, or as tuples; got one list for "
@@ -513,7 +566,7 @@ def _as_part(name: str, given: Any) -> Domain:
     part = given if isinstance(given, Domain) else None
     if part is None and given != "assume-public":
         part = Domain.of(given)
-    if part is None or part.hidden or part.kind == "assumed public":
+    if part is None or part.kind == "assumed public":
         raise UnknownDomain(_COMBINATIONS)
     if part.parts or part.tuples is not None:
         raise InvalidParameter(
@@ -523,9 +576,27 @@ def _as_part(name: str, given: Any) -> Domain:
     return part
 
 
+def _find_search(parts: Sequence[Domain]) -> tuple[Fraction | None, int]:
+    """Return the delta and the least count with which combinations are found; None: all listed."""
+    said = {(part.delta, part.least): part for part in parts if part.hidden}
+    if said and any(part.numbered is not None and part.numbered.name for part in parts):
+        raise InvalidParameter(
+            "Domain.indexed must not go with columns that nobody listed, because its function is "
+            "called for what is released alone. Give Domain.range, and name what was released."
+        )
+    if len(said) > 1:
+        told = " and ".join(part.origin for part in said.values())
+        raise InvalidParameter(
+            "Columns that nobody listed must have one and the same delta and least: combinations "
+            f"are found, and the delta is spent once; got {told}."
+        )
+    return next(iter(said), (None, 1))
+
+
 _COMBINATIONS = (
     "Labels of several columns must be listed: which combinations occur tells of people. Give the "
-    "labels of each column, or the tuples."
+    "labels of each column, or the tuples; columns that nobody can list may be Domain.unlisted "
+    "(--unlisted)."
 )
 
 

@@ -27,8 +27,8 @@ LARGEST_PLACE = 1 << 52
 DENSE = 1 << 20
 """Of at most so many tuples every count is kept, also those that are 0."""
 
-Label = str | tuple[str, ...]
-"""What an item or a group is called: a text, or one text for each of several columns."""
+MOST_CELLS = 10**7
+"""A histogram counts at most so many labels that nobody writes down one by one."""
 
 
 @final
@@ -108,8 +108,7 @@ class Tuples(Sequence[tuple[str, ...]]):
     @property
     def sent(self) -> list[str]:
         """The texts that an engine is sent: those of listed parts, then the places of a list."""
-        listed = (part for part in self.parts if not isinstance(part, Numbered))
-        return [*chain(*listed), *map(str, self.places or ())]
+        return [*send_parts(self.parts), *map(str, self.places or ())]
 
     def order(self, parts: Iterable[NDArray[np.int64] | None]) -> NDArray[np.int64] | None:
         """Return the places in the order in which parts were given; None if that is their own."""
@@ -190,6 +189,11 @@ def name_columns(name: str, given: Any) -> tuple[str, ...]:
     return names
 
 
+def send_parts(parts: Iterable[Sequence[str] | None]) -> list[str]:
+    """Return the texts of listed parts that an engine is sent; of a range it needs none."""
+    return [*chain(*(one for one in parts if one is not None and not isinstance(one, Numbered)))]
+
+
 def write_places(
     kept: str,
     tuples: Tuples,
@@ -218,33 +222,17 @@ def write_places(
     first : int
         Where its texts begin among those that are sent.
     """
-    joins, places, at = [], [], first
-    ranges = {}
-    for number, part in enumerate(tuples.parts):
-        if isinstance(part, Numbered):
-            ranges[number] = f"{words.whole.format(f'item{number}')} - ({part.start})"
-            places.append(_cast_place(f"range{number}", len(part)))
-            continue
-        end = at + len(part)
-        # 64 bits before anything is multiplied: in fewer, one row could end the query for all.
-        joins.append(
-            f" JOIN (SELECT CAST(position AS BIGINT) - {at} AS place, label FROM labels"
-            f" WHERE position >= {at} AND position < {end}) AS part{number}"
-            f" ON kept.item{number} = part{number}.label"
-        )
-        places.append(f"part{number}.place")
-        at = end
-    if ranges:
-        # Read once: the number in a text is written out as often as it is named.
-        made = ", ".join(f"{sql} AS range{number}" for number, sql in ranges.items())
-        kept = f"(SELECT kept.*, {made} FROM {kept} AS kept)"
+    joined, places, at = _join_listed(kept, tuples.parts, words, first)
     place = places[0]
-    for part, own in zip(tuples.parts[1:], places[1:], strict=True):
-        place = f"({place} * {len(part)} + {own})"
+    for number, part in enumerate(tuples.parts[1:], start=1):
+        place = f"({place} * {len(part)} + {places[number]})"
     more = "".join(f", {name}" for name in carried)
-    found = f"(SELECT {place} AS place{more} FROM {kept} AS kept{''.join(joins)})"
+    found = f"(SELECT {place} AS place{more} FROM {joined})"
     if tuples.places is None:
-        return f"(SELECT place AS {named}{more} FROM {found} AS found WHERE place IS NOT NULL)"
+        # Where all parts are listed no row is left without a place.
+        numbered = any(isinstance(part, Numbered) for part in tuples.parts)
+        inside = " WHERE place IS NOT NULL" if numbered else ""
+        return f"(SELECT place AS {named}{more} FROM {found} AS found{inside})"
     # Places are compared as texts, which never fails; equal numbers have one text.
     listed = (
         f"(SELECT CAST(position AS BIGINT) - {at} AS listed, label FROM labels"
@@ -254,6 +242,90 @@ def write_places(
         f"(SELECT listed AS {named}{more} FROM {found} AS found JOIN {listed} AS ranks"
         f" ON {words.shown.format('place')} = ranks.label)"
     )
+
+
+def write_listed(
+    kept: str, parts: Sequence[Sequence[str] | None], words: SqlTemplates, *, carried: Sequence[str]
+) -> str:
+    """Return the rows whose listed parts are listed, in parentheses; all texts as they are.
+
+    Whether a row is among them is a rule of that row alone.
+
+    Parameters
+    ----------
+    kept, words, carried
+        As in `write_places`.
+    parts : sequence of (sequence of str or None)
+        What is listed for each column; None: nobody listed its labels.
+    """
+    joined, places, _ = _join_listed(kept, parts, words, 0)
+    names = [*(f"item{number}" for number in range(len(parts))), *carried]
+    taken = ", ".join(f"kept.{name}" for name in names)
+    inside = " AND ".join(f"{place} IS NOT NULL" for place in places.values()) or "TRUE"
+    return f"(SELECT {taken} FROM {joined} WHERE {inside})"
+
+
+def join_found(kept: str, columns: int, *, first: int) -> str:
+    """Return rows with their group `grp`, in parentheses; those of none that was found are dropped.
+
+    Parameters
+    ----------
+    kept : str
+        As in `write_places`.
+    columns : int
+        How many parts a label has. Those of each label that was found are sent one behind the
+        other: so nothing is joined in a text, and how many there are decides nothing.
+    first : int
+        Where they begin among the texts that are sent.
+    """
+    at = f"CAST(position AS BIGINT) - {first}"
+    parts = ", ".join(
+        f"max(CASE WHEN ({at}) % {columns} = {number} THEN label END) AS label{number}"
+        for number in range(columns)
+    )
+    # Of one label each part stands in one row, so its largest text is its only one.
+    found = (
+        f"SELECT {at} - ({at}) % {columns} AS start, {parts} FROM labels"
+        f" WHERE position >= {first} GROUP BY {at} - ({at}) % {columns}"
+    )
+    alike = " AND ".join(f"kept.item{number} = found.label{number}" for number in range(columns))
+    return (
+        f"(SELECT kept.*, CAST(start / {columns} AS BIGINT) AS grp"
+        f" FROM {kept} AS kept JOIN ({found}) AS found ON {alike})"
+    )
+
+
+def _join_listed(
+    kept: str, parts: Sequence[Sequence[str] | None], words: SqlTemplates, first: int
+) -> tuple[str, dict[int, str], int]:
+    """Return rows joined with the lists of their parts, and the place of each part in its list.
+
+    With them where the texts end that it has used of those that are sent. A place is NULL beyond
+    a range; rows with a text that is in no list are dropped.
+    """
+    joins, places, at = "", {}, first
+    ranges = {}
+    for number, part in enumerate(parts):
+        if part is None:
+            continue
+        if isinstance(part, Numbered):
+            ranges[number] = f"{words.whole.format(f'item{number}')} - ({part.start})"
+            places[number] = _cast_place(f"range{number}", len(part))
+            continue
+        end = at + len(part)
+        # 64 bits before anything is multiplied: in fewer, one row could end the query for all.
+        joins += (
+            f" JOIN (SELECT CAST(position AS BIGINT) - {at} AS place, label FROM labels"
+            f" WHERE position >= {at} AND position < {end}) AS part{number}"
+            f" ON kept.item{number} = part{number}.label"
+        )
+        places[number] = f"part{number}.place"
+        at = end
+    if ranges:
+        # Read once: the number in a text is written out as often as it is named.
+        made = ", ".join(f"{sql} AS range{number}" for number, sql in ranges.items())
+        kept = f"(SELECT kept.*, {made} FROM {kept} AS kept)"
+    return f"{kept} AS kept{joins}", places, at
 
 
 def _cast_place(value: str, size: int) -> str:

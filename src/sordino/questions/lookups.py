@@ -160,6 +160,11 @@ def check_lookups(source: Source, unit: PrivacyUnit, *, charged: bool) -> None:
         role, of = f"lookup.{joined.table.name}", joined.table.of
         private = isinstance(joined.table, PrivateTable)
         if set(unit.names) & set(joined.names):
+            if not set(unit.names) <= set(joined.names):
+                raise InvalidParameter(
+                    f"{role} must not say part of whom a row is of, {', '.join(unit.components)}: "
+                    "its rows would be protected by nobody. Write the column into the table itself."
+                )
             _check_owners(role, joined.table, unit)
             continue
         if private and unit.parts:

@@ -20,7 +20,7 @@ from sordino.questions.bounded_rows import Bounds, bounded, choose_groups_of
 from sordino.questions.counts import SALT, list_label_columns
 from sordino.questions.domain import Domain
 from sordino.questions.groups import grouping
-from sordino.questions.labels import Tuples, name_columns, write_places
+from sordino.questions.labels import Tuples, join_found, name_columns, write_places
 from sordino.questions.rank_choice import prepare_choice
 from sordino.questions.rank_law import Draw, list_marking, pick_ranks
 from sordino.questions.totals import BYTES_OF_CELL, NumberQuestion, Weighed, Weight
@@ -193,6 +193,7 @@ def prepare_numbers(
         people=_make_people(per_person, kind, row_cap, dialect, shared_ends),
         float_type=dialect.float_type,
         tuples=None if known is None else known.tuples,
+        found=len(known.parts) if known is not None and known.hidden else 0,
     )
     number_kind = kind if per_person is None else FLOAT_VALUES
     question = NumberQuestion(
@@ -242,7 +243,9 @@ class _RowWriter:
     float_type : str
         What the engine calls floats of 64 bits.
     tuples : Tuples or None
-        The labels of groups, where they are of several columns.
+        The labels of groups, where they are of several columns and listed.
+    found : int
+        Of how many columns they are, where a release finds them; else 0.
     """
 
     kept: str
@@ -251,12 +254,15 @@ class _RowWriter:
     people: People | None
     float_type: str
     tuples: Tuples | None
+    found: int
 
     def take_in(self, first: int) -> str:
         """Return rows with their groups."""
         if not self.bounds.grouped:
             return self.kept
         # The join drops rows with other labels first, so that they use up no group of their unit.
+        if self.found > 1:
+            return join_found(self.kept, self.found, first=first)
         if self.tuples is not None:
             carried = ["x"] if self.bounds.rows is None else ["x", "unit"]
             words = self.draw.words

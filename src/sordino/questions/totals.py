@@ -20,9 +20,9 @@ from sordino.columns.step_range import SquareTotal, StepRange, Total
 from sordino.columns.sum_steps import SumSteps
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions.domain import Domain
-from sordino.questions.labels import Label
 from sordino.questions.rank_choice import SortedChoice
 from sordino.questions.unit import PrivacyUnit
+from sordino.releases import Label
 from sordino.sources.engine import Answer, Kept, Marking, Progress, Scan, after_charge
 from sordino.sources.source import Source
 from sordino.sources.sql.bucket_query import WEIGHT, BucketQuery
@@ -160,7 +160,7 @@ class NumberQuestion:
         start = self.domain.numbered.start
         return [str(number) for number in range(start, start + self.domain.size)]
 
-    def among(self, found: Iterable[str]) -> NumberQuestion:
+    def among(self, found: Iterable[Label]) -> NumberQuestion:
         """Return this question about groups that a release found: their labels are public now.
 
         Everything else of it is as it was prepared. A unit takes part in groups that were found
@@ -168,7 +168,7 @@ class NumberQuestion:
 
         Parameters
         ----------
-        found : iterable of str
+        found : iterable of str, or of tuples of str
             At least one label, at most `most_groups`; not private.
 
         Raises

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from sordino.charts import Figure, Mark, draw_svg
 from sordino.charts.figure import as_number, shorten
 from sordino.errors import InvalidParameter
+from sordino.population import say_unit
 from sordino.report.markup import Markup, element, join, quote
-from sordino.report.spent import say_promise
+from sordino.report.spent import say_account_days, say_promise
 from sordino.report.words import make_list, say_number
 
 _CAPTION = "figure-account"
@@ -121,6 +122,8 @@ def check_shown_account(account: Any) -> None:
 def write_account(account: Told) -> list[Markup | None]:
     """Return the section on an account."""
     money = _find_money(account)
+    if parts := _read_part(account, "parts"):
+        return _write_parted(account, parts, money)
     spending, granted = _list_spending(account, money), _list_granted(account, money)
     share = 100 * money.spent / money.limit if money.limit else 100.0
     of_it = f", which is {share:.3g}% of it" if money.name == _EPSILON else ""
@@ -137,8 +140,7 @@ def write_account(account: Told) -> list[Markup | None]:
                 quote(str(account.get("unit", ""))), ", ", quote(str(account.get("adjacency", "")))
             ),
         ),
-        ("What all of it may tell", say_promise(account)),
-        ("Last entry of its history", element("code", str(account.get("head", ""))[:64])),
+        *_list_last(account),
     ]
     return [
         element(
@@ -152,6 +154,41 @@ def write_account(account: Told) -> list[Markup | None]:
         make_list(pairs),
         _write_charges(spending, money),
         _write_sums(account),
+    ]
+
+
+def _write_parted(account: Told, parts: Told, money: Money) -> list[Markup | None]:
+    """Return the section on an account whose days (or hours, months, years) have a budget each."""
+    cut, unit = str(parts.get("cut", "part"))[:10], str(account.get("unit", ""))
+    left, closed = _read_part(parts, "left"), parts.get("closed")
+
+    def say(name: str) -> str:
+        found = _read_part(left, name)
+        share, more = as_number(found.get("share")), as_number(found.get("more"))
+        fits = "" if more is None else f", {more:,.0f} more like the last one"
+        return f"{100 * (share or 0.0):.3g}%{fits}"
+
+    pairs: list[tuple[str, str | None]] = [
+        ("May spend", f"{_say_whole(account)} for each {cut}"),
+        (f"Left of the fullest {cut} that is open", say("fullest")),
+        (f"Left of a {cut} to come", say("untouched")),
+        ("Left of the whole table", say("whole")),
+        ("Closed, and takes nothing more", f"until {closed}" if closed else None),
+        ("Given to other accounts", _say_granted(_list_granted(account, money), money)),
+        ("Whom it protects", join(quote(say_unit(unit)), ", ", quote(str(account["adjacency"])))),
+        ("Somebody who is many of these", " ".join(say_account_days(account)) or None),
+        *_list_last(account),
+    ]
+    said = f" has a budget for each {cut}. Every release is charged to what it reads before a row "
+    first = element("p", "Account ", quote(account["account"]), said, "is read.")
+    return [first, make_list(pairs)]
+
+
+def _list_last(account: Told) -> list[tuple[str, str | None]]:
+    """Return what stands at the end of the section, whichever account it is."""
+    return [
+        ("What all of it may tell", say_promise(account)),
+        ("Last entry of its history", element("code", str(account.get("head", ""))[:64])),
     ]
 
 

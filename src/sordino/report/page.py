@@ -29,6 +29,7 @@ from sordino.report.words import (
     say_headline,
     say_share,
 )
+from sordino.unit_columns import narrow_odds
 
 _MOST_TITLE = 200
 _MOST_ABOUT = 20_000
@@ -39,7 +40,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 _ACCOUNT = "the-account"
 # What draws may draw otherwise in another version of itself; the account goes on.
 _ASIDE = re.compile(
-    f'(?<=<figure>)<svg.*?</svg>|<section aria-labelledby="{_ACCOUNT}">.*?</section>'
+    '(?:(?<=<figure>)|(?<=<figure class="heat" tabindex="0">))<svg.*?</svg>'
+    f'|<section aria-labelledby="{_ACCOUNT}">.*?</section>'
     '|<p class="promise">.*?</p>',
     re.DOTALL,
 )
@@ -56,8 +58,8 @@ _ATTRIBUTES = frozenset(
     _WORD.findall(
         "aria-hidden aria-label aria-labelledby aria-roledescription class d display fill "
         "font-family font-size font-weight id opacity pointer-events role scope stroke "
-        "stroke-dasharray stroke-miterlimit stroke-width tabindex text-anchor transform viewBox "
-        "x1 x2 y1 y2 x y"
+        "height stroke-dasharray stroke-miterlimit stroke-width tabindex text-anchor transform "
+        "viewBox width x1 x2 y1 y2 x y"
     )
 )
 
@@ -294,7 +296,7 @@ def _say_hidden(
     whole = add_epsilons(told)
     if whole is not None:
         together = "" if one else "From all results of this page together: "
-        return [asked, together, say_odds(whole)]
+        return [asked, together, narrow_odds(say_odds(whole), told[0].text("unit"))]
     if account is not None and (promise := say_promise(account)):
         return [asked, "From all that the account ever releases: ", promise]
     return [asked, "That is told beside each result."]

@@ -48,6 +48,7 @@ from sordino.results.totals import TOTALS
 
 MOST_ROWS = 200
 """So many rows of a release are in its table; a file of it has all."""
+_HEAT = {"class_": "heat", "tabindex": "0"}
 _OPEN_ROWS = 12
 """A table of more rows is folded up."""
 # What a row may have beside its label, its figure and its interval; in the order of a table.
@@ -85,7 +86,7 @@ def write_result(told: ReportedRelease, number: int) -> Markup:
         told.kind,
         list_drawn(told),
         value_name=_name_values(told) if measured else "",
-        line=told.number("threshold") if told.kind == "above" else None,
+        line=told.number("threshold") if told.kind in {"above", "histogram"} else None,
     )
     return element(
         "article",
@@ -95,6 +96,8 @@ def write_result(told: ReportedRelease, number: int) -> Markup:
             "figure",
             Markup(draw_svg(figure, named_by=caption)),
             element("figcaption", *_write_caption(told, figure), id=caption),
+            # As wide as its numbers need, it can be moved by keys as well.
+            **(_HEAT if figure.form == "heat" else {}),
         ),
         _write_table(told),
         _write_notes(told),
@@ -126,6 +129,8 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
     whole = (is_about_all(told) or weighed) and not is_clipped(told)
     lies = "its interval" if whole else "says where the true number lies"
     lies = lies if told.knows_rows else "the interval of what counts"
+    measured = any(row.get("estimate") is not None for row in told.rows)
+    whole_numbers = True in {told.facts.get("not_negative"), told.facts.get("whole")}
     shapes = {
         "whiskers": f"Each dot is the released number, the line around it {lies}.",
         "bars": f"Each bar is the released number, the line at its end {lies}.",
@@ -133,8 +138,10 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
         "trend": f"Each dot is the released number of a date, the upright line {lies}.",
         "names": "The names that were chosen; nothing more is known of them.",
         "spread": "How many of the released numbers lie where.",
+        "heat": f"Each number is {'whole, and all add up' if whole_numbers else 'a released one'}. "
+        + figure.say_colors(),
     }
-    if form == "whiskers" and not any(row.get("estimate") is not None for row in told.rows):
+    if form == "whiskers" and not measured:
         shapes["whiskers"] = "Each dot says how far one leads over the next."
     elif len(told.rows) == 1 and form == "whiskers":
         shapes["whiskers"] = f"The dot is the released number, the line around it {lies}."
@@ -150,7 +157,7 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
             "bars": dots.replace("dot", "bar"),
             "trend": dots,
         }
-        shapes |= bare if any(row.get("estimate") is not None for row in told.rows) else {}
+        shapes |= bare if measured else {}
     arrows = any((low is None) != (high is None) for low, high in drawn)
     dashed = told.kind == "above" and told.number("threshold") is not None
     return [
@@ -168,7 +175,8 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
         f" The first {shown} of {figure.total:,} are drawn."
         if figure.total > shown and form != "spread"
         else None,
-        " The table says the same." if told.rows else None,
+        " The table has the intervals." if told.rows and form == "heat" else None,
+        " The table says the same." if told.rows and form != "heat" else None,
     ]
 
 
@@ -315,7 +323,8 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
     if any(row.get("tie") is True for row in told.rows):
         notes.append("tie: it may be no larger than the next one.")
     # Only a fresh measurement has nothing to do with what was selected.
-    if told.kind == "above" or (told.kind == "top" and is_on_average(told)):
+    above = told.kind == "above" or (told.kind == "histogram" and told.text("method") is not None)
+    if above or (told.kind == "top" and is_on_average(told)):
         notes.append("Released numbers of what was selected are too high on average.")
     counts = told.kind in {"top", "set", "above", "histogram", "count"}
     if counts and counts_some(told) and any(map(_has_open_end, told.rows)):
@@ -427,8 +436,13 @@ def _say_weights(told: ReportedRelease) -> str | None:
 
 
 def _say_unlisted(told: ReportedRelease) -> str | None:
-    """Return what it takes for a label that nobody listed to be there."""
-    threshold = told.number("label_threshold")
+    """Return what it takes for a label to be there, where not all of them are."""
+    asked, threshold = told.number("asked"), told.number("label_threshold")
+    if told.kind == "histogram" and asked is not None:
+        return (
+            f"Shown are labels with a noisy count of {say_number(told.number('threshold'))} or "
+            f"more, of {say_number(asked)}; others may have {call_people(told, several=True)}, too."
+        )
     if threshold is None:
         return None
     return (

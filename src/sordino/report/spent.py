@@ -13,6 +13,7 @@ from sordino.cost.odds import bound_account, say_odds, say_odds_of
 from sordino.cost.several import say_days_of
 from sordino.report.read import ReportedRelease
 from sordino.report.words import say_number
+from sordino.unit_columns import narrow_odds
 
 # Of a rho beyond all reason no epsilon is looked for.
 _LARGEST_RHO = 10**4
@@ -58,11 +59,15 @@ def say_spent(told: ReportedRelease) -> str:
     epsilon, delta = read_epsilon(told), _read_chance(_read_spent(told, "delta"))
     rho, failing = _read_spent(told, "rho"), _read_chance(_read_spent(told, "failures"))
     if epsilon is not None:
-        return "" if delta is None else say_odds_of(Approximate(epsilon=epsilon, delta=delta))
+        if delta is None:
+            return ""
+        return narrow_odds(
+            say_odds_of(Approximate(epsilon=epsilon, delta=delta)), told.text("unit")
+        )
     if rho is None or rho <= 0 or failing is None:
         return "What all of its looks cost together is not known." if _has_looks(told) else ""
     if rho < _LARGEST_RHO:
-        return say_odds_of(ApproximateZCDP(rho=rho, delta=failing))
+        return narrow_odds(say_odds_of(ApproximateZCDP(rho=rho, delta=failing)), told.text("unit"))
     return "It has no epsilon that always holds."
 
 
@@ -116,7 +121,7 @@ def say_promise(account: Mapping[str, Any]) -> str:
         rho=rho if rho is not None and rho < _LARGEST_RHO else None,
         failing=failing,
     )
-    return say_odds(epsilon, bound=bound)
+    return narrow_odds(say_odds(epsilon, bound=bound), str(account.get("unit")))
 
 
 def say_account_days(account: Mapping[str, Any]) -> list[str]:

@@ -99,7 +99,7 @@ def find_interval_theorem(kind: str, method: str | None) -> Theorem | None:
     """
     page = (
         "histogram-top-k.md"
-        if method == "histogram" and kind in {"top", "above"}
+        if method == "histogram" and kind in {"top", "above", "histogram"}
         else _PAGES.get(kind)
     )
     said = "Intervals are worth what is told beside them, also of rows that were selected."

@@ -199,6 +199,17 @@ def say_question(told: ReportedRelease) -> Markup:
         )
     elif told.kind == "histogram" and column is not None:
         said = join("How many ", units, f" are in each of {many} bins, by ", quote(column), ".")
+    elif told.kind == "histogram" and (asked := told.number("asked")) is not None:
+        least = say_number(told.number("threshold"))
+        said = join(
+            f"Which of {say_number(asked)} ",
+            things,
+            f" have a noisy count of {least} or more, and how many ",
+            units,
+            f" have each of them: {many} are shown. Others may have ",
+            units,
+            ", too.",
+        )
     elif told.kind == "histogram":
         said = join("For each of ", f"{many} ", things, ": how many ", units, " have it.")
     elif told.kind == "count":
@@ -248,6 +259,7 @@ def _say_bound(told: ReportedRelease) -> Markup | None:
     if most is None or not counts_some(told):
         return join(f"each {call_people(told)} ", by_row) if lent else None
     what = "item" if told.kind in {"top", "set", "above", "histogram"} else "row"
+    what = "cell" if told.facts.get("figure") == "table" else what
     many = f"at most {say_number(most)} {what}{'' if most == 1 else 's'}"
     said = join(f"{many} of each {call_people(told)}", _say_in_groups(told))
     return join(said, ", ", by_row) if lent else said

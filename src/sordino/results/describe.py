@@ -38,6 +38,7 @@ from sordino.results.parts import (
     Notes,
     describe_found,
     describe_range,
+    describe_reaching,
     pick,
 )
 from sordino.results.sentences import (
@@ -59,16 +60,20 @@ from sordino.results.sentences import (
     INTERVAL_OF_SUMS,
     LARGEST_SUMS,
     LEAST_OF_SUMS,
+    MEASURED_MARGINS,
     MEASURED_SET,
     NEGATIVE,
     NOT_NEGATIVE,
+    NOT_WHOLE,
     OF_TABLES,
     ONLY_MEASURED,
     PARTS,
+    TABLE_AGAIN,
     TRUE_SUMS,
     UNCLEAR,
     UNCLEAR_SUMS,
     UNKNOWN_NUMBERS,
+    WHOLE,
 )
 from sordino.results.totals import TOTALS
 
@@ -273,7 +278,14 @@ def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) 
 
 
 def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
-    ranged, told = describe_found(release) if some.unlisted else describe_range(release, some)
+    # Who is shown was chosen by the same noise.
+    chosen = some.unlisted or release.threshold is not None
+    if some.unlisted:
+        ranged, told = describe_found(release)
+    elif chosen:
+        ranged, told = describe_reaching(len(release), release.threshold, release.asked)
+    else:
+        ranged, told = describe_range(release, some)
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some, moved=some.bounds is not None)
     columns = ("item", *COUNT_COLUMNS, *true_columns)
@@ -281,39 +293,64 @@ def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Not
         columns=columns,
         rows=pick(release.list_rows(), columns),
         facts=facts | sure | {"standard_error": release.standard_error} | ranged,
-        notes=[INTERVAL_OF_SELECTED if some.unlisted else INTERVAL, *worth, *capped, *told, *notes],
+        notes=[
+            *([ABOVE_ESTIMATE] if release.threshold is not None else []),
+            INTERVAL_OF_SELECTED if chosen else INTERVAL,
+            *(*worth, *capped, *told, *notes),
+        ],
     )
 
 
 def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
-    """Return a cross table: its cells, then margins and total, in which no label stands for all."""
+    """Return a cross table: its cells, then margins and total, in which no label stands for all.
+
+    Or another look at one.
+    """
+    again = hasattr(release, "planned")
     true_columns, capped = _describe_cap(some)
     if true_columns:
         [bound] = some.say_bound()
         told_of_true = OF_TABLES if some.max_rows == 1 else APPEARANCES
         capped = [f"{bound} low and high are about what is counted so.", told_of_true]
-    shown = any(row.published is not None for row in release)
-    columns = (
-        "item",
-        *(["published"] if release.not_negative else []),
-        *COUNT_COLUMNS,
-        *true_columns,
-    )
+    if again:
+        true_columns = TRUE_COLUMNS
+    names = [some.item] if isinstance(some.item, str) else list(some.item or ())
+    told, columns = [ADDS_UP], ["item"]
     # Each holds with that at least: cells, margins and the total have levels of their own.
-    sure = {"confidence": release.together, "confidence_together": release.together}
+    facts |= {"confidence": release.together, "confidence_together": release.together}
     # A column alone is a list of one, as its labels are.
-    facts |= sure | {"item": list(release.columns), "standard_error": release.standard_error}
-    if release.not_negative:
-        facts["not_negative"] = shown
-    told = [ADDS_UP, *([NOT_NEGATIVE if shown else NEGATIVE] if release.not_negative else [])]
+    facts |= {
+        "item": names,
+        "standard_error": release.rows[0].standard_error if again else release.standard_error,
+    }
+    if again:
+        facts |= _describe_looks(release)
+        told = [TABLE_AGAIN, ALL if release.planned else ALONE]
+    elif release.measured:
+        facts["margins"] = _name_margins(names, release.measured)
+        told = [f"{MEASURED_MARGINS} Measured: cells, {', '.join(facts['margins'])}."]
+    not_negative = (release.base.request if again else release).not_negative
+    shown = any(row.published is not None for row in release)
+    if not_negative or again or release.measured:
+        columns.append("published")
+        facts["not_negative" if not_negative else "whole"] = shown
+        words = (NOT_NEGATIVE, NEGATIVE) if not_negative else (WHOLE, NOT_WHOLE)
+        told.append(words[0] if shown else words[1])
+    columns += [*COUNT_COLUMNS, *true_columns, *(("measured", "standard_error") if again else ())]
     return Record(
-        columns=columns,
+        columns=tuple(columns),
         rows=pick(release.list_rows(), columns),
         facts=facts,
-        notes=[INTERVAL, *told, *capped, *notes],
+        notes=[*([] if again or release.measured else [INTERVAL]), *told, *capped, *notes],
         # Programs find the column always; people where there is something in it.
         hidden=() if shown else ("published",),
     )
+
+
+def _name_margins(names: list[str], measured: Sequence[Sequence[int]]) -> list[str]:
+    """Return which margins of a table were measured, by the columns that they are of."""
+    kept = [[name for axis, name in enumerate(names) if axis not in axes] for axes in measured]
+    return [say_columns(own) or "" if own else "total" for own in kept if len(own) < len(names)]
 
 
 def _describe_top(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
@@ -527,14 +564,12 @@ def _describe_cap(
 
 
 def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
+    if some.figure == "table":
+        return _describe_table(release, some, facts, notes)
     sure, worth = _describe_intervals(release)
     # Of bins units are counted.
     of_column = some.column is not None and some.counted is None
-    facts |= sure | {
-        "looks": len(release.looks),
-        "planned": release.planned,
-        "remeasures": _find_charge(release),
-    }
+    facts |= sure | _describe_looks(release)
     rows = [name_clip(row) for row in release.list_rows()]
     labels = ("item",) if rows[0]["item"] is not None else ()
     columns = (*labels, *COUNT_COLUMNS, *TRUE_COLUMNS, "measured", "standard_error")
@@ -549,6 +584,12 @@ def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) 
         ],
         counts=not of_column,
     )
+
+
+def _describe_looks(release: Any) -> Facts:
+    """Return how many looks there are, whether they were settled before, and the one before."""
+    charge = _find_charge(release)
+    return {"looks": len(release.looks), "planned": release.planned, "remeasures": charge}
 
 
 def _find_charge(release: Any) -> str | None:

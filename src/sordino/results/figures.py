@@ -204,6 +204,9 @@ def _describe_groups(release: Any, some: Population) -> tuple[Facts, Notes]:
 
 def say_lower(some: Population) -> Notes:
     """Return what becomes of numbers below the public end of a column, if there is one."""
+    # Nobody has fewer than no rows.
+    if some.per_person in {"count", "any"} and some.lower == 0:
+        return []
     if some.lower is None:
         return [
             "Without --lower numbers of both signs are looked for: a bound, such as --lower 0, "

@@ -7,6 +7,7 @@ stands in the notes of a record (`--details`) and in JSON.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -115,6 +116,9 @@ def _say_first_line(facts: Facts, rows: Rows) -> str:
 
 def _say_table(facts: Facts, rows: Rows) -> str:
     """Return how far the numbers of a cross table reach, by what they add up over."""
+    # The interval of another look is that of the new one alone, unless all were settled before.
+    alone = facts["release"] == "remeasure" and not facts.get("planned")
+    middle, around = ("measured", "new look alone") if alone else ("estimate", "estimate")
     far: dict[str, float] = {}
     for row in rows:
         labels = zip(facts["item"], row["item"], strict=True)
@@ -124,19 +128,23 @@ def _say_table(facts: Facts, rows: Rows) -> str:
             what = f"each {say_columns(named)}"
         # Where both ends are moved up to 0, nothing tells how far it reaches.
         moved = row["high"] == 0 == row["low"]
-        far[what] = max(far.get(what, 0.0), 0.0 if moved else row["high"] - row["estimate"])
+        far[what] = max(far.get(what, 0.0), 0.0 if moved else row["high"] - row[middle])
     reach = ", ".join(f"{what} \u00b1 {math.ceil(one):,}" for what, one in far.items())
     together = format_share(facts["confidence_together"])
     if (facts.get("max_rows") or 1) > 1:
         reach += " (margins count appearances)"
-    if facts.get("not_negative"):
+    if facts.get("not_negative") or facts.get("whole"):
         # What is shown is another number than the one that its interval is around.
         inside = f"all intervals hold {_name_subject(facts, rows)} at once with {together}"
-        said = f"Whole numbers that add up, each inside its interval (estimate, {reach}): {inside}."
+        said = f"Whole numbers that add up, each inside its interval ({around}, {reach}): {inside}."
         return f"{said} Estimates: --format json."
     said = f"{reach}: holds {_name_subject(facts, rows)}, all at once with {together}."
+    if alone:
+        said = f"Around the new look alone, {said}"
     if facts.get("not_negative") is False:
         said += " No table without negative numbers fits, so the estimates are shown."
+    if facts.get("whole") is False:
+        said += " No whole numbers fit, so the estimates are shown: they add up before rounding."
     return said
 
 
@@ -237,7 +245,8 @@ def _say_estimate(facts: Facts, rows: Rows) -> list[str]:
     if (method == "histogram" and figure == "top_k") or figure == "top_sums":
         return ["estimate: too high on average for the last rows."]
     gaps = figure == "top_k" and not _has(rows, "low") and _has(rows, "estimate")
-    if gaps or (figure == "above" and facts.get("noise") != "gumbel"):
+    above = figure == "above" or (figure == "histogram" and facts.get("threshold") is not None)
+    if gaps or (above and facts.get("noise") != "gumbel"):
         return ["estimate: too high, because it was selected."]
     return []
 
@@ -332,7 +341,12 @@ def _say_how_much(facts: Facts, rows: Rows) -> list[str]:
 def _say_labels(facts: Facts) -> list[str]:
     """Return who listed the labels where that is not a file, and what ended the list."""
     said, label = [], say_columns(facts.get("item")) or "label"
-    if facts.get("threshold") is not None:
+    if facts["figure"] == "histogram" and facts.get("asked") is not None:
+        said.append(
+            f"Shown: noisy counts of {facts['threshold']:,.0f} or more, of {facts['asked']:,}; "
+            f"others may have {_call_many(facts)}, too."
+        )
+    elif facts.get("threshold") is not None:
         ended = "it ended the list" if facts.get("crossed") else ""
         if facts.get("complete") is False:
             ended = "enough was found, and later items were not asked"
@@ -342,11 +356,13 @@ def _say_labels(facts: Facts) -> list[str]:
     if facts.get("label_threshold") is not None:
         many = f"about {facts['label_threshold']:,} {_call_many(facts)}"
         said.append(f"A label of {label} needs {many} to appear. A missing one tells you nothing.")
-    elif str(facts.get("domain")).startswith("unlisted"):
+    elif _UNLISTED.search(str(facts.get("domain"))):
         said.append("A missing label tells you nothing.")
     return said
 
 
+_UNLISTED = re.compile("(^|: )unlisted, delta ")
+"""How a domain says that nobody listed the labels, or those of one of several columns."""
 _SHORT_RULES = (
     ("lines that ", "unreadable lines"),
     ("rows without a value in any named column", "empty rows"),

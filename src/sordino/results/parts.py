@@ -41,6 +41,15 @@ def describe_found(release: Any, most: int | None = None) -> tuple[Facts, Notes]
     return facts, notes
 
 
+def describe_reaching(shown: int, least: int, asked: int) -> tuple[Facts, Notes]:
+    """Return what a histogram says that releases only counts which reach a threshold."""
+    facts = {"method": "histogram", "threshold": least, "asked": asked}
+    return facts, [
+        f"Shown: {shown:,} of {asked:,} labels, those with a noisy count of {least:,} or "
+        "more. A label that is not shown may have people."
+    ]
+
+
 def describe_range(release: Any, some: Population) -> tuple[Facts, Notes]:
     """Return what a release within declared bounds says about its range; nothing without bounds."""
     if some.bounds is None:

@@ -37,6 +37,21 @@ NEGATIVE = (
     "No table without negative numbers was found inside of all intervals, so the estimates are "
     "shown as they are."
 )
+MEASURED_MARGINS = (
+    "A table: each figure is the best mean of all that was measured, so that margins and the total "
+    "are sums of cells; estimates are not whole. All intervals hold together with 95%."
+)
+WHOLE = (
+    "published: whole numbers that add up and lie inside of all intervals; they are made of the "
+    "estimates, which are unbiased."
+)
+NOT_WHOLE = (
+    "No whole numbers were found inside of all intervals, so the estimates are shown as they are."
+)
+TABLE_AGAIN = (
+    "estimate: all looks together, each weighted by its precision; where that lies outside of any "
+    "interval, the new look alone. Margins and the total are sums of cells."
+)
 A_SET = "A set: the rows stand in the order of the domain; nothing says which count is larger."
 UNCLEAR = "tie: yes where the item may be no larger than the next one."
 ABOVE_ESTIMATE = "estimate: unbiased before selection, too high after it."

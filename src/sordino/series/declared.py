@@ -16,7 +16,6 @@ from sordino.constraints import (
     Number,
     did_you_mean,
     shown,
-    text,
     to_fraction,
 )
 from sordino.declared import parameter
@@ -25,16 +24,12 @@ from sordino.session.request import Request
 from sordino.study.declaration import DeclaredTable, read_table
 from sordino.study.document import Document, digest_tree
 from sordino.study.kinds import build_request, find_kind, list_known
-from sordino.study.tables import Table, guard
+from sordino.study.tables import Table, accept_text, guard
 
 KINDS = ("count", "count_distinct_units", "histogram")
 """What can run on: numbers of rows or of people, whose noise adds up exactly."""
 _FROM_ROWS = ("unlisted", "assumed public")
 """Labels of which each period would have its own."""
-
-
-def _accept_text(name: str, value: Any) -> str:
-    return text(value, name)
 
 
 def _accept_levels(name: str, value: Any) -> tuple[str, ...]:
@@ -56,10 +51,10 @@ class SeriesTable(Table):
 
     name_in_file: ClassVar[str] = "series"
 
-    table: str = parameter(_accept_text, "A table that is declared here.")
-    release: str = parameter(_accept_text, "count, count_distinct_units or histogram.")
+    table: str = parameter(accept_text, "A table that is declared here.")
+    release: str = parameter(accept_text, "count, count_distinct_units or histogram.")
     epsilon: Number = parameter(POSITIVE, "What all periods of the series may spend of one part.")
-    first: str = parameter(_accept_text, "The first day (or hour, month, year), as in 2026-01-01.")
+    first: str = parameter(accept_text, "The first day (or hour, month, year), as in 2026-01-01.")
     levels: tuple[str, ...] = parameter(
         _accept_levels, "Which periods are asked, the shortest first.", default=("day", "month")
     )

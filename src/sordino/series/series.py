@@ -39,6 +39,7 @@ from sordino.session.part import select_part
 from sordino.sources import Source
 from sordino.study.declaration import find_declaration, open_declaration, read_day
 from sordino.study.tables import guard
+from sordino.unit_columns import read_offset
 
 
 @final
@@ -104,6 +105,9 @@ class Series:
                 f"A series must be of a table whose account has parts; {self.parent.account!r} has "
                 "none. Make one with --parts day."
             )
+        parts = self.declared.table.unit.parts
+        offsets = [one.offset for one in parts if one.text == told.component and one.offset]
+        self.offset = read_offset(offsets[0]) if offsets else None
         self.cut: str = told.cut
         said = self.declared.said
         self.levels: tuple[str, ...] = self._guard(
@@ -203,7 +207,9 @@ class Series:
 
     def find_until(self, today: str = "today") -> int:
         """Return the last part that has ended on a day, with the days of grace behind it."""
-        ended = read_day(today, "series.today") - timedelta(days=1 + self.declared.said.grace)
+        # A day that is cut at an offset ends there, wherever this machine stands.
+        day = read_day(today, "series.today", offset=self.offset)
+        ended = day - timedelta(days=1 + self.declared.said.grace)
         return _last_ended(ended, self.cut)
 
     def read(self, today: str = "today") -> SeriesState:

@@ -7,7 +7,7 @@ exact; ends are those of `figures.mixed_noise`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -33,7 +33,8 @@ class RunningFigure:
     item : object
         Its label; 0 of a count.
     total, low, high : Fraction
-        The figure and its interval, as it was when that part had ended.
+        The figure and its interval, as it was when that part had ended; where a period of that is
+        missing, as it was made up later.
     periods : int
         Of how many releases it is the sum.
     revised, revised_low, revised_high : Fraction
@@ -95,7 +96,7 @@ class RunningTotals:
     def find_at(
         self, part: int, items: Iterable[Any] | None = None, wrong: Fraction = _WRONG
     ) -> list[RunningFigure]:
-        """Return the figures until a part; none where a period is missing.
+        """Return the figures until a part; none where the periods that are there make up none.
 
         Parameters
         ----------
@@ -106,16 +107,13 @@ class RunningTotals:
         wrong : Fraction
             With which chance an interval may not contain its figure.
         """
-        plain = self._cover(self.first, part)
-        if plain is None:
+        ways = list(self.list_ways(part))
+        if not ways:
             return []
         found = []
         for item in self.items if items is None else items:
-            best = min(
-                (self._add(signed, item, wrong) for signed in self._list_ways(part, plain)),
-                key=lambda one: one[1],
-            )
-            total, far = self._add([(node, 1) for node in plain], item, wrong)
+            sums = [self.add_up(way, item, wrong) for way in ways]
+            (total, far), best = sums[0], min(sums, key=lambda one: one[1])
             found.append(
                 RunningFigure(
                     part=show_parts(PartRange(part, part), self.cut),
@@ -124,7 +122,7 @@ class RunningTotals:
                     # Nothing is counted below 0.
                     low=max(total - far, Fraction(0)),
                     high=max(total + far, Fraction(0)),
-                    periods=len(plain),
+                    periods=len(ways[0]),
                     revised=best[0],
                     revised_low=max(best[0] - best[1], Fraction(0)),
                     revised_high=max(best[0] + best[1], Fraction(0)),
@@ -143,12 +141,14 @@ class RunningTotals:
         # Equal ones stand in the order of the labels.
         return sorted(found, key=lambda one: (-one.total, str(one.item)))[:k]
 
-    def _cover(self, low: int, high: int) -> list[Node] | None:
-        return cover(low, high, self._known)
+    def list_ways(self, part: int) -> Iterator[list[tuple[Node, int]]]:
+        """Yield how the figure until a part can be added up, each period with its sign.
 
-    def _list_ways(self, part: int, plain: list[Node]) -> Iterable[list[tuple[Node, int]]]:
-        """Yield how the figure until a part can be added up, each period with its sign."""
-        yield [(node, 1) for node in plain]
+        First as it was when that part had ended, where the periods of that are there.
+        """
+        plain = self._cover(self.first, part)
+        if plain is not None:
+            yield [(node, 1) for node in plain]
         for level in self.levels[1:]:
             end = find_node(part, self.first, self.cut, level).parts.high
             whole, after = self._cover(self.first, end), self._cover(part + 1, end)
@@ -159,13 +159,16 @@ class RunningTotals:
                     (node, -1) for node in after if node not in both
                 ]
 
-    def _add(
-        self, signed: Iterable[tuple[Node, int]], item: Any, wrong: Fraction
+    def add_up(
+        self, signed: Iterable[tuple[Node, int]], item: Any, wrong: Fraction = _WRONG
     ) -> tuple[Fraction, Fraction]:
-        """Return a sum of periods, and how far its noise reaches."""
+        """Return a sum of periods with signs, and how far its noise reaches but for a chance."""
         total, noises = Fraction(0), list[Part]()
         for node, sign in signed:
             for term in self.kept[node][item].terms:
                 total += sign * term.value
                 noises.append((term.law, term.step))
         return total, find_far(noises, wrong)
+
+    def _cover(self, low: int, high: int) -> list[Node] | None:
+        return cover(low, high, self._known)

@@ -2,8 +2,9 @@
 
 Nothing of it is private.
 
-A count, a histogram and a measured top k are asked again as they were. The figures of a clipped
-column keep the clip that was found: it is public, so all of the new budget goes to their totals.
+A count, a histogram, a cross table and a measured top k are asked again as they were. The figures
+of a clipped column keep the clip that was found: it is public, so all of the new budget goes to
+their totals.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_again import Clipped, ClippedAgain
 from sordino.estimators.clipped.weighed_clip import WeighedClip
 from sordino.questions import Domain
-from sordino.questions.labels import Label
+from sordino.releases import Label
 from sordino.session.column_request import ColumnRequest
 from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
+from sordino.session.cross_table import TableRequest
 from sordino.session.looks import Rows, read_look
 from sordino.session.noise_choice import MeasureNoise
 from sordino.session.numbers import MeanRequest, SumRequest, VarianceRequest
@@ -40,16 +42,16 @@ from sordino.session.top_k import SelectionRequest
 from sordino.session.value_histogram import ValueHistogramRequest
 
 UNKNOWN = (
-    "remeasure.release must be a count, a histogram, a measured top k, a sum, a mean or a variance "
-    "of this session, or the id of one that its ledger has kept, with noise that has not selected, "
-    "and not within bounds (nor a mean with an upper end or a clip of each group). Ask for the "
-    "same again."
+    "remeasure.release must be a count, a histogram, a cross table whose margins are sums, a "
+    "measured top k, a sum, a mean or a variance of this session, or the id of one that its ledger "
+    "has kept, with noise that has not selected, and not within bounds (nor a mean with an upper "
+    "end or a clip of each group). Ask for the same again."
 )
 UNFIT = (
     "remeasure.release must have the rows that another look will have, each with the numbers "
     "behind it; this one has others. Ask for the same again."
 )
-Counted = CountRequest | CountUnitsRequest | HistogramRequest | ValueHistogramRequest
+Counted = CountRequest | CountUnitsRequest | HistogramRequest | ValueHistogramRequest | TableRequest
 Column = SumRequest | MeanRequest | VarianceRequest
 
 
@@ -125,6 +127,9 @@ class Known:
         """
         names = set(self.rows[0])
         listed = None if domain is None else domain.known
+        if listed is not None and isinstance(self.base.request, TableRequest):
+            # Of one column a label is a text, and of a table always a tuple.
+            listed = [one if isinstance(one, tuple) else (one,) for one in listed]
         numbers, sized = self._expected
         fits = (
             (listed is None or set(listed) == names)
@@ -190,7 +195,10 @@ def _find_base(asked: Request[Any], first: Any) -> Base:
     """Return what asks again what a release was."""
     bounds = getattr(asked, "bounds", None)
     if isinstance(asked, Counted) and bounds is None:
-        if isinstance(asked, HistogramRequest) and is_unlisted(asked.domain):
+        # What the noise has selected is not measured again, nor what nobody listed. Of margins that
+        # were measured the cells are no numbers with a noise of their own.
+        chosen = getattr(first, "threshold", None) is not None or getattr(first, "measured", False)
+        if chosen or (isinstance(asked, HistogramRequest) and is_unlisted(asked.domain)):
             raise InvalidParameter(UNKNOWN)
         return Base(request=asked)
     # Positions that a function names stand in the column, and not their names.

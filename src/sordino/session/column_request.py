@@ -38,8 +38,7 @@ from sordino.questions import (
     prepare_numbers,
 )
 from sordino.questions.groups import GROUPS, resolve_groups
-from sordino.questions.labels import Label
-from sordino.releases import UnlistedCounts
+from sordino.releases import Label, UnlistedCounts
 from sordino.sensitivity import Adjacency
 from sordino.session.column_figures import Estimator, Searching, adapt
 from sordino.session.request import (
@@ -108,7 +107,7 @@ class ColumnRequest(Request[R]):
         checked_later,
         _LOWER_MEANS,
         more="Of a mean or a variance a bound makes the interval shorter, because no lower end has "
-        "to be found.",
+        "to be found. Of what is counted of each person it is 0.",
         default=None,
     )
     growth: Number | None = parameter(checked_later, GROWTH_MEANS, default=1.05)
@@ -179,10 +178,13 @@ class ColumnRequest(Request[R]):
     )
 
     def derive(self) -> None:
-        """Choose a generous cap, where nothing is said."""
+        """Choose a generous cap, and the lower end of what is counted, where nothing is said."""
         super().derive()
         given: Number | None = getattr(self, "cap")  # noqa: B009 - it is kept as a number
         self._set(cap=CAP if given is None else given)
+        # Nobody has fewer than no rows: no end is looked for below 0.
+        if self.per_person in {"count", "any"} and self.lower is None:
+            self._set(lower=0)
 
     @abstractmethod
     def build_estimator(self, table: Table, more: Fraction = Fraction(1)) -> Searching:
@@ -208,10 +210,7 @@ class ColumnRequest(Request[R]):
 
     def steps(self, table: Table) -> Steps[Any]:
         """Count the rows in buckets, and let an estimator release from that."""
-        request = self.join_search(table)
-        # How many groups there are may say how they are read, and what an estimator is of.
-        if self.by is not None and self.domain is not None:
-            request = replace(request, domain=resolve_groups(self.domain, self.by, table.source))
+        request = self.read_labels(table).join_search(table)
         estimator = request.fill_epsilon(table)
         question = request.ask_for(table, estimator)
         return (yield from request.release_figures(table, question, estimator, request.detail()))
@@ -249,9 +248,20 @@ class ColumnRequest(Request[R]):
         if self.by is None:
             return 1
         # Labels that cannot be groups, or too many, are refused when they are asked about.
-        listed = getattr(self.domain, "kind", "unlisted") not in {"assumed public", "unlisted"}
+        kind = getattr(self.domain, "kind", "assumed public")
+        listed = kind != "assumed public" and not is_unlisted(self.domain)
         groups = min(self.domain.size, GROUPS) if listed else self.most_groups
         return groups or 1
+
+    def read_labels(self, table: Table) -> Self:
+        """Return the request with the labels of its groups read, where they are listed.
+
+        How many there are may say how they are read, and what an estimator is of; which ones, who
+        finds the same.
+        """
+        if self.by is None or self.domain is None:
+            return self
+        return replace(self, domain=resolve_groups(self.domain, self.by, table.source))
 
     def join_search(self, table: Table) -> Self:
         """Return the request without a search of its own, where its batch finds these groups."""
@@ -288,8 +298,8 @@ class ColumnRequest(Request[R]):
     @property
     def looked_for(self) -> tuple[object, ...]:
         """What says which groups are found; figures of a batch with the same have the same ones."""
-        about = (self.by, self.where, self.groups_per_unit, self.most_groups)
-        return (*about, self.domain.delta, self.domain.least)
+        # With it what is listed for other columns of the groups.
+        return (self.by, self.where, self.groups_per_unit, self.most_groups, self.domain)
 
     @property
     def epsilon_to_find(self) -> Fraction:

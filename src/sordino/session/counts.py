@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import POSITIVE, TRUTH, Number, OrNone, one_of, shown, to_fraction
+from sordino.constraints import COUNT, POSITIVE, TRUTH, Number, OrNone, one_of, shown, to_fraction
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
@@ -18,10 +19,10 @@ from sordino.estimators import interval
 from sordino.estimators.rows import share_confidence, true_interval
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.population import ColumnNames
-from sordino.questions import prepare_counts
-from sordino.questions.labels import Label
+from sordino.questions import CountQuestion, Domain, prepare_counts
+from sordino.questions.labels import MOST_CELLS
 from sordino.questions.unit import Kind, VectorNorm
-from sordino.releases import Value, Values
+from sordino.releases import Label, Value, Values
 from sordino.sensitivity import Sensitivity
 from sordino.session.noise_choice import NOISE_MEANS, Additive, MeasureNoise, choose_rho, find_terms
 from sordino.session.request import (
@@ -47,7 +48,7 @@ from sordino.session.request import (
 from sordino.session.results import Count, CountedItem, Histogram
 
 if TYPE_CHECKING:
-    from sordino.mechanisms import FoldedMechanism
+    from sordino.mechanisms import FoldedMechanism, HistogramTopK, UnlistedHistogram
 
 Bounds = tuple[Fraction, Fraction]
 
@@ -115,6 +116,9 @@ class HistogramRequest(Request[Histogram]):
     One unit can touch every item of the domain, so the noise grows with its size, unless the unit
     is a row or `max_rows` bounds how many items a unit counts for.
 
+    With a `threshold` only items whose noisy counts reach it are released: that costs the same.
+    Of more than 2^20 items, up to 10^7, nothing else can be. What is not there may have people.
+
     Returns
     -------
     Histogram
@@ -147,6 +151,13 @@ class HistogramRequest(Request[Histogram]):
         accept_domain, "Which labels are counted.", more="As for `top_k`.", default=None
     )
     where: str | None = parameter(checked_later, "A row predicate.", default=None)
+    threshold: int | None = parameter(
+        OrNone(COUNT),
+        "Release only items whose noisy count is at least this; free.",
+        more="Of more than 2^20 items, if nothing is said, the least at which at most one item "
+        "without anybody is expected to be released.",
+        default=None,
+    )
     bounds: tuple[Number, Number] | None = parameter(
         checked_bounds, _BOUNDS_MEAN, more=_BOUNDS_MORE, default=None
     )
@@ -157,20 +168,19 @@ class HistogramRequest(Request[Histogram]):
 
     def detail(self) -> dict[str, Any]:
         """Return what the ledger keeps."""
-        return {"item": self.item, "where": self.where, "bounds": self.bounds}
+        said = {"item": self.item, "where": self.where, "bounds": self.bounds}
+        return said | {"threshold": self.threshold}
 
     def steps(self, table: Table) -> Steps[Histogram]:
         """Measure every item of the domain."""
         if is_unlisted(self.domain):
-            return (yield from _release_unlisted(self, table))
+            check_account("histogram", table)
+            question = find_items(table, self.item, self.domain, self.where)
+            return (yield from _release_reaching(self, table, question))
         question = ask_items(table, self.name, self.item, self.domain, self.where)
         size = size_of(question.domain)
-        unlisted = not_listed(question.domain)
-        if unlisted is not None and unlisted > LISTED:
-            raise InvalidParameter(
-                f"histogram.domain must have at most {LISTED} items, all of which it measures; got "
-                f"{unlisted}."
-            )
+        if self.threshold is not None or (not_listed(question.domain) or 0) > LISTED:
+            return (yield from _release_reaching(self, table, question))
         # Bounds that are too close for a single count are refused here, before the charge, also
         # where the size is not known yet.
         noise = CountNoise(self, table, question, size)
@@ -243,38 +253,69 @@ def build_histogram(
     )
 
 
-def _release_unlisted(request: HistogramRequest, table: Table) -> Steps[Histogram]:
-    """Release labels that nobody listed whose noisy counts reach the threshold, in their order.
+def _release_reaching(
+    request: HistogramRequest, table: Table, question: CountQuestion
+) -> Steps[Histogram]:
+    """Release the labels whose noisy counts reach a threshold, in their order.
 
     Claim and intervals: docs/proofs/unlisted.md, docs/proofs/histogram-top-k.md.
     """
     from sordino.session.noisy_histogram import (  # noqa: PLC0415 - other counts need not load it
+        build_listed,
         build_unlisted,
+        choose_threshold,
         count_with_noise,
         find_histogram_rho,
     )
 
-    check_account("histogram", table)
+    domain = cast("Domain", question.domain)
     if request.bounds is not None:
+        why = "nobody listed the labels" if domain.hidden else "a threshold says what is released"
         raise InvalidParameter(
-            "histogram.bounds must not be given where nobody listed the labels: a count within "
-            "bounds could not be compared with a threshold."
+            f"histogram.bounds must not be given where {why}: a count within bounds could not be "
+            "compared with a threshold."
         )
-    question = find_items(table, request.item, request.domain, request.where)
     epsilon = to_fraction(request.epsilon)
+    size = None if domain.hidden else _check_size(domain)
     rho = find_histogram_rho("histogram.noise", request.noise, epsilon, table, question)
-    mechanism = build_unlisted(question, epsilon, rho)
+    mechanism: HistogramTopK | UnlistedHistogram
+    if size is None:
+        mechanism = build_unlisted(question, epsilon, rho, threshold=request.threshold)
+    else:
+        threshold = choose_threshold(request.threshold, question, epsilon, rho, size)
+        request = replace(request, threshold=threshold)
+        # Whoever reaches the threshold is released, however many these are.
+        mechanism = build_listed(question, epsilon, rho, k=size, threshold=threshold)
     counted = yield from count_with_noise(mechanism, request, table, question, k=None)
     return Histogram(
         rows=tuple(
             CountedItem(item=counted.labels[place], **counted.said.describe(place))
-            for place in counted.in_order
+            for place in domain.sort_as_given(counted.top.indices).tolist()
         ),
         # The same whatever the counts are: it tells nothing about them.
         standard_error=math.sqrt(mechanism.noise.variance),
+        threshold=request.threshold,
+        asked=size,
         mechanism=mechanism,
         **counted.facts,
     )
+
+
+def _check_size(domain: Domain) -> int:
+    """Return how many items there are; refuse a number that is not public, or is too large."""
+    size = size_of(domain)
+    if size is None:
+        raise InvalidParameter(
+            "histogram.threshold must go with labels that are listed; got those that are assumed "
+            "public, of which nobody knows how many there are. Ask above, by the method histogram."
+        )
+    if domain.is_sparse and size > MOST_CELLS:
+        product, advice = "", "List fewer labels."
+        if domain.tuples is not None and domain.tuples.places is None:
+            product = f"{' x '.join(f'{len(part):,}' for part in domain.tuples.parts)} = "
+            advice = "Leave a label away, or list the tuples."
+        raise InvalidParameter(f"{product}{size:,} cells; at most {MOST_CELLS:,}. {advice}")
+    return size
 
 
 class _NumberRequest(Request[Count]):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, final
 from weakref import WeakKeyDictionary
 
+from sordino.constraints import to_fraction
 from sordino.cost import Cost, compose
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, InvalidParameter, LedgerError, SordinoError
@@ -26,7 +27,7 @@ from sordino.releases import Release, UnlistedCounts, Values
 from sordino.results import describe, describe_alone
 from sordino.scrubbing import scrubbed
 from sordino.session.batch import Pending
-from sordino.session.part import name_parts, settle_if_closed
+from sordino.session.part import check_closed, find_charged_parts, settle_if_closed
 from sordino.session.request import (
     Charged,
     GroupSearch,
@@ -207,7 +208,7 @@ class ReleaseExecutor:
     @property
     def price(self) -> Price | None:
         """How the account that pays counts costs in this moment; None if nobody pays."""
-        parts = name_parts(self.source)
+        parts = find_charged_parts(self.source)
         return None if self.ledger is None else self.ledger.find_price(parts=parts)
 
     def salt(self) -> bytes:
@@ -399,7 +400,9 @@ class ReleaseExecutor:
         before = getattr(started.request, "release", None)
         known = getattr(before, "population", None)
         if isinstance(known, Population):
-            return known
+            # What this look was asked to spend is another epsilon.
+            asked = getattr(started.request, "epsilon", None)
+            return replace(known, epsilon=None if asked is None else float(to_fraction(asked)))
         # What comes from a ledger says what is asked again.
         base = getattr(release, "base", None)
         return find_population(
@@ -430,6 +433,8 @@ class ReleaseExecutor:
         """Reserve, durably, before any row is read; the ledger keeps what is public."""
         if self.ledger is None:
             return nullcontext(Uncharged(simulated=self.entropy.simulated))
+        # Asked before, so that no run is used up by a session that reads too much.
+        check_closed(self.source, self.ledger)
         charge = self.ledger.reserve(parts, label=label, detail=detail, run=run, **self._about)
         return settle_if_closed(charge, self.source)
 
@@ -446,7 +451,7 @@ class ReleaseExecutor:
             "source": self.source.known_as,
             "adjacency": self.unit.adjacency,
             "reading": self.reading,
-            "parts": name_parts(self.source),
+            "parts": find_charged_parts(self.source),
         }
 
     def _describe(
@@ -472,6 +477,8 @@ class ReleaseExecutor:
 
     def _detail(self, reservation: Reservation, lookups: Sequence[JoinedTable]) -> dict[str, Any]:
         detail, domain = _drop_none(reservation.detail), reservation.domain
+        if self.source.part is not None and self.source.part.text is not None:
+            detail["part"] = self.source.part.text
         if lookups:
             detail["lookups"] = [one.table.origin for one in lookups]
         # One number for each person is of all of its rows.

@@ -8,6 +8,7 @@ session says that.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -30,11 +31,11 @@ from sordino.estimators import (
 from sordino.figures import Origin
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.questions import PrivacyUnit
-from sordino.questions.labels import Label
 from sordino.record import Record
-from sordino.releases import parameters
+from sordino.releases import Label, parameters
 from sordino.session.again import Base, Clips, Known, is_named
 from sordino.session.counts import HistogramRequest
+from sordino.session.cross_table import TableRequest
 from sordino.session.looks import KeptLook, Rows, build_row
 from sordino.session.releases import RELEASES
 from sordino.session.request import find_lookups, list_label_names
@@ -63,8 +64,8 @@ _LATER = frozenset({"weight_cap"})
 _OF_FIGURE = ("cap", "lower", "growth", "unit")
 NOT_KEPT = (
     "remeasure.release must be the id of a release that was kept with what measures it again: a "
-    "count, a histogram, a measured top k, a sum, a mean or a variance, kept by this version or a "
-    "later one. Ask for the same again."
+    "count, a histogram, a cross table whose margins are sums, a measured top k, a sum, a mean or "
+    "a variance, kept by this version or a later one. Ask for the same again."
 )
 _UNREADABLE = (
     "What the ledger has kept to measure this release again is nothing that sordino has written. "
@@ -97,8 +98,8 @@ def add_again(
         "total": _write_total(known.total),
     }
     # Of a session without parts it says nothing, as before there were any.
-    if source.part is not None and source.part.text is not None:
-        said["part"] = source.part.text
+    if source.part is not None and source.part.kept_as is not None:
+        said["part"] = source.part.kept_as
     return replace(record, again=said)
 
 
@@ -206,7 +207,7 @@ def read_again(
             f"{own.identity}, {own.adjacency}, max_rows {own.max_rows}, and the session "
             f"{unit.identity}, {unit.adjacency}, max_rows {unit.max_rows}."
         )
-    here = None if source.part is None else source.part.text
+    here = None if source.part is None else source.part.kept_as
     if said.get("part") != here:
         raise InvalidParameter(
             "remeasure.release must be of the rows that this session reads; it is of "
@@ -266,7 +267,9 @@ def read_kept_unit(record: Record) -> tuple[PrivacyUnit, CsvFormat, str | None]:
     said = check_again(record)
     unit, form = _guarded(lambda: (PrivacyUnit(**said["unit"]), _read_form(said["text"])))
     part = said.get("part")
-    return unit, form, part if isinstance(part, str) else None
+    # What was closed since is read by no session.
+    named = isinstance(part, str) and not part.endswith("..")
+    return unit, form, part if named else None
 
 
 def read_kept_rows(record: Record) -> Rows:
@@ -330,7 +333,8 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
     clips, more = _read_clips(said["clips"], labels)
     # Labels are those of a histogram, or of groups; clips those of a column that is added up.
     binned = "bins" in kind.kept
-    labelled = asked["by"] is not None if "by" in asked else binned or kind is HistogramRequest
+    counted = binned or kind in {HistogramRequest, TableRequest}
+    labelled = asked["by"] is not None if "by" in asked else counted
     summed = "column" in kind.kept and not binned
     if (clips is not None) != summed or (labels is not None) != labelled:
         _refuse_kept()
@@ -338,10 +342,19 @@ def _read_base(said: Mapping[str, Any]) -> tuple[Base, list[Any]]:
         more |= {"numbers_share": 0}
     # What bins are called follows from their edges, and is compared before the charge.
     if labels is not None and not binned:
-        more["domain"] = labels
+        more["domain"] = _read_sides(asked["item"], labels) if kind is TableRequest else labels
     # Another budget takes its place.
     request = kind(**asked, **more, epsilon=1)
     return Base(request=request, clips=clips), [0] if labels is None else labels
+
+
+def _read_sides(item: Any, labels: list[Any]) -> Any:
+    """Return the labels of each column of a table, of which its cells have all combinations."""
+    names = item if isinstance(item, list) else [item]
+    sides = [list(dict.fromkeys(label[place] for label in labels)) for place in range(len(names))]
+    if list(itertools.product(*sides)) != labels:
+        _refuse_kept()
+    return dict(zip(names, sides, strict=True)) if isinstance(item, list) else sides[0]
 
 
 def _read_labels(said: Any) -> Any:

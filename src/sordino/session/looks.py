@@ -14,7 +14,7 @@ from typing import Any, final
 
 from sordino.estimators import ClippedMean, ClippedValue, VarianceValue, weigh_looks
 from sordino.figures import Combination, Origin, Ratio, Term, read_terms
-from sordino.questions.labels import Label
+from sordino.releases import Label
 from sordino.session.table_numbers import Groups
 from sordino.tabular import Kind, Row, Tabular, list_row_columns
 

@@ -21,10 +21,11 @@ from sordino.estimators.histogram_rows import estimate_histogram_rows
 from sordino.estimators.rows import SelectedRows
 from sordino.mechanisms import HistogramTopK, UnlistedHistogram
 from sordino.questions import CountQuestion, Counts, Domain
-from sordino.releases import HistogramTop, UnlistedCounts
+from sordino.releases import HistogramTop, Label, UnlistedCounts, rank_labels, split_label
 from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_terms, measure
 from sordino.session.request import (
     CONFIDENCE,
+    LISTED,
     Charged,
     Reservation,
     Steps,
@@ -98,8 +99,8 @@ def find_histogram_terms(
         # The noise of the labels of a range is drawn without listing them, which is for pure noise.
         if noise == "gaussian":
             raise InvalidParameter(
-                f"{name} must be laplace for the best of a histogram over the labels of a range; "
-                "got 'gaussian'."
+                f"{name} must be laplace for what is selected of a histogram over the labels of a "
+                "range, or of more than 2^20 combinations; got 'gaussian'."
             )
         return None
     pure = measure(question, epsilon, None, _size_for_noise(question))
@@ -129,6 +130,34 @@ def _size_for_noise(question: CountQuestion) -> int:
     """Return of how many counts the noise must be: all of the domain."""
     size = size_of(question.domain)
     return ANY_SIZE if size is None else size
+
+
+def choose_threshold(
+    asked: int | None, question: CountQuestion, epsilon: Fraction, rho: Fraction | None, size: int
+) -> int:
+    """Return the threshold that was asked for; if none was, the least for one item by noise alone.
+
+    Public numbers decide: at that threshold at most one item is expected to be released that
+    nobody has, were all of them so.
+
+    Raises
+    ------
+    InvalidParameter
+        If noise alone would release more rows than memory may hold.
+    """
+    law = measure(question, epsilon, rho, size).noise
+    # The noise is symmetric: as many reach 1 - x as lie at most at x - 1, which are at most 1/size.
+    least = max(1, 1 - law.quantile(1 / size)) if size > 1 else 1
+    if asked is None:
+        return least
+    alone = size * float(law.sf(asked - 1))
+    if alone > LISTED:
+        raise InvalidParameter(
+            f"histogram.threshold must be so high that noise alone releases at most {LISTED:,} of "
+            f"{size:,} items; got {asked}, with about {alone:,.0f}. With {least:,} it is one at "
+            "most."
+        )
+    return asked
 
 
 def build_listed(
@@ -190,7 +219,7 @@ class NoisyCounts:
     """
 
     top: HistogramTop
-    labels: tuple[str, ...]
+    labels: tuple[Label, ...]
     said: SelectedRows
     asked: int | None
 
@@ -267,21 +296,20 @@ def _find_nothing(mechanism: HistogramTopK, charged: Charged) -> HistogramTop:
     )
 
 
-def pick_best(found: UnlistedCounts, k: int | None) -> tuple[HistogramTop, tuple[str, ...]]:
+def pick_best(found: UnlistedCounts, k: int | None) -> tuple[HistogramTop, tuple[Label, ...]]:
     """Return the best of what reached the threshold, and what value would keep each there."""
     labels = found.labels if k is None else found.labels[:k]
     entries = np.full(len(labels), float(found.mechanism.threshold))
     if k is not None and len(found.labels) > k:
         # The best one that is left out, which wins ties against whatever comes behind it in the
         # alphabet.
-        behind = np.array([found.labels[k] < label for label in labels])
+        first = split_label(found.labels[k])
+        behind = np.array([first < split_label(label) for label in labels])
         entries = np.maximum(entries, found.values[k] + behind)
     top = HistogramTop(
         # Where each stands among these in the order of code points: there are no other public
         # places.
-        indices=np.argsort(
-            np.argsort(np.array(labels, dtype=object), kind="stable"), kind="stable"
-        ),
+        indices=rank_labels(labels),
         values=found.values[: len(labels)],
         entries=entries,
         crossed=k is None or len(labels) < k,

@@ -106,7 +106,7 @@ class BoundedFigureRequest(TotalsRequest[R]):
                 f"{self.name}.noise must be laplace with bounds, within which noise is folded; "
                 "got 'gaussian'."
             )
-        return (yield from bounded_steps(self.join_search(table), table))
+        return (yield from bounded_steps(self.read_labels(table).join_search(table), table))
 
 
 @final

@@ -18,6 +18,8 @@ from sordino.sources.selected_part import SelectedPart
 from sordino.sources.source import Source
 from sordino.unit_columns import UnitColumn
 
+LAST = {"year": "9999", "month": "9999-12", "day": "9999-12-31", "hour": "9999-12-31T23"}
+"""The last part that there is."""
 _NAMES = {name: cut for cut, name in CUTS.items()}
 
 
@@ -64,8 +66,13 @@ def select_part(
             )
         cut = told.cut
         closed = OPEN if told.closed is None else read_parts(told.closed, cut).low
-        selected = SelectedPart(of=found[0], closed=closed)
+        selected = SelectedPart(of=found[0], closed=closed, closed_text=told.closed)
         if part is None and told.closed is not None:
+            if told.closed == LAST[cut]:
+                raise LedgerConflict(
+                    f"All {cut}s of the account are closed, so that there is nothing "
+                    "that it could be charged for."
+                )
             after = PartRange(closed + 1, closed + 1)
             selected = replace(selected, first=show_parts(after, cut))
     if part is not None:
@@ -75,12 +82,28 @@ def select_part(
     return source.select(selected)
 
 
-def name_parts(source: Source) -> PartRange | None:
+def find_charged_parts(source: Source) -> PartRange | None:
     """Return which parts of the account a session is charged for; None: all of them."""
     part = source.part
     if part is None or part.low is None or part.high is None:
         return None
     return PartRange(part.low, part.high)
+
+
+def check_closed(source: Source, ledger: Ledger) -> None:
+    """Refuse to charge for the whole table where parts were closed since a session was opened.
+
+    Raises
+    ------
+    LedgerConflict
+        If they were.
+    """
+    part = source.part
+    if part is None or part.closed is None or part.low is not None:
+        return
+    told = ledger.statement(charges=False).parts
+    if told is not None and told.closed is not None and told.closed != part.closed_text:
+        raise _refuse_stale()
 
 
 def settle_if_closed(charge: Charge, source: Source) -> Charge:
@@ -91,16 +114,23 @@ def settle_if_closed(charge: Charge, source: Source) -> Charge:
     LedgerConflict
         If parts were closed since the session was opened.
     """
-    known = None if source.part is None else source.part.closed
-    if charge.closed != known:
+    part = source.part
+    # Of a part that is open all rows are charged, whatever was closed before it.
+    if charge.closed is None or (part is not None and part.low is not None):
+        return charge
+    if part is None or charge.closed != part.closed:
         # Nothing was drawn, so all of it comes back.
         with charge:
             pass
-        raise LedgerConflict(
-            "Parts of the account were closed since this session was opened, so that it would read "
-            "rows that are not charged. Open it again. Nothing was read or released."
-        )
+        raise _refuse_stale()
     return charge
+
+
+def _refuse_stale() -> LedgerConflict:
+    return LedgerConflict(
+        "Parts of the account were closed since this session was opened, so that it would read "
+        "rows that are not charged. Open it again. Nothing was read or released."
+    )
 
 
 def _find_only_cut(unit: PrivacyUnit) -> UnitColumn:

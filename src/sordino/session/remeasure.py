@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, final
 
 from sordino.constraints import COUNT, POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
@@ -18,12 +18,12 @@ from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clipped_again import ClippedAgain
 from sordino.population import Population
-from sordino.questions.labels import Label
 from sordino.receipt import Receipt
-from sordino.releases import Release
+from sordino.releases import Label, Release
 from sordino.session.again import Base, Known, find_known
 from sordino.session.batch import Pending
-from sordino.session.looks import Joined, find_true_ends, read_look
+from sordino.session.cross_table import CrossTable
+from sordino.session.looks import Joined, Rows, find_true_ends, read_look
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import (
     Request,
@@ -35,6 +35,7 @@ from sordino.session.request import (
     counts_by_some_rows,
 )
 from sordino.session.results import Count
+from sordino.session.table_looks import join_table_looks
 from sordino.session.table_numbers import Groups
 
 
@@ -63,6 +64,8 @@ class RemeasuredRow:
         variance to first order, and infinite where there are too few rows to tell.
     clip : tuple of float, or None
         Of a column the ends that records were moved into, which the first look has found.
+    published : int or None
+        Of a cross table what is shown in place of the estimate: whole numbers that add up.
     too_few : bool or None
         Of a column whether the interval leaves nothing out, or of a sum whether it cannot be told
         from 0.
@@ -78,6 +81,7 @@ class RemeasuredRow:
     standard_error: float
     clip: tuple[float, float] | None = None
     too_few: bool | None = None
+    published: int | None = None
 
 
 @final
@@ -195,10 +199,11 @@ class RemeasureRequest(Request[Remeasured]):
         checked_later,
         "A release of this session, or the id of one that is kept.",
         more="With Laplace or Gaussian noise that has not selected, and not within bounds: a "
-        "`Count`, `Histogram`, `TopItems`, `ClippedValue`, `VarianceValue`, `Groups` or "
-        "`Remeasured`. Of a top k the items that were selected are measured. A text is the id of a "
-        "charge whose release the ledger has kept (`keep`), also by another process: then this "
-        "session must be about the same unit, and columns of the same types.",
+        "`Count`, `Histogram`, `CrossTable` whose margins are sums, `TopItems`, `ClippedValue`, "
+        "`VarianceValue`, `Groups` or `Remeasured`. Of a top k the items that were selected are "
+        "measured. A text is the id of a charge whose release the ledger has kept (`keep`), also "
+        "by another process: then this session must be about the same unit, and columns of the "
+        "same types.",
         kw_only=False,
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this look.")
@@ -289,6 +294,10 @@ def join_looks(
     """Return all looks as one release; `fresh` is new, with groups in the order of their domain."""
     kind = known.base.request.name
     looks, reads = (*known.looks, fresh), [*known.rows, read_look(fresh)]
+    if isinstance(fresh, CrossTable):
+        rows = _list_table(fresh, reads, planned=planned)
+        # Cells, margins and the total have levels of their own: each holds with that at least.
+        return _build_remeasured(known, fresh, looks, rows, fresh.together, planned=planned)
     said_of: dict[Any, Any] = _list_measured_rows(fresh)
     figures = _list_column_figures(fresh, groups)
     confidence = getattr(fresh, "confidence", 0.95)
@@ -332,6 +341,31 @@ def join_looks(
                 too_few=too_few,
             )
         )
+    return _build_remeasured(known, fresh, looks, rows, confidence, planned=planned)
+
+
+def _list_table(fresh: CrossTable, reads: list[Rows], *, planned: bool) -> list[RemeasuredRow]:
+    """Return every number of a cross table: cells, margins and the total."""
+    joined = join_table_looks(fresh, reads, planned=planned)
+    return [
+        RemeasuredRow(
+            **{one.name: getattr(row, one.name) for one in fields(row)},
+            measured=said.estimate,
+            standard_error=error,
+        )
+        for row, error, said in zip(joined.rows, joined.errors, fresh.rows, strict=True)
+    ]
+
+
+def _build_remeasured(
+    known: Known,
+    fresh: Any,
+    looks: tuple[Any, ...],
+    rows: list[RemeasuredRow],
+    confidence: float,
+    *,
+    planned: bool,
+) -> Remeasured:
     return Remeasured(
         rows=tuple(rows),
         confidence=confidence,

@@ -465,11 +465,21 @@ class Request(Declared, Generic[R]):
         named = getattr(self, "item", None) or getattr(self, "by", None) or ()
         columns = name_columns("item", named) if named else ()
         given: Any = getattr(self, "domain", declared)
+        several = len(columns) > 1
+        if several and is_unlisted(given):
+            given = given.over(columns) if not given.parts else given
         parts = dict(zip(given.columns, given.parts, strict=True)) if _is_product(given) else {}
-        known = {name: declared[name] for name in columns if name in declared and name not in parts}
+        known = {
+            name: declared[name]
+            for name in columns
+            if name in declared and (name not in parts or parts[name].yields)
+        }
+        found = {name for name, part in parts.items() if part.yields}
+        if found and found <= known.keys():
+            # Of labels that are declared, too, some are looked for: else nothing would be.
+            known = {name: known[name] for name in known.keys() - found}
         if not known or (given is not None and not parts):
             return self
-        several = len(columns) > 1
         domain = Domain.product(parts | known) if several else known[columns[0]]
         changed: dict[str, Any] = {"domain": domain}
         return replace(self, **changed)

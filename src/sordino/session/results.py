@@ -16,8 +16,7 @@ from sordino.estimators import interval
 from sordino.estimators.rows import estimate_rows, find_unclear
 from sordino.figures import Derivable
 from sordino.mechanisms import GaussianMechanism
-from sordino.questions.labels import Label
-from sordino.releases import HybridTop, Release, TopK, UnlistedTop, Value, Values
+from sordino.releases import HybridTop, Label, Release, TopK, UnlistedTop, Value, Values
 from sordino.session.request import CONFIDENCE
 from sordino.tabular import Row
 
@@ -320,7 +319,7 @@ class Histogram(Release):
 
     Attributes
     ----------
-    rows : tuple of CountedItem, one for each label
+    rows : tuple of CountedItem, one for each label, or for each that reached the threshold
     standard_error : float
         Standard deviation of the noise of each count; within `bounds` the largest over the range.
     output_range : tuple of float, or None
@@ -329,8 +328,13 @@ class Histogram(Release):
     label_threshold : int or None
         Where nobody listed the labels: how many units a label needs, noise aside, to be found. Of a
         label that is missing nothing follows.
+    threshold : int or None
+        Which noisy counts are released: those that are at least this. None: all of them.
+    asked : int or None
+        With a threshold: how many labels were counted. Of one that is missing nothing is said.
     confidence : float
-        Of the interval of each row: 95% unless all hold together.
+        Of the interval of each row: 95% unless all hold together. With a threshold it allows for
+        the selection: of what is released, and not of each label that was counted.
     together : float
         Least probability with which the intervals of all rows hold.
     """
@@ -339,15 +343,23 @@ class Histogram(Release):
     standard_error: float
     output_range: tuple[float, float] | None = None
     label_threshold: int | None = None
+    threshold: int | None = None
+    asked: int | None = None
     confidence: float
     together: float
+
+    def _own(self) -> dict[str, object]:
+        own = super()._own()
+        # Where every label is released there is no threshold, and nothing is said of it.
+        hidden = () if self.threshold is not None else ("threshold", "asked")
+        return {name: value for name, value in own.items() if name not in hidden}
 
     def __iter__(self) -> Iterator[CountedItem]:
         """Iterate over the rows."""
         return iter(self.rows)
 
     def __len__(self) -> int:
-        """Return the size of the domain."""
+        """Return how many there are: the size of the domain, if there is no threshold."""
         return len(self.rows)
 
 
@@ -408,7 +420,7 @@ def _as_value(release: Release, value: float) -> Value:
 def build_top(
     top: TopK | HybridTop | UnlistedTop,
     fresh: Values,
-    labels: Sequence[str],
+    labels: Sequence[Label],
     *,
     crossed: bool | None,
     simultaneous: bool,

@@ -35,9 +35,8 @@ from sordino.estimators.quantiles.quantile_interval import QuantilesWithInterval
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
 from sordino.questions import NumberQuestion
-from sordino.questions.labels import Label
 from sordino.receipt import Receipt
-from sordino.releases import Values, short_repr
+from sordino.releases import Label, Values, short_repr
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency, Sensitivity
 from sordino.session.column_figures import (

@@ -20,8 +20,7 @@ from sordino.mechanisms.histogram_top_k import NOBODY, decide
 from sordino.population import ColumnNames
 from sordino.questions import PrivacyUnit
 from sordino.questions.groups import resolve_groups
-from sordino.questions.labels import Label
-from sordino.releases import HistogramTop
+from sordino.releases import HistogramTop, Label
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.noisy_histogram import NoisyCounts, make_rows
 from sordino.session.numbers import SumRequest

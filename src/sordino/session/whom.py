@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sordino.population import Population, describe_missing, say_columns
+from sordino.population import ColumnNames, Population, describe_missing, say_columns
 from sordino.questions import Domain, PrivacyUnit
+from sordino.questions.labels import name_columns
 from sordino.session.request import Request, list_lent
 from sordino.sources.lookups import JoinedTable
 from sordino.sources.selected_part import SelectedPart
@@ -52,10 +53,7 @@ def find_population(
     if asked["by"] is not None and domain is not None and domain.hidden:
         out.append("rows of groups that were not found")
     if labels is not None and domain is not None:
-        no_label = "is missing, empty or longer than 4096 characters" if domain.hidden else ""
-        out.append(
-            f"rows whose {say_columns(labels, 'or')} {no_label or 'is no label of the domain'}"
-        )
+        out += _list_no_labels(labels, domain)
     return Population(
         figure=request.name,
         unit=name_unit(unit),
@@ -82,6 +80,25 @@ def find_population(
         lent=list_lent(lookups),
         part=None if part is None else part.text,
     )
+
+
+def _list_no_labels(labels: ColumnNames, domain: Domain) -> list[str]:
+    """Return which rows are left out for their labels: by a list, or as what no label can be."""
+    columns = name_columns("item", labels)
+    parts = domain.parts if len(domain.parts) == len(columns) else (domain,) * len(columns)
+    rules = {
+        "is no label of the domain": False,
+        "is missing, empty or longer than 4096 characters": True,
+    }
+    return [
+        f"rows whose {say_columns(named, 'or')} {rule}"
+        for rule, hidden in rules.items()
+        if (
+            named := [
+                one for one, part in zip(columns, parts, strict=True) if part.hidden == hidden
+            ]
+        )
+    ]
 
 
 def _find_bound(request: Request[Any], unit: PrivacyUnit) -> int | None:

@@ -34,7 +34,7 @@ from sordino.unit_columns import UnitColumn, read_offset
 
 _LOOKS_LIKE_CALL = re.compile(r"[ \t]*([A-Za-z_]+)[ \t]*\(.*\)[ \t]*", re.DOTALL)
 _WITH_ZONE = "TIMESTAMP WITH TIME ZONE"
-_NEED_TIMES = frozenset({"hour", "day_hour"})
+_NEED_TIMES = frozenset({"minute", "hour", "day_hour"})
 _FIRST, _END = (f"CAST('{day}' AS TIMESTAMP)" for day in ("0001-01-01", "10000-01-01"))
 # Texts of times with the fractions of a second that pandas has.
 _DATE_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -167,7 +167,9 @@ def write_unit(columns: Sequence[UnitColumn], source: TypedColumns, role: str) -
         )
     # Those of one length first, so that nothing need be said of theirs.
     ordered = sorted(columns, key=lambda one: one.cut is None)
-    texts, indices = map(list, zip(*(write_cut(one, source, role) for one in ordered), strict=True))
+    texts, indices = map(
+        list, zip(*(write_unit_column(one, source, role) for one in ordered), strict=True)
+    )
     plain = sum(column.cut is None for column in columns)
     for place in range(len(texts) - plain, len(texts) - 1):
         length = templates.bytes.format(texts[place])
@@ -175,7 +177,7 @@ def write_unit(columns: Sequence[UnitColumn], source: TypedColumns, role: str) -
     return ComputedColumn(f"({' || '.join(texts)})", frozenset(indices), None)
 
 
-def write_cut(column: UnitColumn, source: TypedColumns, role: str) -> tuple[str, int]:
+def write_unit_column(column: UnitColumn, source: TypedColumns, role: str) -> tuple[str, int]:
     """Return one column of a unit of several, as a text, and where it stands in the table.
 
     Raises
@@ -242,6 +244,7 @@ class _CallWriter:
             "lower": known.lower,
             "trim": known.trim,
             "host": known.host,
+            "length": known.length,
             "left": known.left,
             "part": known.part,
         }[call.function]

@@ -19,7 +19,7 @@ from sordino.scrubbing import scrubbed
 from sordino.sources.arrow_stream import TextStream
 from sordino.sources.csv.lines import TextBatch
 from sordino.sources.memory import NO_LIMITS, Limits, choose_memory
-from sordino.sources.number_stream import Column, NumberStream, read_ahead
+from sordino.sources.number_stream import Column, NumberStream, count_places, read_ahead
 
 T = TypeVar("T")
 Answer = dict[str, NDArray[Any]]
@@ -34,6 +34,13 @@ JOINING = ("in_clause", "statistics_propagation", "join_filter_pushdown", "commo
 In this order: lists become joins, which takes work out of TRY; statistics over all rows fold
 comparisons; the least and the largest key of one side of a join filter the other side; work that
 stands in two places is done once, before both, and outside of the TRY around each.
+"""
+
+RIGHT_SIDES = "build_side_probe_side"
+"""The optimizer that chooses which side of a join is kept in memory, switched off as well.
+
+Nobody knows how many rows a stream has, and it would keep these: joins are written with what is
+small on their right.
 """
 
 
@@ -155,9 +162,18 @@ class Scan(Protocol):
     """One open reading of a source."""
 
     def ask(
-        self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None
+        self,
+        question: str,
+        labels: Sequence[str] | None = None,
+        *,
+        kept: Kept | None = None,
+        places: int | None = None,
     ) -> Answer:
-        """Run a query over the tables `rows` (columns c<index>) and `labels` (position, label)."""
+        """Run a query over the tables `rows` (columns c<index>) and `labels` (position, label).
+
+        With so many `places` its answer is one of them in each row, from 0 on, as UINTEGER: it
+        returns which occur (`position`), rising, and how often (`n`). Only our own engine does.
+        """
 
     def progress(self) -> float:
         """Return how much of the source has been read, in percent."""
@@ -242,7 +258,6 @@ class Engine:
 
     def take_in(self, name: str, columns: Mapping[str, Sequence[str | None]]) -> None:
         """Make a table of public texts, with which rows are joined as they pass by."""
-        self._keep_right_sides()
         listed = ", ".join(f"unnest(?) AS {column}" for column in columns)
         self.connection.execute(
             f"CREATE OR REPLACE TABLE {name} AS SELECT {listed}",
@@ -254,18 +269,10 @@ class Engine:
 
         An engine beside reads them, once.
         """
-        self._keep_right_sides()
         beside = self._beside.enter_context(scanning(reader, indices, limits=self._limits))
         self._sources.append(beside)
         beside.keep("chosen", chosen)
         self.connection.register(name, _LentRows(beside.select("SELECT * FROM chosen")))
-
-    def _keep_right_sides(self) -> None:
-        """Have joins keep in memory what stands on their right."""
-        # Nobody knows how many rows a stream has, and on the left are those that are many.
-        self.connection.execute(
-            f"SET disabled_optimizers = '{','.join((*JOINING, 'build_side_probe_side'))}'"
-        )
 
     def close_doors(self, paths: Sequence[Path]) -> None:
         """Let the engine open these files only, and lock its settings."""
@@ -282,12 +289,16 @@ class Engine:
         labels: Sequence[str] | None = None,
         *,
         kept: Kept | None = None,
+        places: int | None = None,
     ) -> Answer:
-        """Run a query over `rows` and `labels`."""
+        """Run a query over `rows` and `labels`, and count its places if there are so many."""
         if kept is not None and kept.choice is not None:
             with self._choosing(kept, kept.choice) as chosen:
                 return chosen.ask(kept.name_chosen(question), labels)
-        return self.connection.execute(f"{self._write_tables(labels)} {question}").fetchnumpy()
+        query = f"{self._write_tables(labels)} {question}"
+        if places is not None:
+            return count_places(self.connection.sql(query), places)
+        return self.connection.execute(query).fetchnumpy()
 
     def keep(self, name: str, question: str, labels: Sequence[str] | None = None) -> None:
         """Make a table of the answer to a query over `rows` and `labels`."""
@@ -464,7 +475,8 @@ def engine(
         opened = Engine(connection, ordered=ordered, limits=limits)
         try:
             _measure_progress(connection)
-            connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
+            off = ",".join((*JOINING, RIGHT_SIDES))
+            connection.execute(f"SET disabled_optimizers = '{off}'")
             # A stream does not say how long it is. Where few rows are expected, each would be
             # compared with every edge of a grid.
             connection.execute("SET GLOBAL asof_loop_join_threshold = 0")

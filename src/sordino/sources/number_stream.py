@@ -152,6 +152,30 @@ def read_ahead(pieces: Iterator[T]) -> Generator[T]:
             yield from found
 
 
+def count_places(made: Any, places: int) -> dict[str, NDArray[Any]]:
+    """Return which places occur in a stream of them, rising, and how often: `position` and `n`.
+
+    Where there are many an engine takes longer to group them than to hand them on.
+
+    Parameters
+    ----------
+    made : object
+        A stream of one column of whole numbers from 0 to `places` - 1, as UINTEGER.
+    places : int
+        How many there are at most, each of which takes 8 bytes.
+    """
+    counts = np.zeros(places, dtype=np.int64)
+    with (
+        closing(read_columns(made, [_FORMATS["UINTEGER"]])) as pieces,
+        closing(read_ahead(pieces)) as ahead,
+    ):
+        for (column,) in ahead:
+            np.add.at(counts, column.values, 1)
+    # Numbers are compared first, which takes a third of the time.
+    found = np.flatnonzero(counts != 0)
+    return {"position": found, "n": counts[found]}
+
+
 def _read_column(held: object, array: ArrowArray, form: str) -> Column:
     """Return the memory of an array as one of ours.
 

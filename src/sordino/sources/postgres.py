@@ -274,6 +274,7 @@ class _ServerScan:
         labels: Sequence[str] | None = None,
         *,
         kept: Kept | None = None,  # noqa: ARG002
+        places: int | None = None,  # noqa: ARG002
     ) -> Answer:
         # The driver takes % for a placeholder, so every other % is doubled.
         tables = [*self._tables, _SentTable("rows", self._rows.replace("%", "%%"))]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from sordino.sources.computed_columns import TypedColumns, write_cut
+from sordino.sources.computed_columns import TypedColumns, write_unit_column
 from sordino.sources.engine import literal
 from sordino.unit_columns import UnitColumn
 
@@ -30,6 +30,8 @@ class SelectedPart:
         where the whole table is read that is not closed.
     closed : int or None
         The last part that the account has closed, as this release knows it; None without parts.
+    closed_text : str or None
+        How it is written; None where none is closed.
     """
 
     of: UnitColumn
@@ -38,6 +40,7 @@ class SelectedPart:
     low: int | None = None
     high: int | None = None
     closed: int | None = None
+    closed_text: str | None = None
 
     @property
     def text(self) -> str | None:
@@ -45,6 +48,11 @@ class SelectedPart:
         if self.low is None:
             return None
         return self.first if self.first == self.last else f"{self.first}..{self.last}"
+
+    @property
+    def kept_as(self) -> str | None:
+        """What is kept of it with a release: which rows it read; None of all of a table."""
+        return self.text if self.low is not None or self.first is None else f"{self.first}.."
 
     def add_to(self, where: str | None) -> str | None:
         """Return which rows count, as a filter would say it, with the filter of the asker."""
@@ -70,7 +78,7 @@ class SelectedPart:
         ends: Sequence[tuple[str, str | None]] = ((">=", self.first), ("<=", self.last))
         if self.first is self.last is None:
             return "", frozenset()
-        sql, index = write_cut(self.of, source, "part")
+        sql, index = write_unit_column(self.of, source, "part")
         # By bytes: a collation may see nothing in what stands between digits.
         bytes_of = source.backend.dialect.words.code_points.format
         text = bytes_of(sql)

@@ -260,7 +260,12 @@ class _SharedScan:
         self._engine: tuple[Engine, bool] | None = None
 
     def ask(
-        self, question: str, labels: Sequence[str] | None = None, *, kept: Kept | None = None
+        self,
+        question: str,
+        labels: Sequence[str] | None = None,
+        *,
+        kept: Kept | None = None,
+        places: int | None = None,
     ) -> Answer:
         """Run a query over `rows` and `labels`, or return what it was answered before."""
         known = None if labels is None else tuple(labels)
@@ -275,7 +280,7 @@ class _SharedScan:
             if kept is not None and are_chosen:
                 answer = self.opened.ask(kept.name_chosen(question), labels)
             else:
-                answer = self.opened.ask(question, labels, kept=kept)
+                answer = self.opened.ask(question, labels, kept=kept, places=places)
             self._readings.remember(question, known, answer)
         return answer
 

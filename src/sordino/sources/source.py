@@ -522,7 +522,9 @@ class Source:
             _ = [self.label_index(one.name, role) for one in columns]
             return self
         for one in columns:
-            if one.cut is not None and (called := f"{one.cut}({one.name})") in self.columns:
+            called = f"{one.cut}({one.name})"
+            # The same call as a label is no column of the table.
+            if one.cut is not None and called in list(self.columns)[: self._own]:
                 raise InvalidParameter(
                     f"{role} must be clear; {called!r} is a column of the table, too. Rename that "
                     "column."

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from sordino.cost.conversion import stated
+from sordino.cost.conversion import round_up_written
 from sordino.cost.several import say_days_of
 from sordino.statements.fields import FIELDS
 from sordino.statements.owner import OWNER_MUST_ADD, Owner
@@ -34,6 +34,11 @@ _ADDED = {
     "that may fail.",
 }
 _FAILURES = " The deltas of releases that may fail are added beside them."
+_PARTS = (
+    " They are added for each {0} by itself, by what a release reads: nobody is in two of these, "
+    "so each {0} has the whole budget. What reads the whole table counts for all of them, future "
+    "ones too."
+)
 _RELEASED = {
     "account": (
         "Many releases",
@@ -125,7 +130,7 @@ def _write_stated_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
         "privacy_loss.privacy_unit": _write_stated_unit(promise["unit"]),
         "privacy_loss.privacy_unit_details": _write_neighbours(promise),
         "privacy_loss.privacy_parameters": {
-            name: stated(Fraction(guarantee[name]))
+            name: round_up_written(Fraction(guarantee[name]))
             for name in ("epsilon", "delta", "rho")
             # A rho that holds unless a release fails is none without the delta of that.
             if name in guarantee and not (name == "rho" and "failures" in guarantee)
@@ -135,7 +140,8 @@ def _write_stated_fields(promise: Mapping[str, Any]) -> dict[str, Any]:
         "deployment_model.release_type": released,
         "deployment_model.release_type_details": details.format(number=promise.get("charged")),
         "accounting.composition": _ADDED[promise["measure"]]
-        + (_FAILURES if "failures" in guarantee else ""),
+        + (_FAILURES if "failures" in guarantee else "")
+        + (_PARTS.format(promise["parts"]["cut"]) if "parts" in promise else ""),
         "implementation.mechanisms": _write_mechanisms(promise),
     }
 
@@ -149,9 +155,10 @@ def _write_stated_unit(unit: str) -> str:
 
 def _write_neighbours(promise: Mapping[str, Any]) -> str:
     unit = promise["unit"]
-    rows, many = unit == "each row", "values" if has_several_columns(unit) else "value"
+    rows, several = unit == "each row", has_several_columns(unit)
+    of = f"with the same values in {unit}" if several else f"of one value of {unit}"
     told = _NEIGHBOURS[promise["adjacency"]].format(
-        one="one row" if rows else f"all rows of one {many} of {unit}",
+        one="one row" if rows else f"all rows {of}",
         is_="is" if rows else "are",
     )
     most = promise.get("max_rows")
@@ -181,7 +188,7 @@ def _write_parameters(promise: Mapping[str, Any]) -> str:
 
 
 def _write_stated_number(number: str) -> str:
-    return number if "/" not in number else f"{stated(Fraction(number)):.12g}"
+    return number if "/" not in number else f"{round_up_written(Fraction(number)):.12g}"
 
 
 def _write_mechanisms(promise: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -456,8 +456,10 @@ def read_part(part: str | None, day: str | None, option: str) -> str | None:
     return named
 
 
-def read_day(said: str, option: str) -> date:
+def read_day(said: str, option: str, *, offset: int | None = None) -> date:
     """Return a day of the calendar of this machine.
+
+    `offset` says for "today" where another one is meant: so many minutes ahead of UTC.
 
     Raises
     ------
@@ -468,7 +470,8 @@ def read_day(said: str, option: str) -> date:
     try:
         if before is not None:
             # Files are named after the days of whoever writes them.
-            today = datetime.now().astimezone().date()
+            zone = None if offset is None else timezone(timedelta(minutes=offset))
+            today = datetime.now().astimezone(zone).date()
             return today - timedelta(days=int(before[1] or 0))
         if _DAY.fullmatch(said):
             return date.fromisoformat(said)

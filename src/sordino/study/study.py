@@ -19,7 +19,7 @@ from sordino.record import Record
 from sordino.record_text import make_document
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import ReleaseExecutor, RunKey, add_costs
-from sordino.session.part import select_part
+from sordino.session.part import find_charged_parts, select_part
 from sordino.session.request import Progress
 from sordino.sources import open_source
 from sordino.statements import Owner
@@ -55,6 +55,7 @@ from sordino.study.tables import (
     read_source,
     read_unit,
 )
+from sordino.unit_columns import narrow_odds
 
 StudyProgress = Callable[[str, float], object]
 """Called with the name of the release that is made, and how much of the run is done, in percent."""
@@ -423,6 +424,7 @@ class Study:
             for one in ready
         )
         statement, cost = ledger.statement(charges=False), add_costs(started)
+        left = ledger.find_left(parts=find_charged_parts(starter.executor.source))
         return StudyPlan(
             study=self.name,
             run=run,
@@ -431,9 +433,13 @@ class Study:
             epsilon=sum((one.epsilon for one in planned), Fraction(0)),
             cost=cost,
             measure=statement.measure,
-            remaining=statement.remaining,
-            share_left=1 - statement.spent_share,
-            odds=say_odds_of(cost, None if preview is None else preview.delta),
+            remaining=statement.remaining
+            if statement.parts is None
+            else left.share * statement.limit,
+            share_left=left.share,
+            odds=narrow_odds(
+                say_odds_of(cost, None if preview is None else preview.delta), self.unit.identity
+            ),
             refused=refused,
             charge=None if line is None else line.id,
             kept=0 if line is None else line.kept,

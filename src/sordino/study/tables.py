@@ -33,7 +33,8 @@ from sordino.study.document import Document, Place
 from sordino.study.kinds import join_path
 
 
-def _accept_text(name: str, value: Any) -> str:
+def accept_text(name: str, value: Any) -> str:
+    """Return a text that is not empty and can be printed."""
     return text(value, name)
 
 
@@ -58,8 +59,8 @@ class AccountTable(Table):
 
     name_in_file: ClassVar[str] = "account"
 
-    ledger: str = parameter(_accept_text, "File of the ledger, or postgresql://USER@HOST/DATABASE.")
-    name: str = parameter(_accept_text, "Account of the ledger to charge.")
+    ledger: str = parameter(accept_text, "File of the ledger, or postgresql://USER@HOST/DATABASE.")
+    name: str = parameter(accept_text, "Account of the ledger to charge.")
 
 
 @final
@@ -145,11 +146,11 @@ class StudyTable(Table):
         default=None,
     )
     declaration: str | None = parameter(
-        OrNone(_accept_text),
+        OrNone(accept_text),
         "File that declares it; unless said sordino.toml in the folder of the study or above.",
         default=None,
     )
-    title: str | None = parameter(OrNone(_accept_text), "For readers of the report.", default=None)
+    title: str | None = parameter(OrNone(accept_text), "For readers of the report.", default=None)
     docs: str | None = parameter(
         OrNone(_accept_docs),
         "Where the documentation of sordino is published, for links of the report to the pages of "

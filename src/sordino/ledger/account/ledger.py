@@ -38,6 +38,7 @@ from sordino.ledger.account.parted import (
     build_part_statement,
     close_parts,
     find_left_of_parts,
+    read_charged,
 )
 from sordino.ledger.account.preview import Preview, preview_charge
 from sordino.ledger.account.price import Price
@@ -387,8 +388,8 @@ class Ledger:
             `Charge.id`; without one no release is counted (`Left.more` is None).
         parts : PartRange or sequence of those, optional
             On an account with parts: what is left of these, which is what the one has that has
-            least. Left out, it is what is left of the whole table; `Statement.parts` tells of the
-            fullest part and of those to come.
+            least. Left out, it is what is left of those of the charge, or of the whole table;
+            `Statement.parts` tells of the fullest part and of those to come.
 
         Raises
         ------
@@ -397,7 +398,10 @@ class Ledger:
         InvalidParameter
             If the account has no parts and some are given.
         """
-        asked = NOTHING if key is None else self._pages.charge(key).asked
+        row = None if key is None else self._pages.charge(key)
+        asked = NOTHING if row is None else row.asked
+        if row is not None and parts is None:
+            parts = read_charged(json_of(row.body).get("parts")) or None
         touched = find_touched(self._pages.facts, parts)
         if touched.ranges or touched.whole:
             return find_left_of_parts(self._pages, touched, asked)

@@ -25,13 +25,10 @@ from sordino.ledger.amounts import MEASURES, amount_of, decimal, exact_amounts
 from sordino.ledger.history import (
     Account,
     ChargeRow,
-    Replay,
     Row,
     Verification,
-    add_shares,
     budget_of,
     chained,
-    find_inherited,
     json_of,
     linked,
 )
@@ -39,6 +36,7 @@ from sordino.ledger.left import find_left, find_share
 from sordino.ledger.parts import PartRange, show_parts
 from sordino.ledger.played_parts import NOWHERE, Touched
 from sordino.ledger.renyi import ATTO, LARGEST, Sums
+from sordino.ledger.replay import Replay, add_shares, find_inherited
 from sordino.ledger.store.store import Rows, Store, patiently
 from sordino.record import FORM, Record
 

@@ -262,6 +262,15 @@ def _show(part: int, cut: str) -> str:
     return show_parts(PartRange(part, part), cut)
 
 
+def read_charged(told: Any) -> tuple[PartRange, ...]:
+    """Return the ranges that the body of a reservation says; none for the whole table."""
+    # In a damaged file it may be anything.
+    try:
+        return tuple(PartRange(low, high) for low, high in told["ranges"])
+    except (InvalidParameter, KeyError, TypeError, ValueError):
+        return ()
+
+
 def list_parts(told: Any, cut: str) -> Sequence[str]:
     """Return the texts of the parts that the body of a reservation says.
 

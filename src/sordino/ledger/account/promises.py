@@ -20,12 +20,13 @@ from sordino.ledger.account.pages import Pages
 from sordino.ledger.account.records import find_alone, find_rho
 from sordino.ledger.amounts import MEASURES, amount_of
 from sordino.ledger.history import Account, ChargeRow, Row, json_of, read_stated
+from sordino.ledger.parts import component_of
 from sordino.ledger.renyi import ATTO, Sums, spent_epsilon
 from sordino.record import Record
 from sordino.statements.document import FORMS
 from sordino.statements.proofs import Proved, are_exact, find_proofs, list_digests
 from sordino.statements.trees import is_plain
-from sordino.unit_columns import find_cut
+from sordino.unit_columns import has_several_columns
 
 _AFTER_ROWS = frozenset(("draw", "settle", "keep"))
 """Events that come when rows were read, or are being read."""
@@ -163,8 +164,10 @@ def make_promise(pages: Pages, walked: Walked, key: str | None, part: int | None
         "meter": account.meter_name,
         "measure": MEASURES[account.meter_name],
     }
-    if find_cut(account.unit) is not None:
+    if has_several_columns(account.unit):
         said["persons"] = list_days(told["guarantee"])
+    if account.parts:
+        said["parts"] = {"of": component_of(account.parts), "cut": account.cut}
     proofs = {"version": __version__, "pages": list_digests(listed)}
     return _drop_missing(said | told | {"proofs": proofs})
 

@@ -52,7 +52,8 @@ def publish(
 
 
 def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
-    account = pages.facts
+    # Parts may have been closed since it was first seen.
+    account = pages.facts._replace(closed=pages.account().closed)
     facts = {
         "label": LABEL,
         "detail": {"statement": statement.to_dict()},

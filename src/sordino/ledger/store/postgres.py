@@ -467,9 +467,11 @@ def _function_definition(operation: Operation) -> str:
         if operation.locked
         else ""
     )
+    # Planned once for a connection: what decides by parts is long, and its keys lead to indexes.
+    planned = " SET plan_cache_mode = force_generic_plan" if operation.locked else ""
     return (
         f"CREATE FUNCTION ~{operation.name}({parameters}) RETURNS boolean LANGUAGE plpgsql "
-        "SECURITY DEFINER"
+        f"SECURITY DEFINER{planned}"
         " SET search_path = pg_catalog, pg_temp AS $sordino$ BEGIN"
         f" {_REQUIRE_DURABLE_COMMIT} {checked} {lock} {first};"
         " IF NOT FOUND THEN RETURN false; END IF;"

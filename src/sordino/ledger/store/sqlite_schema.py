@@ -58,14 +58,14 @@ def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
     """Make the tables in an empty file."""
     if version_of(connection, path, may_be_new=True) is not None:
         return
-    _make_tables(connection, TABLES)
+    _build_tables(connection, TABLES)
     for trigger in (*_APPEND_ONLY, _KEEP_FROM_OLDER):
         connection.execute(trigger)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _make_tables(connection: sqlite3.Connection, tables: tuple[str, ...]) -> None:
+def _build_tables(connection: sqlite3.Connection, tables: tuple[str, ...]) -> None:
     for table in tables:
         # The rows live in the index of their key: a charge touches no more pages than in a table
         # without one.
@@ -112,7 +112,7 @@ def _give_parts(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE newer RENAME TO account")
     for column in CHARGE_COLUMNS:
         connection.execute(f"ALTER TABLE charge ADD COLUMN {column}")
-    _make_tables(connection, PART_TABLES)
+    _build_tables(connection, PART_TABLES)
 
 
 def stand_in_for_newer(connection: sqlite3.Connection) -> None:

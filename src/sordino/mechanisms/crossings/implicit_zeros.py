@@ -75,10 +75,12 @@ def noisy_domain(
     law: OneSided,
     m: int,
     entropy: Entropy,
+    *,
+    floor: int | None = None,
 ) -> tuple[Steps, NDArray[np.int64]]:
     """Return noisy values and their positions, among them the `m` largest of the domain.
 
-    They are sorted by position.
+    They are sorted by position. With a floor nothing below it need be there.
 
     Parameters
     ----------
@@ -91,6 +93,8 @@ def noisy_domain(
         The noise of every item.
     m : int
         How many of the largest must be among the result, at most `size`.
+    floor : int or None
+        Public: a level, in steps, below which no value matters.
     """
     steps, positions = distinct(steps, positions, size)
     if size <= DENSE:
@@ -101,7 +105,9 @@ def noisy_domain(
     values = add(steps, law.sample(steps.size, entropy))
     # A listed item with m larger listed ones is not among the m largest of the domain.
     kept = _contenders(values, m)
-    ranks, noise = _draw_zeros_above(size - steps.size, law, m, values[kept], entropy)
+    if floor is not None:
+        kept = kept[values[kept] >= floor]
+    ranks, noise = _draw_zeros_above(size - steps.size, law, m, values[kept], entropy, floor)
     everywhere = np.concatenate([positions[kept], find_unlisted_places(ranks, positions)])
     # In the order of the positions, because the smaller position wins among equals.
     order = np.argsort(everywhere, kind="stable")
@@ -162,14 +168,16 @@ def find_unlisted_places(
 
 
 def _draw_zeros_above(
-    zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entropy
+    zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entropy, floor: int | None
 ) -> tuple[NDArray[np.int64], Steps]:
     """Return ranks and noise of all zero items at or above some level that `m` items reach.
 
-    If there is no such level, they are all zero items.
+    Or that is no higher than the floor. If there is no such level, they are all zero items.
     """
     rate = float(law.rate)
     level = _first_level(zeros, m, rate)
+    if floor is not None:
+        level = max(level, floor)
     stride = max(1, math.ceil(1 / rate))
     ranks: list[NDArray[np.int64]] = []
     noise: list[Steps] = []
@@ -199,7 +207,8 @@ def _draw_zeros_above(
         # Once m items, listed ones included, reach the level, no item below it is among the m
         # largest.
         reached = used.size + int(np.count_nonzero(listed >= level))
-        if reached >= m or used.size == zeros:
+        done = reached >= m or used.size == zeros
+        if done or (floor is not None and level <= floor):
             return np.concatenate(ranks), np.concatenate(noise)
         above, level = (
             level,

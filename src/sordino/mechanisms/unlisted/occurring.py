@@ -3,7 +3,8 @@
 Labels with fewer than the least count are no items: they get no noise and no place, so that whoever
 hands them in and whoever leaves them out get the same release. Among equals the label that comes
 first in the order of its code points wins, which is a public order of all labels; a position in the
-list would be private.
+list would be private. A label of several columns is a tuple of texts, and these are ordered part by
+part: joined in one text, of whatever kind, they would have another order.
 
 Claim: what is kept is a set of labels with their counts, each decided by what was given for that
 label alone, in a public order; a count that is kept moves no further than those that were given.
@@ -25,6 +26,7 @@ from sordino.constraints import shown, to_fraction
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import CLAMP, Steps, to_steps
+from sordino.releases import Label, split_label
 from sordino.sensitivity import Sensitivity
 
 _ONE = Fraction(1)
@@ -51,7 +53,7 @@ class Occurring(NamedTuple):
     """
 
     counts: NDArray[np.int64]
-    labels: list[str]
+    labels: list[Label]
 
 
 def read_counts(answers: Any, owner: str) -> NDArray[np.int64]:
@@ -90,23 +92,25 @@ def read_occurring(answers: Any, labels: Any, least: int, owner: str) -> Occurri
     texts = [_read_label(named[place]) for place in places.tolist()]
     # In order already, which is how tables hand them in: without a second look at a million labels.
     if all(text is not None for text in texts) and all(
-        one < other for one, other in pairwise(texts) if one is not None and other is not None
+        split_label(one) < split_label(other)
+        for one, other in pairwise(texts)
+        if one is not None and other is not None
     ):
         return Occurring(counts[places], [text for text in texts if text is not None])
     # The largest of counts that move by a step moves by a step, and what lies below the least count
     # is never it. The first one of those that occur would jump, where one unit more lets another
     # one occur.
-    largest: dict[str, int] = {}
+    largest: dict[Label, int] = {}
     for text, count in zip(texts, counts[places].tolist(), strict=True):
         if text is not None:
             largest[text] = max(count, largest.get(text, count))
-    ordered = sorted(largest)
+    ordered = sorted(largest, key=split_label)
     return Occurring(np.array([largest[text] for text in ordered], dtype=np.int64), ordered)
 
 
 def play_labels(
     mechanism: Any, answers: Any, labels: Any, entropy: Entropy
-) -> tuple[tuple[str, ...], Steps]:
+) -> tuple[tuple[Label, ...], Steps]:
     """Let a mechanism play private counts.
 
     Return the labels that it told, and what of each, in steps.
@@ -126,8 +130,19 @@ def _length(values: Any) -> int:
     return len(values) if listed and not isinstance(values, str | bytes | dict) else -1
 
 
-def _read_label(value: Any) -> str | None:
-    """Return a label as a plain text; None if it is none. No method of the value is called."""
+def _read_label(value: Any) -> Label | None:
+    """Return a label as a plain text, or as two or more of them; None if it is none.
+
+    No method of the value is called.
+    """
+    if not issubclass(type(value), tuple):
+        return _read_text(value)
+    parts = [_read_text(part) for part in tuple.__iter__(value)]
+    texts = tuple(part for part in parts if part is not None)
+    return texts if 1 < len(texts) == len(parts) else None
+
+
+def _read_text(value: Any) -> str | None:
     return str.__str__(value) if issubclass(type(value), str) else None
 
 

@@ -145,8 +145,9 @@ class UnlistedHistogram(Mechanism):
         answers : array of numbers, shape (n,)
             Private: how many units each label has. n may be 0. Counts below `least` are left out,
             and so is NaN.
-        labels : list of str, length n
-            Private: the labels. What is no text is left out; of equal ones the largest count
+        labels : list of str, or of tuples of str, length n
+            Private: the labels, of several columns as tuples of texts, which are ordered part by
+            part. What is neither is left out; of equal ones the largest count
             counts.
         entropy : Entropy
             Where the noise comes from.

@@ -102,8 +102,9 @@ class LabelSelection:
             and so is NaN.
             Where only the largest are read, those will do, and of equal ones those of the labels
             that come first in the order of code points.
-        labels : list of str, length n
-            Private: the labels. What is no text is left out; of equal ones the largest count
+        labels : list of str, or of tuples of str, length n
+            Private: the labels, of several columns as tuples of texts, which are ordered part by
+            part. What is neither is left out; of equal ones the largest count
             counts.
         entropy : Entropy
             Where the noise comes from.

@@ -14,6 +14,7 @@ from sordino.ledger import Ledger
 from sordino.questions import PrivacyUnit
 from sordino.session.plans.plan import Plan, PlannedChoice
 from sordino.session.plans.widths import PlannedFigure
+from sordino.unit_columns import narrow_odds
 
 
 def plan_mechanism(
@@ -60,7 +61,10 @@ def plan_mechanism(
         account=preview,
         assumed=assumed,
         left_out=tuple(left_out),
-        odds=say_odds_of(cost, None if preview is None else preview.delta),
+        odds=narrow_odds(
+            say_odds_of(cost, None if preview is None else preview.delta),
+            None if unit is None else unit.identity,
+        ),
         method=method,
         goal=goal,
     )

@@ -17,8 +17,8 @@ from sordino.columns import StepRange, Total
 from sordino.columns.step_range import SquareTotal
 from sordino.constraints import exact
 from sordino.questions import NumberQuestion
-from sordino.questions.labels import Label
 from sordino.questions.totals import Weight
+from sordino.releases import Label
 from sordino.session.plans.dry_run import Answers
 from sordino.session.plans.shapes import Floats
 from sordino.session.plans.synthetic import SyntheticData

@@ -15,6 +15,7 @@ from sordino.record import describe_spent, list_spent
 from sordino.releases import plain
 from sordino.session.plans.widths import PlannedFigure
 from sordino.tabular import Kind, Row, Tabular, list_row_columns
+from sordino.unit_columns import narrow_odds
 
 NOTHING = "No figure is expected: with so little epsilon nothing is found of what is assumed."
 
@@ -197,10 +198,11 @@ class Plan(Tabular):
         }
 
 
-def join_plans(plans: Mapping[str, Plan]) -> Plan:
+def join_plans(plans: Mapping[str, Plan], unit: str | None = None) -> Plan:
     """Return one plan of figures that one charge pays, by what each is of.
 
     Each was planned behind those before it, so the last one knows what the account would say.
+    `unit` is whom they protect, as an account writes it.
     """
     listed = list(plans.values())
     account, cost = listed[-1].account, compose(*(one.cost for one in listed))
@@ -216,7 +218,7 @@ def join_plans(plans: Mapping[str, Plan]) -> Plan:
         cost=cost,
         assumed="; ".join(dict.fromkeys(one.assumed for one in listed if one.assumed)),
         left_out=tuple(dict.fromkeys(rule for one in listed for rule in one.left_out)),
-        odds=say_odds_of(cost, None if account is None else account.delta),
+        odds=narrow_odds(say_odds_of(cost, None if account is None else account.delta), unit),
     )
 
 

@@ -27,11 +27,16 @@ from sordino.session.plans.widths import (
     ANY_DATA,
     PlannedFigure,
     describe_law,
+    describe_table,
     find_sizes,
     name_figures,
 )
 from sordino.session.request import CONFIDENCE, Request
 from sordino.sources import CsvFormat
+from sordino.unit_columns import narrow_odds
+
+IDLE = "nothing of the data: no width here hangs on them"
+"""What is said where somebody has said something of the data."""
 
 
 @final
@@ -98,7 +103,10 @@ class Planner:
         prepared = self._prepare(request, self._assume(request, like, rows), runs)
         run = DryRun(self._executor, request, self._before, rehearsed=rehearsed)
         try:
-            return self._describe(run, prepared)
+            plan = self._describe(run, prepared)
+            # Whoever said something is told what came of it.
+            said = plan.assumed or (IDLE if like is not None else "")
+            return replace(plan, assumed=said)
         except BudgetExceeded as refused:
             raise name_largest(
                 refused, lambda epsilon: self._ask(self._start(request, epsilon))
@@ -130,8 +138,8 @@ class Planner:
         goal_meter = GoalMeter(
             goal, self._measure_sizes(first, prepared) if goal.kind == "share" else {}
         )
-        confidence = _find_confidence(prepared.start(first))
-        exact = goal.kind != "right" and self._find_law(first, confidence) is not None
+        began = prepared.start(first)
+        exact = goal.kind != "right" and bool(self._find_laws(first, began))
 
         def start(epsilon: Fraction) -> DryRun:
             return self._start(request, epsilon)
@@ -140,9 +148,11 @@ class Planner:
             run = start(epsilon)
             if goal.kind == "right":
                 return goal_meter.read((), self._choose(run, runs))
-            law = self._find_law(run, confidence)
-            if law is not None:
-                return goal_meter.read([law], ())
+            # How sure intervals are does not hang on epsilon; how far those of a table reach does.
+            laws = self._find_laws(run, runs.start(run) if request.name == "table" else began)
+            if laws:
+                # Of a table a goal is about the cells, which stand first.
+                return goal_meter.read(laws[:1], ())
             enough = float("inf") if closely else float(goal.amount)
             worst = runs.find_worst(run, lambda figures: goal_meter.read(figures, ()).value, enough)
             return Reached(worst, float(goal.amount))
@@ -167,10 +177,13 @@ class Planner:
         turn = 0 if goal.kind == "right" else 1
         afresh = replace(prepared, assumed=prepared.assumed._replace(turn=turn), failed=[])
         plan = self._describe(start(epsilon), afresh)
-        if not goal_meter.read(plan.rows, plan.choices).is_met:
+        aimed = plan.rows[:1] if exact else plan.rows
+        if not goal_meter.read(aimed, plan.choices).is_met:
             again = replace(search, look=lambda one: look(one, afresh))
             plan = self._describe(start(again.find(above=GRID.index(epsilon))), afresh)
-        return replace(plan, goal=goal.text)
+        # A share is one of sizes that were assumed, also where widths hang on no data.
+        said = plan.assumed or (prepared.assumed.said if goal.kind == "share" else "")
+        return replace(plan, goal=goal.text, assumed=said or (IDLE if like is not None else ""))
 
     def _assume(self, request: Request[Any], like: Any, rows: Any) -> Assumption:
         return assume(request, self._executor.source, self._form, like=like, rows=rows)
@@ -186,10 +199,10 @@ class Planner:
         # First, so that a release that does not fit is refused at once.
         preview = self._ask(run)
         first = runs.start(run)
-        law = self._find_law(run, _find_confidence(first))
-        figures = runs.describe(run, first) if law is None else [law]
+        laws = self._find_laws(run, first)
+        figures = laws or runs.describe(run, first)
         choices = self._choose(run, runs)
-        depends = bool(choices) or law is None
+        depends = bool(choices) or not laws
         cost = compose(
             *(part if isinstance(part, Cost) else part.cost for part in run.reservation.parts)
         )
@@ -203,17 +216,24 @@ class Planner:
             account=preview,
             assumed=runs.assumed.said if depends else "",
             left_out=list_rules(run.request, self._executor),
-            odds=say_odds_of(cost, None if preview is None else preview.delta),
+            odds=narrow_odds(
+                say_odds_of(cost, None if preview is None else preview.delta),
+                self._executor.unit.identity,
+            ),
             method=getattr(first.release, "method", None),
         )
 
     # ---- widths ----------------------------------------------------------------------------------
 
-    def _find_law(self, run: DryRun, confidence: float) -> PlannedFigure | None:
-        """Return the width on any data, where what measures is known before the charge."""
+    def _find_laws(self, run: DryRun, first: Outcome) -> list[PlannedFigure]:
+        """Return the widths on any data, where what measures is known before the charge."""
+        if run.request.name == "table":
+            return describe_table(first.release)
         [name, *_] = name_figures(run.request)
+        confidence = getattr(first.release, "confidence", None) or CONFIDENCE
         # A cost in its place: how many are measured depends on what is found.
-        return describe_law(run.reservation.parts[-1], name, confidence)
+        law = describe_law(run.reservation.parts[-1], name, confidence)
+        return [] if law is None else [law]
 
     def _measure_sizes(self, run: DryRun, runs: DryRuns) -> dict[tuple[str, str], float]:
         """Return about how large each figure is, of data as they are assumed."""
@@ -249,8 +269,3 @@ class Planner:
                 )
             )
         return tuple(choices)
-
-
-def _find_confidence(first: Outcome) -> float:
-    """Return with which confidence intervals of a release hold."""
-    return getattr(first.release, "confidence", None) or CONFIDENCE

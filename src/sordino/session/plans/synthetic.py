@@ -21,11 +21,11 @@ from sordino.columns.bucket_sums import BucketSums
 from sordino.columns.step_range import SquareTotal
 from sordino.columns.sum_steps import SumSteps
 from sordino.errors import InvalidParameter
-from sordino.questions import CountQuestion, Counts, NumberQuestion
-from sordino.questions.labels import Label
+from sordino.questions import CountQuestion, Counts, Domain, NumberQuestion
 from sordino.questions.records import RecordQuestion
 from sordino.questions.totals import ColumnCounts, Weighed, Weight
 from sordino.questions.value_bins import BinQuestion
+from sordino.releases import Label
 from sordino.session.column_figures import ColumnReading, PrivateNumbers
 from sordino.session.plans.shapes import OF_LABELS, Ends, Floats, Shape, parse_shape
 
@@ -88,7 +88,7 @@ class SyntheticData:
             return Counts(np.array([self.rows]), ())
         domain = question.domain
         if domain is not None and domain.hidden:
-            return self._count_hidden(domain.least, question.best)
+            return self._count_hidden(domain, question.best)
         if domain is not None and domain.is_sparse:
             # Spread over the range: the rest of it has no rows.
             listed = min(domain.size, self.rows, MOST_LISTED)
@@ -107,12 +107,14 @@ class SyntheticData:
         labels = question.domain.labels
         return Counts(_list_shuffled(self.shape, len(labels), self.rows), labels)
 
-    def _count_hidden(self, least: int, best: int | None) -> Counts:
+    def _count_hidden(self, domain: Domain, best: int | None) -> Counts:
         """Return counts of labels nobody listed, as an engine does: large enough ones, by label."""
         shape = parse_shape(OF_LABELS[0]) if self.of_column else self.shape
         counts = shape.list_counts(max(1, min(self.rows, MOST_LISTED)), self.rows)
-        counts = counts[counts >= least][: None if best is None else best + 1]
-        labels = sorted(f"item {place + 1:07}" for place in range(counts.size))
+        counts = counts[counts >= domain.least][: None if best is None else best + 1]
+        labels: list[Label] = [f"item {place + 1:07}" for place in range(counts.size)]
+        if domain.parts:
+            labels = [(one,) * len(domain.parts) for one in map(str, labels)]
         return Counts(counts, tuple(labels))
 
     @answer.register

@@ -16,6 +16,7 @@ import numpy as np
 from sordino.constraints import exact, to_fraction
 from sordino.estimators.intervals import find_reach
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
+from sordino.population import say_columns
 from sordino.results.totals import TOTALS
 from sordino.session.local import LocalReports
 
@@ -83,6 +84,34 @@ def describe_law(mechanism: Any, figure: str, confidence: float) -> PlannedFigur
         confidence=confidence,
         standard_error=error,
     )
+
+
+def describe_table(release: Any) -> list[PlannedFigure]:
+    """Return the widths of a cross table on any data: of its cells, each margin and the total.
+
+    Parameters
+    ----------
+    release : CrossTable
+        Of a dry run.
+    """
+    found = []
+    for axes, (width, error) in release.find_widths().items():
+        names = [name for axis, name in enumerate(release.columns) if axis not in axes]
+        figure = f"each {say_columns(names)}" if names and axes else "each cell"
+        found.append(
+            PlannedFigure(
+                figure=figure if names else "the total",
+                like=ANY_DATA,
+                narrowest=width,
+                typical=width,
+                widest=width,
+                sure=1.0,
+                # All hold together with that.
+                confidence=release.together,
+                standard_error=error,
+            )
+        )
+    return found
 
 
 def _describe_reports(mechanism: LocalReports, figure: str) -> PlannedFigure:
@@ -168,6 +197,9 @@ def _list_measuring_parts(release: Any) -> Iterable[Any]:
     if hasattr(release, "budgets"):
         # Of groups: each has a release of its own, of several quantiles perhaps.
         return [part for row in release.rows for part in _list_measuring_parts(row.release)]
+    if hasattr(release, "cells"):
+        # Of a table it is the cells that a goal is about.
+        return cast("Iterable[Any]", release.cells)
     if hasattr(release, "rows"):
         return cast("Iterable[Any]", release.rows)
     # Several quantiles come together.

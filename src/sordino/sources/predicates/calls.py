@@ -21,13 +21,14 @@ USAGES = {
         name: f"{name} is written {name}(column), or {name}(column at 'Area/City') of a time with "
         "a zone"
         for name in (
-            "year", "quarter", "month", "week", "day", "day_hour", "weekday", "hour",
+            "year", "quarter", "month", "week", "day", "day_hour", "weekday", "hour", "minute",
             "month_of_year", "quarter_of_year",
         )
     },
     "bin": "bin is written bin(column, 18, 30, 65), with rising numbers",
     "lower": "lower is written lower(column)",
     "trim": "trim is written trim(column)",
+    "length": "length is written length(column)",
     "left": "left is written left(column, 3), with how many characters are kept",
     "part": "part is written part(column, '/', 2), with what stands between parts and which one",
     "host": "host is written host(column)",
@@ -36,7 +37,7 @@ USAGES = {
 }  # fmt: skip
 """How each function is written: the beginning of a message about one that is not."""
 
-DATE_PARTS = frozenset(list(USAGES)[:10])
+DATE_PARTS = frozenset(list(USAGES)[:11])
 """Functions of a date or a time."""
 
 LONGEST_TEXT = 1 << 14
@@ -57,6 +58,7 @@ _COUNT = re.compile("[1-9][0-9]{0,3}", re.ASCII)
 _IMAGES = {
     "weekday": tuple("1234567"),
     "hour": tuple(f"{hour:02}" for hour in range(24)),
+    "minute": tuple(f"{minute:02}" for minute in range(60)),
     "month_of_year": tuple(f"{month:02}" for month in range(1, 13)),
     "quarter_of_year": tuple("1234"),
 }

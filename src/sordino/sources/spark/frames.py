@@ -170,6 +170,7 @@ class _SparkScan:
         labels: Sequence[str] | None = None,
         *,
         kept: Kept | None = None,  # noqa: ARG002
+        places: int | None = None,
     ) -> Answer:
         """Run a query over `rows` and `labels`."""
         import pyarrow as pa  # noqa: PLC0415 - Spark brings it along

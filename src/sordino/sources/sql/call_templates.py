@@ -37,8 +37,8 @@ class CallTemplates:
         From functions of a timestamp within the years 1 to 9999 to their texts.
     exact_type : str
         The type in which numbers that are no floats are compared, from their own.
-    lower, trim, left, part, host : str
-        Functions of a text.
+    lower, trim, length, left, part, host : str
+        Functions of a text. Its length is how many characters of Unicode it has, as a text.
     asks_lower : str
         A query that fails where the engine lacks what `lower` needs.
     """
@@ -54,6 +54,7 @@ class CallTemplates:
     lower: str
     trim: str
     host: str
+    length: str
     left: str = "left({}, {})"
     part: str = "split_part({}, {}, {})"
     asks_lower: str = ""
@@ -86,12 +87,14 @@ EMBEDDED_CALLS = CallTemplates(
         "day_hour": "strftime({}, '%Y-%m-%dT%H')",
         "weekday": "strftime({}, '%u')",
         "hour": "strftime({}, '%H')",
+        "minute": "strftime({}, '%M')",
         "month_of_year": "strftime({}, '%m')",
         "quarter_of_year": "CAST(quarter({}) AS VARCHAR)",
     },
     exact_type="{}",
     lower="lower({})",
     trim=f"trim({{}}, {_BLANKS})",
+    length="CAST(length({}) AS VARCHAR)",
     host=f"lower(nullif(regexp_extract({{}}, {literal(HOST).replace('{', '{{').replace('}', '}}')},"
     " 2), ''))",
 )
@@ -118,6 +121,7 @@ SERVER_CALLS = CallTemplates(
         "day_hour": "to_char({}, 'YYYY-MM-DD\"T\"HH24')",
         "weekday": "to_char({}, 'ID')",
         "hour": "to_char({}, 'HH24')",
+        "minute": "to_char({}, 'MI')",
         "month_of_year": "to_char({}, 'MM')",
         "quarter_of_year": "to_char({}, 'Q')",
     },
@@ -126,6 +130,7 @@ SERVER_CALLS = CallTemplates(
     lower='(lower({} COLLATE pg_catalog."C.utf8") COLLATE "C")',
     asks_lower="SELECT lower('A' COLLATE pg_catalog.\"C.utf8\") AS small",
     trim=f"btrim({{}}, {_BLANKS})",
+    length="CAST(char_length({}) AS text)",
     # Letters of a host are those of ASCII, whatever the collation.
     host="lower((regexp_match({}, "
     + literal(HOST).replace("{", "{{").replace("}", "}}")
