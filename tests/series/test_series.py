@@ -301,6 +301,22 @@ def test_what_was_closed_is_left_out_and_said(shop):
     shop.declare(visits=COUNT, old=COUNT | {"first": '"2026-01-26"'})
     with pytest.raises(LedgerConflict, match="closed"):
         shop.open("old").start()
+    # Nor does an account of that name make one, which is no share of this one.
+    other = Ledger.create(
+        shop.ledger,
+        account="series-old",
+        budget=sd.Budget(epsilon=LARGE),
+        adjacency="add-remove",
+        unit=UNIT,
+        source="name:elsewhere",
+        parts="day",
+    )
+    shop.declare(visits=COUNT, old=COUNT)
+    with pytest.raises(LedgerConflict, match="exists already"):
+        shop.open("old").start()
+    with pytest.raises(LedgerConflict, match="must be started first"):
+        shop.open("old").catch_up(LATER)
+    assert other.remaining == LARGE
     # The 30th is closed before it was asked: neither it nor January is ever asked, the others are.
     shop.account.close_parts(number("2026-01-30"))
     state = shop.open().catch_up(LATER)

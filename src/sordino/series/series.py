@@ -19,14 +19,12 @@ from sordino.entropy import SYSTEM
 from sordino.errors import (
     InvalidParameter,
     LedgerConflict,
-    LedgerError,
     RunTaken,
 )
 from sordino.ledger import ChargeLine, Ledger, PartRange, read_parts, show_parts
 from sordino.ledger.amounts import exact_amounts
 from sordino.ledger.parts import OPEN
 from sordino.ledger.renyi import NANO, Amounts
-from sordino.ledger.store.store import NoLedgerError
 from sordino.population import say_unit
 from sordino.scrubbing import scrubbed
 from sordino.series.declared import DeclaredSeries, read_series
@@ -159,15 +157,10 @@ class Series:
             raise
 
     def find_account(self) -> Ledger | None:
-        """Return the account of the series; None if it was not started."""
-        try:
-            return Ledger.open(self.declared.table.ledger, account=self.account)
-        except NoLedgerError:
-            raise
-        except LedgerError:
-            if self.account in Ledger.accounts(self.declared.table.ledger):
-                raise
+        """Return the account of the series, a share of its table's; None if it was not started."""
+        if self.account not in self.parent.statement(charges=False).shares:
             return None
+        return Ledger.open(self.declared.table.ledger, account=self.account)
 
     def _refuse_second(self) -> None:
         if self.find_account() is not None:
