@@ -34,7 +34,7 @@ from sordino.errors import (
     RunTaken,
     UnknownDomain,
 )
-from sordino.ledger import Ledger
+from sordino.ledger import Ledger, read_parts
 from sordino.ledger.store import sqlite
 from sordino.series import Series
 from sordino.study import declaration
@@ -302,6 +302,22 @@ def test_what_was_closed_is_left_out_and_said(shop):
     shop.declare(visits=COUNT, old=COUNT | {"first": '"2026-01-26"'})
     with pytest.raises(LedgerConflict, match="closed"):
         shop.open("old").start()
+    # Nor does an account of that name make one, which is no share of this one.
+    other = Ledger.create(
+        shop.ledger,
+        account="series-old",
+        budget=sd.Budget(epsilon=LARGE),
+        adjacency="add-remove",
+        unit=UNIT,
+        source="name:elsewhere",
+        parts="day",
+    )
+    shop.declare(visits=COUNT, old=COUNT)
+    with pytest.raises(LedgerConflict, match="exists already"):
+        shop.open("old").start()
+    with pytest.raises(LedgerConflict, match="must be started first"):
+        shop.open("old").catch_up(LATER)
+    assert other.remaining == LARGE
     # The 30th is closed before it was asked: neither it nor January is ever asked, the others are.
     shop.account.close_parts(number("2026-01-30"))
     state = shop.open().catch_up(LATER)
@@ -316,6 +332,10 @@ def test_what_was_closed_is_left_out_and_said(shop):
 
 def test_another_definition_under_the_same_name_is_refused(shop):
     series = shop.started()
+    # Before the first night its share says so.
+    shop.declare(visits=COUNT | {"epsilon": 250})
+    with pytest.raises(LedgerConflict, match="was declared otherwise"):
+        shop.open().catch_up("2026-02-01")
     series.catch_up("2026-02-01")
     changes = (
         {"epsilon": 150},
@@ -337,6 +357,15 @@ def test_another_definition_under_the_same_name_is_refused(shop):
     back = dict(reversed(list((COUNT | {"grace": 3, "epsilon": 200.0}).items())))
     shop.declare(visits=back)
     assert len(shop.open().catch_up("2026-02-03").kept) == 2
+    # Where somebody else has charged the share, its guard refuses what no longer fits, and that alone.
+    account = series.find_account()
+    account.reserve(sd.cost.Pure(epsilon=50), parts=read_parts("2026-01-31", "day"))
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded):
+            shop.open().catch_up(LATER)
+        state = shop.open().read(LATER)
+        assert texts(state.due) == [JANUARY]
+        assert texts(state.kept)[2:] == ["2026-01-31", "2026-02-01"]
 
 
 def test_labels_that_came_later_have_no_figure(shop):

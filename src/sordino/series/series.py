@@ -17,16 +17,15 @@ from typing import Any, NoReturn, final
 from sordino.cost.several import say_days_of
 from sordino.entropy import SYSTEM
 from sordino.errors import (
+    BudgetExceeded,
     InvalidParameter,
     LedgerConflict,
-    LedgerError,
     RunTaken,
 )
 from sordino.ledger import ChargeLine, Ledger, PartRange, read_parts, show_parts
 from sordino.ledger.amounts import exact_amounts
 from sordino.ledger.parts import OPEN
 from sordino.ledger.renyi import NANO, Amounts
-from sordino.ledger.store.store import NoLedgerError
 from sordino.population import say_unit
 from sordino.scrubbing import scrubbed
 from sordino.series.declared import DeclaredSeries, read_series
@@ -163,15 +162,10 @@ class Series:
             raise
 
     def find_account(self) -> Ledger | None:
-        """Return the account of the series; None if it was not started."""
-        try:
-            return Ledger.open(self.declared.table.ledger, account=self.account)
-        except NoLedgerError:
-            raise
-        except LedgerError:
-            if self.account in Ledger.accounts(self.declared.table.ledger):
-                raise
+        """Return the account of the series, a share of its table's; None if it was not started."""
+        if self.account not in self.parent.statement(charges=False).shares:
             return None
+        return Ledger.open(self.declared.table.ledger, account=self.account)
 
     def _refuse_second(self) -> None:
         if self.find_account() is not None:
@@ -223,7 +217,7 @@ class Series:
         Raises
         ------
         LedgerError
-            If it was not started, or the ledger cannot be read.
+            If it was not started, was declared otherwise before, or the ledger cannot be read.
         """
         return self._read(self._require_account(), self.find_until(today))
 
@@ -269,12 +263,17 @@ class Series:
         ------
         LedgerError, DataSourceError
             If the ledger or the table cannot be read.
+        LedgerConflict
+            If it was not started, or was declared otherwise before.
+        BudgetExceeded
+            If somebody else has charged its share; all periods that fit were released.
         """
         account, table = self._require_account(), self.declared.table
         until = self.find_until(today)
         charges = self._list_charges(account)
         if not charges:
             self._check_share(account)
+        lacks: BudgetExceeded | None = None
         for node in self._read(account, until).due:
             if tell is not None:
                 tell(node.text)
@@ -296,7 +295,13 @@ class Series:
             except RunTaken:
                 # Another job of this series was faster.
                 continue
+            except BudgetExceeded as error:
+                # Somebody else has charged the share. The other periods need not wait for that.
+                lacks = lacks or error
+                continue
             session.keep(release)
+        if lacks is not None:
+            raise lacks
         return self._read(account, until)
 
     def describe(self, state: SeriesState) -> tuple[dict[str, Any], list[str]]:
@@ -378,9 +383,9 @@ class Series:
         return found
 
     def _check_share(self, account: Ledger) -> None:
-        """Refuse a share that is not what its periods need: it was given for something else."""
+        """Refuse a share that is less than its periods need: it was given for something else."""
         main, _ = self._list_share()
-        if account.statement(charges=False).limit != Fraction(main, NANO):
+        if account.statement(charges=False).limit < Fraction(main, NANO):
             self._refuse_changed()
 
     def _refuse_changed(self) -> NoReturn:
