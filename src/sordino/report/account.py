@@ -140,7 +140,7 @@ def write_account(account: Told) -> list[Markup | None]:
                 quote(str(account.get("unit", ""))), ", ", quote(str(account.get("adjacency", "")))
             ),
         ),
-        *_list_last(account),
+        *_list_end(account),
     ]
     return [
         element(
@@ -177,14 +177,14 @@ def _write_parted(account: Told, parts: Told, money: Money) -> list[Markup | Non
         ("Given to other accounts", _say_granted(_list_granted(account, money), money)),
         ("Whom it protects", join(quote(say_unit(unit)), ", ", quote(str(account["adjacency"])))),
         ("Somebody who is many of these", " ".join(say_account_days(account)) or None),
-        *_list_last(account),
+        *_list_end(account),
     ]
     said = f" has a budget for each {cut}. Every release is charged to what it reads before a row "
     first = element("p", "Account ", quote(account["account"]), said, "is read.")
     return [first, make_list(pairs)]
 
 
-def _list_last(account: Told) -> list[tuple[str, str | None]]:
+def _list_end(account: Told) -> list[tuple[str, str | None]]:
     """Return what stands at the end of the section, whichever account it is."""
     return [
         ("What all of it may tell", say_promise(account)),
