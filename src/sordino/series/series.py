@@ -273,8 +273,8 @@ class Series:
         charges = self._list_charges(account)
         if not charges:
             self._check_share(account)
-        lacks: BudgetExceeded | None = None
-        for node in self._read(account, until).due:
+        state, lacks = self._read(account, until), None
+        for node in state.due:
             if tell is not None:
                 tell(node.text)
             # One that was given up before anything was drawn has told nothing, and is asked again.
@@ -302,7 +302,7 @@ class Series:
             session.keep(release)
         if lacks is not None:
             raise lacks
-        return self._read(account, until)
+        return self._read(account, until) if state.due else state
 
     def describe(self, state: SeriesState) -> tuple[dict[str, Any], list[str]]:
         """Return what stands beside the figures, as facts and as sentences below a table."""
