@@ -259,6 +259,16 @@ def test_a_session_of_an_open_day_goes_on_when_others_are_closed(account):
     assert account.find_run("night") is None
 
 
+def test_parts_that_are_closed_while_a_charge_is_made_are_not_read(account, monkeypatch):
+    stale = opened(account, make_rows(14))
+    account.close_parts(20761)
+    # As if they were closed behind the look that comes first.
+    monkeypatch.setattr("sordino.session.executor.check_closed", lambda _source, _ledger: None)
+    with pytest.raises(LedgerConflict, match="closed since this session was opened"):
+        stale.count(epsilon=0.25)
+    assert account.remaining == 1
+
+
 def test_a_part_that_is_none_is_refused_before_anything_is_charged(account):
     rows = make_rows(8, 20)
     for part in ("2026-11-31", "tomorrow", "2026-11-05..2026-11-01", "20261105", "2026-W45", ""):

@@ -144,7 +144,7 @@ def test_what_was_asked_for_by_name_is_taken():
         ),
         (
             {"domain": sd.Domain.range(0, 99), "measure_noise": "gaussian"},
-            "must be laplace for the best of",
+            "must be laplace for what is selected of",
         ),
     ],
 )

@@ -315,9 +315,9 @@ def test_signals_are_heard_where_no_callback_of_the_engine_runs(sordino, top, mo
     threads = []
     ask = engine_module.Engine.ask
 
-    def seen(self, *given):
+    def seen(self, *given, **named):
         threads.append(threading.current_thread() is threading.main_thread())
-        return ask(self, *given)
+        return ask(self, *given, **named)
 
     monkeypatch.setattr(engine_module.Engine, "ask", seen)
     assert top().code == 0

@@ -17,6 +17,7 @@ READ_NOTHING = {
     "declare": "looks at columns alone",
     "init": "looks at columns alone",
     "run": "has a study that says who pays, see tests/study/test_files.py",
+    "series": "has a declaration that says who pays: tests/cli/test_series_command.py",
     "plan": "spends nothing",
     "ledger": "keeps accounts",
     "report": "shows what was released",

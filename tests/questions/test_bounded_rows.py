@@ -130,6 +130,7 @@ def test_what_counts_is_what_the_law_says(tmp_path, kind, units):
 
 
 @pytest.mark.parametrize("have", range(1, 24))
+@pytest.mark.sample(12)
 def test_each_rank_counts_for_the_same_number_of_offsets(have):
     """All offsets, enumerated: exactly `most` ranks count, and each rank as often as any other."""
     for most in range(1, have + 2):

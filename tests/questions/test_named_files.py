@@ -196,6 +196,7 @@ def test_what_is_called_otherwise_is_a_list(place, name):
         ("in/day-*.csv", "in/day-9.csv.crc"),
     ],
 )
+@pytest.mark.sample(10)
 def test_a_source_is_more_than_its_files(place, source, file):
     private = place / source
     if "*" in source:

@@ -27,6 +27,7 @@ CASES = [
 @pytest.mark.parametrize(("hits", "runs"), CASES)
 @pytest.mark.parametrize("level", [0.2, 5e-4, 1e-9])
 @pytest.mark.each_value
+@pytest.mark.sample(15)
 def test_the_ends_are_beta_quantiles_rounded_outward(hits, runs, level):
     high = 1.0 if hits == runs else stats.beta.isf(level, hits + 1, runs - hits)
     low = 0.0 if hits == 0 else stats.beta.ppf(level, hits, runs - hits + 1)

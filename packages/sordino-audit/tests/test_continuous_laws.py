@@ -119,6 +119,7 @@ def test_the_ends_of_the_line_are_what_they_are(law, known):
 
 @every
 @pytest.mark.parametrize("kind", ["density", "cdf", "survival"])
+@pytest.mark.sample(15)
 def test_balls_hold_what_they_are_made_of(law, known, kind):
     """At points to many digits, and over intervals, those that touch 0 included."""
     function = getattr(law.analytic, kind)
@@ -141,6 +142,7 @@ def test_balls_hold_what_they_are_made_of(law, known, kind):
 
 @every
 @pytest.mark.parametrize("kind", ["density", "cdf", "survival"])
+@pytest.mark.sample(15)
 def test_on_each_side_a_law_is_the_function_that_is_continued_into_the_plane(law, known, kind):
     """The mean of an analytic function over a circle is its value in the middle."""
     function = getattr(law.analytic, kind)

@@ -12,7 +12,6 @@ from sordino.cli.declared import DeclaredCommand
 HEADINGS = {
     "What": [
         "--release",
-        "--part",
         "--item",
         "--column",
         "--score",
@@ -37,6 +36,7 @@ HEADINGS = {
         "--count",
         "--most-groups",
         "--where",
+        "--part",
         "--set",
         "--rank-by",
         "--integer",
