@@ -12,6 +12,7 @@ from textwrap import wrap
 from typing import Any, Literal, final
 from unicodedata import east_asian_width
 
+from sordino.population import say_label
 from sordino.record import escape_controls, find_sides
 
 Form = Literal["whiskers", "bars", "curve", "trend", "names", "spread", "steps", "heat"]
@@ -371,7 +372,7 @@ def _list_days(rows: Sequence[Mapping[str, Any]], label: str | None) -> tuple[st
 
 def _name_row(row: Mapping[str, Any], label: str | None, place: int, kind: str) -> str:
     """Return what a row is called."""
-    parts = [] if label is None else [str(row.get(label))]
+    parts = [] if label is None else [str(say_label(row.get(label)))]
     share = as_number(row.get("q"))
     if share is not None:
         parts.append(f"{100 * share:.6g}%")
