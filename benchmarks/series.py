@@ -39,7 +39,7 @@ CASES = (
     ("3,650 days", "day", DAYS, 3_650, 20.2),
     ("8,760 hours", "hour", HOURS, 8_760, 23.4),
 )
-FIRST = (dt.date(2026, 1, 1) - dt.date(1970, 1, 1)).days
+FIRST = (dt.date(2025, 1, 1) - dt.date(1970, 1, 1)).days
 ROWS = 100_000
 
 
@@ -117,7 +117,7 @@ def simulate(cut, levels, parts):
 def write_shop(folder):
     import polars as pl
 
-    start = dt.datetime(2026, 1, 1, 8, tzinfo=dt.UTC).replace(tzinfo=None)
+    start = dt.datetime(2025, 1, 1, 8, tzinfo=dt.UTC).replace(tzinfo=None)
     pl.DataFrame(
         {
             "customer": [n % 997 for n in range(ROWS)],
@@ -131,7 +131,7 @@ person = ["customer", "day(ordered_at)"]
 max_rows = 2
 account = {ledger = "budget.db", name = "orders"}
 """
-    for name, first, levels in (("year", "2026-01-01", DAYS[:2]), ("ten", "2017-01-01", DAYS)):
+    for name, first, levels in (("year", "2025-01-01", DAYS[:2]), ("ten", "2016-01-01", DAYS)):
         listed = ", ".join(f'"{one}"' for one in levels)
         said += f"""
 [series.{name}]
@@ -163,7 +163,7 @@ class _Unsynced(sqlite3.Connection):
 def fill(series, until):
     """Charge all periods up to a day, and keep for each what the first one has released."""
     series.start()
-    series.catch_up("2017-01-02")
+    series.catch_up("2016-01-02")
     account = series.find_account()
     [first] = account.statement().charges
     record = account.read_release(first.id)
@@ -207,24 +207,24 @@ def time_nights():
         rows = [
             (
                 "`catch-up` of 365 nights at once",
-                run(folder, "catch-up", "year", "--today", "2027-01-01"),
+                run(folder, "catch-up", "year", "--today", "2026-01-01"),
             )
         ]
-        nights = [f"2027-01-0{night}" for night in (2, 3, 4)]
+        nights = [f"2026-01-0{night}" for night in (2, 3, 4)]
         each = [run(folder, "catch-up", "year", "--today", night) for night in nights]
         rows += [
             ("`catch-up` of one night after a year", statistics.median(each)),
-            ("`show` after a year", median(folder, "show", "year", "--today", "2027-01-01")),
+            ("`show` after a year", median(folder, "show", "year", "--today", "2026-01-01")),
         ]
         ten = Series("ten", folder / "sordino.toml")
         with contextlib.redirect_stderr(io.StringIO()):
-            fill(ten, "2027-01-01")
+            fill(ten, "2026-01-01")
         rows += [
             (
                 "`catch-up` of one night after ten years",
-                run(folder, "catch-up", "ten", "--today", "2027-01-02"),
+                run(folder, "catch-up", "ten", "--today", "2026-01-02"),
             ),
-            ("`show` after ten years", median(folder, "show", "ten", "--today", "2027-01-01")),
+            ("`show` after ten years", median(folder, "show", "ten", "--today", "2026-01-01")),
         ]
     return rows
 

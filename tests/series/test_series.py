@@ -285,7 +285,65 @@ def test_noise_of_an_account_that_left_epsilons_behind_is_that_of_the_share(tmp_
     assert len(series.catch_up(MONTH_END).kept) == 4
     shop.declare(named=COUNT | {"epsilon": 0.1, "noise": '"gaussian"'})
     with pytest.raises(InvalidParameter, match="noise"):
-        shop.open("named").start()
+        shop.open("named")
+
+
+def test_an_epsilon_that_is_told_is_one_on_every_account(tmp_path):
+    """On an account of rhos sessions choose Gaussian noise, which has no epsilon."""
+    budget = sd.Budget(epsilon=9, delta=1e-6, meter="zcdp")
+    shop = Shop(tmp_path, shop_rows(3), budget=budget)
+    series = shop.started(epsilon=1)
+    state = series.catch_up(MONTH_END)
+    laws = {term.law.name for rows in state.kept.values() for term in rows[0].terms}
+    assert laws == {"laplace"}
+    rates = {term.law.rate for rows in state.kept.values() for term in rows[0].terms}
+    most = shop.unit.max_rows or 1
+    assert rates == {rate / most for rate in series.rates.values()}
+
+
+def test_what_no_night_could_use_is_refused_before_anything_is_granted(shop):
+    labels = {"release": '"histogram"', "item": '"product"', "domain": '["tea", "coffee"]'}
+    both = {
+        "release": '"histogram"',
+        "item": '["product", "customer"]',
+        "domain": '{product = ["tea"], customer = {unlisted = {delta = 1e-6}}}',
+    }
+    for said, word in (
+        (labels | {"threshold": 30}, "threshold"),
+        (both, "must list its labels"),
+    ):
+        shop.declare(visits=COUNT | said)
+        with pytest.raises(InvalidParameter, match=word):
+            shop.open()
+    many = {"release": '"histogram"', "item": '"product"', "domain": "{range = [0, 2000000]}"}
+    shop.declare(visits=COUNT | many)
+    with pytest.raises(InvalidParameter, match="at most 1,048,576 labels"):
+        shop.open().start()
+    assert shop.account.remaining == shop.account.statement().limit
+
+
+def test_days_to_come_are_asked_by_no_slip(shop):
+    series = shop.started()
+    with pytest.raises(InvalidParameter, match="must not be a day to come"):
+        series.catch_up("2999-01-01")
+    assert not series.find_account().statement().charges
+
+
+def test_a_series_says_of_whom_its_figures_are(shop):
+    labels = {"release": '"histogram"', "item": '"product"', "domain": '["tea", "coffee"]'}
+    series = shop.started(**labels)
+    facts, notes = series.describe(series.catch_up(MONTH_END))
+    told = " ".join(notes)
+    assert "labels count" in told or "1 label counts" in told
+    assert "rows whose product is no label of the list" in facts["left_out"]
+    assert "Not counted: " in told
+    assert facts["item"] == "product"
+    assert facts["where"] is None
+    people = shop.declare(people=COUNT | {"release": '"count_distinct_units"', "epsilon": 0.1})
+    assert people is None
+    series = shop.open("people")
+    series.start()
+    assert "Whoever comes on two days counts twice." in series.describe(series.read(MONTH_END))[1]
 
 
 def test_what_was_closed_is_left_out_and_said(shop):

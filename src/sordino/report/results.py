@@ -131,11 +131,12 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
     lies = lies if told.knows_rows else "the interval of what counts"
     measured = any(row.get("estimate") is not None for row in told.rows)
     whole_numbers = True in {told.facts.get("not_negative"), told.facts.get("whole")}
+    dates = "all days up to a date" if told.text("series") else "a date"
     shapes = {
         "whiskers": f"Each dot is the released number, the line around it {lies}.",
         "bars": f"Each bar is the released number, the line at its end {lies}.",
         "curve": f"Each dot is a released quantile, the line through it {lies}.",
-        "trend": f"Each dot is the released number of a date, the upright line {lies}.",
+        "trend": f"Each dot is the released number of {dates}, the upright line {lies}.",
         "names": "The names that were chosen; nothing more is known of them.",
         "spread": "How many of the released numbers lie where.",
         "heat": f"Each number is {'whole, and all add up' if whole_numbers else 'a released one'}. "

@@ -30,6 +30,9 @@ KINDS = ("count", "count_distinct_units", "histogram")
 """What can run on: numbers of rows or of people, whose noise adds up exactly."""
 _FROM_ROWS = ("unlisted", "assumed public")
 """Labels of which each period would have its own."""
+_NOT_ADDED = {"bounds", "threshold", "noise"}
+"""Noise that is folded adds up to nothing that is known, nor do labels that noise has chosen. And
+what a part loses is told as an epsilon, which is true of pure noise alone, on every account."""
 
 
 def _accept_levels(name: str, value: Any) -> tuple[str, ...]:
@@ -94,10 +97,10 @@ class DeclaredSeries:
         """Where it stands in the file."""
         return "series", self.name
 
-    def build(self, epsilon: Fraction, noise: str | None = None) -> Request[Any]:
-        """Return the request of one period, with a noise if it is named."""
+    def build(self, epsilon: Fraction) -> Request[Any]:
+        """Return the request of one period; its noise is pure, whatever the account is."""
         kind = find_kind(self.said.release)
-        asked = self.asked if noise is None else {**self.asked, "noise": noise}
+        asked = {**self.asked, "noise": "laplace"}
         request: Request[Any] = guard(
             self.table.document,
             self.place,
@@ -145,16 +148,15 @@ def read_series(document: Document, name: str) -> DeclaredSeries:
         )
     table = read_table(document, series.table, None, option="series")
     asked = {key: value for key, value in said.items() if key not in own}
-    # Noise that is folded into a range adds up to nothing that is known.
-    more = [key for key in list_known(find_kind(series.release)) if key not in {"bounds", *own}]
+    more = [key for key in list_known(find_kind(series.release)) if key not in {*_NOT_ADDED, *own}]
     document.check_keys(asked, place, [*own, *more], f"[series.{name}]")
     found = DeclaredSeries(name, table, series, asked, str(Path(document.path).parent))
     # What is wrong with the release is said here, and not in the night.
     domain: Any = getattr(found.build(found.epsilon), "domain", None)
-    if domain is not None and domain.kind in _FROM_ROWS:
+    if domain is not None and (domain.hidden or domain.kind in _FROM_ROWS):
         document.refuse(
             (*place, "domain"),
             f"series.{name}.domain must list its labels, which all periods have: a list or a file; "
-            f"got labels that are {domain.kind}.",
+            f"got {domain.origin}.",
         )
     return found

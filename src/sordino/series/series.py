@@ -7,7 +7,7 @@ not: which of them were paid is what the ledger remembers. Nothing private is ke
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
@@ -26,7 +26,8 @@ from sordino.ledger import ChargeLine, Ledger, PartRange, read_parts, show_parts
 from sordino.ledger.amounts import exact_amounts
 from sordino.ledger.parts import OPEN
 from sordino.ledger.renyi import NANO, Amounts
-from sordino.population import say_unit
+from sordino.population import say_columns, say_unit
+from sordino.questions.labels import DENSE
 from sordino.scrubbing import scrubbed
 from sordino.series.declared import DeclaredSeries, read_series
 from sordino.series.nodes import Node, check_levels, list_nodes, split_epsilon
@@ -35,6 +36,7 @@ from sordino.session.executor import ReleaseExecutor
 from sordino.session.kept_again import read_kept_rows
 from sordino.session.looks import Rows
 from sordino.session.part import select_part
+from sordino.session.request import size_of
 from sordino.sources import Source
 from sordino.study.declaration import find_declaration, open_declaration, read_day
 from sordino.study.tables import guard
@@ -181,19 +183,19 @@ class Series:
         """
         table, meter = self.declared.table, self.parent.find_price().meter
         both = meter.name == "renyi"
-        if both and self.declared.asked.get("noise") == "gaussian":
-            raise InvalidParameter(
-                "series.noise must be left out, or laplace, on an account of epsilon and delta: a "
-                "share of it adds up epsilons; got 'gaussian'."
-            )
         source = select_part(self.source, table.unit, self.parent, None)
         executor = ReleaseExecutor(source, table.unit, self.parent, SYSTEM, table.source.form)
         main = pure = 0
         for epsilon in self.rates.values():
-            # Such a share has pure noise alone, whatever the account has released by now.
-            request = self.declared.build(epsilon, "laplace" if both else None)
-            parts = executor.start(request).reservation.parts
-            asked = sum((exact_amounts(one, meter) for one in parts), Amounts()).rounded_up()
+            reserved = executor.start(self.declared.build(epsilon)).reservation
+            many = size_of(reserved.domain) or 0
+            if many > DENSE:
+                raise InvalidParameter(
+                    f"series.{self.name}.domain must have at most {DENSE:,} labels, all of which "
+                    f"are shown; it has {many:,}. Nothing was granted."
+                )
+            costs = [exact_amounts(one, meter) for one in reserved.parts]
+            asked = sum(costs, Amounts()).rounded_up()
             main, pure = main + asked.main, pure + asked.pure
         return main, pure if both else None
 
@@ -270,6 +272,11 @@ class Series:
         """
         account, table = self._require_account(), self.declared.table
         until = self.find_until(today)
+        if until > self.find_until():
+            raise InvalidParameter(
+                "series.today must not be a day to come, whose periods would be asked before they "
+                f"have ended, and never again; got {today!r}."
+            )
         charges = self._list_charges(account)
         if not charges:
             self._check_share(account)
@@ -307,7 +314,8 @@ class Series:
     def describe(self, state: SeriesState) -> tuple[dict[str, Any], list[str]]:
         """Return what stands beside the figures, as facts and as sentences below a table."""
         unit, said = self.declared.table.unit, self.declared.said
-        where = self.declared.asked.get("where")
+        where, item = (self.declared.asked.get(name) for name in ("where", "item"))
+        left_out = list(self._list_left_out())
         until = show_parts(PartRange(state.until, state.until), self.cut)
         facts = {
             "series": self.name,
@@ -318,7 +326,9 @@ class Series:
             "called": unit.called,
             "adjacency": unit.adjacency,
             "max_rows": unit.max_rows,
-            **({} if where is None else {"where": where}),
+            "where": where,
+            **({} if item is None else {"item": item, "domain": self._say_labels()}),
+            "left_out": left_out,
             "epsilon": float(self.declared.epsilon),
             "rates": {level: float(rate) for level, rate in self.rates.items()},
             "first": said.first,
@@ -332,15 +342,22 @@ class Series:
             "confidence": 0.95,
         }
         whom = say_unit(unit.identity, unit.called)
-        rows = "1 row counts" if unit.max_rows == 1 else f"{unit.max_rows} rows count"
+        what = "row" if item is None else "label"
+        rows = f"1 {what} counts" if unit.max_rows == 1 else f"{unit.max_rows} {what}s count"
         bound = unit.max_rows is not None and said.release != "count_distinct_units"
         most = f" Of each at most {rows}." if bound else ""
         notes = [
             "low to high: holds what the periods counted, with 95%. revised: the same by what was "
-            "released since.",
+            "released since, late rows of later days of its month among it.",
             *([] if where is None else [f"Only rows where {where}."]),
             f"Late rows count until {said.grace} days after their own; later ones are in the "
             f"longer periods that end after them, and in no shorter one.{most}",
+            *(
+                [f"Whoever comes on two {self.cut}s counts twice."]
+                if said.release == "count_distinct_units"
+                else []
+            ),
+            f"Not counted: {'; '.join(left_out)}.",
             f"Each part has spent epsilon {float(self.declared.epsilon):g} when its longest period "
             f"has ended, and never more. Protects: {whom}, {unit.adjacency}.",
             *say_days_of(
@@ -363,6 +380,20 @@ class Series:
                 f"killed, and did not end by an error of the table: {given_up}; then catch up."
             )
         return facts, notes
+
+    def _list_left_out(self) -> Iterator[str]:
+        """Yield which rows count in no period, by rules that look at one row alone."""
+        unit, item = self.declared.table.unit, self.declared.asked.get("item")
+        if self.source.dropped:
+            yield self.source.dropped
+        yield f"rows without a value in {say_columns([one.short for one in unit.columns], 'or')}"
+        if item is not None:
+            yield f"rows whose {say_columns(item, 'or')} is no label of the list"
+
+    def _say_labels(self) -> str:
+        """Return where the labels of a histogram come from."""
+        domain: Any = getattr(self.declared.build(self.declared.epsilon), "domain", None)
+        return "declared with the table" if domain is None else str(domain.origin)
 
     def _list_charges(self, account: Ledger) -> dict[tuple[str, str], list[ChargeLine]]:
         """Return the charges of each period, by its level and its text.

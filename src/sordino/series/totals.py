@@ -32,10 +32,10 @@ class RunningFigure:
         The last part that it is of.
     item : object
         Its label; 0 of a count.
-    total, low, high : Fraction
-        The figure and its interval, as it was when that part had ended; where a period of that is
-        missing, as it was made up later.
-    periods : int
+    total, low, high : Fraction or None
+        The figure and its interval, as it was when that part had ended; None where a period of that
+        is missing.
+    periods : int or None
         Of how many releases it is the sum.
     revised, revised_low, revised_high : Fraction
         The best that is known of it by now: the shorter one of two intervals, from before and from
@@ -44,10 +44,10 @@ class RunningFigure:
 
     part: str
     item: Any
-    total: Fraction
-    low: Fraction
-    high: Fraction
-    periods: int
+    total: Fraction | None
+    low: Fraction | None
+    high: Fraction | None
+    periods: int | None
     revised: Fraction
     revised_low: Fraction
     revised_high: Fraction
@@ -56,7 +56,8 @@ class RunningFigure:
         """Return it as JSON-ready values."""
         names = ("total", "low", "high", "revised", "revised_low", "revised_high")
         own = {} if self.item == 0 else {"item": self.item}
-        numbers = {name: float(getattr(self, name)) for name in names}
+        found = ((name, getattr(self, name)) for name in names)
+        numbers = {name: None if value is None else float(value) for name, value in found}
         return {"part": self.part, **own, **numbers, "periods": self.periods}
 
 
@@ -107,25 +108,29 @@ class RunningTotals:
         wrong : Fraction
             With which chance an interval may not contain its figure.
         """
+        plain = self._cover(self.first, part)
         ways = list(self.list_ways(part))
         if not ways:
             return []
         found = []
         for item in self.items if items is None else items:
             sums = [self.add_up(way, item, wrong) for way in ways]
-            (total, far), best = sums[0], min(sums, key=lambda one: one[1])
+            best = min(sums, key=lambda one: one[1])
+            first = None if plain is None else sums[0]
+            # Nothing is counted below 0.
+            low, high = (None, None) if first is None else _cut_at_0(*first)
+            revised_low, revised_high = _cut_at_0(*best)
             found.append(
                 RunningFigure(
                     part=show_parts(PartRange(part, part), self.cut),
                     item=item,
-                    total=total,
-                    # Nothing is counted below 0.
-                    low=max(total - far, Fraction(0)),
-                    high=max(total + far, Fraction(0)),
-                    periods=len(ways[0]),
+                    total=None if first is None else first[0],
+                    low=low,
+                    high=high,
+                    periods=None if plain is None else len(plain),
                     revised=best[0],
-                    revised_low=max(best[0] - best[1], Fraction(0)),
-                    revised_high=max(best[0] + best[1], Fraction(0)),
+                    revised_low=revised_low,
+                    revised_high=revised_high,
                 )
             )
         return found
@@ -139,7 +144,9 @@ class RunningTotals:
         items = self.items
         found = self.find_at(part, items, _WRONG / max(1, len(items)))
         # Equal ones stand in the order of the labels.
-        return sorted(found, key=lambda one: (-one.total, str(one.item)))[:k]
+        known = [(one.revised if one.total is None else one.total, one) for one in found]
+        ordered = sorted(known, key=lambda pair: (-pair[0], str(pair[1].item)))
+        return [one for _, one in ordered[:k]]
 
     def list_ways(self, part: int) -> Iterator[list[tuple[Node, int]]]:
         """Yield how the figure until a part can be added up, each period with its sign.
@@ -172,3 +179,8 @@ class RunningTotals:
 
     def _cover(self, low: int, high: int) -> list[Node] | None:
         return cover(low, high, self._known)
+
+
+def _cut_at_0(total: Fraction, far: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the ends of an interval of a number that is not below 0."""
+    return max(total - far, Fraction(0)), max(total + far, Fraction(0))
