@@ -319,10 +319,9 @@ def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) 
     # Each holds with that at least: cells, margins and the total have levels of their own.
     facts |= {"confidence": release.together, "confidence_together": release.together}
     # A column alone is a list of one, as its labels are.
-    facts |= {
-        "item": names,
-        "standard_error": release.rows[0].standard_error if again else release.standard_error,
-    }
+    # Of a cell: sums are of several, and have more.
+    error = release.rows[0].standard_error if again else release.standard_error
+    facts |= {"item": names, "cell_standard_error": error}
     if again:
         facts |= _describe_looks(release)
         told = [TABLE_AGAIN, ALL if release.planned else ALONE]
