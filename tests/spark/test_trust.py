@@ -327,9 +327,9 @@ def test_every_function_that_is_called_is_called_by_its_full_name():
     asked_for: list[str] = []
 
     class Silent(spark_module._SparkScan):
-        def ask(self, question, labels=None, *, kept=None):
+        def ask(self, question, labels=None, **named):
             asked_for.append(spark_module._FUNCTIONS.sub("(", question))
-            return super().ask(question, labels, kept=kept)
+            return super().ask(question, labels, **named)
 
     before, spark_module._SparkScan = spark_module._SparkScan, Silent
     try:
