@@ -21,7 +21,7 @@ from ledger.faults import POINTS
 from ledger.operations import prepare
 from sordino.cost import Pure
 from sordino.errors import LedgerError
-from sordino.ledger import Ledger
+from sordino.ledger import Budget, Ledger
 from sordino.ledger.store import journal as journals, sqlite
 
 WHOLE, TINY = Fraction(1, 4), Fraction(1, 10**6)
@@ -447,3 +447,36 @@ def test_of_a_journal_that_is_too_long_to_be_looked_at_nobody_says_that_it_fits(
                 assert not seen().alone
             else:
                 refused(seen, "belongs to it as it was before")
+
+
+def test_a_journal_that_counts_no_page_yet_is_nobody_elses(tmp_path):
+    """A process that was killed while it began one leaves pages of an older one behind its beginning."""
+    path = tmp_path / "budget.db"
+    ledger = Ledger.create(
+        path,
+        account="orders",
+        budget=Budget(epsilon=1),
+        adjacency="add-remove",
+        unit="who",
+        source="name:orders",
+    )
+    for _ in range(3):
+        ledger.reserve(Pure(epsilon=Fraction(1, 100)))
+    whole = path.read_bytes()
+    page = int.from_bytes(whole[16:18], "big")
+    old = bytearray(whole[:page])
+    old[24:28] = (1).to_bytes(4, "big")
+
+    def write(records):
+        head = bytes.fromhex("d9d505f920a163d7") + records.to_bytes(4, "big") + bytes(4)
+        head += (len(whole) // page).to_bytes(4, "big") + (512).to_bytes(4, "big")
+        head += page.to_bytes(4, "big")
+        journal = head.ljust(512, b"\0") + (1).to_bytes(4, "big") + bytes(old) + bytes(4)
+        (tmp_path / "budget.db-journal").write_bytes(journal)
+
+    with path.open("rb") as file:
+        write(0)
+        assert not journals.look(file.fileno(), str(path), str(path)).alone
+        write(1)
+        with pytest.raises(LedgerError, match="belongs to it as it was before"):
+            journals.look(file.fileno(), str(path), str(path))

@@ -97,8 +97,13 @@ def read_change_counter(descriptor: int) -> int:
 
 def _changes_before(journal: bytes) -> int | None:
     """Return the change counter in the old first page that a journal holds."""
-    if journal.startswith(_JOURNAL_START) and _read_uint32(journal, 16) == 0:
-        return 0  # there was no page yet: it was left while the file was made
+    if journal.startswith(_JOURNAL_START):
+        if _read_uint32(journal, 16) == 0:
+            return 0  # there was no page yet: it was left while the file was made
+        # It counts no page yet, so none was written to the file, and SQLite would put none back:
+        # what stands behind its beginning may be pages of a journal before.
+        if _read_uint32(journal, 8) == 0:
+            return None
     old = journal.find(_FIRST_PAGE_START)
     return None if old < 0 else _read_uint32(journal, old + 28)
 
