@@ -58,6 +58,9 @@ def test_a_series_is_started_caught_up_and_shown(sordino, shop):
     assert "low to high: holds what the periods counted, with 95%." in table.out
     assert "Late rows count until 2 days after their own" in table.out
     assert "customer" in table.out.split("Protects: ")[1]
+    # Of whom at most how many rows count is a sentence of its own.
+    whom = table.out.split("Protects: ")[1].split(", add-remove")[0]
+    assert f"\nOf {whom} at most 2 rows count.\n" in table.out
     csv = sordino("series", "show", "visits", *TODAY, "--format", "csv").out.splitlines()
     assert csv[0].startswith("part,total,low,high,revised,revised_low,revised_high,periods,")
     assert len(csv) == 6

@@ -94,6 +94,7 @@ def _open_series(name: str, declaration: str | None) -> Series:
 
 
 def _find_totals(found: Series, state: SeriesState) -> RunningTotals:
+    # Imported here: it loads an engine.
     from sordino.series.totals import RunningTotals
 
     return RunningTotals(first=found.first, cut=found.cut, levels=found.levels, kept=state.kept)

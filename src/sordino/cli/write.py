@@ -275,6 +275,7 @@ def _describe_run(run_id: str) -> tuple[str, dict[str, dict[str, str]]]:
     for name in ("date", "part"):
         # Tomorrow it is another day, and so another request. `remeasure` has numbers of parts.
         if isinstance(day := asked.get(name), str) and day.startswith("today"):
+            # Imported here: most requests name no day.
             from sordino.study.declaration import read_day
 
             asked[name] = read_day(day, f"--{name}").isoformat()

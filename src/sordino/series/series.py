@@ -345,13 +345,14 @@ class Series:
         what = "row" if item is None else "label"
         rows = f"1 {what} counts" if unit.max_rows == 1 else f"{unit.max_rows} {what}s count"
         bound = unit.max_rows is not None and said.release != "count_distinct_units"
-        most = f" Of each at most {rows}." if bound else ""
+        wait = "1 day" if said.grace == 1 else f"{said.grace} days"
         notes = [
             "low to high: holds what the periods counted, with 95%. revised: the same by what was "
             "released since, late rows of later days of its month among it.",
             *([] if where is None else [f"Only rows where {where}."]),
-            f"Late rows count until {said.grace} days after their own; later ones are in the "
-            f"longer periods that end after them, and in no shorter one.{most}",
+            f"Late rows count until {wait} after their own {self.cut} ends; later ones are in the "
+            "longer periods that end after them, and in no shorter one.",
+            *([f"Of {whom} at most {rows}."] if bound else []),
             *(
                 [f"Whoever comes on two {self.cut}s counts twice."]
                 if said.release == "count_distinct_units"
