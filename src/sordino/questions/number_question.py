@@ -420,6 +420,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     """
     # All queries are asked, also those that are seldom needed:
     # after the charge none of them may fail for its plan.
+    # Edges are texts of one form: two of a grid show as much as all, and nothing is counted in it.
     grouped = question.in_groups
     # Labels that nobody listed come from the engine itself, which takes them back.
     sent = ["group"] if question.domain is not None and question.domain.hidden else question.sent
@@ -427,7 +428,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     groups = question.most_groups or len(question.groups) or 1
     queries = question.dialect.buckets(question.kind, question.grid, question.ladder)
     asked: list[tuple[str, Sequence[str] | None]] = [
-        (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *sent])
+        (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts[:2], *sent])
         for query in queries
     ]
     cells = [query.buckets.size for query in queries]
@@ -465,7 +466,7 @@ def _list_weighed(
     asked: list[tuple[str, Sequence[str] | None]] = [
         (
             query.over(weighed.rows(len(query.cuts), weight), grouped=weighed.each),
-            [*query.cuts, *sent],
+            [*query.cuts[:2], *sent],
         )
         for query in question.dialect.buckets(weighed.kind, weighed.grid, WEIGHT)
     ]
