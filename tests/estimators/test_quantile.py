@@ -16,7 +16,7 @@ from scipy import stats
 
 from sordino import BucketCounts, BucketGrid, Quantile, QuantileValue, Seeded
 from sordino.estimators.quantiles.column_quantiles import middle_of
-from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
+from sordino.estimators.quantiles.rank_search import RankChoice, RankSearch, Runs
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import Geometric
 from sordino_audit.enumeration.searches import positions
@@ -84,7 +84,7 @@ def test_a_lattice_is_counting_by_hand(seed):
     ranks = [
         range(4 * low, 4 * high + 1) for low, high in pairwise(below)
     ]  # that a bucket holds, in quarters of a record
-    assert spread_out(*RankFlip(4, 3, HALF).lattice(runs)) == [
+    assert spread_out(*RankChoice(4, 3, HALF).lattice(runs)) == [
         min(abs(3 * len(records) - r) for r in held) for held in ranks
     ]
 
@@ -159,7 +159,7 @@ def test_releases_have_the_law_of_the_definition_and_not_one_with_other_noise(op
 def value_of(quantile, edge):
     ends = quantile.grid.edges.tolist()
     if isinstance(
-        quantile.parts[0], RankFlip
+        quantile.parts[0], RankChoice
     ):  # a bucket: its middle, or the edge of one without an end
         cuts = [*([] if quantile.lower is None else [quantile.lower]), *ends]
         here = cuts[max(0, edge - (quantile.lower is None)) :][:2]
@@ -332,7 +332,7 @@ def test_rank_errors_hold_with_their_confidence(options):
         )  # if the narrowest holds, each does
         assert low <= 0 <= high
         told += mass * (high - low)
-        flips = isinstance(quantile.parts[0], RankFlip)
+        flips = isinstance(quantile.parts[0], RankChoice)
         wrong += mass * (
             not low <= off_by(records, edges, Fraction(str(quantile.q)), edge, flips) <= high
         )
@@ -344,7 +344,7 @@ def test_rank_errors_hold_with_their_confidence(options):
 def test_all_bounds_of_a_rank_share_what_may_be_wrong(options):
     quantile = made(**{**options, "epsilon": 4})
     for place, part in enumerate(quantile.parts):
-        if isinstance(part, RankFlip):
+        if isinstance(part, RankChoice):
             error = part.error(quantile.grid.size, 0.05)
             assert quantile.errors(0, place) == pytest.approx((-error, error), rel=1e-12)
             continue

@@ -17,7 +17,7 @@ from sordino.estimators.quantiles.quantile_plan import (
     upward,
     walks_far,
 )
-from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch
+from sordino.estimators.quantiles.rank_search import RankChoice, RankSearch
 
 HALF = Fraction(1, 2)
 PUBLIC = {"q": 0.5, "epsilon": 1, "adjacency": "add-remove", "lower": 0, "cap": 15, "growth": 2}
@@ -38,10 +38,10 @@ def searched(quantile):
 def test_the_method_follows_the_size_hint_and_nothing_else():
     edges = made(cap=1e6, growth=1.01).grid.size
     enough = math.ceil((math.log(edges) + 5) / 0.25)
-    assert isinstance(searched(made(cap=1e6, growth=1.01, size_hint=enough)), RankFlip)
+    assert isinstance(searched(made(cap=1e6, growth=1.01, size_hint=enough)), RankChoice)
     assert isinstance(searched(made(cap=1e6, growth=1.01, size_hint=enough - 1)), RankSearch)
     assert isinstance(searched(made(cap=1e6, growth=1.01)), RankSearch)
-    assert isinstance(searched(made(method="permute-and-flip")), RankFlip)
+    assert isinstance(searched(made(method="permute-and-flip")), RankChoice)
     assert isinstance(searched(made(size_hint=10**9, method="above-threshold")), RankSearch)
     assert not flips(Fraction(99, 100), Fraction(1), 1390, 1000)
     assert flips(Fraction(95, 100), Fraction(1), 1390, 1000)
@@ -139,7 +139,9 @@ def test_nothing_reads_the_number_of_rows(options, monkeypatch):
             calls.clear()
             entropy = Logged(seed)
             found = quantile.release(counts, entropy=entropy)
-            asked = entropy.asked[:2] if isinstance(quantile.parts[0], RankFlip) else entropy.asked
+            asked = (
+                entropy.asked[:2] if isinstance(quantile.parts[0], RankChoice) else entropy.asked
+            )
             seen.add((tuple(calls), tuple(asked), found.cost, found.mechanism))
     assert len({(calls, cost_, mechanism) for calls, _, cost_, mechanism in seen}) == 1
     # More words are drawn only where those that were drawn do not decide.
@@ -220,7 +222,7 @@ REFUSED = {
     "growth": (1, 0.5, math.nan, math.inf, None, 1 + 1e-9),
     "unit": (0, -1, math.inf, None, 1e-300),
     "size_hint": (0, -5, 1.5, True),
-    "method": ("exponential", "", 3),
+    "method": ("noisy", "", 3),
     "rows_per_unit": (0, 1.5, None),
     "ratio": (0, -1, math.inf, 1e-30),
 }
@@ -245,7 +247,7 @@ def test_both_signs_need_a_positive_cap():
 
 
 def test_extreme_public_numbers_are_refused_or_work_but_never_break():
-    assert isinstance(made(size_hint=10**400).parts[0], RankFlip)
+    assert isinstance(made(size_hint=10**400).parts[0], RankChoice)
     assert made(growth=10**400, size_hint=1).grid.size == 1
     with pytest.raises(InvalidParameter, match="at most 2\\^40 a step"):
         made(epsilon=Fraction(10) ** 400)

@@ -156,7 +156,7 @@ def test_a_stage_costs_no_more_than_the_interval_of_its_loss(q, width):
 
 
 def made(q, adjacency, rows=1, **more):
-    options = {"lower": 0, "cap": 7, "growth": 2, "epsilon": 2} | more
+    options = {"lower": 0, "cap": 7, "growth": 2, "epsilon": 2, "method": "above-threshold"} | more
     return Quantile(q=q, adjacency=adjacency, rows_per_unit=rows, search_noise="gumbel", **options)
 
 
@@ -537,7 +537,7 @@ def test_groups_of_a_unit_that_comes_pay_a_stage_each():
 @pytest.mark.sample(4)
 def test_rank_errors_at_equal_rho_are_smaller(q, adjacency, epsilon):
     """Of exact laws: the root mean square of the rank error over that of one-sided noise, where four edges come on each record."""
-    options = {"q": q, "adjacency": adjacency, "lower": 0, "cap": 1e6}
+    options = {"q": q, "adjacency": adjacency, "lower": 0, "cap": 1e6, "method": "above-threshold"}
     pure = Quantile(epsilon=epsilon, **options)
     low, high = 0.1, 10.0
     for _ in range(40):

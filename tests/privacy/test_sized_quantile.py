@@ -11,10 +11,10 @@ from scipy import stats
 
 import sordino_audit as audit
 from sordino import BucketCounts, Quantile, Quantiles, Seeded, SizedQuantile
-from sordino.cost import GumbelStage, Pure, Range, compose
+from sordino.cost import BoundedRange, GumbelStage, Pure, Range, compose
 from sordino.errors import InvalidParameter
 from sordino.estimators.quantiles.quantile_plan import choose_cuts, find_step
-from sordino.estimators.quantiles.rank_search import RankFlip
+from sordino.estimators.quantiles.rank_search import RankChoice
 from support.fit import LEVEL
 from support.rank_laws import law, neighbours, sized_law
 from support.rank_losses import ROUNDING, Losses
@@ -55,7 +55,9 @@ def test_the_number_and_the_quantile_together_lose_at_most_the_cost(name, rows):
 def test_the_small_cases_have_several_plans():
     """Else the laws above would say nothing of grids and methods that follow from the number."""
     m = sized()
-    plans = {(m.for_size(n).cuts, isinstance(m.for_size(n).parts[0], RankFlip)) for n in range(40)}
+    plans = {
+        (m.for_size(n).cuts, isinstance(m.for_size(n).parts[0], RankChoice)) for n in range(40)
+    }
     assert len({cuts for cuts, _ in plans}) == 2
     assert {flips for _, flips in plans} == {True, False}
     searches = sized(**CASES["searches"])
@@ -192,7 +194,7 @@ ORACLE = [
 def test_the_rule_is_that_of_the_specification(size, epsilon, q, method, spacing):
     m = sized(q=q, epsilon=epsilon, size_epsilon=None, cap=1e9, growth=1.01, cuts=256)
     plan = m.for_size(size)
-    assert isinstance(plan.parts[0], RankFlip) == (method == "flip")
+    assert isinstance(plan.parts[0], RankChoice) == (method == "flip")
     step = math.log(1e9 + 1) / (1 << 20)
     # Powers of two, and sizes of four digits: within a factor of two.
     assert 0.5 < find_step(1.01, plan.cuts) / (spacing * step) < 2.1
@@ -219,7 +221,7 @@ def test_draws_follow_the_law(options):
     column = BucketCounts(grid=m.grid, counts=np.array(counts))
     for (size, _, (_, place)), chance in law(m, counts).items():
         plan = m.for_size(size)
-        flips = isinstance(plan.parts[0], RankFlip)
+        flips = isinstance(plan.parts[0], RankChoice)
         value = plan.value_of(place, None if flips else plan.parts[0].upward)
         key = (size, value)
         expected[key] = expected.get(key, 0.0) + chance
@@ -301,5 +303,5 @@ def test_the_audit_adds_up_the_same_law(name):
 def test_the_audit_refuses_a_number_with_too_much_noise():
     with pytest.raises(InvalidParameter, match="at most 500 of them; got noise of the rate 0.1"):
         audit.exact(sized(size_epsilon=Fraction(1, 10)), answers_a=[0], answers_b=[])
-    stage = sized(**CASES["Gumbel"]).cost
-    assert any(isinstance(part, GumbelStage) for part, _ in stage.parts)
+    for name, kind in (("Gumbel", BoundedRange), ("Gumbel, replaced", GumbelStage)):
+        assert any(isinstance(part, kind) for part, _ in sized(**CASES[name]).cost.parts)

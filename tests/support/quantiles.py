@@ -49,13 +49,15 @@ def walk(records, edges, q, e1, e2, up, first=0, last=None, threshold=0):
     return dict(zip(ends, first_of(answers, threshold, e1, e2), strict=True))
 
 
-def flip(records, edges, q, rate):
-    """Law of permute-and-flip over the buckets, by all subsets of heads (few edges only)."""
+def choose(records, edges, q, rate, *, exponential=False):
+    """Law of permute-and-flip over the buckets, by all subsets of heads (few edges only); or that of weights e^(-rate depth)."""
     a, b = Fraction(q).as_integer_ratio()
     below = [0, *(sum(x < edge for x in records) for edge in edges), len(records)]
     target = Fraction(a, b) * len(records)
     depths = [b * max(low - target, target - high, 0) for low, high in pairwise(below)]
     heads = [survival(float(rate), float(depth)) for depth in depths]
+    if exponential:
+        return {place: one / sum(heads) for place, one in enumerate(heads)}
     law = Counter()
     for size in range(1, len(heads) + 1):
         for chosen in combinations(range(len(heads)), size):
@@ -91,7 +93,8 @@ def law_of(quantile, records):
     """Law of the edge, or bucket, that a `Quantile` releases, from the definition and its rates."""
     edges, q = quantile.grid.edges.tolist(), Fraction(str(quantile.q))
     if not hasattr(quantile.parts[0], "scan"):
-        return flip(records, edges, q, quantile.parts[0].rate)
+        part = quantile.parts[0]
+        return choose(records, edges, q, part.rate, exponential=part.exponential)
     laws = [
         walk(
             records,

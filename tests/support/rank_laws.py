@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from sordino import BucketCounts, Quantile, SizedQuantile
-from sordino.estimators.quantiles.rank_search import RankFlip, Runs
+from sordino.estimators.quantiles.rank_search import RankChoice, Runs
 from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
 from sordino_audit.enumeration.searches import quantile_paths, quantiles_paths
 
@@ -48,9 +48,12 @@ def flip_law(rate, depths):
 def part_law(part, runs):
     answers, lengths = part.lattice(runs)
     tests = tuple(np.repeat(answers, lengths).tolist())
-    return (
-        flip_law(part.rate, tests) if isinstance(part, RankFlip) else search_law(part.scan, tests)
-    )
+    if not isinstance(part, RankChoice):
+        return search_law(part.scan, tests)
+    if not part.exponential:
+        return flip_law(part.rate, tests)
+    weights = np.exp(-float(part.rate) * np.array(tests, float))
+    return dict(enumerate((weights / weights.sum()).tolist()))
 
 
 def multiplied(paths, runs):

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Literal
 
 from sordino.cost.base import Cost
+from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.composition import Composition, compose, repeat
 from sordino.cost.gumbel_stage import GumbelStage
 from sordino.cost.pure import Pure
@@ -74,7 +75,9 @@ def _cost_of_steps(cost: Cost, steps: int, *, exchanged: bool, growing: bool) ->
     if isinstance(cost, ZCDP):
         # The moves of Gaussian totals count squared.
         return ZCDP(rho=cost.rho * steps**2 * (ways if growing else ways**2))
-    return Pure(epsilon=ways * steps * Fraction(cost.pure()))
+    # Losses of steps in a row add up, and so do the widths of their intervals.
+    kind = BoundedRange if isinstance(cost, BoundedRange) else Pure
+    return kind(epsilon=ways * steps * Fraction(cost.pure()))
 
 
 def _move_farther(

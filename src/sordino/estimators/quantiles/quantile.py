@@ -39,7 +39,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators.column_release import ColumnRelease, Weights
 from sordino.estimators.quantiles.column_quantiles import ColumnQuantiles
 from sordino.estimators.quantiles.quantile_plan import QuantilePlan, SearchNoise, find_step, flips
-from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs, find_each
+from sordino.estimators.quantiles.rank_search import RankChoice, RankSearch, Runs, find_each
 from sordino.population import Population
 from sordino.releases import HasEstimate
 
@@ -187,10 +187,12 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         "The share of the records below the value; taken as the nearest fraction with a "
         "denominator of at most 2^20.",
     )
-    method: Literal["above-threshold", "permute-and-flip"] | None = parameter(
-        OrNone(one_of("above-threshold", "permute-and-flip")),
+    method: Literal["above-threshold", "permute-and-flip", "exponential"] | None = parameter(
+        OrNone(one_of("above-threshold", "permute-and-flip", "exponential")),
         "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / "
-        "(2 rows_per_unit) >= ln(edges) + 5, else above-threshold.",
+        "(2 rows_per_unit) >= ln(edges) + 5, else above-threshold. With Gumbel noise the one of "
+        "above-threshold and exponential that is nearer at equal rho: exponential for q between "
+        "1/4 and 3/4, and where `lower` is None and two searches would be needed.",
         default=None,
     )
     ratio: Number = parameter(
@@ -201,7 +203,7 @@ class Quantile(ColumnQuantiles[QuantileValue]):
     )
     search_noise: SearchNoise = parameter(
         SEARCH_NOISE,
-        f"{SEARCH_NOISE_MEANS} With Gumbel noise the method is above-threshold.",
+        f"{SEARCH_NOISE_MEANS} The method exponential has Gumbel noise in either case.",
         default="geometric",
     )
     hint_guides: bool = parameter(
@@ -210,8 +212,8 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         "thresholds alone, and no cost follows from it.",
         default=True,
     )
-    parts: tuple[RankSearch | RankFlip, ...] = derived(
-        "What is done, in this order: one search over all edges or one choice among all buckets; "
+    parts: tuple[RankSearch | RankChoice, ...] = derived(
+        "What is done, in this order: one search over all edges, or one choice among all buckets; "
         "with `lower=None` and no size hint that allows one search, a search from 0, up for q >= "
         "1/2 and else down, and if that ends at its first test one from 0 the other way."
     )
@@ -234,16 +236,18 @@ class Quantile(ColumnQuantiles[QuantileValue]):
             self.search_noise,
             self.hint_guides,
         )
-        parts: tuple[RankSearch | RankFlip, ...]
-        method = self.method
+        parts: tuple[RankSearch | RankChoice, ...]
+        method, signed = self.method, self.lower is None
         if self.search_noise == "gumbel":
             self._check_gumbel(ratio)
         elif method is None and flips(share, budget / rows, self.grid.size, self.size_hint):
             method = "permute-and-flip"
-        if method == "permute-and-flip":
-            parts, cost = plan.flip(budget)
+        if method is None and self.search_noise == "gumbel":
+            parts, cost = plan.find_with_gumbel(budget, signed=signed)
+        elif method is None or method == "above-threshold":
+            parts, cost = plan.searches(budget, signed=signed)
         else:
-            parts, cost = plan.searches(budget, signed=self.lower is None)
+            parts, cost = plan.choose(budget, exponential=method == "exponential")
         self._set(parts=parts, cost=cost)
 
     @property
@@ -281,7 +285,7 @@ class Quantile(ColumnQuantiles[QuantileValue]):
     def _find_each(self, place: int, runs: Sequence[Runs], entropy: Entropy) -> list[int]:
         """Return what a part finds in each column."""
         part = self.parts[place]
-        if isinstance(part, RankFlip):
+        if isinstance(part, RankChoice):
             return [part.find(one, entropy) for one in runs]
         return find_each([part] * len(runs), runs, entropy)
 
@@ -293,11 +297,11 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         part = self.parts[place]
         low, high = self.errors(found, place)
         return QuantileValue(
-            value=self.value_of(found, None if isinstance(part, RankFlip) else part.upward),
+            value=self.value_of(found, None if isinstance(part, RankChoice) else part.upward),
             capped=beyond(
                 found,
                 self.grid,
-                isinstance(part, RankFlip) or part.upward,
+                isinstance(part, RankChoice) or part.upward,
                 signed=self.lower is None,
             ),
             rank_error_low=low,
@@ -327,7 +331,7 @@ class Quantile(ColumnQuantiles[QuantileValue]):
         part = self.parts[place]
         # Each search has two bounds, and two searches share the 5%.
         wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
-        if isinstance(part, RankFlip):
+        if isinstance(part, RankChoice):
             # Of K + 1 buckets K at most do not hold the target.
             # One bound with the whole 5%: the depth of a bucket bounds both sides at once.
             farther = part.error(self.grid.size, 1 - CONFIDENCE)
@@ -366,6 +370,7 @@ _FAR_CAP = 1 << 60
 _LONG_GRID: dict[str, Any] = {"lower": 0, "cap": _FAR_CAP, "growth": 2}
 _SHORT_GRID: dict[str, Any] = {"lower": 0, "cap": 7, "growth": 2, "epsilon": 2}
 _FLIPS: dict[str, Any] = {**_LONG_GRID, "epsilon": 2, "method": "permute-and-flip"}
+_GUMBEL: dict[str, Any] = {"search_noise": "gumbel", "method": "above-threshold"}
 # One record more in the middle of a long run of equal counts.
 _BETWEEN_RUNS = (
     (0,) * 4 + (_FAR_CAP,) * 4,
@@ -434,17 +439,34 @@ CLAIMS = (
         "of one stage, which starts at q of the way that answers move.",
         ("durfee2023, Lemma B.1", "durfee2023, Thm 1"),
         (
-            Quantile(q=0.5, epsilon=3, adjacency="add-remove", search_noise="gumbel", **_LONG_GRID),
+            Quantile(q=0.5, epsilon=3, adjacency="add-remove", **_GUMBEL, **_LONG_GRID),
+            *_BETWEEN_RUNS,
+        ),
+        (
+            Quantile(q=0.25, epsilon=3, adjacency="replace-one", **_GUMBEL, **_LONG_GRID),
+            *_UP_TO_A_RUN,
+        ),
+        (
+            Quantile(q=0.5, adjacency="add-remove", **_GUMBEL, **_BOTH_SIDES),
+            *_AROUND_0,
+        ),
+    ),
+    _claim(
+        "The bucket that the exponential mechanism chooses has bounded range, of twice as far as a "
+        "unit moves the depth of a bucket.",
+        ("mcsherry2007, Thm 6", "dong2020"),
+        (
+            Quantile(q=0.5, epsilon=3, adjacency="add-remove", method="exponential", **_LONG_GRID),
             *_BETWEEN_RUNS,
         ),
         (
             Quantile(
-                q=0.25, epsilon=3, adjacency="replace-one", search_noise="gumbel", **_LONG_GRID
+                q=0.25, epsilon=3, adjacency="replace-one", method="exponential", **_LONG_GRID
             ),
             *_UP_TO_A_RUN,
         ),
         (
-            Quantile(q=0.5, adjacency="add-remove", search_noise="gumbel", **_BOTH_SIDES),
+            Quantile(q=0.9, adjacency="add-remove", search_noise="gumbel", **_BOTH_SIDES),
             *_AROUND_0,
         ),
     ),

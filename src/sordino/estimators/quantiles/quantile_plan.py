@@ -14,9 +14,9 @@ from typing import Literal, final
 
 from sordino.columns.bucket_grid import BucketGrid
 from sordino.constraints import Number, to_fraction
-from sordino.cost import Cost, GumbelStage, Pure, Range, compose
+from sordino.cost import BoundedRange, Cost, GumbelStage, Pure, Range, compose
 from sordino.cost.range import LARGER_FIRST
-from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch
+from sordino.estimators.quantiles.rank_search import RankChoice, RankSearch
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
@@ -162,14 +162,29 @@ class QuantilePlan:
     noise: SearchNoise = "geometric"
     guided: bool = True
 
-    def flip(self, budget: Fraction) -> tuple[tuple[RankFlip], Cost]:
-        """Return the choice by permute-and-flip."""
+    def choose(
+        self, budget: Fraction, *, exponential: bool
+    ) -> tuple[tuple[RankChoice], Pure | BoundedRange]:
+        """Return the choice among all buckets, by the exponential mechanism or permute-and-flip."""
         # Depths of two buckets move apart by at most `spread` lattice steps.
         a, b = self.q.as_integer_ratio()
-        # Twice the h of docs/proofs/quantile.md, "Permute-and-flip", for either kind of neighbors.
+        # Twice the h of docs/proofs/quantile.md, "A choice among buckets", for either kind of
+        # neighbors.
         spread = 2 * self.rows * (max(a, b - a) if self.adjacency == "add-remove" else b)
         rate = fit_rate(budget / spread, "Quantile", stepped=False)
-        return (RankFlip(b, a, rate),), Pure(epsilon=spread * rate)
+        cost = BoundedRange if exponential else Pure
+        return (RankChoice(b, a, rate, exponential),), cost(epsilon=spread * rate)
+
+    def find_with_gumbel(
+        self, budget: Fraction, *, signed: bool
+    ) -> tuple[tuple[RankSearch | RankChoice, ...], Cost]:
+        """Return the search or the choice with Gumbel noise, whichever is nearer at equal rho.
+
+        The rule is that of docs/proofs/quantile.md, "A choice with Gumbel noise".
+        """
+        parts, cost = self.searches(budget, signed=signed)
+        middle = self.adjacency == "add-remove" and abs(self.q - Fraction(1, 2)) < Fraction(1, 4)
+        return self.choose(budget, exponential=True) if middle or len(parts) > 1 else (parts, cost)
 
     def searches(self, budget: Fraction, *, signed: bool) -> tuple[tuple[RankSearch, ...], Cost]:
         """Return one search, or with both signs and no safe walk two from 0.

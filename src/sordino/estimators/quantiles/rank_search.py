@@ -22,6 +22,7 @@ from sordino.entropy import Entropy
 from sordino.grid import Steps
 from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
+from sordino.mechanisms.race import ScoreRace
 from sordino.noise import first_head
 
 Ints = NDArray[np.int64]
@@ -200,8 +201,8 @@ def _stack_rows(looked: Sequence[tuple[Steps, Ints]]) -> tuple[Steps, Ints]:
 
 @final
 @dataclass(frozen=True)
-class RankFlip:
-    """A choice among all buckets by permute-and-flip.
+class RankChoice:
+    """A choice among all buckets, by permute-and-flip or by the exponential mechanism.
 
     The fewer records lie between a bucket and the target rank, the likelier it is chosen.
 
@@ -217,11 +218,15 @@ class RankFlip:
     rate : Fraction
         In nats a step of the depth of a bucket: the distance of 0 from the interval between u of
         its lower and u of its upper edge.
+    exponential : bool
+        Whether a bucket is chosen with probability proportional to e^(-rate depth). Else it is the
+        first, in random order, whose coin shows heads, with probability e^(-rate depth).
     """
 
     weight: int
     drop: int
     rate: Fraction
+    exponential: bool = False
 
     def lattice(self, runs: Runs) -> tuple[Ints, Ints]:
         """Return the depths of the buckets 0 to K in order, and how often in a row each comes.
@@ -257,9 +262,12 @@ class RankFlip:
 
     def find(self, runs: Runs, entropy: Entropy) -> int:
         """Return the bucket that is chosen, with fresh noise."""
+        depths, lengths = self.lattice(runs)
+        if self.exponential:
+            bucket, _ = ScoreRace(-np.repeat(depths, lengths), self.rate).first(entropy)
+            return bucket
         # The law does not depend on how equal depths are grouped (docs/proofs/samplers.md, "First
         # head").
-        depths, lengths = self.lattice(runs)
         return first_head(depths, lengths, self.rate, entropy)
 
     def error(self, edges: int, wrong: float) -> float:
@@ -267,5 +275,6 @@ class RankFlip:
 
         It lies farther with probability `wrong` at most.
         """
-        # Some bucket holds the target, so at most as many others compete as there are edges.
+        # Some bucket holds the target, so at most as many others compete as there are edges. Each
+        # is chosen with a probability of at most e^(-rate depth), in either way.
         return max(0.0, math.log(edges / wrong) / (float(self.rate) * self.weight))

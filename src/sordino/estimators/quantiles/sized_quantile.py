@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, Literal, final
 
 from sordino.claims import ClaimsAbout
 from sordino.columns.bucket_counts import BucketCounts
@@ -32,7 +32,7 @@ from sordino.estimators.quantiles.quantile import (
     share_of,
 )
 from sordino.estimators.quantiles.quantile_plan import SearchNoise, choose_cuts, flips
-from sordino.estimators.quantiles.rank_search import RankSearch
+from sordino.estimators.quantiles.rank_search import RankChoice
 from sordino.grid import fit_rate
 from sordino.noise import DiscreteLaplace
 
@@ -127,7 +127,12 @@ class SizedQuantile(ColumnQuantiles[QuantileValue]):
     @cached_property
     def _coarsest(self) -> Quantile:
         """The search over a grid that is not cut."""
-        return self._build(cuts=1, method="above-threshold")
+        return self._build(cuts=1, method=self._method)
+
+    @property
+    def _method(self) -> Literal["above-threshold"] | None:
+        """Which method a quantile has that the number of records has no part in."""
+        return None if self.search_noise == "gumbel" else "above-threshold"
 
     def _build(self, **own: Any) -> Quantile:
         return Quantile(
@@ -172,12 +177,14 @@ class SizedQuantile(ColumnQuantiles[QuantileValue]):
             if flips(share, self.budget / self.rows_per_unit, flip.grid.size, size):
                 return flip
         [first, *_] = self._coarsest.parts
-        # In nats a record.
-        rate = float(first.weight * cast("RankSearch", first).scan.noise.rate)
+        if isinstance(first, RankChoice):
+            blurred = 2 * size * self._flip_rate
+        else:
+            # In nats a record.
+            rate = float(first.weight * first.scan.noise.rate)
+            blurred = size * rate * float(min(share, 1 - share))
         return self._build(
-            cuts=choose_cuts(size * rate * float(min(share, 1 - share)), self.growth, self.cuts),
-            method="above-threshold",
-            size_hint=size,
+            cuts=choose_cuts(blurred, self.growth, self.cuts), method=self._method, size_hint=size
         )
 
     @property

@@ -22,7 +22,7 @@ from sordino.columns import BucketCounts
 from sordino.errors import InvalidParameter
 from sordino.estimators import Quantile, QuantileInterval, Quantiles, SizedQuantile
 from sordino.estimators.quantiles.quantiles import Place
-from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
+from sordino.estimators.quantiles.rank_search import RankChoice, RankSearch, Runs
 from sordino.grid import Steps
 from sordino.mechanisms import AboveThreshold
 from sordino.mechanisms.crossings.gumbel_scan import GumbelScan, weight
@@ -193,7 +193,7 @@ def _last_threshold_noise(scan: ThresholdScan, tests: list[int]) -> int:
 _MOST_EDGES = 64
 _MOST_SIZES = 500
 
-Part = RankSearch | RankFlip
+Part = RankSearch | RankChoice
 Draws = tuple[tuple[Part, int | None], ...]
 """Which part of a release was played, and the position where it ended."""
 
@@ -380,7 +380,7 @@ def _list_part_ends(part: Part, runs: Runs) -> list[int | None]:
     """Return the positions where a part may end, the same for all columns."""
     return (
         [*range(int(part.lattice(runs)[1].sum()))]
-        if isinstance(part, RankFlip)
+        if isinstance(part, RankChoice)
         else _list_test_ends(part)
     )
 
@@ -390,7 +390,7 @@ def _list_test_ends(search: RankSearch) -> list[int | None]:
 
 
 def _edge_of_end(part: Part, found: int | None) -> int:
-    return (found or 0) if isinstance(part, RankFlip) else part.edge(found)
+    return (found or 0) if isinstance(part, RankChoice) else part.edge(found)
 
 
 def _multiply_paths(paths: Iterator[tuple[Any, Draws]], runs: Runs) -> Stated:
@@ -411,11 +411,18 @@ def law_of(part: Part, runs: Runs) -> Listed:
         return positions(part.scan, answers, lengths)
     listed = [depth for depth, times in zip(answers, lengths, strict=True) for _ in range(times)]
     # Candidates of one depth have the same chance, which is computed once.
-    known = {depth: _first_head_probability(depth, listed, part) for depth in set(listed)}
+    chance = _weigh_choice if part.exponential else _first_head_probability
+    known = {depth: chance(depth, listed, part) for depth in set(listed)}
     return [(i, known[depth]) for i, depth in enumerate(listed)]
 
 
-def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bounds:
+def _weigh_choice(depth: int, listed: list[int], part: RankChoice) -> Bounds:
+    """Return bounds of the share that a candidate of this depth has of the weights e^(-rate d)."""
+    weights = {each: decimals.enclose_decay(part.rate * each) for each in set(listed)}
+    return decimals.divide(weights[depth], decimals.sum_of(weights[each] for each in listed))
+
+
+def _first_head_probability(depth: int, listed: list[int], part: RankChoice) -> Bounds:
     """Return bounds of the probability that a candidate of this depth is the first to show heads.
 
     All candidates are in random order.
