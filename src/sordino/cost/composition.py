@@ -25,7 +25,6 @@ from sordino.cost.approximate import (
     raised_delta,
 )
 from sordino.cost.base import Cost, ExactCost, order_parts
-from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import (
     checked_alpha,
     checked_delta,
@@ -41,12 +40,10 @@ from sordino.cost.conversion import (
 )
 from sordino.cost.gumbel_stage import GumbelStage
 from sordino.cost.loss_law import loss_laws
-from sordino.cost.pure import Pure
 from sordino.cost.randomized_choice import RandomizedChoice
-from sordino.cost.range import Range
-from sordino.cost.rdp import RDP
+from sordino.cost.range import BoundedRange, Pure, Range
+from sordino.cost.rdp import RDP, ZCDP
 from sordino.cost.rdp_sum import summed_rdp
-from sordino.cost.zcdp import ZCDP
 from sordino.errors import InvalidParameter
 
 Parts = frozenset[tuple[Cost, int]]

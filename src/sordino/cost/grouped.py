@@ -17,10 +17,8 @@ from sordino.cost.base import Cost
 from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.composition import Composition, compose, repeat
 from sordino.cost.gumbel_stage import GumbelStage
-from sordino.cost.pure import Pure
-from sordino.cost.range import LARGER_FIRST, Range
-from sordino.cost.rdp import RDP
-from sordino.cost.zcdp import ZCDP
+from sordino.cost.range import LARGER_FIRST, Pure, Range
+from sordino.cost.rdp import RDP, ZCDP
 
 
 def cost_of_groups(

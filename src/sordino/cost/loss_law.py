@@ -17,12 +17,10 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from sordino.cost.base import Cost, order_key
-from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import round_up, settled
 from sordino.cost.gumbel_stage import GumbelStage, stage_delta
-from sordino.cost.pure import Pure
 from sordino.cost.randomized_choice import RandomizedChoice, choice_masses
-from sordino.cost.range import Range, masses
+from sordino.cost.range import BoundedRange, Pure, Range, masses
 from sordino.cost.rdp import RDP
 from sordino.cost.turning import CELLS_OF_LAW, find_grid, find_turning, turning_masses, turns
 

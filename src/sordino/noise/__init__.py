@@ -6,9 +6,8 @@ No epsilon is known here.
 from __future__ import annotations
 
 from sordino.noise.discrete_gaussian import DiscreteGaussian
-from sordino.noise.discrete_laplace import DiscreteLaplace
 from sordino.noise.generalized_cauchy import GeneralizedCauchy
-from sordino.noise.geometric import Geometric
+from sordino.noise.geometric import DiscreteLaplace, Geometric
 from sordino.noise.law import Law, Sampler
 from sordino.noise.probability import Probability
 from sordino.noise.samplers.bernoulli import bernoulli, bernoulli_exp, binomial

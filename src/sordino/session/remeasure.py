@@ -23,7 +23,7 @@ from sordino.releases import Label, Release
 from sordino.session.again import Base, Known, find_known
 from sordino.session.batch import Pending
 from sordino.session.cross_table import CrossTable
-from sordino.session.looks import Joined, Rows, find_true_ends, read_look
+from sordino.session.looks import Joined, Rows, find_true_ends, join_table_looks, read_look
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import (
     Request,
@@ -35,7 +35,6 @@ from sordino.session.request import (
     counts_by_some_rows,
 )
 from sordino.session.results import Count
-from sordino.session.table_looks import join_table_looks
 from sordino.session.table_numbers import Groups
 
 
