@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, cast, final
 
 from sordino.columns import BucketGrid
-from sordino.columns.step_range import StepRange
+from sordino.columns.clipped_steps import StepRange
 from sordino.columns.sum_steps import SumSteps
 from sordino.constraints import Number, shown
 from sordino.errors import InvalidParameter, UnboundedContribution

@@ -69,13 +69,13 @@ from sordino.results.sentences import (
     ONLY_MEASURED,
     PARTS,
     TABLE_AGAIN,
+    TOTALS,
     TRUE_SUMS,
     UNCLEAR,
     UNCLEAR_SUMS,
     UNKNOWN_NUMBERS,
     WHOLE,
 )
-from sordino.results.totals import TOTALS
 
 _KINDS = {
     "top_k": "top",

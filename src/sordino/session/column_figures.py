@@ -12,8 +12,7 @@ from typing import Any, Protocol, cast, final
 
 from sordino.columns import BucketCounts, StepRange
 from sordino.columns.bucket_sums import BucketSums
-from sordino.columns.clipped_steps import Moments
-from sordino.columns.step_range import SquareTotal, Total
+from sordino.columns.clipped_steps import Moments, SquareTotal, Total
 from sordino.columns.sum_steps import SumSteps
 from sordino.entropy import Entropy
 from sordino.estimators import (

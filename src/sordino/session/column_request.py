@@ -28,7 +28,7 @@ from sordino.constraints import (
 from sordino.cost import Pure, compose
 from sordino.declared import Converted, parameter
 from sordino.errors import InvalidParameter
-from sordino.estimators.numbers_share import count_numbers
+from sordino.estimators.column_release import count_numbers
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
 from sordino.population import ColumnNames
 from sordino.questions import (

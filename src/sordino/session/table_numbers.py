@@ -29,8 +29,7 @@ from sordino.estimators import (
     SizedQuantile,
 )
 from sordino.estimators.clipped.clip import ClipSearch
-from sordino.estimators.column_release import ColumnRelease
-from sordino.estimators.numbers_share import estimate_share
+from sordino.estimators.column_release import ColumnRelease, estimate_share
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population

@@ -159,7 +159,7 @@ class PublicStatement:
 
 
 def _list_owners(record: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    from sordino.statements.fields import OWNERS  # noqa: PLC0415
+    from sordino.statements.owner import OWNERS  # noqa: PLC0415
 
     deployment = record.get("deployment")
     found: list[tuple[str, Any]] = []

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
-from sordino.columns.step_range import StepRange
+from sordino.columns.clipped_steps import StepRange
 from sordino.columns.sum_steps import Rung, SumSteps
 from sordino.sources.sql.number_kind import NumberKind
 
