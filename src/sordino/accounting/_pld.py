@@ -32,11 +32,18 @@ from sordino.cost import (
 )
 from sordino.cost.base import order_parts
 from sordino.cost.conversion import checked_delta, checked_epsilon, digits, round_down, round_up
-from sordino.cost.loss_law import LARGEST, name_intervals, stage_masses
+from sordino.cost.loss_law import (
+    LARGEST,
+    find_grid,
+    find_turning,
+    name_intervals,
+    stage_masses,
+    turning_masses,
+    turns,
+)
 from sordino.cost.randomized_choice import choice_masses
 from sordino.cost.rdp import steps_of
 from sordino.cost.rho import laplace_rho
-from sordino.cost.turning import find_grid, find_turning, turning_masses, turns
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
 SLACK = 1e-11  # more than the sums of dp_accounting were seen to lose in delta

@@ -29,7 +29,7 @@ from sordino.mechanisms import (
     SparseVector,
 )
 from sordino.mechanisms.crossings.branches import cuts_of
-from sordino.mechanisms.crossings.gumbel_scan import weight
+from sordino.mechanisms.crossings.threshold_scan import weight
 from sordino.mechanisms.crossings.thresholds import cut_at
 from sordino.mechanisms.race import Gumbel
 from sordino.noise import DiscreteLaplace, Geometric

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self, cast, get_args
 
 from sordino.columns import BucketGrid
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import SumSteps
 from sordino.constraints import (
     COUNT,
     FINITE,
