@@ -8,7 +8,7 @@ Proof: docs/proofs/derived-figures.md, "Measured again".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, final
 
@@ -36,6 +36,7 @@ from sordino.session.request import (
 )
 from sordino.session.results import Count
 from sordino.session.table_numbers import Groups
+from sordino.tabular import WithRows
 
 
 @final
@@ -85,7 +86,7 @@ class RemeasuredRow:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Remeasured(Release):
+class Remeasured(WithRows[RemeasuredRow], Release):
     """What was measured again, together with what was known before.
 
     Attributes
@@ -117,14 +118,6 @@ class Remeasured(Release):
     def standard_error(self) -> float:
         """The largest one of a row."""
         return max(row.standard_error for row in self.rows)
-
-    def __iter__(self) -> Iterator[RemeasuredRow]:
-        """Iterate over the rows."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self.rows)
 
     def take_receipt(self, receipt: Receipt) -> None:
         """Take the receipt of the charge, which the new look has as well."""
