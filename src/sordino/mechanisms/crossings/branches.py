@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 from sordino.constraints import COUNT, POSITIVE, Constraint, Number, exact
 from sordino.cost import Pure
+from sordino.declared import parameter
 from sordino.errors import InvalidParameter
 from sordino.grid import bound_in_steps, fit_rate, step_for
+from sordino.mechanisms.base import one_of_the_laws
 from sordino.mechanisms.crossings.split import Family
 from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.noise import DiscreteLaplace, Geometric
@@ -27,10 +29,15 @@ LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {
     "exponential": Geometric,
     "laplace": DiscreteLaplace,
 }
-NOISE_MEANS = (
-    "Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided."
-)
 _MOST_BRANCHES = 32  # branches; a branch has at most 2^32 tokens
+
+
+def law_parameter(
+    meaning: str = "Noise of the questions and of the threshold: one-sided (smaller, the default) "
+    "or two-sided.",
+) -> Any:
+    """Declare the parameter that names a law of noise; one-sided noise is the default."""
+    return parameter(one_of_the_laws(*LAWS), meaning, default="exponential")
 
 
 def family_of(noise: Any) -> Family:
