@@ -37,7 +37,9 @@ from sordino.mechanisms.base import (
     checked_size,
 )
 from sordino.mechanisms.crossings.branches import (
+    Cut,
     Noise,
+    cut_at,
     divide_budget,
     family_of,
     law_parameter,
@@ -45,7 +47,6 @@ from sordino.mechanisms.crossings.branches import (
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
-from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import Positives
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity

@@ -42,9 +42,8 @@ from sordino.mechanisms.base import (
     checked_size,
     moves_together,
 )
-from sordino.mechanisms.crossings.branches import LAWS, Noise, family_of, law_parameter
+from sordino.mechanisms.crossings.branches import LAWS, Cut, Noise, cut_at, family_of, law_parameter
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
-from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import HybridTop
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity

@@ -41,6 +41,7 @@ from sordino.mechanisms.base import (
     STEP_MEANS,
 )
 from sordino.mechanisms.crossings.branches import (
+    Cut,
     Noise,
     cuts_of,
     divide_budget,
@@ -50,7 +51,6 @@ from sordino.mechanisms.crossings.branches import (
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
-from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity

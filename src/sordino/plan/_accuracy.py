@@ -28,9 +28,8 @@ from sordino.mechanisms import (
     PermuteAndFlip,
     SparseVector,
 )
-from sordino.mechanisms.crossings.branches import cuts_of
+from sordino.mechanisms.crossings.branches import cut_at, cuts_of
 from sordino.mechanisms.crossings.threshold_scan import weight
-from sordino.mechanisms.crossings.thresholds import cut_at
 from sordino.mechanisms.race import Gumbel
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.noise.probability import contexts, exp_bounds

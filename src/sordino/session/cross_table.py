@@ -24,7 +24,6 @@ from sordino.figures import DerivedValue
 from sordino.figures.derived_value import state
 from sordino.figures.mixed_noise import find_far
 from sordino.figures.ratio import Ratio
-from sordino.figures.reading import read_terms
 from sordino.figures.table_fit import Axes, Ends, Floats, fit_within, list_margins
 from sordino.figures.table_sums import (
     Mix,
@@ -33,7 +32,7 @@ from sordino.figures.table_sums import (
     round_cells,
     share_margins,
 )
-from sordino.figures.terms import Combination, Origin, Piece, Term
+from sordino.figures.terms import Combination, Origin, Piece, Term, read_terms
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.population import ColumnNames, Population
 from sordino.questions import CountQuestion, Domain, PrivacyUnit

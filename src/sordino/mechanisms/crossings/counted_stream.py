@@ -20,8 +20,8 @@ from sordino.cost import Cost, Pure
 from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
 from sordino.grid import to_steps
+from sordino.mechanisms.crossings.branches import Cut, cut_at, cuts_at
 from sordino.mechanisms.crossings.stream import BUSY, OpenStream, Stream
-from sordino.mechanisms.crossings.thresholds import Cut, cut_at, cuts_at
 from sordino.noise import Sampler
 from sordino.releases import Positives, Verdict
 from sordino.scrubbing import scrubbed
