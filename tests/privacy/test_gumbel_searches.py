@@ -17,7 +17,7 @@ import sordino as sd
 import sordino_audit as audit
 from sordino.columns import BucketCounts, BucketGrid
 from sordino.cost import Cost, GumbelStage, Range, compose, repeat
-from sordino.cost.grouped import cost_of_groups
+from sordino.cost.composition import cost_of_groups
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 from sordino.estimators import ClippedSum, ClippedVariance, Quantile
