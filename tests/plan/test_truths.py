@@ -71,7 +71,7 @@ def test_so_it_is_said_of_public_rows(session, kind, more, monkeypatch):
     """What is compared with is what a plain look at these rows shows, of each group its own."""
     seen = []
     monkeypatch.setattr(
-        "sordino.session.plans.dry_run.measure_off",
+        "sordino.session.plans.runs.measure_off",
         lambda releases, expected_values: (
             seen.extend(expected_values) or measure_off(releases, expected_values)
         ),
