@@ -20,7 +20,7 @@ import polars as pl
 
 import sordino as sd
 from benchmarks.measuring import process, verdict
-from sordino.figures.table_fit import fit_counts, list_margins
+from sordino.figures.table_fit import fit_within, list_margins
 from sordino.figures.table_sums import round_cells, share_margins
 from sordino.questions import Domain, PrivacyUnit, prepare_counts
 from sordino.session.cross_table import (
@@ -211,7 +211,12 @@ def _measure(name, truth, many, draw, law):
             for axes, far in reach.items()
         )
         start = time.perf_counter()
-        fitted = fit_counts(noisy, reach)
+        sums = {axes: noisy.sum(axis=axes, keepdims=True) for axes in reach}
+        ends = {
+            axes: (np.maximum(one - reach[axes], 0), one + reach[axes])
+            for axes, one in sums.items()
+        }
+        fitted = fit_within(noisy, ends)
         taken.append(time.perf_counter() - start)
         shown = noisy if fitted is None else fitted
         inside += fitted is not None

@@ -23,7 +23,7 @@ from sordino import (
     Seeded,
     Sensitivity,
 )
-from sordino.estimators.histogram_rows import estimate_histogram_rows
+from sordino.estimators.rows import estimate_histogram_rows
 from sordino.plan import choose_unlisted
 
 RUNS = 24

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.estimators.histogram_rows import estimate_histogram_rows
+from sordino.estimators.rows import estimate_histogram_rows
 from sordino.mechanisms import HistogramTopK
 from sordino.questions import prepare_counts
 from sordino.report import make_report

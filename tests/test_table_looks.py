@@ -143,7 +143,7 @@ def test_another_look_alone_has_its_own_intervals_and_adds_up(people):
             far = replace(
                 first, rows=tuple(replace(row, estimate=row.estimate + 500) for row in first.rows)
             )
-            from sordino.session.table_looks import join_table_looks
+            from sordino.session.looks import join_table_looks
 
             cell = first.cells[0].item
             told = read_look(first)

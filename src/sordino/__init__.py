@@ -140,7 +140,7 @@ if TYPE_CHECKING:
 # Type checkers read the imports above, and Python this table, which they would take every name for
 # known by; a test compares the two.
 if not TYPE_CHECKING:
-    from sordino import estimators, mechanisms
+    from sordino import errors, estimators, mechanisms
 
     _HOMES = {
         "accounting": ("accounting",),
@@ -149,24 +149,7 @@ if not TYPE_CHECKING:
         "questions": ("Domain", "Lookup", "PrivacyUnit"),
         "sources": ("CsvFormat",),
         "entropy": ("SYSTEM", "Entropy", "Seeded"),
-        "errors": (
-            "BudgetExceeded",
-            "ClaimBroken",
-            "DataSourceError",
-            "HeavyTailWarning",
-            "InvalidParameter",
-            "LedgerConflict",
-            "LedgerError",
-            "RunLost",
-            "RunTaken",
-            "SimulatedRelease",
-            "SordinoError",
-            "StreamClosed",
-            "UnboundedContribution",
-            "UnknownDomain",
-            "UnsafePredicate",
-            "UnsupportedBackend",
-        ),
+        "errors": [name for name, one in vars(errors).items() if isinstance(one, type)],
         "estimators": {*estimators.__all__} - {"weigh_looks"},
         "figures": ("DerivedValue", "DerivedValues", "derive", "derive_all"),
         "genomics": ("genomics",),

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import html
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, get_args, get_type_hints
 
 import numpy as np
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["text", "whole", "number", "truth"]
 Row = dict[str, Any]
+One = TypeVar("One")
 
 MOVED = (
     "the figure that all numbers give once each is moved between the two ends in the table. The "
@@ -61,6 +62,22 @@ _TYPES: dict[str, dict[Kind, str]] = {
     "polars": {"text": "String", "whole": "Int64", "number": "Float64", "truth": "Boolean"},
     "pandas": {"text": "object", "whole": "Int64", "number": "float64", "truth": "boolean"},
 }
+
+
+class WithRows(Generic[One]):
+    """What has rows, one after the other."""
+
+    __slots__ = ()
+
+    rows: tuple[One, ...]
+
+    def __iter__(self) -> Iterator[One]:
+        """Iterate over the rows, in their order."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.rows)
 
 
 class Tabular:

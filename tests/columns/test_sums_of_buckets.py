@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sordino import BucketCounts, ClippedMean, ClippedSum
-from sordino.columns.bucket_sums import BucketSums
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import BucketSums, SumSteps
 from sordino.errors import InvalidParameter
 from sordino.grid import CLAMP
 

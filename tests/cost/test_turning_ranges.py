@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cost import exact
-from sordino.cost import Pure, Range, compose, loss_law, repeat, turning
+from sordino.cost import Pure, Range, compose, loss_law, repeat
 from sordino.cost.conversion import rdp_epsilon
 
 SMALL, WIDE = (Fraction(1, 20), Fraction(1, 10)), (Fraction(1, 10), Fraction(3, 10))
@@ -35,8 +35,8 @@ def orders(low, high):
 def law_of(low, high, count):
     """The law as the product sums it, with its losses."""
     other, top = min(low, high), max(low, high)
-    grid = turning.find_grid(other, top, count, turning.CELLS_OF_LAW)
-    masses = turning.turning_masses(top, count, grid)
+    grid = loss_law.find_grid(other, top, count, loss_law.CELLS_OF_LAW)
+    masses = loss_law.turning_masses(top, count, grid)
     reach = count * grid.most
     losses = (exact.mp(top / grid.most * j) for j in range(-reach, reach + 1))
     return [
@@ -142,7 +142,7 @@ def test_ends_that_miss_a_grid_are_raised_a_little(count):
     found = repeat(Range(low=low, high=high), count).epsilon(1e-6)
     below = repeat(Range(low=Fraction(123, 1000), high=Fraction(333, 1000)), count).epsilon(1e-6)
     assert below < found < below * 1.01
-    grid = turning.find_grid(low, high, count, turning.CELLS_OF_LAW)
+    grid = loss_law.find_grid(low, high, count, loss_law.CELLS_OF_LAW)
     assert grid.fewer * high >= low * grid.most
 
 

@@ -23,8 +23,7 @@ from sordino import (
     Seeded,
 )
 from sordino.cost import RDP, ZCDP, compose
-from sordino.estimators.clipped.clipped_value import clipped_ends
-from sordino.estimators.clipped.share_test import ShareTest, tail
+from sordino.estimators.clipped.clipped_value import ShareTest, clipped_ends, tail
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.noise import DiscreteGaussian
 from support.fit import LEVEL

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sordino import HistogramTopK, Seeded, Sensitivity
-from sordino.estimators.histogram_rows import _bound_by_entry, estimate_histogram_rows, find_ends
+from sordino.estimators.rows import _bound_by_entry, estimate_histogram_rows, find_ends
 from sordino.mechanisms.histogram_top_k import decide
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import HistogramTop

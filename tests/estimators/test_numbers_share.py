@@ -13,8 +13,7 @@ import pytest
 
 import sordino as sd
 from sordino.errors import InvalidParameter
-from sordino.estimators.column_release import NumbersShare
-from sordino.estimators.numbers_share import count_numbers, estimate_share
+from sordino.estimators.column_release import NumbersShare, count_numbers, estimate_share
 from sordino.questions import prepare_numbers
 from sordino.releases import Values
 from sordino.sources import open_source

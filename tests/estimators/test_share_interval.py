@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sordino import Seeded
-from sordino.estimators.clipped.share_test import ShareTest, laplace_tail as tail
+from sordino.estimators.clipped.clipped_value import ShareTest, laplace_tail as tail
 from sordino.noise import DiscreteLaplace
 
 TENTH = DiscreteLaplace(Fraction(1, 10))

@@ -10,13 +10,22 @@ import numpy as np
 import pytest
 
 from sordino.figures.mixed_noise import find_far
-from sordino.figures.table_fit import fit_counts, list_margins
+from sordino.figures.table_fit import fit_within, list_margins
 from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import COUNTING
 
 
 def noise_of(epsilon=1):
     return LaplaceMechanism(epsilon=epsilon, sensitivity=COUNTING).noise
+
+
+def fit_counts(noisy, reach):
+    """Whole numbers, none below 0, of which each sum lies within its reach of the noisy one."""
+    sums = {axes: noisy.sum(axis=axes, keepdims=True) for axes in reach}
+    return fit_within(
+        noisy,
+        {axes: (np.maximum(one - reach[axes], 0), one + reach[axes]) for axes, one in sums.items()},
+    )
 
 
 def reaches(shape, epsilon=1):

@@ -26,7 +26,7 @@ from fuzz.questions import (
 )
 from fuzz.tables import Row, Table
 from fuzz.values import WHOLE, exact_number, is_missing, text_of
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import SumSteps
 
 _WHOLE_TEXT = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 

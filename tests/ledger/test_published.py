@@ -23,10 +23,9 @@ from sordino.ledger.renyi import Sums, spent_epsilon
 from sordino.ledger.store import sqlite
 from sordino.record import Record
 from sordino.statements import Owner, PublicStatement, proofs
-from sordino.statements.compare import list_differences
-from sordino.statements.document import digest_of_statement
-from sordino.statements.fields import FIELDS
+from sordino.statements.document import digest_of_statement, list_differences
 from sordino.statements.owner import OWNER_MUST_ADD
+from sordino.statements.registry import FIELDS
 from statements.registry import OWNER, RECORD
 from support.json_schema import Invalid, check
 from test_keep import RELEASES

@@ -25,7 +25,7 @@ from sordino import (
 from sordino.cost import RDP, Pure
 from sordino.entropy import SYSTEM
 from sordino.mechanisms import CountedStream
-from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.mechanisms.crossings.branches import Cut
 from sordino.mechanisms.gaussian_sparse_vector import play
 from support.sparse_vectors import Handed
 

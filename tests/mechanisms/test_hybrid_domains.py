@@ -21,7 +21,7 @@ from sordino.mechanisms.crossings.implicit_zeros import (
     find_unlisted_places,
     listed,
 )
-from sordino.noise import discrete_laplace, geometric
+from sordino.noise import geometric
 from sordino.noise.probability import exp_bounds
 from support.hybrids import found_law, found_outcomes, top_law, top_outcomes
 
@@ -34,8 +34,7 @@ SIZE, LISTED = 5, {1: 1, 3: 2}
 def sparse(monkeypatch):
     """Small domains are drawn as large ones are; certified digits of the same few numbers are found once."""
     monkeypatch.setattr(implicit_zeros, "DENSE", 0)
-    for law in (discrete_laplace, geometric):
-        monkeypatch.setattr(law, "exp_bounds", cache(exp_bounds))
+    monkeypatch.setattr(geometric, "exp_bounds", cache(exp_bounds))
 
 
 def fits(m, kind, law, outcomes, count, seed=1):

@@ -16,7 +16,7 @@ from sordino import COUNTING, InvalidParameter, NoisyTopK, Seeded
 from sordino.mechanisms.crossings import implicit_zeros
 from sordino.mechanisms.crossings.implicit_zeros import noisy_domain
 from sordino.mechanisms.noisy_top_k import decide
-from sordino.noise import DiscreteLaplace, Geometric, Probability, discrete_laplace, geometric
+from sordino.noise import DiscreteLaplace, Geometric, Probability, geometric
 from sordino.noise.probability import exp_bounds
 from support.enumeration import by_formula, outputs
 from support.fit import assert_convicted, assert_fits
@@ -42,8 +42,7 @@ def draws(law, k, count, *, seed=1):
 def sparse(monkeypatch):
     """Small domains are drawn as large ones are; certified digits of the same few numbers are found once."""
     monkeypatch.setattr(implicit_zeros, "DENSE", 0)
-    for law in (discrete_laplace, geometric):
-        monkeypatch.setattr(law, "exp_bounds", cache(exp_bounds))
+    monkeypatch.setattr(geometric, "exp_bounds", cache(exp_bounds))
 
 
 def fits(seen, law_name, k, rate):

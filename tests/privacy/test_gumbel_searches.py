@@ -17,14 +17,14 @@ import sordino as sd
 import sordino_audit as audit
 from sordino.columns import BucketCounts, BucketGrid
 from sordino.cost import Cost, GumbelStage, Range, compose, repeat
-from sordino.cost.grouped import cost_of_groups
+from sordino.cost.composition import cost_of_groups
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 from sordino.estimators import ClippedSum, ClippedVariance, Quantile
 from sordino.estimators.clipped.clip import ClipSearch
 from sordino.estimators.quantiles.quantile_interval import QuantileInterval
-from sordino.mechanisms.crossings import gumbel_scan
-from sordino.mechanisms.crossings.gumbel_scan import GumbelScan, decide
+from sordino.mechanisms.crossings import threshold_scan
+from sordino.mechanisms.crossings.threshold_scan import GumbelScan, decide
 from sordino.mechanisms.race import Gumbel
 from sordino.noise.samplers.uniform import LazyUniform
 from support.quantiles import columns, first_of as geometric, replaced, shorter
@@ -85,7 +85,7 @@ def worst(pairs, cost):
 @pytest.mark.parametrize("band", [2.0**-38, 1e-3, 0.5])
 def test_runs_decide_as_tests_one_by_one_do(monkeypatch, band):
     """The same digits, the same test; with a wide band decimals decide everything."""
-    monkeypatch.setattr(gumbel_scan, "_SUM_BAND", band)
+    monkeypatch.setattr(threshold_scan, "_SUM_BAND", band)
     made = np.random.default_rng(5)
     for seed in range(60):
         heights = np.sort(made.integers(-30, 3, 9))

@@ -14,8 +14,8 @@ from scipy import stats
 import sordino_audit as audit
 from sordino import COUNTING, GumbelSparseVector, Seeded, Sensitivity
 from sordino.cost import BoundedRange, GumbelStage, Pure, repeat
-from sordino.mechanisms.crossings import gumbel_scan
-from sordino.mechanisms.crossings.gumbel_scan import decide
+from sordino.mechanisms.crossings import threshold_scan
+from sordino.mechanisms.crossings.threshold_scan import decide
 from sordino.mechanisms.gumbel_sparse_vector import select_positives, stages
 from sordino.noise.samplers.uniform import LazyUniform
 from sordino_audit import Subject
@@ -140,8 +140,8 @@ def test_a_uniform_number_of_zeros_passes_nothing_that_is_not_certain():
 def test_windows_are_only_a_matter_of_speed(monkeypatch, size):
     heights = np.random.default_rng(2).integers(-12, -2, 400)
     whole = [select_positives(heights, ONE, 9, Seeded(seed)) for seed in range(20)]
-    monkeypatch.setattr(gumbel_scan, "_FIRST_HEIGHTS", size)
-    monkeypatch.setattr(gumbel_scan, "_MOST_HEIGHTS", size)
+    monkeypatch.setattr(threshold_scan, "_FIRST_HEIGHTS", size)
+    monkeypatch.setattr(threshold_scan, "_MOST_HEIGHTS", size)
     for seed, (places, asked) in enumerate(whole):
         found, again = select_positives(heights, ONE, 9, Seeded(seed))
         assert (found.tolist(), again) == (places.tolist(), asked)
@@ -151,7 +151,7 @@ def test_windows_are_only_a_matter_of_speed(monkeypatch, size):
 def test_decimals_decide_as_floats_do(monkeypatch, band):
     heights = np.random.default_rng(3).integers(-6, 1, 60)
     plain = [select_positives(heights, HALF, 5, Seeded(seed)) for seed in range(20)]
-    monkeypatch.setattr(gumbel_scan, "_SUM_BAND", band)
+    monkeypatch.setattr(threshold_scan, "_SUM_BAND", band)
     for seed, (places, asked) in enumerate(plain):
         found, again = select_positives(heights, HALF, 5, Seeded(seed))
         assert (found.tolist(), again) == (places.tolist(), asked)

@@ -19,7 +19,7 @@ from sordino import (
     Seeded,
     Sensitivity,
 )
-from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.mechanisms.crossings.branches import Cut
 from sordino.mechanisms.histogram_top_k import CLAIMS, NOBODY, decide
 from support.enumeration import by_formula, float_log, outputs
 

@@ -15,7 +15,7 @@ from scipy import stats
 import sordino as sd
 from sordino.columns import BucketCounts
 from sordino.cost import BoundedRange, compose, repeat
-from sordino.cost.grouped import cost_of_groups
+from sordino.cost.composition import cost_of_groups
 from sordino.errors import InvalidParameter
 from sordino.estimators import Quantile, SizedQuantile
 from sordino.estimators.quantiles.rank_search import RankChoice, RankSearch, Runs

@@ -12,7 +12,7 @@ import pytest
 
 from sordino.columns import BucketGrid, StepRange
 from sordino.questions import PrivacyUnit, prepare_counts, prepare_numbers
-from sordino.questions.label_sets import MOST_LABELS
+from sordino.questions.rank_law import MOST_LABELS
 from sordino.sources import open_source
 from support.rank_law import choose
 from support.tables import columns
@@ -126,16 +126,16 @@ def test_labels_that_are_chosen_one_by_one_are_the_same(monkeypatch):
 )
 def test_broken_twins_with_other_ranks_are_convicted(monkeypatch, twin):
     """A rank that is off by one chooses another label of one set; one among other labels chooses too many."""
-    from sordino.questions import label_sets
+    from sordino.questions import rank_law
 
-    written = label_sets._write_choice
+    written = rank_law._write_chosen_bits
 
     def write(*given, **more):
         found = written(*given, **more)
         assert twin[0] in found
         return found.replace(*twin)
 
-    monkeypatch.setattr(label_sets, "_write_choice", write)
+    monkeypatch.setattr(rank_law, "_write_chosen_bits", write)
     labels = list("abcdef")
     owned = subsets(labels)
     assert counted(owned, labels, 2)[0] != expected(owned, labels, 2)

@@ -716,7 +716,7 @@ def test_no_other_place_is_linked(place):
 
 def test_what_is_said_of_claims_is_what_they_say():
     from sordino.claims import claims
-    from sordino.report.theorems import find_theorems
+    from sordino.report.promise import find_theorems
 
     said = {(one.name, one.statement, one.references, one.proof) for one in claims()}
     names = sorted({name for name, *_ in said})

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 
 import sordino as sd
-from sordino.sources import arrow_interface, arrow_stream
+from sordino.sources import arrow_interface
 from sordino.sources.csv.lines import TextBatch
 from sordino.sources.engine import engine
 
@@ -36,7 +36,7 @@ def test_a_stream_that_is_left_in_the_middle_is_let_go(tmp_path):
 
     rows = Rows()
     gone = weakref.ref(rows)
-    stream = arrow_stream.TextStream("x", lambda rows=rows: rows)
+    stream = arrow_interface.TextStream("x", lambda rows=rows: rows)
     before = set(arrow_interface._LENT_OBJECTS)
     capsule = stream.__arrow_c_stream__()
     assert set(arrow_interface._LENT_OBJECTS) > before
@@ -57,7 +57,7 @@ def test_a_column_of_numbers_travels_with_its_texts():
             yield TextBatch(size, ends, "".join(texts).encode(), numbers)
 
     with engine() as opened:
-        opened.connection.register("lent", arrow_stream.TextStream("x", batches, number="file"))
+        opened.connection.register("lent", arrow_interface.TextStream("x", batches, number="file"))
         rows = opened.connection.execute("SELECT x, file FROM lent").fetchall()
         assert len(rows) == 3006
         assert all(text.startswith(f"{number}-") for text, number in rows)

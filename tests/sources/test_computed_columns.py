@@ -21,7 +21,7 @@ import pytest
 from sordino import PrivacyUnit
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsafePredicate
 from sordino.questions import Domain, prepare_counts
-from sordino.questions.call_domains import list_call_domains, span
+from sordino.questions.domain import list_call_domains, span
 from sordino.sources import CsvFormat, computed_columns, open_source
 from sordino.sources.computed_columns import _CallWriter as CallWriter
 from sordino.sources.postgres import PostgresBackend

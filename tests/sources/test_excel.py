@@ -25,7 +25,7 @@ from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
 from sordino.questions import prepare_counts, prepare_records
 from sordino.sources import open_source
 from sordino.sources.csv import lines as lines_module
-from sordino.sources.excel import cells as cells_module, parts, sheet_rows, workbook
+from sordino.sources.excel import cells as cells_module, parts, workbook
 from sordino.sources.excel.cells import Cell, CellRules, numbered_format, written_format
 from support.text_files import rows_of
 from support.workbooks import MAIN, Book, C, write_book, write_table
@@ -259,7 +259,7 @@ def test_no_boundary_matters(tmp_path, piece):
 
 
 def test_a_row_is_kept_up_to_a_mebibyte(tmp_path):
-    with mock.patch.object(sheet_rows, "LONGEST", 50):
+    with mock.patch.object(workbook, "LONGEST", 50):
         for kind in ("share", "str", "inlineStr"):
             source = put(
                 tmp_path / "t.xlsx",
@@ -550,7 +550,7 @@ def test_more_shared_texts_than_memory_is_given_to(tmp_path, monkeypatch):
     assert question.run().values.tolist() == [30]
     for bound in ("MOST_SHARED", "LARGEST_SHARED"):
         with monkeypatch.context() as patch:
-            patch.setattr(sheet_rows, bound, 20)
+            patch.setattr(workbook, bound, 20)
             with pytest.raises(DataSourceError, match=CONSTANT):
                 question.run()
 
@@ -650,7 +650,7 @@ def test_a_reader_that_counts_columns_from_the_leftmost_cell_is_convicted(tmp_pa
     usual, other = [[C("B2", "u", "str")]] * 20, [C("A2", "9")]
     right = rows_of(open_source(put(path, usual, head)))
     assert rows_of(open_source(put(path, [*usual, other], head))) == right
-    rows = sheet_rows.rows_of_sheet
+    rows = workbook.rows_of_sheet
 
     def dense(*given):
         found = list(rows(*given))
@@ -671,7 +671,7 @@ def test_a_reader_that_believes_the_dimension_is_convicted(tmp_path, monkeypatch
     path = tmp_path / "t.xlsx"
     usual = [[C("A2", "u", "str")]] * 20
     assert counted(path, usual) == [20]
-    rows = sheet_rows.rows_of_sheet
+    rows = workbook.rows_of_sheet
     monkeypatch.setattr(workbook, "rows_of_sheet", lambda *given: iter(list(rows(*given))[:2]))
     assert counted(path, usual) == [1]
 
@@ -693,7 +693,7 @@ def test_types_by_the_majority_of_a_column_are_convicted(tmp_path, monkeypatch):
     assert rows_of(open_source(put(path, [one, *usual]))) == Counter(
         {("2024-02-29", None, None): 21}
     )
-    assert lines_module.LONGEST == sheet_rows.LONGEST
+    assert lines_module.LONGEST == workbook.LONGEST
 
 
 # ---- whose a row is -----------------------------------------------------------------------------------------------------

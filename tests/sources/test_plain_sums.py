@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from sordino.columns import BucketGrid
-from sordino.columns.bucket_sums import BucketSums
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import BucketSums, SumSteps
 from sordino.questions import PrivacyUnit, prepare_numbers
 from sordino.sources import open_source
 from sordino.sources.sql.number_kind import number_kind
-from sordino.sources.sql.plain_sums import find_plain_sums
+from sordino.sources.sql.step_query import find_plain_sums
 from support.number_states import state
 
 LADDERS = [

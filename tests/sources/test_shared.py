@@ -12,7 +12,7 @@ import pytest
 
 import sordino as sd
 from sordino.columns import StepRange
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import SumSteps
 from sordino.questions import number_question, prepare_counts, prepare_numbers
 from sordino.sources import open_source, shared
 from sordino.sources.engine import Engine, Marking

@@ -9,7 +9,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from sordino.columns.step_range import StepRange
+from sordino.columns.clipped_steps import StepRange
 from sordino.sources.sql import step_query as module
 from sordino.sources.sql.number_kind import number_kind
 from sordino.sources.sql.step_query import Addends, step_query

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from sordino.cost.conversion import round_up_written
-from sordino.statements.compare import list_differences
+from sordino.statements.document import list_differences
 
 
 @given(st.fractions(min_value=Fraction(1, 10**18), max_value=10**9))

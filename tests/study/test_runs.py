@@ -19,7 +19,7 @@ import sordino as sd
 from sordino.errors import InvalidParameter
 from sordino.ledger import Charge
 from sordino.session.executor import ReleaseExecutor
-from sordino.statements.fields import FIELDS
+from sordino.statements.registry import FIELDS
 from study.shop import NAMES, STUDY, open_account, put_shop, spent
 
 FILES = {

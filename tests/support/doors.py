@@ -16,7 +16,7 @@ from sordino.columns import BucketCounts, Total
 from sordino.columns.bucket_sums import BucketSums
 from sordino.columns.clipped_steps import Moments
 from sordino.estimators.clipped.clipped_again import ClippedAgain
-from sordino.estimators.numbers_share import count_numbers
+from sordino.estimators.column_release import count_numbers
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.estimators.quantiles.weighed_quantiles import WeighedQuantiles
 from sordino.estimators.quantiles.weigher import build_weigher, find_weight

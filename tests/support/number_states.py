@@ -7,9 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from sordino.columns import BucketCounts, BucketGrid, StepRange
-from sordino.columns.bucket_sums import BucketSums
+from sordino.columns.bucket_sums import BucketSums, SumSteps
 from sordino.columns.clipped_steps import clipped_moments, clipped_steps
-from sordino.columns.sum_steps import SumSteps
 from sordino.questions import PrivacyUnit, prepare_numbers
 from sordino.sources import open_source
 from sordino.sources.sql.step_query import Addends

@@ -10,7 +10,7 @@ import numpy as np
 
 from sordino import BucketCounts, Quantile, SizedQuantile
 from sordino.estimators.quantiles.rank_search import RankChoice, Runs
-from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
+from sordino.mechanisms.crossings.threshold_scan import GumbelScan
 from sordino_audit.enumeration.searches import quantile_paths, quantiles_paths
 
 

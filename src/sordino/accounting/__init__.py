@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sordino.accounting._compare import Comparison, Route, compare
-from sordino.accounting._pld import LossDistribution, pld
-from sordino.accounting.events import to_dp_events
+from sordino.accounting._pld import LossDistribution, pld, to_dp_events
 from sordino.accounting.filters import ApproximateFilter, PureFilter, RDPFilter, ZCDPFilter
 
 __all__ = [

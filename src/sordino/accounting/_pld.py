@@ -1,10 +1,10 @@
-"""Privacy loss distributions of a fixed batch by dp_accounting (extra `dp-accounting`).
+"""What dp_accounting makes of costs: loss distributions of a fixed batch, and its events.
 
-Every part enters through its own dominating pair and losses are rounded up. The package sums by
-fast Fourier transforms and does not round their error up; where it was measured it was at most
-3e-13 in delta. So `SLACK` is added to every delta, which is a margin and no proof. This is a
-reference, and no epsilon of this library rests on it. Nothing here goes through the events of that
-package, whose accountant ignores the count of randomized response.
+In a distribution every part enters through its own dominating pair and losses are rounded up. The
+package sums by fast Fourier transforms and does not round their error up; where it was measured it
+was at most 3e-13 in delta. So `SLACK` is added to every delta, which is a margin and no proof. This
+is a reference, and no epsilon of this library rests on it. Distributions do not go through events:
+the accountant of events ignores the count of randomized response.
 """
 
 from __future__ import annotations
@@ -19,12 +19,31 @@ from typing import Any, final
 
 from sordino.accounting.parts import Parts, count_parts, total_of
 from sordino.constraints import POSITIVE, Number, shown
-from sordino.cost import Approximate, BoundedRange, Cost, GumbelStage, Pure, RandomizedChoice, Range
+from sordino.cost import (
+    RDP,
+    Approximate,
+    ApproximateZCDP,
+    BoundedRange,
+    Cost,
+    GumbelStage,
+    Pure,
+    RandomizedChoice,
+    Range,
+)
 from sordino.cost.base import order_parts
 from sordino.cost.conversion import checked_delta, checked_epsilon, digits, round_down, round_up
-from sordino.cost.loss_law import LARGEST, name_intervals, stage_masses
+from sordino.cost.loss_law import (
+    LARGEST,
+    find_grid,
+    find_turning,
+    name_intervals,
+    stage_masses,
+    turning_masses,
+    turns,
+)
 from sordino.cost.randomized_choice import choice_masses
-from sordino.cost.turning import find_grid, find_turning, turning_masses, turns
+from sordino.cost.rdp import steps_of
+from sordino.cost.rho import laplace_rho
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
 SLACK = 1e-11  # more than the sums of dp_accounting were seen to lose in delta
@@ -289,3 +308,79 @@ def _bounded_range_distribution(width: Fraction, interval: Fraction) -> Any:
     masses[[0, -1]] /= 2
     pmf = importlib.import_module("dp_accounting.pld.pld_pmf")
     return pmf.DensePLDPmf(step, -steps, masses, 0.0, True)
+
+
+def to_dp_events(costs: Any) -> Any:
+    """Return a `ComposedDpEvent` that stands for a fixed batch of costs.
+
+    Account for it with `NeighboringRelation.REPLACE_ONE`, whatever your own neighbors are: the
+    events only carry numbers. Pure costs become randomized response, listed one by one, because
+    `PLDAccountant` ignores counts of it; under `REPLACE_SPECIAL` it would report too little, and
+    Laplace noise is no stand-in for a pure cost. All other costs become (xi, rho)-zCDP events,
+    which only `RdpAccountant` takes.
+
+    Parameters
+    ----------
+    costs : list of costs or mechanisms
+        Fixed in advance, at most 10^5 pure ones.
+
+    Raises
+    ------
+    InvalidParameter
+        If a cost has a delta of its own or no line that bounds its curve: there is no event for it.
+    UnsupportedBackend
+        If dp-accounting is not installed.
+
+    Examples
+    --------
+    >>> import dp_accounting
+    >>> from sordino import accounting, cost
+    >>> event = accounting.to_dp_events([cost.Pure(epsilon=0.1)] * 20)
+    >>> relation = dp_accounting.NeighboringRelation.REPLACE_ONE
+    >>> accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=relation)
+    >>> round(float(accountant.compose(event).get_epsilon(1e-6)), 3)
+    1.861
+    """
+    library = dp_accounting("dp_accounting", "to_dp_events")
+    parts = order_parts(count_parts(total_of(costs, "to_dp_events")))
+    # One by one, because `PLDAccountant` ignores the count of randomized response.
+    if sum(count for part, count in parts if isinstance(part, Pure)) > 10**5:
+        raise InvalidParameter(
+            "to_dp_events lists at most 10^5 pure costs one by one; got more. Use "
+            "compose(...).epsilon(delta)."
+        )
+    events: list[Any] = []
+    for part, count in parts:
+        if isinstance(part, Pure):
+            events += [
+                library.RandomizedResponseDpEvent(_random_answer_share(round_up(part.epsilon_)), 2)
+            ] * count
+        else:
+            slope, level = _bounding_line(part)
+            events.append(
+                library.ZCDpEvent(rho=round_up(count * slope), xi=round_up(count * level))
+            )
+    return library.ComposedDpEvent(events)
+
+
+def _random_answer_share(epsilon: float) -> float:
+    """Return the share of answers that randomized response draws anew, rounded down.
+
+    The share is 2/(1 + e^epsilon).
+    """
+    # Down, because less noise costs more; and by e^-epsilon, which never overflows.
+    return 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon)) * (1 - 1e-15)
+
+
+def _bounding_line(part: Cost) -> tuple[Any, Any]:
+    """Return slope and level of a line in the order that bounds the curve of one part."""
+    if isinstance(part, RDP) and part.choices == 1 and not part.table:
+        # Laplace noise is at most its rho times the order, so that the curve lies below a line.
+        noise = 0 if part.laplace is None else laplace_rho(part.laplace, steps_of(part))
+        return part.rho + noise, part.constant
+    if isinstance(part, Approximate | ApproximateZCDP) or part.zcdp() == math.inf:
+        raise InvalidParameter(
+            f"dp_accounting has no event for {part!r}; use accounting.pld or "
+            "compose(...).epsilon(delta)."
+        )
+    return part.zcdp(), 0

@@ -28,7 +28,7 @@ from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
 from sordino.population import ColumnNames
 from sordino.questions import Domain, PrivacyUnit
-from sordino.questions.call_domains import SPAN, span
+from sordino.questions.domain import SPAN, span
 from sordino.questions.labels import name_columns
 from sordino.record import SIMULATED
 from sordino.sensitivity import Adjacency, Sensitivity

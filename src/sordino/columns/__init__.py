@@ -12,17 +12,14 @@ from sordino._lazy import lazy
 if TYPE_CHECKING:
     from sordino.columns.bucket_counts import BucketCounts as BucketCounts
     from sordino.columns.bucket_grid import BucketGrid as BucketGrid
-    from sordino.columns.step_range import StepRange as StepRange, Total as Total
+    from sordino.columns.clipped_steps import StepRange as StepRange, Total as Total
 
 # Where each public name is defined. A module is loaded when one of its names is first used
 # (docs/decisions/0007), so that importing the package loads no engine.
 _HOMES = {
     "bucket_counts": ("BucketCounts",),
     "bucket_grid": ("BucketGrid",),
-    "step_range": (
-        "StepRange",
-        "Total",
-    ),
+    "clipped_steps": ("StepRange", "Total"),
 }
 
 if not TYPE_CHECKING:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from sordino.cost.approximate import Approximate, ApproximateZCDP
 from sordino.cost.base import Cost
-from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.composition import Composition, compose, repeat
 from sordino.cost.gumbel_stage import GumbelStage
-from sordino.cost.pure import Pure
 from sordino.cost.randomized_choice import RandomizedChoice
-from sordino.cost.range import Range
-from sordino.cost.rdp import RDP
-from sordino.cost.zcdp import ZCDP
+from sordino.cost.range import BoundedRange, Pure, Range
+from sordino.cost.rdp import RDP, ZCDP
 
 __all__ = [
     "RDP",

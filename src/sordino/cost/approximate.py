@@ -26,8 +26,8 @@ from sordino.cost.conversion import (
     round_up,
     stated,
 )
-from sordino.cost.pure import Pure
-from sordino.cost.zcdp import ZCDP
+from sordino.cost.range import Pure
+from sordino.cost.rdp import ZCDP
 
 # Bits of a product of fractions up to which it is formed exactly; longer ones take too long.
 _EXACT_BITS = 1 << 12

@@ -20,8 +20,7 @@ from typing import final
 from sordino.constraints import NOT_NEGATIVE, PROPORTION, Number
 from sordino.cost.base import FirmCost
 from sordino.cost.conversion import digits, raise_delta, round_up, solve_curve
-from sordino.cost.pure import Pure
-from sordino.cost.range import Range
+from sordino.cost.range import Pure, Range
 from sordino.cost.rho import certify_rho, pure_rho, shorten_up
 from sordino.errors import InvalidParameter
 

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from sordino.cost.conversion import digits
-from sordino.cost.zcdp import ZCDP
+from sordino.cost.rdp import ZCDP
 
 # More than the sentence shows by far: what is rounded up along the way is not seen.
 _PRECISION = 60

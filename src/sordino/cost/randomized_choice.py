@@ -18,7 +18,7 @@ from typing import final
 from sordino.constraints import DOMAIN_SIZE, NOT_NEGATIVE, Constraint, Number, accept_if
 from sordino.cost.base import FirmCost
 from sordino.cost.conversion import raise_delta, raise_divergence, round_up, solve_curve
-from sordino.cost.pure import Pure
+from sordino.cost.range import Pure
 from sordino.cost.rho import certify_rho, pure_rho, shorten_up
 
 # Outside, the pure epsilon says what is said.

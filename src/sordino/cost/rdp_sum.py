@@ -9,12 +9,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sordino.cost.base import Cost
-from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import round_up
-from sordino.cost.pure import Pure
-from sordino.cost.range import Range
-from sordino.cost.rdp import LAST, RDP, falling, steps_of, union
-from sordino.cost.zcdp import ZCDP
+from sordino.cost.range import BoundedRange, Pure, Range
+from sordino.cost.rdp import LAST, RDP, ZCDP, falling, steps_of, union
 
 if TYPE_CHECKING:
     from sordino.cost.rdp_arrays import Floats

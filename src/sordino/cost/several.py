@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.cost.conversion import round_up_written
-from sordino.cost.zcdp import ZCDP
+from sordino.cost.rdp import ZCDP
 from sordino.unit_columns import find_cut, has_several_columns
 
 _DIGITS = Context(prec=40)

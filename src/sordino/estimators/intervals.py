@@ -205,7 +205,7 @@ def _read_found_verdict(found: Verdict) -> _NoisyAnswer | None:
         return None
     # A verdict comes from a sparse vector, so that what is loaded here was loaded before.
     # Counts need not load it.
-    from sordino.mechanisms.crossings.thresholds import cut_at  # noqa: PLC0415
+    from sordino.mechanisms.crossings.branches import cut_at  # noqa: PLC0415
 
     mechanism = found.mechanism
     cut = cut_at(

@@ -15,8 +15,12 @@ from sordino.figures.derived_value import (
 )
 from sordino.figures.mixed_noise import find_far as find_far
 from sordino.figures.ratio import Ratio as Ratio
-from sordino.figures.reading import read_terms as read_terms
-from sordino.figures.terms import Combination as Combination, Origin as Origin, Term as Term
+from sordino.figures.terms import (
+    Combination as Combination,
+    Origin as Origin,
+    Term as Term,
+    read_terms as read_terms,
+)
 
 __all__ = [
     "Combination",

@@ -16,8 +16,7 @@ from typing import Any, NoReturn, cast, final
 from sordino.constraints import SHARE, TRUTH, Number, exact, shown, to_fraction
 from sordino.errors import InvalidParameter
 from sordino.figures.ratio import Ratio
-from sordino.figures.reading import read_one, read_terms
-from sordino.figures.terms import Combination, Opaque
+from sordino.figures.terms import Combination, Opaque, read_one, read_terms
 from sordino.tabular import Row, Tabular
 
 Made = Combination | Ratio

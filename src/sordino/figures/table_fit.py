@@ -33,31 +33,6 @@ def list_margins(columns: int) -> Iterator[Axes]:
         yield from itertools.combinations(range(columns), many)
 
 
-def fit_counts(noisy: Whole, reach: Mapping[Axes, int]) -> Whole | None:
-    """Return whole numbers, none below 0, that lie inside of all intervals of a table.
-
-    Of these the nearest ones, in squares, whose total is that of the noisy ones where there are
-    such, then rounded.
-
-    Parameters
-    ----------
-    noisy : array of int64
-        The counts, with noise; an axis for each column of labels.
-    reach : mapping of tuple of int to int
-        For each margin how far its sums may lie from those of `noisy`.
-
-    Returns
-    -------
-    array of int64, or None
-        None if no such table was found.
-    """
-    sums = {axes: noisy.sum(axis=axes, keepdims=True) for axes in reach}
-    ends = {
-        axes: (np.maximum(sums[axes] - far, 0), sums[axes] + far) for axes, far in reach.items()
-    }
-    return fit_within(noisy, ends)
-
-
 def fit_within(cells: Whole | Floats, ends: Mapping[Axes, Ends]) -> Whole | None:
     """Return whole numbers that add up, and whose sums lie between the ends of every margin.
 

@@ -354,20 +354,13 @@ def _choose_likeliest_method(
     alone: bool,
 ) -> Method:
     """Return the likeliest method among those named."""
-    design = _make_up(markers, families)
+    asked = replace(
+        _PLAIN, markers=markers, families=families, scale=scale, beta=beta, damping=damping
+    )
     found: list[Method] = []
     for name in names:
-        tried = _build_methods(
-            name,
-            markers,
-            families,
-            epsilon,
-            scale,
-            design,
-            beta,
-            damping,
-            last=not found and name == names[-1],
-        )
+        last = not found and name == names[-1]
+        tried = _build_methods(replace(asked, name=name), epsilon, last=last)
         # Beside a likelier one it is not chosen, and how likely it is then does not matter.
         bar = max([enough, *(method.success for method in found)]) if alone else 0.0
         rated = list[Method]()
@@ -394,80 +387,64 @@ def _choose_likeliest_method(
     )
 
 
-def _build_methods(
-    name: str,
-    markers: int,
-    families: int,
-    epsilon: Number,
-    scale: str,
-    design: Families,
-    beta: Number | None,
-    damping: Number | None,
-    *,
-    last: bool,
-) -> list[Method]:
-    """Return a method with each of the parameters that are tried.
+def _build_methods(asked: Method, epsilon: Number, *, last: bool) -> list[Method]:
+    """Return the method that is named, with each of the parameters that are tried.
 
     If nothing else is left to try, say why there is none.
     """
-    plain = replace(_PLAIN, name=name, markers=markers, families=families, scale=scale)
-    if name == "randomized-response":
-        return [replace(plain, mechanism=RandomizedResponse(epsilon=epsilon))]
-    if name == "step":
+    if asked.name == "randomized-response":
+        return [replace(asked, mechanism=RandomizedResponse(epsilon=epsilon))]
+    if asked.name == "step":
+        scale: Any = asked.scale
         # `ROUNDING` covers that of the statistics (docs/proofs/most-significant.md, "Floats").
-        bound = tdt_ceiling(families=families, scale="raw" if scale == "raw" else "sqrt") + ROUNDING
-        return [
-            replace(
-                plain, mechanism=StepSelection(epsilon=epsilon, sensitivity=_sensitivity_of(bound))
-            )
-        ]
-    if name == "damped":
-        mechanism = StepSelection(epsilon=epsilon, sensitivity=_sensitivity_of(BOUND))
-        return [
-            replace(plain, damping=one, mechanism=mechanism)
-            for one in _list_dampings(families, damping)
-        ]
+        bound = tdt_ceiling(families=asked.families, scale=scale) + ROUNDING
+        return [replace(asked, mechanism=_select_by_step(epsilon, bound))]
+    if asked.name == "damped":
+        mechanism = _select_by_step(epsilon, BOUND)
+        return [replace(asked, damping=one, mechanism=mechanism) for one in _list_dampings(asked)]
     found: list[Method] = []
     refused: InvalidParameter | None = None
-    for one in _list_betas(name, families, scale, design, beta):
-        smooth = replace(plain, beta=one)
+    for one in _list_betas(asked):
+        smooth = replace(asked, beta=one)
         try:
-            found.append(replace(smooth, mechanism=build_mechanism(name, epsilon, markers, smooth)))
+            mechanism = build_mechanism(smooth.name, epsilon, smooth.markers, smooth)
         except InvalidParameter as error:  # too little epsilon for so many markers
             refused = error
+        else:
+            found.append(replace(smooth, mechanism=mechanism))
     if last and not found and refused is not None:
         raise refused
     return found
 
 
-def _sensitivity_of(bound: Fraction) -> Sensitivity:
-    return Sensitivity(bound=bound, monotone=False, adjacency="replace-one")
+def _select_by_step(epsilon: Number, bound: Fraction) -> StepSelection:
+    moved = Sensitivity(bound=bound, monotone=False, adjacency="replace-one")
+    return StepSelection(epsilon=epsilon, sensitivity=moved)
 
 
-def _list_dampings(families: int, given: Number | None) -> list[Number]:
-    if given is not None:
-        return [given]
+def _list_dampings(asked: Method) -> list[Number]:
+    if asked.damping is not None:
+        return [asked.damping]
     # Half of the mean number of transmissions.
-    return [max(1, math.floor(typical(families)[0] / 2))]
+    return [max(1, math.floor(typical(asked.families)[0] / 2))]
 
 
-def _list_betas(
-    name: str, families: int, scale: str, design: Families, given: Number | None
-) -> list[Number]:
+def _list_betas(asked: Method) -> list[Number]:
     """Return the betas that are tried.
 
     The first makes the bound of the rarest marker as good as its local sensitivity; the others lie
     below it.
     """
-    if given is not None:
-        return [given]
-    if scale == "raw":
-        return [_round_to_three_digits(_RAW_BETA / families)]
-    rarest = max(5, float(np.median(design.totals.min(axis=1))))
+    if asked.beta is not None:
+        return [asked.beta]
+    if asked.scale == "raw":
+        return [_round_to_three_digits(_RAW_BETA / asked.families)]
+    totals = _make_up(asked.markers, asked.families).totals
+    rarest = max(5, float(np.median(totals.min(axis=1))))
     # The beta at which 2 e^(-beta floor((s - 3) / 2)) = 4 / sqrt(s) for the s transmissions of the
     # rarest marker.
     steep = math.log(math.sqrt(rarest) / 2) / math.floor(max(1.0, (rarest - 3) / 2))
-    return [_round_to_three_digits(steep * part) for part in _BETA_FACTORS[name]]
+    return [_round_to_three_digits(steep * part) for part in _BETA_FACTORS[asked.name]]
 
 
 def _round_to_three_digits(number: float) -> float:

@@ -31,13 +31,13 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, bound_in_steps, fit_rate, step_for, to_steps, to_steps_uncut
 from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, Mechanism
+from sordino.mechanisms.crossings.branches import cut_at
 from sordino.mechanisms.crossings.threshold_scan import (
     ThresholdScan,
     general_cost,
     monotone_cost,
     nested_cost,
 )
-from sordino.mechanisms.crossings.thresholds import cut_at
 from sordino.noise import Geometric
 from sordino.releases import FirstAbove
 from sordino.scrubbing import scrubbed

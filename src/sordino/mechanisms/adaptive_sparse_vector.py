@@ -39,18 +39,17 @@ from sordino.mechanisms.base import (
     DOMAIN_MEANS,
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
-    one_of_the_laws,
 )
 from sordino.mechanisms.crossings.branches import (
     BRANCHES,
     LAWS,
-    NOISE_MEANS,
     Noise,
     checked_boundaries,
     cuts_of,
     divide_budget,
     family_of,
     far,
+    law_parameter,
 )
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
@@ -103,11 +102,7 @@ class AdaptiveSparseVector(BranchingMechanism):
     )
     epsilon: Number = parameter(POSITIVE, "Budget of the whole; what is not found is not spent.")
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
-    noise: Family = parameter(
-        one_of_the_laws(*LAWS),
-        NOISE_MEANS,
-        default="exponential",
-    )
+    noise: Family = law_parameter()
     branches: Converted[int | tuple[int, ...] | list[int], int | tuple[int, ...]] = parameter(
         _check_branches,
         "How many branches, 1 to 32, each at half the price of the next; or their prices, "
@@ -115,11 +110,7 @@ class AdaptiveSparseVector(BranchingMechanism):
         "the price of the second. With one branch it is a `SparseVector`.",
         default=2,
     )
-    threshold_noise: Converted[Family | Noise, Noise] = parameter(
-        one_of_the_laws(*LAWS),
-        NOISE_MEANS,
-        default="exponential",
-    )
+    threshold_noise: Converted[Family | Noise, Noise] = law_parameter()
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
         "Share of the budget for the threshold, a number in (0, 1); or the one with the least "

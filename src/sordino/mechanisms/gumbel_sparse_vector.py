@@ -28,8 +28,8 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import bound_in_steps, fit_rate, step_for
 from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism
-from sordino.mechanisms.crossings.gumbel_scan import decide
-from sordino.mechanisms.crossings.quiet_transcripts import Quiet
+from sordino.mechanisms.crossings.counted_stream import Quiet
+from sordino.mechanisms.crossings.threshold_scan import decide
 from sordino.mechanisms.race import Gumbel
 from sordino.noise.samplers.uniform import LazyUniform
 from sordino.releases import Positives

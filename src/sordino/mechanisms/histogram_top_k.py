@@ -37,8 +37,8 @@ from sordino.mechanisms.base import (
     checked_size,
     whole_vector,
 )
+from sordino.mechanisms.crossings.branches import Cut, cut_at
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
-from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import HistogramTop
 from sordino.scrubbing import scrubbed

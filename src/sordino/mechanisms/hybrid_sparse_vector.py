@@ -35,13 +35,18 @@ from sordino.mechanisms.base import (
     Mechanism,
     Rules,
     checked_size,
-    one_of_the_laws,
 )
-from sordino.mechanisms.crossings.branches import LAWS, NOISE_MEANS, Noise, divide_budget, family_of
+from sordino.mechanisms.crossings.branches import (
+    Cut,
+    Noise,
+    cut_at,
+    divide_budget,
+    family_of,
+    law_parameter,
+)
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
-from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import Positives
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
@@ -79,16 +84,8 @@ class HybridSparseVector(Mechanism):
     threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
     epsilon: Number = parameter(POSITIVE, "Budget of the whole; what is not found is not spent.")
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
-    noise: Converted[Family | Noise, Noise] = parameter(
-        one_of_the_laws(*LAWS),
-        NOISE_MEANS,
-        default="exponential",
-    )
-    threshold_noise: Converted[Family | Noise, Noise] = parameter(
-        one_of_the_laws(*LAWS),
-        NOISE_MEANS,
-        default="exponential",
-    )
+    noise: Converted[Family | Noise, Noise] = law_parameter()
+    threshold_noise: Converted[Family | Noise, Noise] = law_parameter()
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
         "Share of the budget for the threshold, a number in (0, 1); or the one with the least "

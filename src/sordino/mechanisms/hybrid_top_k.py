@@ -41,11 +41,9 @@ from sordino.mechanisms.base import (
     Rules,
     checked_size,
     moves_together,
-    one_of_the_laws,
 )
-from sordino.mechanisms.crossings.branches import LAWS, Noise, family_of
+from sordino.mechanisms.crossings.branches import LAWS, Cut, Noise, cut_at, family_of, law_parameter
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
-from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import HybridTop
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
@@ -85,11 +83,9 @@ class HybridTopK(Mechanism):
         "threshold (or, for a monotone list, k - 1).",
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
-    noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
-        one_of_the_laws(*LAWS),
+    noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = law_parameter(
         "One-sided noise (smaller, the default) or two-sided, which is smaller where all answers "
-        "together move by little (`Sensitivity.l1`: few items a unit).",
-        default="exponential",
+        "together move by little (`Sensitivity.l1`: few items a unit)."
     )
     domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     candidates: int | None = parameter(

@@ -39,20 +39,18 @@ from sordino.mechanisms.base import (
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
     STEP_MEANS,
-    one_of_the_laws,
 )
 from sordino.mechanisms.crossings.branches import (
-    LAWS,
-    NOISE_MEANS,
+    Cut,
     Noise,
     cuts_of,
     divide_budget,
     family_of,
+    law_parameter,
 )
 from sordino.mechanisms.crossings.split import Family, SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.threshold_scan import monotone_cost
-from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import COUNTING, Sensitivity
@@ -84,16 +82,8 @@ class SparseVector(BranchingMechanism):
     positives: int = parameter(COUNT, "After so many it stops, at least 1.")
     epsilon: Number = parameter(POSITIVE, "Budget of the whole; what is not found is not spent.")
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
-    noise: Converted[Family | Noise, Noise] = parameter(
-        one_of_the_laws(*LAWS),
-        NOISE_MEANS,
-        default="exponential",
-    )
-    threshold_noise: Converted[Family | Noise, Noise] = parameter(
-        one_of_the_laws(*LAWS),
-        NOISE_MEANS,
-        default="exponential",
-    )
+    noise: Converted[Family | Noise, Noise] = law_parameter()
+    threshold_noise: Converted[Family | Noise, Noise] = law_parameter()
     split: Number | Literal["variance", "success"] = parameter(
         WordOr(("variance", "success"), SHARE),
         "Share of the budget for the threshold, a number in (0, 1); or the one with the least "

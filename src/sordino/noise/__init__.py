@@ -6,14 +6,12 @@ No epsilon is known here.
 from __future__ import annotations
 
 from sordino.noise.discrete_gaussian import DiscreteGaussian
-from sordino.noise.discrete_laplace import DiscreteLaplace
 from sordino.noise.generalized_cauchy import GeneralizedCauchy
-from sordino.noise.geometric import Geometric
+from sordino.noise.geometric import DiscreteLaplace, Geometric
 from sordino.noise.law import Law, Sampler
 from sordino.noise.probability import Probability
 from sordino.noise.samplers.bernoulli import bernoulli, bernoulli_exp, binomial
-from sordino.noise.samplers.first_head import first_head
-from sordino.noise.samplers.first_success import first_success, first_successes
+from sordino.noise.samplers.first_success import first_head, first_success, first_successes
 from sordino.noise.samplers.uniform import uniform_below
 from sordino.noise.staircase import Staircase
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise.discrete_laplace import DiscreteLaplace
+from sordino.noise.geometric import DiscreteLaplace
 from sordino.noise.samplers.bernoulli import bernoulli_exp
 
 _WIDE_RATE = Fraction(1, 2_000_000)  # sigma from 1000 on: closed forms instead of a table

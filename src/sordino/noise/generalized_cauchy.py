@@ -77,15 +77,6 @@ class GeneralizedCauchy:
         return 0.5 / math.cos(math.pi / self._g) if self.gamma > 2 else math.inf
 
     @property
-    def second_moment(self) -> float:
-        """Expected square, which is the variance of Z; inf where there is none (gamma <= 3)."""
-        return (
-            math.sin(math.pi / self._g) / math.sin(3 * math.pi / self._g)
-            if self.gamma > 3
-            else math.inf
-        )
-
-    @property
     def slope(self) -> float:
         """The largest slope of the log density of Z, (gamma - 1)^((gamma - 1)/gamma)."""
         return float((self._g - 1) ** ((self._g - 1) / self._g))

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise.discrete_laplace import draw_fair_coins
-from sordino.noise.geometric import Geometric
+from sordino.noise.geometric import Geometric, draw_fair_coins
 from sordino.noise.probability import Bounds, Probability, contexts, exp_bounds
 from sordino.noise.samplers.bernoulli import bernoulli
 from sordino.noise.samplers.uniform import uniform_below

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from sordino.questions.label_sets import choose_in_sets, fits_sets
-from sordino.questions.rank_law import Draw, choose_groups, choose_ranks
+from sordino.questions.rank_law import Draw, choose_groups, choose_in_sets, choose_ranks, fits_sets
 
 
 @final

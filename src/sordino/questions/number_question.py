@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any, cast, final
 
 from sordino.columns import BucketGrid
-from sordino.columns.step_range import StepRange
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import SumSteps
+from sordino.columns.clipped_steps import StepRange
 from sordino.constraints import Number, shown
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.questions.bounded_rows import Bounds, bounded, choose_groups_of

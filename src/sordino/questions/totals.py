@@ -15,9 +15,8 @@ from functools import partial
 from typing import NamedTuple, final
 
 from sordino.columns import BucketCounts, BucketGrid
-from sordino.columns.bucket_sums import BucketSums
-from sordino.columns.step_range import SquareTotal, StepRange, Total
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import BucketSums, SumSteps
+from sordino.columns.clipped_steps import SquareTotal, StepRange, Total
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.questions.domain import Domain
 from sordino.questions.rank_choice import SortedChoice

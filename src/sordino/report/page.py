@@ -15,11 +15,10 @@ from sordino.cost.odds import say_odds
 from sordino.errors import InvalidParameter
 from sordino.report.account import check_shown_account, write_account
 from sordino.report.markup import Markup, element, join, quote
-from sordino.report.promise import read_statement, write_statement, write_theorems
+from sordino.report.promise import find_docs, read_statement, write_statement, write_theorems
 from sordino.report.read import ReportedRelease, read_releases
 from sordino.report.results import list_theorems, name_whom, write_result
 from sordino.report.spent import add_epsilons, say_promise
-from sordino.report.theorems import find_docs
 from sordino.report.words import (
     is_clipped,
     is_on_average,

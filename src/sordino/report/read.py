@@ -15,7 +15,7 @@ from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 from sordino.population import say_columns, show_rows
 from sordino.results import describe, describe_alone
-from sordino.results.totals import TOTALS
+from sordino.results.sentences import TOTALS
 from sordino.tabular import Tabular
 
 MOST_RELEASES = 200

@@ -11,14 +11,14 @@ from typing import Any
 from sordino.charts import Figure, draw_svg, read_figure
 from sordino.charts.figure import as_number, find_drawn_ends
 from sordino.report.markup import Markup, element, join, quote
-from sordino.report.read import LOOKED_AGAIN, ReportedRelease
-from sordino.report.spent import say_measure, say_spent
-from sordino.report.theorems import (
+from sordino.report.promise import (
     Theorem,
     find_group_theorem,
     find_interval_theorem,
     find_theorems,
 )
+from sordino.report.read import LOOKED_AGAIN, ReportedRelease
+from sordino.report.spent import say_measure, say_spent
 from sordino.report.words import (
     call_people,
     counts_some,
@@ -44,7 +44,7 @@ from sordino.report.words import (
     write_filter,
 )
 from sordino.results.legend import describe_epsilon
-from sordino.results.totals import TOTALS
+from sordino.results.sentences import TOTALS
 
 MOST_ROWS = 200
 """So many rows of a release are in its table; a file of it has all."""

@@ -11,7 +11,7 @@ from sordino.estimators.column_release import FEW
 from sordino.population import name_many, name_one, name_value, say_lent
 from sordino.report.markup import Markup, cut, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
-from sordino.results.totals import TOTALS
+from sordino.results.sentences import TOTALS
 from sordino.tabular import MOVED, MOVED_OF_SOME, MOVED_TOGETHER, MOVED_WEIGHED
 
 _MINUS = "\N{MINUS SIGN}"

@@ -26,21 +26,19 @@ from sordino.record import (
 )
 from sordino.releases import plain
 from sordino.results.figures import (
-    describe_figure,
-    name_clip,
-    say_lower,
-)
-from sordino.results.legend import describe_epsilon
-from sordino.results.parts import (
     COUNT_COLUMNS,
     TRUE_COLUMNS,
     Facts,
     Notes,
+    describe_figure,
     describe_found,
     describe_range,
     describe_reaching,
+    name_clip,
     pick,
+    say_lower,
 )
+from sordino.results.legend import describe_epsilon
 from sordino.results.sentences import (
     A_SET,
     ABOVE_ESTIMATE,
@@ -69,13 +67,13 @@ from sordino.results.sentences import (
     ONLY_MEASURED,
     PARTS,
     TABLE_AGAIN,
+    TOTALS,
     TRUE_SUMS,
     UNCLEAR,
     UNCLEAR_SUMS,
     UNKNOWN_NUMBERS,
     WHOLE,
 )
-from sordino.results.totals import TOTALS
 
 _KINDS = {
     "top_k": "top",

@@ -20,7 +20,7 @@ from sordino.record import (
     format_cell,
     format_share,
 )
-from sordino.results.totals import TOTALS
+from sordino.results.sentences import TOTALS
 
 Facts = Mapping[str, Any]
 Rows = Sequence[Facts]

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast, final
 
 from sordino.columns import BucketCounts, StepRange
-from sordino.columns.bucket_sums import BucketSums
-from sordino.columns.clipped_steps import Moments
-from sordino.columns.step_range import SquareTotal, Total
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import BucketSums, SumSteps
+from sordino.columns.clipped_steps import Moments, SquareTotal, Total
 from sordino.entropy import Entropy
 from sordino.estimators import (
     ClippedMean,

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self, cast, get_args
 
 from sordino.columns import BucketGrid
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import SumSteps
 from sordino.constraints import (
     COUNT,
     FINITE,
@@ -28,7 +28,7 @@ from sordino.constraints import (
 from sordino.cost import Pure, compose
 from sordino.declared import Converted, parameter
 from sordino.errors import InvalidParameter
-from sordino.estimators.numbers_share import count_numbers
+from sordino.estimators.column_release import count_numbers
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
 from sordino.population import ColumnNames
 from sordino.questions import (

@@ -24,7 +24,6 @@ from sordino.figures import DerivedValue
 from sordino.figures.derived_value import state
 from sordino.figures.mixed_noise import find_far
 from sordino.figures.ratio import Ratio
-from sordino.figures.reading import read_terms
 from sordino.figures.table_fit import Axes, Ends, Floats, fit_within, list_margins
 from sordino.figures.table_sums import (
     Mix,
@@ -33,7 +32,7 @@ from sordino.figures.table_sums import (
     round_cells,
     share_margins,
 )
-from sordino.figures.terms import Combination, Origin, Piece, Term
+from sordino.figures.terms import Combination, Origin, Piece, Term, read_terms
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.population import ColumnNames, Population
 from sordino.questions import CountQuestion, Domain, PrivacyUnit
@@ -53,7 +52,7 @@ from sordino.session.request import (
     checked_columns,
     checked_later,
 )
-from sordino.tabular import Row, Tabular
+from sordino.tabular import Row, Tabular, WithRows
 
 Cell = tuple[str | None, ...]
 """The labels of a number of a table; None stands for all labels of that column."""
@@ -162,7 +161,7 @@ class Layout:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CrossTable(Release):
+class CrossTable(WithRows[TableCell], Release):
     """How many people are in each cell of a table, with all margins and the total.
 
     Attributes
@@ -192,14 +191,6 @@ class CrossTable(Release):
     measured: tuple[Axes, ...] = ()
     layout: Layout = field(repr=False)
     parts: Mapping[Axes, Values] = field(repr=False)
-
-    def __iter__(self) -> Iterator[TableCell]:
-        """Iterate over cells, margins and the total."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return how many numbers there are, margins and the total among them."""
-        return len(self.rows)
 
     def __getitem__(self, item: Cell) -> TableCell:
         """Return a number by its labels, with None for all labels of a column."""

@@ -19,7 +19,7 @@ from sordino.errors import DataSourceError, InvalidParameter, LedgerError, Sordi
 from sordino.ledger import Ledger, Preview, Price
 from sordino.population import Population, say_columns
 from sordino.questions import PrivacyUnit
-from sordino.questions.call_domains import list_call_domains
+from sordino.questions.domain import list_call_domains
 from sordino.questions.reading import describe_unit_reading
 from sordino.receipt import Receipt
 from sordino.record import Record

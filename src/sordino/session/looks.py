@@ -1,7 +1,8 @@
 """What one look says: the released numbers behind each row, answers plus noise of known laws.
 
 A sum and a count are one number. A mean over a private number of records is two, a variance two or
-three: the totals that met the noise.
+three: the totals that met the noise. Looks at one cross table are put together from these numbers,
+never from the whole ones that readers see: those are fitted to each table anew.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, NamedTuple, final
+
+import numpy as np
 
 from sordino.estimators import ClippedMean, ClippedValue, VarianceValue, weigh_looks
 from sordino.figures import Combination, Origin, Ratio, Term, read_terms
+from sordino.figures.table_fit import Axes, Ends, Floats, list_margins
+from sordino.figures.table_sums import find_sum_reach, round_cells
 from sordino.releases import Label
+from sordino.session.cross_table import CrossTable, TableCell, find_level, find_sums, place_ends
 from sordino.session.table_numbers import Groups
 from sordino.tabular import Kind, Row, Tabular, list_row_columns
 
@@ -280,3 +286,79 @@ def find_true_ends(kind: str, release: Any, *, capped: bool) -> tuple[float, flo
     """
     low, high = release.true_interval()
     return (low, high) if not capped else (low if kind == "sum" else -math.inf, math.inf)
+
+
+class TableLooks(NamedTuple):
+    """What several looks say together.
+
+    Attributes
+    ----------
+    rows : tuple of TableCell
+        In the order of a table.
+    errors : list of float
+        The standard deviation of the noise of each estimate.
+    """
+
+    rows: tuple[TableCell, ...]
+    errors: list[float]
+
+
+def join_table_looks(fresh: CrossTable, reads: Sequence[Rows], *, planned: bool) -> TableLooks:
+    """Return all looks at a table as one, which adds up and lies inside of all intervals.
+
+    Parameters
+    ----------
+    fresh : CrossTable
+        The last look.
+    reads : sequence of Rows
+        The cells of all looks, the last one among them.
+    planned : bool
+        Whether intervals are those of all looks, else of the last one.
+    """
+    layout, shape = fresh.layout, fresh.layout.shape
+    items = list(layout.list_items(()))
+    # All cells of a look have the same noise.
+    joined = Joined.of([look[items[0]] for look in reads])
+    cells = np.zeros(shape)
+    for weight, look in zip(joined.weights, reads, strict=True):
+        values = np.array([float(look[item].terms[0].value) for item in items])
+        cells = cells + float(weight) * values.reshape(shape)
+    cells, error = round_cells(cells), joined.deviation
+    if planned:
+        ends = place_ends(cells, _find_joint_reach(joined, shape), rounded=True)
+    else:
+        alone, ends = find_sums(fresh.parts, shape)
+        # Whoever looks again because of what the first look said may have been misled by it. Moved
+        # into an interval each by itself, numbers would not add up.
+        if not _lie_between(cells, ends):
+            cells, error = alone, fresh.standard_error
+    whole = fresh.parts[()].mechanism.step == 1
+    errors = [
+        error * math.sqrt(math.prod(shape[axis] for axis in axes))
+        for axes in list_margins(len(shape))
+        for _ in layout.list_items(axes)
+    ]
+    return TableLooks(layout.list_numbers(cells, ends, whole=whole), errors)
+
+
+def _find_joint_reach(joined: Joined, shape: tuple[int, ...]) -> dict[Axes, Fraction]:
+    """Return how far the sums of all looks reach, so that all intervals of a table hold."""
+    noises = [
+        (row.terms[0].law, weight * row.terms[0].step)
+        for weight, row in zip(joined.weights, joined.rows, strict=True)
+    ]
+    return {
+        axes: find_sum_reach(
+            noises * math.prod(shape[axis] for axis in axes), find_level(axes, shape)
+        )
+        for axes in list_margins(len(shape))
+    }
+
+
+def _lie_between(cells: Floats, ends: dict[Axes, Ends]) -> bool:
+    """Tell whether all sums of a table lie within their intervals."""
+    return all(
+        bool(np.all((low <= sums) & (sums <= high)))
+        for axes, (low, high) in ends.items()
+        for sums in [cells.sum(axis=axes, keepdims=True)]
+    )

@@ -17,8 +17,7 @@ import numpy as np
 
 from sordino.constraints import Number
 from sordino.errors import InvalidParameter
-from sordino.estimators.histogram_rows import estimate_histogram_rows
-from sordino.estimators.rows import SelectedRows
+from sordino.estimators.rows import SelectedRows, estimate_histogram_rows
 from sordino.mechanisms import HistogramTopK, UnlistedHistogram
 from sordino.questions import CountQuestion, Counts, Domain
 from sordino.releases import HistogramTop, Label, UnlistedCounts, rank_labels, split_label

@@ -8,7 +8,7 @@ Proof: docs/proofs/derived-figures.md, "Measured again".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, final
 
@@ -23,7 +23,7 @@ from sordino.releases import Label, Release
 from sordino.session.again import Base, Known, find_known
 from sordino.session.batch import Pending
 from sordino.session.cross_table import CrossTable
-from sordino.session.looks import Joined, Rows, find_true_ends, read_look
+from sordino.session.looks import Joined, Rows, find_true_ends, join_table_looks, read_look
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import (
     Request,
@@ -35,8 +35,8 @@ from sordino.session.request import (
     counts_by_some_rows,
 )
 from sordino.session.results import Count
-from sordino.session.table_looks import join_table_looks
 from sordino.session.table_numbers import Groups
+from sordino.tabular import WithRows
 
 
 @final
@@ -86,7 +86,7 @@ class RemeasuredRow:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Remeasured(Release):
+class Remeasured(WithRows[RemeasuredRow], Release):
     """What was measured again, together with what was known before.
 
     Attributes
@@ -118,14 +118,6 @@ class Remeasured(Release):
     def standard_error(self) -> float:
         """The largest one of a row."""
         return max(row.standard_error for row in self.rows)
-
-    def __iter__(self) -> Iterator[RemeasuredRow]:
-        """Iterate over the rows."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self.rows)
 
     def take_receipt(self, receipt: Receipt) -> None:
         """Take the receipt of the charge, which the new look has as well."""

@@ -25,7 +25,7 @@ from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
 from sordino.population import ColumnNames, Population
 from sordino.questions import CountQuestion, Counts, Domain, PrivacyUnit, prepare_counts
-from sordino.questions.call_domains import SPAN, span
+from sordino.questions.domain import SPAN, span
 from sordino.questions.labels import name_columns
 from sordino.receipt import Receipt, read_clock
 from sordino.record import Record

@@ -6,7 +6,7 @@ Rows with labels, and each release with its mechanisms and its cost.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -18,7 +18,7 @@ from sordino.figures import Derivable
 from sordino.mechanisms import GaussianMechanism
 from sordino.releases import HybridTop, Label, Release, TopK, UnlistedTop, Value, Values
 from sordino.session.request import CONFIDENCE
-from sordino.tabular import Row
+from sordino.tabular import Row, WithRows
 
 
 @final
@@ -103,7 +103,7 @@ class CountedItem:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TopItems(Release):
+class TopItems(WithRows[TopItem], Release):
     """A private top-k of a table, best first.
 
     Attributes
@@ -162,14 +162,6 @@ class TopItems(Release):
         listed = self.method == "histogram" and self.label_threshold is None
         return listed and self.crossed is not True and len(self.rows) > 1
 
-    def __iter__(self) -> Iterator[TopItem]:
-        """Iterate over the rows."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self.rows)
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +197,7 @@ class TopSetItem:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TopSetItems(Release):
+class TopSetItems(WithRows[TopSetItem], Release):
     """A private set of the k largest of a table, in the order of the domain.
 
     It says nothing of the counts.
@@ -222,14 +214,6 @@ class TopSetItems(Release):
     rows: tuple[TopSetItem, ...]
     confidence: float | None = None
     together: float | None = None
-
-    def __iter__(self) -> Iterator[TopSetItem]:
-        """Iterate over the rows."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self.rows)
 
 
 @final
@@ -273,7 +257,7 @@ class AboveItem:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class AboveItems(Release):
+class AboveItems(WithRows[AboveItem], Release):
     """The items of a public domain that were found above a threshold, in the order of the domain.
 
     Attributes
@@ -303,18 +287,10 @@ class AboveItems(Release):
     confidence: float
     together: float
 
-    def __iter__(self) -> Iterator[AboveItem]:
-        """Iterate over the rows."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return how many were found."""
-        return len(self.rows)
-
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Histogram(Release):
+class Histogram(WithRows[CountedItem], Release):
     """Private counts of every item of a domain, in the order of the domain.
 
     Attributes
@@ -353,14 +329,6 @@ class Histogram(Release):
         # Where every label is released there is no threshold, and nothing is said of it.
         hidden = () if self.threshold is not None else ("threshold", "asked")
         return {name: value for name, value in own.items() if name not in hidden}
-
-    def __iter__(self) -> Iterator[CountedItem]:
-        """Iterate over the rows."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return how many there are: the size of the domain, if there is no threshold."""
-        return len(self.rows)
 
 
 @final

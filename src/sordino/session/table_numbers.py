@@ -7,7 +7,7 @@ docs/proofs/groups.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.cost import Cost, compose
-from sordino.cost.grouped import cost_of_groups
+from sordino.cost.composition import cost_of_groups
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import (
@@ -29,8 +29,7 @@ from sordino.estimators import (
     SizedQuantile,
 )
 from sordino.estimators.clipped.clip import ClipSearch
-from sordino.estimators.column_release import ColumnRelease
-from sordino.estimators.numbers_share import estimate_share
+from sordino.estimators.column_release import ColumnRelease, estimate_share
 from sordino.estimators.quantiles.quantile_interval import QuantilesWithIntervals
 from sordino.mechanisms import LaplaceMechanism
 from sordino.population import Population
@@ -48,7 +47,7 @@ from sordino.session.column_figures import (
 )
 from sordino.session.noise_choice import MeasureNoise, Terms, choose_rho, find_terms, match_budget
 from sordino.session.request import CONFIDENCE, Table
-from sordino.tabular import Kind, Row
+from sordino.tabular import Kind, Row, WithRows
 
 Told = float | bool | tuple[float | bool | None, ...] | None
 """What a row of a group says of its figure, or of several quantiles of it."""
@@ -116,7 +115,7 @@ class GroupRow:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Groups(ColumnRelease):
+class Groups(WithRows[GroupRow], ColumnRelease):
     """Private numbers of every group of a public domain, or of each one found, in their order.
 
     Attributes
@@ -142,14 +141,6 @@ class Groups(ColumnRelease):
     budgets: int
     label_threshold: int | None = None
     found_before: bool = False
-
-    def __iter__(self) -> Iterator[GroupRow]:
-        """Iterate over the rows."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return the size of the domain."""
-        return len(self.rows)
 
     def list_rows(self) -> list[Row]:
         """Return the figures of each group, with its label.

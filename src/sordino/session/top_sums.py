@@ -13,9 +13,9 @@ from sordino.constraints import COUNT, FINITE, POSITIVE, TRUTH, Number, OrNone, 
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.estimators import ClippedSums, ClippedValue
-from sordino.estimators.histogram_rows import estimate_histogram_rows
+from sordino.estimators.rows import estimate_histogram_rows
 from sordino.mechanisms import HistogramTopK
-from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.mechanisms.crossings.branches import Cut
 from sordino.mechanisms.histogram_top_k import NOBODY, decide
 from sordino.population import ColumnNames
 from sordino.questions import PrivacyUnit

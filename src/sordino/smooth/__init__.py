@@ -8,8 +8,7 @@ neighbors that differ in one replaced unit.
 
 from __future__ import annotations
 
-from sordino.smooth._best_beta import best_beta
-from sordino.smooth._bound import bound
+from sordino.smooth._bound import best_beta, bound
 from sordino.smooth._quantile import quantile, quantile_statistic
 from sordino.smooth._table import Table, chi_square, table
 from sordino.smooth._tdt import tdt, tdt_ceiling, tdt_statistic

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sordino.errors import DataSourceError
 from sordino.scrubbing import scrubbed
-from sordino.sources.arrow_stream import TextStream
+from sordino.sources.arrow_interface import TextStream
 from sordino.sources.csv.lines import TextBatch
 from sordino.sources.memory import NO_LIMITS, Limits, choose_memory
 from sordino.sources.number_stream import Column, NumberStream, count_places, read_ahead

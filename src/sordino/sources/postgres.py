@@ -19,8 +19,8 @@ import numpy as np
 
 from sordino.address import ServerTable, connected, identify, parts, reaching
 from sordino.columns import BucketGrid
-from sordino.columns.step_range import StepRange
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import SumSteps
+from sordino.columns.clipped_steps import StepRange
 from sordino.errors import DataSourceError
 from sordino.sources.engine import Answer, Kept, Scan, quoted
 from sordino.sources.lookups import (

@@ -8,8 +8,7 @@ docs/decisions/0028-a-statement-is-in-the-history.md.
 
 from __future__ import annotations
 
-from sordino.statements.check import StatementCheck
-from sordino.statements.document import PublicStatement
+from sordino.statements.document import PublicStatement, StatementCheck
 from sordino.statements.owner import Owner
 
 __all__ = ["Owner", "PublicStatement", "StatementCheck"]

@@ -11,8 +11,7 @@ from typing import Any
 
 from sordino.cost.conversion import round_up_written
 from sordino.cost.several import say_days_of
-from sordino.statements.fields import FIELDS
-from sordino.statements.owner import OWNER_MUST_ADD, Owner
+from sordino.statements.owner import FIELDS, OWNER_MUST_ADD, Owner
 from sordino.unit_columns import has_several_columns, say_unit_of
 
 _NEIGHBOURS = {

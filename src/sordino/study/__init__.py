@@ -12,13 +12,13 @@ from sordino._lazy import lazy
 
 if TYPE_CHECKING:
     from sordino.study.opening import open as open  # noqa: A004 - sd.open
-    from sordino.study.plan import PlannedRelease as PlannedRelease, StudyPlan as StudyPlan
+    from sordino.study.planning import PlannedRelease as PlannedRelease, StudyPlan as StudyPlan
     from sordino.study.study import Study as Study, StudyRun as StudyRun
 
 # Which module of the package holds each public name; type checkers read the imports above.
 _HOMES = {
     "opening": ("open",),
-    "plan": ("PlannedRelease", "StudyPlan"),
+    "planning": ("PlannedRelease", "StudyPlan"),
     "study": ("Study", "StudyRun"),
 }
 

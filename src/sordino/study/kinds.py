@@ -15,7 +15,7 @@ from sordino.constraints import did_you_mean, say_unknown_key, shown
 from sordino.declared import list_parameters
 from sordino.errors import InvalidParameter
 from sordino.questions import Domain
-from sordino.questions.call_domains import span
+from sordino.questions.domain import span
 from sordino.session.releases import RELEASES
 from sordino.session.request import Request
 

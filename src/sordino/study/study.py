@@ -34,8 +34,14 @@ from sordino.study.declaration import (
 from sordino.study.document import Document, digest_tree
 from sordino.study.folder import RunFolder
 from sordino.study.kinds import join_path
-from sordino.study.plan import PlannedRelease, StudyPlan
-from sordino.study.planning import ReadyRelease, Starter, list_reached, recall_reached
+from sordino.study.planning import (
+    PlannedRelease,
+    ReadyRelease,
+    Starter,
+    StudyPlan,
+    list_reached,
+    recall_reached,
+)
 from sordino.study.releases import read_releases
 from sordino.study.results import (
     Papers,

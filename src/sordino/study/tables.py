@@ -26,7 +26,7 @@ from sordino.declared import Declared, parameter
 from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.ledger.store.urls import store_at
 from sordino.questions import PrivacyUnit
-from sordino.report.theorems import find_docs
+from sordino.report.promise import find_docs
 from sordino.sources import CsvFormat
 from sordino.sources.memory import read_limit
 from sordino.study.document import Document, Place

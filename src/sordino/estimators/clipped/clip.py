@@ -25,15 +25,13 @@ from numpy.typing import NDArray
 
 from sordino.columns.bucket_counts import BucketCounts, limit_counts
 from sordino.columns.bucket_grid import BucketGrid
-from sordino.columns.bucket_sums import BucketSums
-from sordino.columns.sum_steps import SumSteps, choose_step
+from sordino.columns.bucket_sums import BucketSums, SumSteps, choose_step
 from sordino.cost import Cost, GumbelStage, Pure, repeat
 from sordino.cost.range import LARGER_FIRST
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
-from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
-from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, monotone_cost
+from sordino.mechanisms.crossings.threshold_scan import GumbelScan, ThresholdScan, monotone_cost
 from sordino.mechanisms.race import Gumbel
 from sordino.noise import Geometric
 from sordino.releases import Release, parameters, short_repr

@@ -25,7 +25,7 @@ from sordino.cost import ZCDP, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_column import SizedColumn
+from sordino.estimators.clipped.clipped_column import ClippedColumn, SizedColumn
 from sordino.estimators.clipped.clipped_value import (
     MISS_PROBABILITY,
     ClippedRelease,
@@ -386,8 +386,13 @@ class ClippedVariance(SizedColumn):
         exact = [Moments(*map(int, one)) for one in moments]
         totals = [self._totals(one, clip) for one, clip in zip(exact, clips, strict=True)]
         return [
-            self._result(
-                clip, noise, noisy, self._find_public_size(one), simulated=entropy.simulated
+            build_variance(
+                self,
+                clip,
+                noise,
+                noisy,
+                records=self._find_public_size(one),
+                simulated=entropy.simulated,
             )
             for one, clip, (noise, noisy) in zip(
                 exact, clips, self._draw_each(clips, totals, entropy), strict=True
@@ -412,10 +417,8 @@ class ClippedVariance(SizedColumn):
         self, clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
     ) -> tuple[Fraction, float]:
         """Return the variance, and the standard deviation of its noise to first order."""
-        width = clip.high - clip.low
-        value, error = self._combine(noisy, noise, width, records).estimate()
-        square = (width * clip.step) ** 2
-        return value * square, error * float(square)
+        _, value, error = read_moments(clip, noise, noisy, records)
+        return value, error
 
     @scrubbed
     def moments(self, values: Any, clip: Clip) -> Moments:
@@ -444,50 +447,62 @@ class ClippedVariance(SizedColumn):
             )
         return take_squares(moments, width)
 
-    def _combine(
-        self, noisy: Sequence[int | Fraction], noise: TotalNoise, width: int, records: int | None
-    ) -> NoisyMoments:
-        """Return noisy totals with what their figure needs."""
-        known = None if records is None else Fraction(max(1, records) * width**2, 1 << noise.shift)
-        return NoisyMoments(tuple(noisy), noise, known, width)
-
     def _finished(
         self, moments: Moments, clip: Clip, noise: TotalNoise, *, entropy: Entropy
     ) -> VarianceValue:
         renew(entropy)  # the second stage: the values were read since the clip was found
         noisy = noise.noisy(self._totals(moments, clip), entropy)
         records = self._find_public_size(moments)
-        return self._result(clip, noise, noisy, records, simulated=entropy.simulated)
+        return build_variance(
+            self, clip, noise, noisy, records=records, simulated=entropy.simulated
+        )
 
     def _find_public_size(self, moments: Moments) -> int | None:
         # Where their number is public it is that of all records, with a number or without.
         return moments.known + moments.missing if self.size_is_public else None
 
-    def _result(
-        self,
-        clip: Clip,
-        noise: TotalNoise,
-        noisy: tuple[int, ...],
-        records: int | None,
-        *,
-        simulated: bool,
-    ) -> VarianceValue:
-        """Return what is released: of noisy totals, and of what is public."""
-        totals = self._combine(noisy, noise, clip.high - clip.low, records)
-        value, error = self.estimate(clip, noise, noisy, records)
-        return VarianceValue(
-            value=float(value),
-            standard_deviation=math.sqrt(value),
-            clip=clip.ends,
-            capped=clip.capped,
-            noise_error=error,
-            found=clip,
-            totals=totals,
-            records=records,
-            mechanism=self,
-            cost=self.cost,
-            simulated=clip.simulated or simulated,
-        )
+
+def read_moments(
+    clip: Clip, noise: TotalNoise, noisy: Sequence[int | Fraction], records: int | None
+) -> tuple[NoisyMoments, Fraction, float]:
+    """Return noisy totals with what their figure needs, the variance, and its standard error.
+
+    The error is the standard deviation of its noise to first order.
+    """
+    width = clip.high - clip.low
+    known = None if records is None else Fraction(max(1, records) * width**2, 1 << noise.shift)
+    totals = NoisyMoments(tuple(noisy), noise, known, width)
+    value, error = totals.estimate()
+    square = (width * clip.step) ** 2
+    return totals, value * square, error * float(square)
+
+
+def build_variance(
+    mechanism: ClippedColumn,
+    clip: Clip,
+    noise: TotalNoise,
+    noisy: tuple[int, ...],
+    *,
+    records: int | None = None,
+    weights: Weights | None = None,
+    simulated: bool,
+) -> VarianceValue:
+    """Return what is released: of noisy totals, and of what is public."""
+    totals, value, error = read_moments(clip, noise, noisy, records)
+    return VarianceValue(
+        value=float(value),
+        standard_deviation=math.sqrt(value),
+        clip=clip.ends,
+        capped=clip.capped,
+        noise_error=error,
+        found=clip,
+        totals=totals,
+        records=records,
+        weights=weights,
+        mechanism=mechanism,
+        cost=mechanism.cost,
+        simulated=clip.simulated or simulated,
+    )
 
 
 def find_squared_width(clip: Clip, owner: str) -> int:

@@ -10,7 +10,6 @@ rounded once, and square roots of such.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, cast, final
@@ -22,9 +21,10 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_variance import (
-    NoisyMoments,
     VarianceValue,
+    build_variance,
     find_squared_width,
+    read_moments,
     take_squares,
 )
 from sordino.estimators.clipped.total_noise import TotalNoise
@@ -170,7 +170,7 @@ class ClippedVariances(WeighedClip):
         renew(entropy)  # the rows were read since the clip was found
         noisy = noise.noisy_some(totals, entropy)
         return [
-            self._tell(clip, noise, noisy[start : start + 3], weight, simulated=entropy.simulated)
+            self._tell(clip, noise, noisy[start : start + 3], weight, entropy)
             for start in range(0, len(noisy), 3)
         ]
 
@@ -191,32 +191,15 @@ class ClippedVariances(WeighedClip):
         fresh_entropy(entropy, "ClippedVariances.add_noise")
         squares = take_squares(Moments(*map(int, total)), clip.high - clip.low)
         noisy, weight = noise.noisy_some(squares, entropy), cast("int", self.weight_cap)
-        return self._tell(clip, noise, noisy, weight, simulated=entropy.simulated)
+        return self._tell(clip, noise, noisy, weight, entropy)
 
     def _tell(
-        self,
-        clip: Clip,
-        noise: TotalNoise,
-        noisy: tuple[int, ...],
-        weight: int,
-        *,
-        simulated: bool,
+        self, clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], weight: int, entropy: Entropy
     ) -> VarianceValue:
         """Return what is released of a group."""
-        value, error = self.estimate(clip, noise, noisy, None)
-        return VarianceValue(
-            value=value,
-            standard_deviation=math.sqrt(value),
-            clip=clip.ends,
-            capped=clip.capped,
-            noise_error=error,
-            found=clip,
-            totals=NoisyMoments(noisy, noise, None, clip.high - clip.low),
-            records=None,
-            weights=self.describe_weights(clip, weight),
-            mechanism=self,
-            cost=self.cost,
-            simulated=clip.simulated or simulated,
+        weights = self.describe_weights(clip, weight)
+        return build_variance(
+            self, clip, noise, noisy, weights=weights, simulated=entropy.simulated
         )
 
     def estimate(
@@ -227,10 +210,8 @@ class ClippedVariances(WeighedClip):
         records: int | None,  # noqa: ARG002 - their number is private
     ) -> tuple[float, float]:
         """Return the variance of a group, and its standard error to first order."""
-        width = clip.high - clip.low
-        value, error = NoisyMoments(tuple(noisy), noise, None, width).estimate()
-        square = (width * clip.step) ** 2
-        return float(value * square), error * float(square)
+        _, value, error = read_moments(clip, noise, noisy, None)
+        return float(value), error
 
 
 # Just below an edge, in as many rows as the weight: there a unit loses most. The search finds it

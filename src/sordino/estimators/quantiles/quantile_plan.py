@@ -18,8 +18,7 @@ from sordino.cost import BoundedRange, Cost, GumbelStage, Pure, Range, compose
 from sordino.cost.range import LARGER_FIRST
 from sordino.estimators.quantiles.rank_search import RankChoice, RankSearch
 from sordino.grid import fit_rate
-from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
-from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
+from sordino.mechanisms.crossings.threshold_scan import GumbelScan, ThresholdScan, nested_cost
 from sordino.mechanisms.race import Gumbel
 from sordino.noise import Geometric
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.mechanisms.crossings.gumbel_scan import GumbelScan
-from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
+from sordino.mechanisms.crossings.threshold_scan import GumbelScan, ThresholdScan
 from sordino.mechanisms.race import ScoreRace
 from sordino.noise import first_head
 

@@ -15,7 +15,7 @@ from typing import final
 from sordino.columns.bucket_counts import BucketCounts
 from sordino.columns.bucket_grid import BucketGrid
 from sordino.cost import Cost, compose
-from sordino.cost.grouped import cost_of_groups
+from sordino.cost.composition import cost_of_groups
 from sordino.entropy import Entropy, fresh_entropy
 from sordino.estimators.column_release import Weights
 from sordino.estimators.quantiles.quantile import Quantile, QuantileValue

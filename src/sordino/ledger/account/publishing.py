@@ -22,9 +22,13 @@ from sordino.ledger.account.promises import Walked, make_promise, walk
 from sordino.ledger.account.records import body_of, nonce
 from sordino.ledger.renyi import NOTHING
 from sordino.ledger.store.store import Store, carry_out
-from sordino.statements.check import StatementCheck
-from sordino.statements.compare import list_differences
-from sordino.statements.document import PublicStatement, check_size, digest_of_statement
+from sordino.statements.document import (
+    PublicStatement,
+    StatementCheck,
+    check_size,
+    digest_of_statement,
+    list_differences,
+)
 from sordino.statements.owner import OWNER_MUST_ADD, Owner
 from sordino.statements.proofs import read_digests
 

@@ -1,7 +1,9 @@
-"""A stream that ends after a public number of questions, releases no gaps and refunds nothing.
+"""Sparse vectors without gaps: what a list says, and a stream whose questions are counted.
 
-Claim: it says of each answer what a list would have said, and no more; it answers at most
-`questions` of them. Proof: docs/proofs/gaussian-sparse-vector.md, "Streams". Floats: none.
+Claim: a release says which answers were above and how many were asked, and nothing else; a stream
+says of each answer what a list would have said, of at most `questions` of them. Nothing is
+refunded. Proof: docs/proofs/gaussian-sparse-vector.md; docs/proofs/gumbel-sparse-vector.md.
+Floats: none.
 """
 
 from __future__ import annotations
@@ -10,14 +12,77 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self, cast, final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import Number
 from sordino.cost import Cost, Pure
 from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
-from sordino.mechanisms.crossings.quiet_transcripts import Quiet
+from sordino.grid import to_steps
+from sordino.mechanisms.crossings.branches import Cut, cut_at, cuts_at
 from sordino.mechanisms.crossings.stream import BUSY, OpenStream, Stream
 from sordino.noise import Sampler
-from sordino.releases import Verdict
+from sordino.releases import Positives, Verdict
 from sordino.scrubbing import scrubbed
+
+
+class Quiet:
+    """A sparse vector without gaps."""
+
+    threshold: Number
+    step: Fraction
+
+    def cut(self, threshold: Number | None = None) -> Cut:
+        """Return a public threshold (None: the one of the mechanism) on the grid.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is no finite number or lies beyond 2^52 steps, where answers are clamped.
+        """
+        return self._cut_at(self.threshold if threshold is None else threshold, "threshold")
+
+    def _cut_at(self, threshold: Any, what: str) -> Cut:
+        return cut_at(f"{type(self).__name__}.{what}", threshold, Fraction(0), self.step)
+
+    def heights(self, answers: Any, thresholds: Any = None) -> NDArray[np.int64]:
+        """Return how far answers lie above their public thresholds, in steps, shape (n,).
+
+        Raises
+        ------
+        InvalidParameter
+            As in `release`.
+        """
+        name, what = type(self).__name__, "release.thresholds"
+        steps = np.atleast_1d(to_steps(answers, self.step, name))
+        if thresholds is None:
+            # Both are within 2^52 steps, so the difference fits 64 bits.
+            return steps - self.cut().steps
+        # A threshold for each question, rounded up to the grid like the one of the mechanism.
+        cuts = cuts_at(
+            f"{name}.{what}", thresholds, steps.size, lambda value: self._cut_at(value, what)
+        )
+        return steps - np.array([cut.steps for cut in cuts], dtype=np.int64)
+
+    def _pack(
+        self, places: NDArray[np.int64], asked: int, cost: Cost, *, simulated: bool
+    ) -> Positives:
+        """Return the release: gaps and estimates are NaN."""
+        # NaN, not 0: no gap was released, and nobody should read one. There is one branch and one
+        # pass.
+        return Positives(
+            indices=places,
+            gaps=np.full(places.size, np.nan),
+            branches=np.zeros_like(places),
+            passes=np.ones_like(places),
+            asked=asked,
+            estimates=np.full(places.size, np.nan),
+            mechanism=self,
+            cost=cost,
+            simulated=simulated,
+        )
+
 
 _NO_COST = Pure(epsilon=0)
 

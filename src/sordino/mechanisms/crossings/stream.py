@@ -21,9 +21,8 @@ from sordino.cost import Cost, Pure
 from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
 from sordino.grid import CLAMP, to_steps
-from sordino.mechanisms.crossings.branches import Branching, centers, cuts_of
+from sordino.mechanisms.crossings.branches import Branching, Cut, centers, cuts_of
 from sordino.mechanisms.crossings.crossings import Ahead, State, affordable, step
-from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.process import Process
 from sordino.releases import Verdict, short_repr
 from sordino.scrubbing import scrubbed

@@ -20,7 +20,7 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import add, to_steps
 from sordino.mechanisms.base import Draws, Mechanism, Rules
-from sordino.mechanisms.crossings.branches import Branching, centers, cuts_of
+from sordino.mechanisms.crossings.branches import Branching, Cut, centers, cuts_at, cuts_of
 from sordino.mechanisms.crossings.crossings import (
     Ahead,
     Part,
@@ -32,7 +32,6 @@ from sordino.mechanisms.crossings.crossings import (
     select_affordable,
 )
 from sordino.mechanisms.crossings.implicit_zeros import DENSE, distinct, draw_fresh_ranks, listed
-from sordino.mechanisms.crossings.thresholds import Cut, cuts_at
 from sordino.noise import DiscreteLaplace, Geometric, Sampler, binomial
 from sordino.releases import Positives
 from sordino.scrubbing import scrubbed

@@ -28,8 +28,8 @@ from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, fit_rate, from_steps, widen
 from sordino.mechanisms import noisy_top_k
-from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules, one_of_the_laws
-from sordino.mechanisms.crossings.branches import LAWS, Noise, family_of
+from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules
+from sordino.mechanisms.crossings.branches import LAWS, Noise, family_of, law_parameter
 from sordino.mechanisms.unlisted.failures import least_offset
 from sordino.mechanisms.unlisted.occurring import (
     ABOVE_MEANS,
@@ -188,11 +188,9 @@ class UnlistedTopK(LabelSelection, Mechanism):
         COUNTS_OF_UNITS_MEANS,
     )
     least: int = parameter(COUNT, LEAST_MEANS, default=1)
-    noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
-        one_of_the_laws(*LAWS),
+    noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = law_parameter(
         "One-sided noise (the default) for k selections, or two-sided noise for the smaller of "
-        "k and M: less where M is far below k.",
-        default="exponential",
+        "k and M: less where M is far below k."
     )
     above: Number | None = parameter(
         OrNone(FINITE),

@@ -89,14 +89,6 @@ def logarithms(p: Floats, q: Floats) -> Floats:
     return value
 
 
-def hazards(x: Floats) -> Floats:
-    """Return -ln(1 - e^-x), shape (m,), for x > 0 of `exponents`.
-
-    It is right to a relative (6 x + 64) UNIT, and 0 beyond `DEEP`.
-    """
-    return logarithms(*chances(x))
-
-
 def uniforms(words: list[int]) -> tuple[Floats, Floats]:
     """Return 1 - U and U, each of shape (m,), for U = word/2^64 with its first 64 digits.
 

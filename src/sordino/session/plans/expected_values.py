@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, final
 
 from sordino.columns import StepRange, Total
-from sordino.columns.step_range import SquareTotal
+from sordino.columns.clipped_steps import SquareTotal
 from sordino.constraints import exact
 from sordino.questions import NumberQuestion
 from sordino.questions.totals import Weight

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
@@ -14,7 +14,7 @@ from sordino.ledger.left import say_more
 from sordino.record import describe_spent, list_spent
 from sordino.releases import plain
 from sordino.session.plans.widths import PlannedFigure
-from sordino.tabular import Kind, Row, Tabular, list_row_columns
+from sordino.tabular import Kind, Row, Tabular, WithRows, list_row_columns
 from sordino.unit_columns import narrow_odds
 
 NOTHING = "No figure is expected: with so little epsilon nothing is found of what is assumed."
@@ -52,7 +52,7 @@ class PlannedChoice:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Plan(Tabular):
+class Plan(WithRows[PlannedFigure], Tabular):
     """What a release will cost and give. Nothing was read but the schema, nothing was charged.
 
     Attributes
@@ -106,14 +106,6 @@ class Plan(Tabular):
     method: str | None = None
     goal: str | None = None
     simulated: bool = True
-
-    def __iter__(self) -> Iterator[PlannedFigure]:
-        """Iterate over the figures."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return how many kinds of figures there are."""
-        return len(self.rows)
 
     def __repr__(self) -> str:
         epsilon = "" if self.epsilon is None else f", epsilon={self.epsilon:g}"

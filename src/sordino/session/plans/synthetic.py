@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.columns import BucketCounts, BucketGrid, StepRange, Total
-from sordino.columns.bucket_sums import BucketSums
-from sordino.columns.step_range import SquareTotal
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import BucketSums, SumSteps
+from sordino.columns.clipped_steps import SquareTotal
 from sordino.errors import InvalidParameter
 from sordino.questions import CountQuestion, Counts, Domain, NumberQuestion
 from sordino.questions.records import RecordQuestion

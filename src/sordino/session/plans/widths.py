@@ -17,7 +17,7 @@ from sordino.constraints import exact, to_fraction
 from sordino.estimators.intervals import find_reach
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.population import say_columns
-from sordino.results.totals import TOTALS
+from sordino.results.sentences import TOTALS
 from sordino.session.local import LocalReports
 
 ANY_DATA = "any data"

@@ -17,7 +17,7 @@ from typing import final
 
 import numpy as np
 
-from sordino.sources.arrow_stream import TextStream
+from sordino.sources.arrow_interface import TextStream
 from sordino.sources.csv.column_types import ColumnType, column_type
 from sordino.sources.csv.lines import (
     CsvFormat,

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from sordino.columns import BucketGrid
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import SumSteps
 from sordino.grid import CLAMP
 from sordino.sources.predicates.spark_condition import write_condition
 from sordino.sources.spark.steps import (
@@ -32,9 +32,8 @@ from sordino.sources.sql.bucket_query import X_AS_DOUBLE, BucketQuery, Scale
 from sordino.sources.sql.dialect import Dialect
 from sordino.sources.sql.fine_query import find_scale, write_place
 from sordino.sources.sql.number_kind import NumberKind
-from sordino.sources.sql.plain_sums import PlainSums, find_plain_sums
 from sordino.sources.sql.sql_templates import LONGEST_LABEL, SqlTemplates
-from sordino.sources.sql.step_query import write_ladder_steps
+from sordino.sources.sql.step_query import PlainSums, find_plain_sums, write_ladder_steps
 
 _SMALL = 1 << 20
 """2^43 numbers up to here fit into a sum of 64 bits."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import partial
 
-from sordino.columns.step_range import StepRange
+from sordino.columns.clipped_steps import StepRange
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import ROW_LIMIT
 from sordino.sources.sql.sql_templates import WHOLE_NUMBERS

@@ -31,10 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.columns import BucketCounts, BucketGrid
-from sordino.columns.bucket_sums import BucketSums
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import BucketSums, SumSteps
 from sordino.sources.sql.number_kind import NumberKind
-from sordino.sources.sql.plain_sums import PlainSums
+from sordino.sources.sql.step_query import PlainSums
 
 WEIGHT = "weight"
 """What may be added up in place of steps: this column of a row, NULL where it has no number."""

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import final
 
 from sordino.columns import BucketGrid
-from sordino.columns.sum_steps import SumSteps
+from sordino.columns.bucket_sums import SumSteps
 from sordino.sources.csv.column_types import Marks
 from sordino.sources.csv.typed_fields import write_number
 from sordino.sources.predicates.predicate import Predicate
@@ -20,9 +20,8 @@ from sordino.sources.sql.call_templates import EMBEDDED_CALLS, CallTemplates
 from sordino.sources.sql.fine_query import fine_queries
 from sordino.sources.sql.number_kind import NumberKind
 from sordino.sources.sql.person_query import write_row_steps
-from sordino.sources.sql.plain_sums import find_plain_sums
 from sordino.sources.sql.sql_templates import EMBEDDED as EMBEDDED_WORDS, SqlTemplates
-from sordino.sources.sql.step_query import Addends, ladder_steps, step_query
+from sordino.sources.sql.step_query import Addends, find_plain_sums, ladder_steps, step_query
 
 
 @final

@@ -25,8 +25,7 @@ from sordino.estimators.quantiles.quantiles import Place
 from sordino.estimators.quantiles.rank_search import RankChoice, RankSearch, Runs
 from sordino.grid import Steps
 from sordino.mechanisms import AboveThreshold
-from sordino.mechanisms.crossings.gumbel_scan import GumbelScan, weight
-from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
+from sordino.mechanisms.crossings.threshold_scan import GumbelScan, ThresholdScan, weight
 from sordino.noise import DiscreteLaplace
 from sordino.noise.probability import Bounds
 from sordino_audit.enumeration import decimals

@@ -32,7 +32,7 @@ from sordino.mechanisms import (
     RandomizedResponse,
     SmoothStepSelection,
 )
-from sordino.mechanisms.crossings.gumbel_scan import weight
+from sordino.mechanisms.crossings.threshold_scan import weight
 from sordino.mechanisms.permute_and_flip import decide as decide_permuted
 from sordino.mechanisms.race import Gumbel
 from sordino.mechanisms.randomized_response import standing
