@@ -412,7 +412,8 @@ def test_another_definition_under_the_same_name_is_refused(shop):
         shop.open().catch_up(LATER)
     assert len(charges_of(series)) == 1
     # How long is waited, how numbers are written, and in which order it is said, change nothing.
-    back = dict(reversed(list((COUNT | {"grace": 3, "epsilon": 200.0}).items())))
+    back = COUNT | {"grace": 3, "epsilon": 200.0, "only_added": "true"}
+    back = dict(reversed(list(back.items())))
     shop.declare(visits=back)
     assert len(shop.open().catch_up("2026-02-03").kept) == 2
     # Where somebody else has charged the share, its guard refuses what no longer fits, and that alone.
@@ -485,6 +486,11 @@ def test_what_is_wrong_is_said_before_anything_is_charged(shop):
         ({"levels": '"day"'}, "series.levels must be a list of periods"),
         ({"grace": -1}, "series.grace must be"),
         ({"grace": "true"}, "series.grace must be"),
+        ({"only_added": 1}, "only_added must be True or False"),
+        (
+            {"release": '"histogram"', "item": '"product"', "domain": ITEMS, "only_added": "true"},
+            "only_added must go with count or count_distinct_units",
+        ),
         ({"wher": '"a > 1"'}, "has no key 'wher'"),
         ({"delta": 0.1}, "has no key 'delta'"),
         ({"bounds": "[0, 100]"}, "has no key 'bounds'"),

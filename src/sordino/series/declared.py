@@ -13,6 +13,7 @@ from sordino.constraints import (
     COUNT,
     POSITIVE,
     TABLE_NAME,
+    TRUTH,
     Number,
     did_you_mean,
     shown,
@@ -30,6 +31,8 @@ KINDS = ("count", "count_distinct_units", "histogram")
 """What can run on: numbers of rows or of people, whose noise adds up exactly."""
 _FROM_ROWS = ("unlisted", "assumed public")
 """Labels of which each period would have its own."""
+_FREE = {"grace", "only_added"}
+"""What may change after the start: when a period is asked, and what is told of it."""
 _NOT_ADDED = {"bounds", "threshold", "noise"}
 """Noise that is folded adds up to nothing that is known, nor do labels that noise has chosen. And
 what a part loses is told as an epsilon, which is true of pure noise alone, on every account."""
@@ -64,6 +67,11 @@ class SeriesTable(Table):
     grace: int = parameter(
         _accept_grace, "So many days are waited for late rows before a period is asked.", default=2
     )
+    only_added: bool = parameter(
+        TRUTH,
+        "Whether rows are only ever added, and never deleted or changed: then no total falls.",
+        default=False,
+    )
 
 
 @final
@@ -88,7 +96,7 @@ class DeclaredSeries:
         own = {one.name: getattr(self.said, one.name) for one in fields(self.said)}
         # However its number is written.
         own |= {"epsilon": self.epsilon}
-        said = {name: str(value) for name, value in own.items() if name != "grace"}
+        said = {name: str(value) for name, value in own.items() if name not in _FREE}
         unit = [self.table.unit.identity, str(self.table.unit.max_rows)]
         return digest_tree({"series": said, "asked": dict(self.asked), "unit": unit})
 
@@ -141,6 +149,12 @@ def read_series(document: Document, name: str) -> DeclaredSeries:
             (*place, "release"),
             f"series.{name}.release must be one of {', '.join(KINDS)}, whose figures add up; got "
             f"{shown(series.release)}.",
+        )
+    if series.only_added and series.release == "histogram":
+        document.refuse(
+            (*place, "only_added"),
+            f"series.{name}.only_added must go with count or count_distinct_units; of a histogram "
+            "each period draws anew which labels somebody with many of them counts for.",
         )
     if series.table not in document.take_table("table"):
         document.refuse(

@@ -340,6 +340,7 @@ class Series:
             "closed": [node.text for node in state.closed],
             "due": [node.text for node in state.due],
             "confidence": 0.95,
+            **({"only_added": True} if said.only_added else {}),
         }
         whom = say_unit(unit.identity, unit.called)
         what = "row" if item is None else "label"
@@ -349,6 +350,15 @@ class Series:
         notes = [
             "low to high: holds what the periods counted, with 95%. revised: the same by what was "
             "released since, late rows of later days of its month among it.",
+            *(
+                [
+                    "at_least, at_most: if no row is ever deleted or changed, so many are there by "
+                    f"now, and no more were when their own {self.cut} was first asked; of all of "
+                    "them at once, with 95%."
+                ]
+                if said.only_added
+                else []
+            ),
             *([] if where is None else [f"Only rows where {where}."]),
             f"Late rows count until {wait} after their own {self.cut} ends; later ones are in the "
             "longer periods that end after them, and in no shorter one.",
