@@ -37,6 +37,7 @@ from sordino.errors import (
 from sordino.ledger import Ledger, read_parts
 from sordino.ledger.store import sqlite
 from sordino.series import Series
+from sordino.series.noise import choose_noise
 from sordino.study import declaration
 from support.postgres import fresh
 
@@ -274,7 +275,7 @@ def shop_rows(days):
 
 
 def test_noise_of_an_account_that_left_epsilons_behind_is_that_of_the_share(tmp_path):
-    """What the account above has taken on says nothing of the share, whose releases stay pure."""
+    """What the account above has taken on decides before the first night, and no share is judged by it afterwards."""
     shop = Shop(tmp_path, shop_rows(3), budget=sd.Budget(epsilon=1, delta=1e-6))
     shop.declare(visits=COUNT | {"epsilon": 0.3})
     source = str(tmp_path / "orders.parquet")
@@ -283,22 +284,134 @@ def test_noise_of_an_account_that_left_epsilons_behind_is_that_of_the_share(tmp_
     series = shop.open()
     series.start()
     assert len(series.catch_up(MONTH_END).kept) == 4
-    shop.declare(named=COUNT | {"epsilon": 0.1, "noise": '"gaussian"'})
-    with pytest.raises(InvalidParameter, match="noise"):
-        shop.open("named")
+    laws = {law.name for _, law in list_laws(series.read(MONTH_END))}
+    assert laws == {series.noise.noise}
 
 
-def test_an_epsilon_that_is_told_is_one_on_every_account(tmp_path):
-    """On an account of rhos sessions choose Gaussian noise, which has no epsilon."""
-    budget = sd.Budget(epsilon=9, delta=1e-6, meter="zcdp")
-    shop = Shop(tmp_path, shop_rows(3), budget=budget)
-    series = shop.started(epsilon=1)
-    state = series.catch_up(MONTH_END)
-    laws = {term.law.name for rows in state.kept.values() for term in rows[0].terms}
-    assert laws == {"laplace"}
-    rates = {term.law.rate for rows in state.kept.values() for term in rows[0].terms}
-    most = shop.unit.max_rows or 1
-    assert rates == {rate / most for rate in series.rates.values()}
+ACCOUNTS = {
+    "pure": sd.Budget(epsilon=9),
+    "rho": sd.Budget(epsilon=9, delta=1e-6, meter="zcdp"),
+    "delta": sd.Budget(epsilon=9, delta=1e-6),
+}
+
+
+def list_laws(state):
+    """Return the law of each number of each period."""
+    return [
+        (node, term.law)
+        for node, rows in state.kept.items()
+        for row in rows.values()
+        for term in row.terms
+    ]
+
+
+def test_noise_is_what_the_account_gets_more_from_and_costs_no_more(tmp_path):
+    """Which it is follows from the account and the declaration, before the first night; a part loses what is said."""
+    chosen = {}
+    for name, budget in ACCOUNTS.items():
+        shop = Shop(tmp_path / name, shop_rows(3), budget=budget)
+        items = COUNT | {"release": '"histogram"', "item": '"product"', "domain": ITEMS}
+        said = {"small": COUNT | {"epsilon": 0.2}, "large": COUNT | {"epsilon": 2}}
+        said["items"] = items | {"epsilon": 0.2, "levels": '["day"]'}
+        shop.declare(**said)
+        for which, one in said.items():
+            series = shop.open(which)
+            before = shop.account.remaining
+            series.start()
+            taken = before - shop.account.remaining
+            noise = chosen[name, which] = series.noise.noise
+            # What the share would be with Laplace noise.
+            shop.declare(**said | {"plain": one | {"noise": '"laplace"'}})
+            plain = shop.open("plain")
+            assert plain.find_account() is None
+            made = plain._measure()
+            epsilon = Fraction(str(one["epsilon"]))
+            laplace = choose_noise(made, epsilon, plain.levels, "laplace")
+            assert (laplace.noise, laplace.epsilon) == ("laplace", epsilon)
+            most = Fraction(made.add_up(laplace).main, 10**9)
+            assert taken <= most
+            if noise == "gaussian" and name == "rho":
+                assert taken > most * Fraction(98, 100)
+            state = series.catch_up(MONTH_END)
+            share = series.find_account().statement().limit
+            assert max(sums_of_parts(series, range(20482, 20485))) <= share
+            assert {law.name for _, law in list_laws(state)} == {noise}
+            if noise == "laplace":
+                assert "rho" not in series.describe(state)[0]
+                continue
+            # A person-day moves its day and its month by M: the joint law of both is that far away.
+            moves = 2 if which == "items" else 4
+            laws = {node.level: law for node, law in list_laws(state)}
+            lost = float(sum(moves * law.rate for law in laws.values()))
+            assert lost == pytest.approx(float(series.noise.rho), rel=1e-9)
+            facts, notes = series.describe(state)
+            assert facts["rho"] == pytest.approx(float(series.noise.rho))
+            promised = sd.cost.ZCDP(rho=series.noise.rho).epsilon(Fraction(1, 10**6))
+            assert f"on 1 day by epsilon {promised:.2g}"[:-1] in " ".join(notes)
+            assert "(Gaussian noise)" in " ".join(notes)
+            shop.declare(**said)
+    assert [noise for (name, _), noise in chosen.items() if name == "pure"] == ["laplace"] * 3
+    assert [noise for (name, _), noise in chosen.items() if name == "rho"] == ["gaussian"] * 3
+    assert chosen["delta", "small"] == chosen["delta", "items"] == "gaussian"
+    assert chosen["delta", "large"] == "laplace"
+
+
+def test_gaussian_noise_of_a_series_is_worth_what_it_costs(tmp_path):
+    """On an account that adds up divergences and epsilons its share of the first is no larger than that of the second."""
+    shop = Shop(tmp_path, shop_rows(1), budget=ACCOUNTS["delta"])
+    shop.declare(visits=COUNT)
+    measured = shop.open()._measure()
+    limits, seen = measured.price.limits, set()
+    for epsilon in (
+        Fraction(1, 100),
+        Fraction(1, 10),
+        Fraction(1, 2),
+        Fraction(9, 10),
+        Fraction(1),
+    ):
+        for levels in (("day",), ("day", "month"), ("day", "month", "year")):
+            found = choose_noise(measured, epsilon, levels)
+            laplace = choose_noise(measured, epsilon, levels, "laplace")
+            if found.noise == "laplace":
+                continue
+            paid, other = measured.add_up(found), measured.add_up(laplace)
+            assert paid.main <= other.main
+            assert paid.main * limits.pure <= other.pure * limits.main
+            assert other.main * 2 > paid.main
+            seen.add(found.epsilon / epsilon)
+    # Where Laplace noise is worth less than its divergences Gaussian noise has less of an epsilon.
+    assert max(seen) == 1 > min(seen)
+
+
+def test_a_series_never_changes_its_noise(tmp_path):
+    shop = Shop(tmp_path, shop_rows(3), budget=ACCOUNTS["delta"])
+    series = shop.started(epsilon=0.2)
+    assert series.noise.noise == "gaussian"
+    # Where nothing was asked yet another definition is refused, a smaller epsilon as well.
+    for change in ({"epsilon": 0.1}, {"epsilon": 0.3}, {"noise": '"laplace"'}):
+        shop.declare(visits=COUNT | {"epsilon": 0.2} | change)
+        with pytest.raises(LedgerConflict, match="was declared otherwise"):
+            shop.open().catch_up("2026-02-01")
+    shop.declare(visits=COUNT | {"epsilon": 0.2})
+    first = shop.open().catch_up("2026-02-01")
+    # Whatever the account spends since.
+    shop.account.reserve(sd.cost.Pure(epsilon=2))
+    state = shop.open().catch_up(MONTH_END)
+    laws = {law.name for _, law in list_laws(state)}
+    assert (len(first.kept), len(state.kept), laws) == (1, 4, {"gaussian"})
+    # One that was started before accounts kept it has Laplace noise, as it always had.
+    shop = Shop(tmp_path / "rho", shop_rows(3), budget=ACCOUNTS["rho"])
+    shop.declare(visits=COUNT | {"epsilon": 0.2})
+    series = shop.open()
+    laplace = choose_noise(series._measure(), series.declared.epsilon, series.levels, "laplace")
+    shop.account.grant("series-visits", Fraction(series._measure().add_up(laplace).main, 10**9))
+    assert {law.name for _, law in list_laws(series.catch_up(MONTH_END))} == {"laplace"}
+    assert series.noise == laplace
+    # An account of epsilons has no other.
+    shop = Shop(tmp_path / "pure", shop_rows(3), budget=ACCOUNTS["pure"])
+    shop.declare(visits=COUNT | {"epsilon": 0.2, "noise": '"gaussian"'})
+    with pytest.raises(InvalidParameter, match="must be laplace on an account of epsilons"):
+        shop.open().start()
 
 
 def test_what_no_night_could_use_is_refused_before_anything_is_granted(shop):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from sordino.figures import Origin, Term
-from sordino.noise import DiscreteLaplace
+from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.series.nodes import list_nodes, split_epsilon
 from sordino.series.totals import RunningTotals
 from sordino.session.looks import LookRow
@@ -20,9 +21,11 @@ FIRST = (dt.date(2026, 1, 1) - EPOCH).days
 LEVELS = ("day", "month")
 
 
-def make(nodes, rates, value=lambda _node, _item: 0, items=(0,), levels=LEVELS, first=FIRST):
+def make(
+    nodes, rates, value=lambda _node, _item: 0, items=(0,), levels=LEVELS, first=FIRST, laws=None
+):
     def row(node, item):
-        law = DiscreteLaplace(rates[node.level])
+        law = DiscreteLaplace(rates[node.level]) if laws is None else laws[node.level]
         found = Fraction(value(node, item))
         term = Term(origin=Origin(), row=item, value=found, law=law, step=Fraction(1))
         return LookRow((term,))
@@ -72,6 +75,28 @@ def test_intervals_are_exact_and_normal_ones_are_too_short():
     wrong = Fraction(1, 20 * 365)
     reaches = [totals.find_at(place(day), wrong=wrong)[0].high for day in cases]
     assert reaches == [49, 68, 49, 15, 21]
+
+
+def test_intervals_of_gaussian_noise_are_exact():
+    """The least whole number that the sum passes with at most 5%, by the convolution of the laws."""
+    rates = split_epsilon(Fraction(1, 5), LEVELS, "gaussian")
+    laws = {level: DiscreteGaussian(rate**2 / 2) for level, rate in rates.items()}
+    points = 1 << 12
+    steps = np.minimum(np.arange(points), points - np.arange(points))
+    seen = {
+        level: np.fft.rfft(weights / weights.sum())
+        for level, law in laws.items()
+        if (weights := np.exp(-float(law.rate) * steps.astype(float) ** 2)).sum()
+    }
+    totals = make(list_nodes(FIRST, FIRST + 364, "day", LEVELS), rates, laws=laws)
+    for day in range(FIRST, FIRST + 365, 6):
+        [found] = totals.find_at(day)
+        [way, *_] = totals.list_ways(day)
+        many = Counter(node.level for node, _ in way)
+        law = np.fft.irfft(math.prod(seen[level] ** times for level, times in many.items()), points)
+        beyond = [float(law[steps > reach].sum()) for reach in range(400)]
+        least = next(reach for reach, chance in enumerate(beyond) if chance <= 0.05)
+        assert found.high == least, day
 
 
 def test_a_total_is_the_sum_of_its_periods_and_what_is_known_later_is_nearer():

@@ -21,6 +21,7 @@ from sordino.constraints import (
 )
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
+from sordino.session.noise_choice import MeasureNoise
 from sordino.session.request import Request
 from sordino.study.declaration import DeclaredTable, read_table
 from sordino.study.document import Document, digest_tree
@@ -33,9 +34,8 @@ _FROM_ROWS = ("unlisted", "assumed public")
 """Labels of which each period would have its own."""
 _FREE = {"grace", "only_added"}
 """What may change after the start: when a period is asked, and what is told of it."""
-_NOT_ADDED = {"bounds", "threshold", "noise"}
-"""Noise that is folded adds up to nothing that is known, nor do labels that noise has chosen. And
-what a part loses is told as an epsilon, which is true of pure noise alone, on every account."""
+_NOT_ADDED = {"bounds", "threshold"}
+"""Noise that is folded adds up to nothing that is known, nor do labels that noise has chosen."""
 
 
 def _accept_levels(name: str, value: Any) -> tuple[str, ...]:
@@ -105,10 +105,15 @@ class DeclaredSeries:
         """Where it stands in the file."""
         return "series", self.name
 
-    def build(self, epsilon: Fraction) -> Request[Any]:
-        """Return the request of one period; its noise is pure, whatever the account is."""
+    @property
+    def wanted(self) -> MeasureNoise | None:
+        """The noise that is asked for by name."""
+        return self.asked.get("noise")
+
+    def build(self, epsilon: Fraction, noise: MeasureNoise = "laplace") -> Request[Any]:
+        """Return the request of one period; which noise it has the account never chooses anew."""
         kind = find_kind(self.said.release)
-        asked = {**self.asked, "noise": "laplace"}
+        asked = {**self.asked, "noise": noise}
         request: Request[Any] = guard(
             self.table.document,
             self.place,
@@ -166,7 +171,7 @@ def read_series(document: Document, name: str) -> DeclaredSeries:
     document.check_keys(asked, place, [*own, *more], f"[series.{name}]")
     found = DeclaredSeries(name, table, series, asked, str(Path(document.path).parent))
     # What is wrong with the release is said here, and not in the night.
-    domain: Any = getattr(found.build(found.epsilon), "domain", None)
+    domain: Any = getattr(found.build(found.epsilon, found.wanted or "laplace"), "domain", None)
     if domain is not None and (domain.hidden or domain.kind in _FROM_ROWS):
         document.refuse(
             (*place, "domain"),

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn, final
 
+from sordino.cost import ZCDP
 from sordino.cost.several import say_days_of
 from sordino.entropy import SYSTEM
 from sordino.errors import (
@@ -23,14 +24,14 @@ from sordino.errors import (
     RunTaken,
 )
 from sordino.ledger import ChargeLine, Ledger, PartRange, read_parts, show_parts
-from sordino.ledger.amounts import exact_amounts
 from sordino.ledger.parts import OPEN
-from sordino.ledger.renyi import NANO, Amounts
+from sordino.ledger.renyi import NANO
 from sordino.population import say_columns, say_unit
 from sordino.questions.labels import DENSE
 from sordino.scrubbing import scrubbed
 from sordino.series.declared import DeclaredSeries, read_series
 from sordino.series.nodes import Node, check_levels, list_nodes, split_epsilon
+from sordino.series.noise import Measured, SeriesNoise, choose_noise
 from sordino.session import Session
 from sordino.session.executor import ReleaseExecutor
 from sordino.session.kept_again import read_kept_rows
@@ -115,9 +116,7 @@ class Series:
             "levels", lambda: check_levels(self.cut, said.levels)
         )
         self.first: int = self._guard("first", lambda: read_parts(said.first, self.cut).low)
-        self.rates: dict[str, Fraction] = self._guard(
-            "epsilon", lambda: split_epsilon(self.declared.epsilon, self.levels)
-        )
+        self._guard("epsilon", lambda: split_epsilon(self.declared.epsilon, self.levels))
 
     def __repr__(self) -> str:
         return f"Series({self.name!r}, first={self.declared.said.first!r})"
@@ -154,10 +153,22 @@ class Series:
                 f"series.first must be after what is closed, of which no period is asked; "
                 f"{self.declared.said.first} is closed. Nothing was granted."
             )
-        main, pure = self._list_share()
-        share = {} if pure is None else {"pure": Fraction(pure, NANO)}
+        measured = self._measure()
+        chosen = self._guard(
+            "noise",
+            lambda: choose_noise(
+                measured, self.declared.epsilon, self.levels, self.declared.wanted
+            ),
+        )
+        asked = measured.add_up(chosen)
+        both = self.parent.find_price().meter.name == "renyi" and not asked.impure
+        share = {"pure": Fraction(asked.pure, NANO)} if both else {}
+        made_for = {"series": self.name, "definition": self.declared.digest}
+        made_for |= chosen.to_detail()
         try:
-            return self.parent.grant(self.account, Fraction(main, NANO), once=True, **share)
+            return self.parent.grant(
+                self.account, Fraction(asked.main, NANO), once=True, made_for=made_for, **share
+            )
         except LedgerConflict:
             # Somebody else may have started it in this moment.
             self._refuse_second()
@@ -176,28 +187,46 @@ class Series:
                 "Nothing was granted."
             )
 
-    def _list_share(self) -> tuple[int, int | None]:
-        """Return what one period of each length is charged with, together, in billionths.
+    @cached_property
+    def noise(self) -> SeriesNoise:
+        """Which noise its periods have, from its start on.
 
-        Beside it their epsilons, on an account that counts these as well.
+        Raises
+        ------
+        LedgerError
+            If it was not started, or was declared otherwise then.
         """
-        table, meter = self.declared.table, self.parent.find_price().meter
-        both = meter.name == "renyi"
+        said = self._require_account().made_for
+        if not said:
+            # It was started by a version that knew Laplace noise alone.
+            return SeriesNoise.of("laplace", self.declared.epsilon, self.levels)
+        if (said.get("series"), said.get("definition")) != (self.name, self.declared.digest):
+            self._refuse_changed()
+        return SeriesNoise.read(said, self.levels)
+
+    @property
+    def rates(self) -> Mapping[str, Fraction]:
+        """The epsilon of each period, what Laplace noise of it costs."""
+        return self.noise.rates
+
+    def _measure(self) -> Measured:
+        """Return how far the numbers of a period move; columns are looked at, and no row."""
+        table, price = self.declared.table, self.parent.find_price()
         source = select_part(self.source, table.unit, self.parent, None)
-        executor = ReleaseExecutor(source, table.unit, self.parent, SYSTEM, table.source.form)
-        main = pure = 0
-        for epsilon in self.rates.values():
-            reserved = executor.start(self.declared.build(epsilon)).reservation
+        # Nobody pays for what is only looked at.
+        executor = ReleaseExecutor(source, table.unit, None, SYSTEM, table.source.form)
+        moves = []
+        for noise in ("laplace", "gaussian"):
+            reserved = executor.start(self.declared.build(Fraction(1), noise)).reservation
             many = size_of(reserved.domain) or 0
             if many > DENSE:
                 raise InvalidParameter(
                     f"series.{self.name}.domain must have at most {DENSE:,} labels, all of which "
                     f"are shown; it has {many:,}. Nothing was granted."
                 )
-            costs = [exact_amounts(one, meter) for one in reserved.parts]
-            asked = sum(costs, Amounts()).rounded_up()
-            main, pure = main + asked.main, pure + asked.pure
-        return main, pure if both else None
+            [mechanism] = reserved.parts
+            moves.append(mechanism.sensitivity)
+        return Measured(sum_moves=moves[0], square_moves=moves[1], price=price)
 
     # ---- nights ----------------------------------------------------------------------------------
 
@@ -296,7 +325,7 @@ class Series:
                 csv=table.source.form,
                 part=node.text,
             )
-            request = self.declared.build(self.rates[node.level])
+            request = self.declared.build(self.rates[node.level], self.noise.noise)
             try:
                 release = session._do(request)  # noqa: SLF001 - it was built from a file
             except RunTaken:
@@ -315,7 +344,7 @@ class Series:
         """Return what stands beside the figures, as facts and as sentences below a table."""
         unit, said = self.declared.table.unit, self.declared.said
         where, item = (self.declared.asked.get(name) for name in ("where", "item"))
-        left_out = list(self._list_left_out())
+        left_out, promise = list(self._list_left_out()), self._find_promise()
         until = show_parts(PartRange(state.until, state.until), self.cut)
         facts = {
             "series": self.name,
@@ -329,8 +358,10 @@ class Series:
             "where": where,
             **({} if item is None else {"item": item, "domain": self._say_labels()}),
             "left_out": left_out,
+            "noise": self.noise.noise,
             "epsilon": float(self.declared.epsilon),
             "rates": {level: float(rate) for level, rate in self.rates.items()},
+            **({} if promise is None else {"rho": float(promise["rho"])}),
             "first": said.first,
             "until": until,
             "grace": said.grace,
@@ -369,10 +400,12 @@ class Series:
                 else []
             ),
             f"Not counted: {'; '.join(left_out)}.",
-            f"Each part has spent epsilon {float(self.declared.epsilon):g} when its longest period "
+            f"Each part has spent {self._say_spent()} when its longest period "
             f"has ended, and never more. Protects: {whom}, {unit.adjacency}.",
             *say_days_of(
-                unit.identity, unit.adjacency, {"epsilon": self.declared.epsilon, "delta": 0}
+                unit.identity,
+                unit.adjacency,
+                promise or {"epsilon": self.declared.epsilon, "delta": 0},
             ),
         ]
         if state.lost:
@@ -391,6 +424,20 @@ class Series:
                 f"killed, and did not end by an error of the table: {given_up}; then catch up."
             )
         return facts, notes
+
+    def _find_promise(self) -> dict[str, Fraction] | None:
+        """Return what Gaussian noise promises; None where an epsilon says it all."""
+        if self.noise.noise == "laplace":
+            return None
+        # Whatever else the account pays, this is of the series alone, at the delta of the account.
+        delta = Fraction(self.parent.statement(charges=False).delta)
+        epsilon = Fraction(ZCDP(rho=self.noise.rho).epsilon(delta))
+        return {"epsilon": epsilon, "delta": delta, "rho": self.noise.rho}
+
+    def _say_spent(self) -> str:
+        if self.noise.noise == "laplace":
+            return f"epsilon {float(self.noise.epsilon):g}"
+        return f"what epsilon {float(self.noise.epsilon):g} costs on its account (Gaussian noise)"
 
     def _list_left_out(self) -> Iterator[str]:
         """Yield which rows count in no period, by rules that look at one row alone."""
@@ -426,8 +473,8 @@ class Series:
 
     def _check_share(self, account: Ledger) -> None:
         """Refuse a share that is less than its periods need: it was given for something else."""
-        main, _ = self._list_share()
-        if account.statement(charges=False).limit < Fraction(main, NANO):
+        needed = self._measure().add_up(self.noise)
+        if account.statement(charges=False).limit < Fraction(needed.main, NANO):
             self._refuse_changed()
 
     def _refuse_changed(self) -> NoReturn:

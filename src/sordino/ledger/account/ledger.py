@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
@@ -566,6 +566,7 @@ class Ledger:
         pure: Number | None = None,
         failures: Number = 0,
         once: bool = False,
+        made_for: Mapping[str, str] | None = None,
     ) -> Ledger:
         """Give a share of what remains to a child account, which is made if there is none.
 
@@ -588,6 +589,8 @@ class Ledger:
             the child that may fail.
         once : bool
             Whether there must be no such child yet: of several who grant it at once one does.
+        made_for : mapping of str to str, optional
+            What is recorded of a child that is made, for good (`Ledger.made_for`); public.
 
         Returns
         -------
@@ -618,8 +621,14 @@ class Ledger:
             pure=None if pure is None else POSITIVE("grant.pure", pure),
             failures=NOT_NEGATIVE("grant.failures", failures),
             once=TRUTH("grant.once", once),
+            made_for=None if made_for is None else dict(made_for),
         )
         return made
+
+    @property
+    def made_for(self) -> dict[str, str]:
+        """What was recorded of this account when it was made as a share (`grant`); public."""
+        return self._pages.made_for()
 
     def convert(self, into: str, budget: Budget) -> Ledger:
         """Close this pure or zCDP account for good, and make one with a delta that goes on for it.

@@ -116,6 +116,13 @@ class Pages:
             )
         self._sound = True
 
+    def made_for(self) -> dict[str, str]:
+        """Return what the first event says that the account was made for."""
+        with self.reading() as (_, rows):
+            first = rows(schema.EVENTS, account=self.name, after=0, until=1)
+        said = json_of(Row(*first[0]).body).get("made_for") if first else None
+        return dict(said) if isinstance(said, dict) else {}
+
     def find_charge(self, key: str) -> ChargeRow | None:
         """Return one charge; None if there is none."""
         with self.reading() as (_, rows):
