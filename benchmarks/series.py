@@ -143,8 +143,12 @@ def list_both(unit):
                 charged.append(measured.add_up(one).main / 10**9)
             ratio = f"{errors[1] / errors[0]:.2f}"
             rows.append(
-                (name, f"{float(epsilon):g}", chosen.noise, *(f"{one:.4f}" for one in charged))
-                + (*(f"{one:.1f}" for one in errors), ratio, f"{held[0].mean():.4f}")
+                (
+                    *(name, f"{float(epsilon):g}", chosen.noise),
+                    *(f"{one:.4f}" for one in charged),
+                    *(f"{one:.1f}" for one in errors),
+                    *(ratio, f"{held[0].mean():.4f}"),
+                )
             )
     return rows
 

@@ -148,7 +148,7 @@ def choose_noise(
     if wanted is None and price.find_stance(whole) == "pure":
         return plain
     try:
-        other = _find_largest(measured, whole, plain)
+        other = _match_price(measured, whole, plain)
         found = measured.list_periods(other)
     except InvalidParameter:
         if wanted is not None:
@@ -165,7 +165,7 @@ def choose_noise(
     return replace(other, rho=rho) if chosen else plain
 
 
-def _find_largest(measured: Measured, whole: Cost, plain: SeriesNoise) -> SeriesNoise:
+def _match_price(measured: Measured, whole: Cost, plain: SeriesNoise) -> SeriesNoise:
     """Return Gaussian noise that costs no more than Laplace noise is worth, and hardly less.
 
     Raises
