@@ -459,6 +459,69 @@ def test_a_series_says_of_whom_its_figures_are(shop):
     assert "Whoever comes on two days counts twice." in series.describe(series.read(MONTH_END))[1]
 
 
+def test_a_period_that_stays_open_is_given_up_for_lost_and_never_asked_again(tmp_path):
+    for first, text in (("2026-01-29", "2026-01-31"), ("2026-01-31", "2026-01-31")):
+        shop = Shop(tmp_path / first)
+        series = shop.started(first=f'"{first}"')
+        day_before = "2026-02-02"
+        series.catch_up(day_before)
+        # As a job leaves it that has failed after its charge; of the month that is one day long, too.
+        many = 2 if first == text else 1
+        for level in ("day", "month")[:many]:
+            about = {"series": "visits", "level": level, "period": text}
+            about["definition"] = series.declared.digest
+            run = f"series/visits-{series.declared.digest}/{level}/{text}/1"
+            cost = sd.cost.Pure(epsilon=series.rates[level])
+            parts = read_parts(text, "day")
+            series.find_account().for_run(run, about).reserve(cost, parts=parts)
+        with pytest.raises(InvalidParameter, match="there are: 2026-01-31.*; got '2026-01-30'"):
+            series.lose("2026-01-30", reason="an error")
+        told = " ".join(series.describe(series.read(MONTH_END))[1])
+        assert f"sordino series lose visits {text} --reason error" in told
+        state = series.lose(text, reason="an error of the table")
+        assert (texts(state.lost), state.open) == ([text] * many, {})
+        assert series.describe(state)[0]["lost"] == [text] * many
+        # Whatever becomes of the charge, and however often it is asked for.
+        key = charges_of(series)[-2][1].id if many == 1 else charges_of(series)[-4][1].id
+        series.find_account().void(key, reason="its process died")
+        after = series.catch_up(MONTH_END)
+        assert texts(after.lost) == [text] * many
+        assert [one.text for one in after.kept if one.text == text] == []
+        with pytest.raises(InvalidParameter, match="there are: none"):
+            series.lose(text, reason="again")
+        assert series.find_account().verify().sound
+        assert len(series.catch_up(LATER).kept) == (6 - many if many == 1 else 2)
+
+
+def test_a_copy_of_the_ledger_that_was_put_back_asks_nothing_again(tmp_path):
+    """What the copy has forgotten and what is asked afterwards is no more than the share of a part."""
+    shop = Shop(tmp_path / "shop")
+    series = shop.started()
+    series.catch_up("2026-02-01")
+    sqlite.close_all()
+    shutil.copytree(shop.folder, tmp_path / "copy")
+    series.catch_up(LATER)
+    forgotten = charges_of(series)[1:]
+    assert len(forgotten) == 5
+    sqlite.close_all()
+    shutil.rmtree(shop.folder)
+    shutil.copytree(tmp_path / "copy", shop.folder)
+    Ledger.open(shop.ledger, account="orders").close_parts(number("2026-02-02"))
+    back = shop.open()
+    state = back.catch_up("2026-02-08")
+    asked = charges_of(back)[1:]
+    assert texts(state.closed) == [text for text, _ in forgotten]
+    assert [text for text, _ in asked] == ["2026-02-03", "2026-02-04", "2026-02-05"]
+    sums = defaultdict(Fraction)
+    for text, line in [*charges_of(back), *forgotten]:
+        parts = read_parts(text, "day")
+        for part in range(parts.low, parts.high + 1):
+            sums[part] += line.charged
+    assert max(sums.values()) <= LARGE
+    # February is never asked, and its later days are told by themselves: by no total.
+    assert list(all_totals(back, state)) == ["2026-01-29"]
+
+
 def test_what_was_closed_is_left_out_and_said(shop):
     # The whole of a day was spent: a share of every day has no room there.
     shop.account.reserve(sd.cost.Pure(epsilon=900), parts=sd.ledger.PartRange(20480, 20480))

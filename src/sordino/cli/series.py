@@ -76,6 +76,17 @@ def catch_up(name: str, declaration: str | None, today: str, form: str | None, q
     _write_figures(found, state, last, form)
 
 
+@series.command(cls=Command)
+@_NAME
+@click.argument("period", metavar="PERIOD")
+@_FILE
+@click.option("--reason", required=True, help="Why; kept in the history.")
+def lose(name: str, period: str, declaration: str | None, reason: str) -> None:
+    """Give PERIOD of NAME up for lost, which stays open: charged, and never asked again."""
+    state = _open_series(name, declaration).lose(period, reason=reason)
+    say(f"{period} of series {name} is lost; {len(state.open)} are open.")
+
+
 @series.command("show", cls=Command)
 @_NAME
 @_FILE

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn, final
 
+from sordino.constraints import shown
 from sordino.cost import ZCDP
 from sordino.cost.several import say_days_of
 from sordino.entropy import SYSTEM
@@ -43,6 +44,9 @@ from sordino.study.declaration import find_declaration, open_declaration, read_d
 from sordino.study.tables import guard
 from sordino.unit_columns import read_offset
 
+_LOST = ("", "")
+"""Where the periods stand that were given up for lost."""
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +58,7 @@ class SeriesState:
     kept : mapping of Node to mapping
         The periods that were released, with their numbers and the law of their noise.
     lost : tuple of Node
-        Those that were paid and not kept: they are never asked again.
+        Those that were paid and not kept, or given up for lost: they are never asked again.
     open : mapping of Node to str
         Those that somebody is paying for in this moment, or was when it was killed, with the id of
         the charge.
@@ -254,17 +258,18 @@ class Series:
 
     def _read(self, account: Ledger, until: int) -> SeriesState:
         charges, records = self._list_charges(account), account.read_releases()
+        given_up = {one.detail["lost"] for one in charges.pop(_LOST, ())}
         last_closed = _read_closed(account, self.cut)
         kept: dict[Node, Rows] = {}
         opened: dict[Node, str] = {}
         lost, closed, due = list[Node](), list[Node](), list[Node]()
         for node in list_nodes(self.first, until, self.cut, self.levels):
             line = charges.get((node.level, node.text), [None])[-1]
-            if line is None or _is_given_up(line):
+            if line is None or (_is_given_up(line) and line.id not in given_up):
                 (closed if node.parts.low <= last_closed else due).append(node)
             elif line.kept:
                 kept[node] = read_kept_rows(records[line.id])
-            elif line.state == "reserved":
+            elif line.state == "reserved" and line.id not in given_up:
                 opened[node] = line.id
             else:
                 lost.append(node)
@@ -339,6 +344,42 @@ class Series:
         if lacks is not None:
             raise lacks
         return self._read(account, until) if state.due else state
+
+    @scrubbed
+    def lose(self, period: str, *, reason: str) -> SeriesState:
+        """Give a period up for lost that stays open, whatever has happened to it.
+
+        It stays charged, and is never asked again. That is right of each period that somebody was
+        paying for: also where an error of the table has ended a job, which may depend on rows.
+
+        Parameters
+        ----------
+        period : str
+            As `SeriesState.open` has it: "2026-11-27".
+        reason : str
+            Kept in the history.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is not open.
+        LedgerError
+            If the series was not started, or the ledger cannot be written.
+        """
+        account = self._require_account()
+        state = self._read(account, self.find_until())
+        found = {node: key for node, key in state.open.items() if node.text == period}
+        if not found:
+            listed = ", ".join(node.text for node in state.open) or "none"
+            raise InvalidParameter(
+                f"A period that is lost must be one that is open, of which there are: {listed}; "
+                f"got {shown(period)}. Nothing was changed."
+            )
+        about = {"series": self.name, "definition": self.declared.digest}
+        for node, key in found.items():
+            said = {"level": node.level, "period": node.text, "lost": key, "reason": reason}
+            account.note("lost", about | said)
+        return self._read(account, state.until)
 
     def describe(self, state: SeriesState) -> tuple[dict[str, Any], list[str]]:
         """Return what stands beside the figures, as facts and as sentences below a table."""
@@ -421,7 +462,8 @@ class Series:
             )
             notes.append(
                 f"Being paid for, or left by a job that has ended: {node.text}. If that job was "
-                f"killed, and did not end by an error of the table: {given_up}; then catch up."
+                f"killed, and did not end by an error of the table: {given_up}; then catch up. "
+                f"Otherwise: sordino series lose {self.name} {node.text} --reason error"
             )
         return facts, notes
 
@@ -454,7 +496,7 @@ class Series:
         return "declared with the table" if domain is None else str(domain.origin)
 
     def _list_charges(self, account: Ledger) -> dict[tuple[str, str], list[ChargeLine]]:
-        """Return the charges of each period, by its level and its text.
+        """Return the charges of each period, by its level and its text, and what is lost.
 
         Raises
         ------
@@ -468,7 +510,8 @@ class Series:
                 continue
             if said.get("definition") != self.declared.digest:
                 self._refuse_changed()
-            found.setdefault((said["level"], said["period"]), []).append(line)
+            place = _LOST if "lost" in said else (said["level"], said["period"])
+            found.setdefault(place, []).append(line)
         return found
 
     def _check_share(self, account: Ledger) -> None:

@@ -42,7 +42,7 @@ from sordino.ledger.account.parted import (
 )
 from sordino.ledger.account.preview import Preview, preview_charge
 from sordino.ledger.account.price import Price
-from sordino.ledger.account.records import body_of
+from sordino.ledger.account.records import body_of, recorded
 from sordino.ledger.account.statement import (
     ChargeLine,
     Statement,
@@ -479,6 +479,27 @@ class Ledger:
         named = None if key is None else text(key, "key")
         one = None if part is None else COUNT("publish.part", part)
         return publish(self._store, self._pages, named, one, Owner() if owner is None else owner)
+
+    def note(self, label: str, detail: dict[str, Any]) -> None:
+        """Put something into the history of the account, as a charge of nothing.
+
+        Parameters
+        ----------
+        label : str
+            What it is called.
+        detail : dict
+            Public, as JSON has it.
+
+        Raises
+        ------
+        LedgerConflict
+            If another account has taken this one over, or was changed in this moment.
+        LedgerError
+            If the ledger cannot be written.
+        """
+        from sordino.ledger.account.publishing import note  # noqa: PLC0415 - as above
+
+        note(self._store, self._pages, text(label, "label"), recorded(detail))
 
     def check_statement(self, statement: str | PublicStatement) -> StatementCheck:
         """Compare a statement with the history of this account, field by field.
