@@ -38,6 +38,7 @@ from sordino.ledger.account.parted import (
     build_part_statement,
     close_parts,
     find_left_of_parts,
+    give_parts,
     read_charged,
 )
 from sordino.ledger.account.preview import Preview, preview_charge
@@ -769,6 +770,45 @@ class Ledger:
             If the ledger cannot be written, or does not belong to the user of this connection.
         """
         return close_parts(self._store, self._pages, until)
+
+    def add_parts(self, parts: str) -> None:
+        """Let this account have parts from now on, which had none.
+
+        What was charged before counts in each part, as of the whole table: what is spent of the
+        account now every part has spent, future ones too. Shares of it are given parts before it,
+        each account in a transaction of its own; if this was interrupted, do it again. Whoever has
+        the account open opens it again.
+
+        Parameters
+        ----------
+        parts : {"hour", "day", "month", "year"}
+            As for `create`: the cut of one of the columns that the account protects by.
+
+        Raises
+        ------
+        InvalidParameter
+            If an account of this unit or adjacency can have no such parts.
+        LedgerConflict
+            If it has parts, was converted, is a share, or was changed by others meanwhile.
+        LedgerError
+            If the ledger cannot be written, or does not belong to the user of this connection.
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> import tempfile
+        >>> import sordino as sd
+        >>> file = tempfile.TemporaryDirectory().name + ".db"
+        >>> ledger = sd.Ledger.create(file, account="orders", source="name:orders",
+        ...                           unit=sd.PrivacyUnit(["customer", "day(ordered_at)"]),
+        ...                           budget=sd.Budget(epsilon=1), adjacency="add-remove")
+        >>> _ = ledger.reserve(sd.cost.Pure(epsilon=0.25))
+        >>> ledger.add_parts("day")
+        >>> parts = sd.Ledger.open(file, account="orders").statement().parts
+        >>> parts.cut, float(parts.base)
+        ('day', 0.25)
+        """
+        give_parts(self._store, self._pages, parts)
 
     def void(self, key: str, *, reason: str) -> ChargeLine:
         """Give up a charge that was never settled.

@@ -104,6 +104,9 @@ class Pages:
             named = row.source.startswith("name:") and not was.startswith("name:")
             moved = named or covers_tables(row.source, was)
             facts = row.facts | ({"source": made["source"]} if moved else {})
+            if "parts" not in made:
+                # It may have been given them since.
+                facts.pop("parts", None)
             known = all(made[name] == fact for name, fact in facts.items())
             known = known and linked("", event) == event.head
             fits = row.parent is not None or budget_of(row).limits == row.limits
