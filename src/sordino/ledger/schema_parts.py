@@ -346,7 +346,8 @@ ADD_PARTS = Operation(
         " AND :parts <> '' AND successor = '' AND adjacency = 'add-remove' AND unit = :unit"
         " AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.parent = :account"
         " AND other.parts = '')",
-        "UPDATE ~charge SET whole = 1 WHERE account = :account",
+        "UPDATE ~charge SET whole = 1 WHERE id IN (SELECT e.charge FROM ~event AS e"
+        " WHERE e.account = :account AND e.kind = 'reserve')",
         f"{_part} WHERE name = :account",
         _parted,
     ),

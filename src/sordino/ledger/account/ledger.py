@@ -798,7 +798,8 @@ class Ledger:
         >>> import sordino as sd
         >>> import tempfile
         >>> import sordino as sd
-        >>> file = tempfile.TemporaryDirectory().name + ".db"
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> file = folder.name + "/budget.db"
         >>> ledger = sd.Ledger.create(file, account="orders", source="name:orders",
         ...                           unit=sd.PrivacyUnit(["customer", "day(ordered_at)"]),
         ...                           budget=sd.Budget(epsilon=1), adjacency="add-remove")
@@ -807,6 +808,7 @@ class Ledger:
         >>> parts = sd.Ledger.open(file, account="orders").statement().parts
         >>> parts.cut, float(parts.base)
         ('day', 0.25)
+        >>> folder.cleanup()
         """
         give_parts(self._store, self._pages, parts)
 

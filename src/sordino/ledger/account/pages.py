@@ -379,16 +379,17 @@ def fullest_of(
 
 
 def part_sums(row: Account, rows: Rows, touched: Touched) -> list[tuple[int | None, Sums]]:
-    """Return what parts have, base and all, those that are touched; the base alone is None's."""
+    """Return what parts have, base and all, those that are touched; the base alone is None's.
+
+    What several have is there once, with the first of them: jobs that charge each day the same
+    leave years of equal parts.
+    """
     ranges = touched.ranges or (PartRange(row.closed + 1, 2**63 - 1),)
-    return _base_and(
-        row,
-        [
-            found
-            for one in ranges
-            for found in rows(schema.SOME_PARTS, account=row.name, low=one.low, high=one.high)
-        ],
-    )
+    first: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for one in ranges:
+        for found in rows(schema.SOME_PARTS, account=row.name, low=one.low, high=one.high):
+            first.setdefault(found[1:], found)
+    return _base_and(row, [*first.values()])
 
 
 def _base_and(row: Account, found: Sequence[tuple[Any, ...]]) -> list[tuple[int | None, Sums]]:

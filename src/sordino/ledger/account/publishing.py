@@ -67,7 +67,7 @@ def note(store: Store, pages: Pages, label: str, detail: dict[str, Any]) -> None
     # Nothing always fits; only an account that another one has taken over begins nothing any more.
     reserve = schema.of_account(schema.RESERVE, account.parts)
     if not carry_out(store, reserve, reservation, account=account.name):
-        then = f"The {label} was not recorded."
+        then = "The statement was not published." if label == LABEL else "Nothing was recorded."
         pages.refuse(NOTHING, touched, what=f"A {label}", then=then)
         raise LedgerConflict(
             f"Account {account.name!r} was changed by others at the same time. {then} Try again."
