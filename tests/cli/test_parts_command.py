@@ -119,6 +119,30 @@ def test_days_that_are_closed_are_left_out_of_everything(sordino, shop):
     assert opened().verify().sound
 
 
+def test_an_account_without_parts_is_given_them(sordino, shop):
+    account = ("--ledger", "budget.db", "--account", "plain")
+    person = ("--person", "customer_id,day(at)", "--name", "plain", "--second-budget")
+    made = sordino("declare", "orders.parquet", *person, "--epsilon", 1, "--max-rows", 4)
+    assert made.code == 0, made.err
+    asked = ("count", "plain", "--epsilon", 0.25)
+    assert sordino(*asked).code == 0
+    refused = sordino(*asked, "--part", DAYS[0].isoformat())
+    assert refused.code == 2
+    assert sordino("ledger", "add-parts", *account, "--parts", "month").code == 2
+    done = sordino("ledger", "add-parts", *account, "--parts", "day")
+    assert (done.code, done.out) == (0, ""), done.err
+    assert "What it has spent counts in each of them." in done.err
+    again = sordino("ledger", "add-parts", *account, "--parts", "day")
+    assert (again.code, again.out) == (5, "")
+    # Each day has three more of these, and the whole table as many as the fullest day.
+    for day in DAYS[:2]:
+        codes = [sordino(*asked, "--part", day.isoformat()).code for _ in range(4)]
+        assert codes == [0, 0, 0, 3]
+    assert sordino(*asked).code == 3
+    verified = sordino("ledger", "verify", *account)
+    assert verified.code == 0, verified.out
+
+
 def test_a_study_of_a_day_is_another_run_each_day(sordino, shop):
     (shop / "study.toml").write_text(
         'name = "nightly"\ntable = "orders"\n[budget]\nepsilon = 0.5\n'

@@ -64,6 +64,20 @@ def test_a_series_is_started_caught_up_and_shown(sordino, shop):
     csv = sordino("series", "show", "visits", *TODAY, "--format", "csv").out.splitlines()
     assert csv[0].startswith("part,total,low,high,revised,revised_low,revised_high,periods,")
     assert len(csv) == 6
+    # Where rows are only ever added, no total falls; that is said afterwards, too.
+    shop.declare(visits=COUNT | {"only_added": "true"})
+    risen = sordino("series", "show", "visits", *TODAY).json
+    lows = [one["at_least"] for one in risen["rows"]]
+    assert (risen["only_added"], lows) == (True, sorted(lows))
+    assert [one["at_most"] >= one["at_least"] == one["total"] for one in risen["rows"]] == [
+        True
+    ] * 5
+    caught = sordino("series", "catch-up", "visits", *TODAY, "--quiet").json
+    assert caught["rows"] == risen["rows"][-1:]
+    csv = sordino("series", "show", "visits", *TODAY, "--format", "csv").out.splitlines()
+    assert csv[0].startswith(f"part,{','.join(list(row)[1:])},at_least,at_most,")
+    table = sordino("series", "show", "visits", *TODAY, "--format", "table")
+    assert "at_least, at_most: if no row is ever deleted or changed, so many are" in table.out
 
 
 def make_day(text):

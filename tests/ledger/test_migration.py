@@ -21,7 +21,7 @@ from sordino.cost import Pure
 from sordino.ledger import Ledger, schema
 from sordino.ledger.store import sqlite
 
-TOO_OLD = "has schema {} but this version of sordino knows schemas 4 to 7; make an account in it with an older"
+TOO_OLD = "has schema {} but this version of sordino knows schemas 4 to 8; make an account in it with an older"
 
 
 def dumped(path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import time
 from fractions import Fraction
 
@@ -63,8 +64,8 @@ def write(place, account, seed):
             time.sleep(0.001)
 
 
-def soak(place, seconds, chance):
-    """Let three writers run, kill one after the other at any moment, and look after each kill."""
+def soak(place, seconds, chance, writers=3):
+    """Let writers run, kill one after the other at any moment, and look after each kill."""
     ledgers = [make_parted(place, account=name, **budget) for name, budget in BUDGETS.items()]
     end, kills = time.monotonic() + seconds, 0
     sqlite.close_all()
@@ -78,7 +79,7 @@ def soak(place, seconds, chance):
         signal.alarm(0)
         write(place, account, number)
 
-    running = [start(number) for number in range(3)]
+    running = [start(number) for number in range(writers)]
     try:
         while time.monotonic() < end:
             time.sleep(chance.uniform(0.05, 0.3))
@@ -88,7 +89,7 @@ def soak(place, seconds, chance):
             kills += 1
             for ledger in ledgers:
                 assert ledger.verify().sound
-            running.append(start(3 + kills))
+            running.append(start(writers + kills))
     finally:
         for process in running:
             os.kill(process, signal.SIGKILL)
@@ -116,6 +117,24 @@ def soak(place, seconds, chance):
     return kills, events
 
 
+def plant(place, many, chance):
+    """Charge ranges that share one part with a full one, and others that do not; return how many were refused and admitted."""
+    ledger = make_parted(place, account="planted", epsilon=1)
+    ledger.reserve(Pure(epsilon=1), parts=PartRange(500, 500))
+    cost, refused, admitted = Pure(epsilon=Fraction(1, NANO)), 0, 0
+    for _ in range(many):
+        low, high = chance.randint(0, 500), chance.randint(500, 1_000)
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(cost, parts=PartRange(low, high))
+        refused += 1
+        low = chance.choice([chance.randint(0, 400), chance.randint(501, 900)])
+        if chance.random() < 0.1:
+            ledger.reserve(cost, parts=PartRange(low, low + chance.randint(0, 99)))
+            admitted += 1
+    check(ledger)
+    return refused, admitted
+
+
 @pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_writers_of_parts_that_are_killed_leave_sums_that_hold(seconds, tmp_path):
     chance = random.Random(5)
@@ -126,3 +145,20 @@ def test_writers_of_parts_that_are_killed_leave_sums_that_hold(seconds, tmp_path
             raise AssertionError(str(error)) from error
         assert kills >= seconds
         assert events > 10 * seconds
+
+
+@pytest.mark.parametrize("many", [20, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_what_shares_a_full_part_is_refused_and_all_else_is_not(many, tmp_path):
+    refused, admitted = plant(str(tmp_path / "budget.db"), many, random.Random(6))
+    assert refused == many
+    assert 0 < admitted < many
+
+
+if __name__ == "__main__":
+    # From the folder of tests: python -m ledger.test_part_soak PLACE SECONDS WRITERS PLANTED
+    place = fresh() if sys.argv[1] == "server" else sys.argv[1]
+    seconds, writers, planted = map(int, sys.argv[2:])
+    began = time.monotonic()
+    kills, events = soak(place, seconds, random.Random(5), writers)
+    print(f"{writers} writers, {kills} kills, {events:,} events, {time.monotonic() - began:.0f} s")
+    print("planted: {:,} refused, {:,} admitted".format(*plant(place, planted, random.Random(6))))

@@ -658,7 +658,9 @@ def test_a_statement_of_another_account_or_ledger_is_not_in_this_one(tmp_path):
 def forged(ledger, document):
     """Put a statement into the history as whoever may charge can."""
     statement = PublicStatement(**document)
-    publishing._record(ledger._store, ledger._pages, statement)
+    publishing.note(
+        ledger._store, ledger._pages, publishing.LABEL, {"statement": statement.to_dict()}
+    )
 
 
 def test_a_false_statement_in_the_history_is_convicted_by_the_rest_of_it(account):

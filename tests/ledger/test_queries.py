@@ -137,7 +137,7 @@ def look_at(operation, path):
     for statement in operation.statements:
         for row in connection.execute("EXPLAIN QUERY PLAN " + rendered(statement, "", ":@"), given):
             # An account moves to a name once, and accounts are few.
-            few = operation.name in {"resource", "close_parts"}
+            few = operation.name in {"resource", "close_parts", "add_parts"}
             if few and row[-1] in {"SCAN other", "SCAN account"}:
                 continue
             found = (

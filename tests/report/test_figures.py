@@ -238,6 +238,10 @@ def test_figures_of_dates_are_a_line_from_left_to_right(kind, labels):
         "trend",
         figure.days,
     )
+    stairs = read_figure("count", [{**row, "at_least": 4.0} for row in running])
+    [least] = [one for one in build_spec(stairs)["layer"] if "interpolate" in one["mark"]]
+    assert [row["least"] for row in least["data"]["values"]] == [4.0] * len(rows)
+    draw_svg(stairs, named_by="caption")
     spec = build_spec(figure)
     assert {layer["mark"]["type"] for layer in spec["layer"]} == {"rule", "point", "line"}
     assert find_axis(spec)["type"] == "temporal"

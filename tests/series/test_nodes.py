@@ -8,10 +8,15 @@ from calendar import monthrange
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
+from sordino.cost import ZCDP
+from sordino.cost.several import bound_several
 from sordino.errors import InvalidParameter
 from sordino.ledger import PartRange, read_parts
+from sordino.ledger.account.price import RHO
+from sordino.sensitivity import COUNTING
 from sordino.series.nodes import (
     LEVELS,
     Node,
@@ -22,7 +27,9 @@ from sordino.series.nodes import (
     list_nodes,
     split_epsilon,
 )
+from sordino.series.noise import Measured, choose_noise
 
+DAYS = ("day", "month")
 EPOCH = dt.date(1970, 1, 1)
 ALL = [(cut, levels[:most]) for cut, levels in LEVELS.items() for most in range(1, len(levels) + 1)]
 
@@ -152,3 +159,40 @@ def test_the_epsilons_of_all_periods_are_the_share_in_whole_billionths():
     for cut, levels in (("day", ("hour", "day")), ("day", ("month",)), ("hour", ("hour", "month"))):
         with pytest.raises(InvalidParameter, match="must be the first ones of"):
             check_levels(cut, levels)
+
+
+def lose(laws, moved, epsilon):
+    """Return the delta of somebody on so many days of a month at an epsilon: exactly, over the noises of these days and of the month."""
+    reach = 600
+    places = np.arange(-reach, reach + 1)
+    day, month = (np.exp(-float(laws[level].rate) * places.astype(float) ** 2) for level in DAYS)
+    day, month = day / day.sum(), month / month.sum()
+    days = day
+    for _ in range(moved - 1):
+        days = np.convolve(days, day)
+    sums = np.arange(-moved * reach, moved * reach + 1)
+    of_days = float(laws["day"].rate) * (moved - 2.0 * sums)
+    of_month = float(laws["month"].rate) * (moved**2 - 2.0 * moved * places)
+    kept_days, kept_month = days > 1e-18, month > 1e-18
+    loss = of_days[kept_days][:, None] + of_month[kept_month]
+    chance = days[kept_days][:, None] * month[kept_month]
+    return float((chance * -np.expm1(np.minimum(0, epsilon - loss))).sum())
+
+
+def test_what_gaussian_noise_promises_is_what_somebody_loses():
+    """By enumeration, of one day and of seven; that a rho grows with the number of days alone would be wrong."""
+    measured = Measured(sum_moves=COUNTING, square_moves=COUNTING, price=RHO)
+    chosen = choose_noise(measured, Fraction(1), DAYS)
+    laws = {level: one.noise for level, one in measured.list_periods(chosen).items()}
+    delta = Fraction(1, 10**6)
+    for days in (1, 7):
+        told = bound_several(days, Fraction(0), delta, rho=chosen.rho) if days > 1 else None
+        epsilon = ZCDP(rho=chosen.rho).epsilon(delta) if told is None else float(told[0])
+        assert lose(laws, days, epsilon) <= delta < lose(laws, days, 0.5 * epsilon)
+    assert lose(laws, 7, ZCDP(rho=7 * chosen.rho).epsilon(delta)) > delta
+    # Its parts: what is charged is what is lost, and no more than Laplace noise is charged.
+    assert sum(law.rate for law in laws.values()) == chosen.rho
+    assert (
+        measured.add_up(chosen).main
+        <= measured.add_up(choose_noise(measured, Fraction(1), DAYS, "laplace")).main
+    )

@@ -37,6 +37,7 @@ from sordino.errors import (
 from sordino.ledger import Ledger, read_parts
 from sordino.ledger.store import sqlite
 from sordino.series import Series
+from sordino.series.noise import choose_noise
 from sordino.study import declaration
 from support.postgres import fresh
 
@@ -274,7 +275,7 @@ def shop_rows(days):
 
 
 def test_noise_of_an_account_that_left_epsilons_behind_is_that_of_the_share(tmp_path):
-    """What the account above has taken on says nothing of the share, whose releases stay pure."""
+    """What the account above has taken on decides before the first night, and no share is judged by it afterwards."""
     shop = Shop(tmp_path, shop_rows(3), budget=sd.Budget(epsilon=1, delta=1e-6))
     shop.declare(visits=COUNT | {"epsilon": 0.3})
     source = str(tmp_path / "orders.parquet")
@@ -283,22 +284,134 @@ def test_noise_of_an_account_that_left_epsilons_behind_is_that_of_the_share(tmp_
     series = shop.open()
     series.start()
     assert len(series.catch_up(MONTH_END).kept) == 4
-    shop.declare(named=COUNT | {"epsilon": 0.1, "noise": '"gaussian"'})
-    with pytest.raises(InvalidParameter, match="noise"):
-        shop.open("named")
+    laws = {law.name for _, law in list_laws(series.read(MONTH_END))}
+    assert laws == {series.noise.noise}
 
 
-def test_an_epsilon_that_is_told_is_one_on_every_account(tmp_path):
-    """On an account of rhos sessions choose Gaussian noise, which has no epsilon."""
-    budget = sd.Budget(epsilon=9, delta=1e-6, meter="zcdp")
-    shop = Shop(tmp_path, shop_rows(3), budget=budget)
-    series = shop.started(epsilon=1)
-    state = series.catch_up(MONTH_END)
-    laws = {term.law.name for rows in state.kept.values() for term in rows[0].terms}
-    assert laws == {"laplace"}
-    rates = {term.law.rate for rows in state.kept.values() for term in rows[0].terms}
-    most = shop.unit.max_rows or 1
-    assert rates == {rate / most for rate in series.rates.values()}
+ACCOUNTS = {
+    "pure": sd.Budget(epsilon=9),
+    "rho": sd.Budget(epsilon=9, delta=1e-6, meter="zcdp"),
+    "delta": sd.Budget(epsilon=9, delta=1e-6),
+}
+
+
+def list_laws(state):
+    """Return the law of each number of each period."""
+    return [
+        (node, term.law)
+        for node, rows in state.kept.items()
+        for row in rows.values()
+        for term in row.terms
+    ]
+
+
+def test_noise_is_what_the_account_gets_more_from_and_costs_no_more(tmp_path):
+    """Which it is follows from the account and the declaration, before the first night; a part loses what is said."""
+    chosen = {}
+    for name, budget in ACCOUNTS.items():
+        shop = Shop(tmp_path / name, shop_rows(3), budget=budget)
+        items = COUNT | {"release": '"histogram"', "item": '"product"', "domain": ITEMS}
+        said = {"small": COUNT | {"epsilon": 0.2}, "large": COUNT | {"epsilon": 2}}
+        said["items"] = items | {"epsilon": 0.2, "levels": '["day"]'}
+        shop.declare(**said)
+        for which, one in said.items():
+            series = shop.open(which)
+            before = shop.account.remaining
+            series.start()
+            taken = before - shop.account.remaining
+            noise = chosen[name, which] = series.noise.noise
+            # What the share would be with Laplace noise.
+            shop.declare(**said | {"plain": one | {"noise": '"laplace"'}})
+            plain = shop.open("plain")
+            assert plain.find_account() is None
+            made = plain._measure()
+            epsilon = Fraction(str(one["epsilon"]))
+            laplace = choose_noise(made, epsilon, plain.levels, "laplace")
+            assert (laplace.noise, laplace.epsilon) == ("laplace", epsilon)
+            most = Fraction(made.add_up(laplace).main, 10**9)
+            assert taken <= most
+            if noise == "gaussian" and name == "rho":
+                assert taken > most * Fraction(98, 100)
+            state = series.catch_up(MONTH_END)
+            share = series.find_account().statement().limit
+            assert max(sums_of_parts(series, range(20482, 20485))) <= share
+            assert {law.name for _, law in list_laws(state)} == {noise}
+            if noise == "laplace":
+                assert "rho" not in series.describe(state)[0]
+                continue
+            # A person-day moves its day and its month by M: the joint law of both is that far away.
+            moves = 2 if which == "items" else 4
+            laws = {node.level: law for node, law in list_laws(state)}
+            lost = float(sum(moves * law.rate for law in laws.values()))
+            assert lost == pytest.approx(float(series.noise.rho), rel=1e-9)
+            facts, notes = series.describe(state)
+            assert facts["rho"] == pytest.approx(float(series.noise.rho))
+            promised = sd.cost.ZCDP(rho=series.noise.rho).epsilon(Fraction(1, 10**6))
+            assert f"on 1 day by epsilon {promised:.2g}"[:-1] in " ".join(notes)
+            assert "(Gaussian noise)" in " ".join(notes)
+            shop.declare(**said)
+    assert [noise for (name, _), noise in chosen.items() if name == "pure"] == ["laplace"] * 3
+    assert [noise for (name, _), noise in chosen.items() if name == "rho"] == ["gaussian"] * 3
+    assert chosen["delta", "small"] == chosen["delta", "items"] == "gaussian"
+    assert chosen["delta", "large"] == "laplace"
+
+
+def test_gaussian_noise_of_a_series_is_worth_what_it_costs(tmp_path):
+    """On an account that adds up divergences and epsilons its share of the first is no larger than that of the second."""
+    shop = Shop(tmp_path, shop_rows(1), budget=ACCOUNTS["delta"])
+    shop.declare(visits=COUNT)
+    measured = shop.open()._measure()
+    limits, seen = measured.price.limits, set()
+    for epsilon in (
+        Fraction(1, 100),
+        Fraction(1, 10),
+        Fraction(1, 2),
+        Fraction(9, 10),
+        Fraction(1),
+    ):
+        for levels in (("day",), ("day", "month"), ("day", "month", "year")):
+            found = choose_noise(measured, epsilon, levels)
+            laplace = choose_noise(measured, epsilon, levels, "laplace")
+            if found.noise == "laplace":
+                continue
+            paid, other = measured.add_up(found), measured.add_up(laplace)
+            assert paid.main <= other.main
+            assert paid.main * limits.pure <= other.pure * limits.main
+            assert other.main * 2 > paid.main
+            seen.add(found.epsilon / epsilon)
+    # Where Laplace noise is worth less than its divergences Gaussian noise has less of an epsilon.
+    assert max(seen) == 1 > min(seen)
+
+
+def test_a_series_never_changes_its_noise(tmp_path):
+    shop = Shop(tmp_path, shop_rows(3), budget=ACCOUNTS["delta"])
+    series = shop.started(epsilon=0.2)
+    assert series.noise.noise == "gaussian"
+    # Where nothing was asked yet another definition is refused, a smaller epsilon as well.
+    for change in ({"epsilon": 0.1}, {"epsilon": 0.3}, {"noise": '"laplace"'}):
+        shop.declare(visits=COUNT | {"epsilon": 0.2} | change)
+        with pytest.raises(LedgerConflict, match="was declared otherwise"):
+            shop.open().catch_up("2026-02-01")
+    shop.declare(visits=COUNT | {"epsilon": 0.2})
+    first = shop.open().catch_up("2026-02-01")
+    # Whatever the account spends since.
+    shop.account.reserve(sd.cost.Pure(epsilon=2))
+    state = shop.open().catch_up(MONTH_END)
+    laws = {law.name for _, law in list_laws(state)}
+    assert (len(first.kept), len(state.kept), laws) == (1, 4, {"gaussian"})
+    # One that was started before accounts kept it has Laplace noise, as it always had.
+    shop = Shop(tmp_path / "rho", shop_rows(3), budget=ACCOUNTS["rho"])
+    shop.declare(visits=COUNT | {"epsilon": 0.2})
+    series = shop.open()
+    laplace = choose_noise(series._measure(), series.declared.epsilon, series.levels, "laplace")
+    shop.account.grant("series-visits", Fraction(series._measure().add_up(laplace).main, 10**9))
+    assert {law.name for _, law in list_laws(series.catch_up(MONTH_END))} == {"laplace"}
+    assert series.noise == laplace
+    # An account of epsilons has no other.
+    shop = Shop(tmp_path / "pure", shop_rows(3), budget=ACCOUNTS["pure"])
+    shop.declare(visits=COUNT | {"epsilon": 0.2, "noise": '"gaussian"'})
+    with pytest.raises(InvalidParameter, match="must be laplace on an account of epsilons"):
+        shop.open().start()
 
 
 def test_what_no_night_could_use_is_refused_before_anything_is_granted(shop):
@@ -344,6 +457,69 @@ def test_a_series_says_of_whom_its_figures_are(shop):
     series = shop.open("people")
     series.start()
     assert "Whoever comes on two days counts twice." in series.describe(series.read(MONTH_END))[1]
+
+
+def test_a_period_that_stays_open_is_given_up_for_lost_and_never_asked_again(tmp_path):
+    for first, text in (("2026-01-29", "2026-01-31"), ("2026-01-31", "2026-01-31")):
+        shop = Shop(tmp_path / first)
+        series = shop.started(first=f'"{first}"')
+        day_before = "2026-02-02"
+        series.catch_up(day_before)
+        # As a job leaves it that has failed after its charge; of the month that is one day long, too.
+        many = 2 if first == text else 1
+        for level in ("day", "month")[:many]:
+            about = {"series": "visits", "level": level, "period": text}
+            about["definition"] = series.declared.digest
+            run = f"series/visits-{series.declared.digest}/{level}/{text}/1"
+            cost = sd.cost.Pure(epsilon=series.rates[level])
+            parts = read_parts(text, "day")
+            series.find_account().for_run(run, about).reserve(cost, parts=parts)
+        with pytest.raises(InvalidParameter, match="there are: 2026-01-31.*; got '2026-01-30'"):
+            series.lose("2026-01-30", reason="an error")
+        told = " ".join(series.describe(series.read(MONTH_END))[1])
+        assert f"sordino series lose visits {text} --reason error" in told
+        state = series.lose(text, reason="an error of the table")
+        assert (texts(state.lost), state.open) == ([text] * many, {})
+        assert series.describe(state)[0]["lost"] == [text] * many
+        # Whatever becomes of the charge, and however often it is asked for.
+        key = charges_of(series)[-2][1].id if many == 1 else charges_of(series)[-4][1].id
+        series.find_account().void(key, reason="its process died")
+        after = series.catch_up(MONTH_END)
+        assert texts(after.lost) == [text] * many
+        assert [one.text for one in after.kept if one.text == text] == []
+        with pytest.raises(InvalidParameter, match="there are: none"):
+            series.lose(text, reason="again")
+        assert series.find_account().verify().sound
+        assert len(series.catch_up(LATER).kept) == (6 - many if many == 1 else 2)
+
+
+def test_a_copy_of_the_ledger_that_was_put_back_asks_nothing_again(tmp_path):
+    """What the copy has forgotten and what is asked afterwards is no more than the share of a part."""
+    shop = Shop(tmp_path / "shop")
+    series = shop.started()
+    series.catch_up("2026-02-01")
+    sqlite.close_all()
+    shutil.copytree(shop.folder, tmp_path / "copy")
+    series.catch_up(LATER)
+    forgotten = charges_of(series)[1:]
+    assert len(forgotten) == 5
+    sqlite.close_all()
+    shutil.rmtree(shop.folder)
+    shutil.copytree(tmp_path / "copy", shop.folder)
+    Ledger.open(shop.ledger, account="orders").close_parts(number("2026-02-02"))
+    back = shop.open()
+    state = back.catch_up("2026-02-08")
+    asked = charges_of(back)[1:]
+    assert texts(state.closed) == [text for text, _ in forgotten]
+    assert [text for text, _ in asked] == ["2026-02-03", "2026-02-04", "2026-02-05"]
+    sums = defaultdict(Fraction)
+    for text, line in [*charges_of(back), *forgotten]:
+        parts = read_parts(text, "day")
+        for part in range(parts.low, parts.high + 1):
+            sums[part] += line.charged
+    assert max(sums.values()) <= LARGE
+    # February is never asked, and its later days are told by themselves: by no total.
+    assert list(all_totals(back, state)) == ["2026-01-29"]
 
 
 def test_what_was_closed_is_left_out_and_said(shop):
@@ -412,7 +588,8 @@ def test_another_definition_under_the_same_name_is_refused(shop):
         shop.open().catch_up(LATER)
     assert len(charges_of(series)) == 1
     # How long is waited, how numbers are written, and in which order it is said, change nothing.
-    back = dict(reversed(list((COUNT | {"grace": 3, "epsilon": 200.0}).items())))
+    back = COUNT | {"grace": 3, "epsilon": 200.0, "only_added": "true"}
+    back = dict(reversed(list(back.items())))
     shop.declare(visits=back)
     assert len(shop.open().catch_up("2026-02-03").kept) == 2
     # Where somebody else has charged the share, its guard refuses what no longer fits, and that alone.
@@ -485,6 +662,11 @@ def test_what_is_wrong_is_said_before_anything_is_charged(shop):
         ({"levels": '"day"'}, "series.levels must be a list of periods"),
         ({"grace": -1}, "series.grace must be"),
         ({"grace": "true"}, "series.grace must be"),
+        ({"only_added": 1}, "only_added must be True or False"),
+        (
+            {"release": '"histogram"', "item": '"product"', "domain": ITEMS, "only_added": "true"},
+            "only_added must go with count or count_distinct_units",
+        ),
         ({"wher": '"a > 1"'}, "has no key 'wher'"),
         ({"delta": 0.1}, "has no key 'delta'"),
         ({"bounds": "[0, 100]"}, "has no key 'bounds'"),

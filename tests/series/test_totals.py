@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from sordino.figures import Origin, Term
-from sordino.noise import DiscreteLaplace
+from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.series.nodes import list_nodes, split_epsilon
 from sordino.series.totals import RunningTotals
 from sordino.session.looks import LookRow
@@ -20,9 +21,11 @@ FIRST = (dt.date(2026, 1, 1) - EPOCH).days
 LEVELS = ("day", "month")
 
 
-def make(nodes, rates, value=lambda _node, _item: 0, items=(0,), levels=LEVELS, first=FIRST):
+def make(
+    nodes, rates, value=lambda _node, _item: 0, items=(0,), levels=LEVELS, first=FIRST, laws=None
+):
     def row(node, item):
-        law = DiscreteLaplace(rates[node.level])
+        law = DiscreteLaplace(rates[node.level]) if laws is None else laws[node.level]
         found = Fraction(value(node, item))
         term = Term(origin=Origin(), row=item, value=found, law=law, step=Fraction(1))
         return LookRow((term,))
@@ -72,6 +75,28 @@ def test_intervals_are_exact_and_normal_ones_are_too_short():
     wrong = Fraction(1, 20 * 365)
     reaches = [totals.find_at(place(day), wrong=wrong)[0].high for day in cases]
     assert reaches == [49, 68, 49, 15, 21]
+
+
+def test_intervals_of_gaussian_noise_are_exact():
+    """The least whole number that the sum passes with at most 5%, by the convolution of the laws."""
+    rates = split_epsilon(Fraction(1, 5), LEVELS, "gaussian")
+    laws = {level: DiscreteGaussian(rate**2 / 2) for level, rate in rates.items()}
+    points = 1 << 12
+    steps = np.minimum(np.arange(points), points - np.arange(points))
+    seen = {
+        level: np.fft.rfft(weights / weights.sum())
+        for level, law in laws.items()
+        if (weights := np.exp(-float(law.rate) * steps.astype(float) ** 2)).sum()
+    }
+    totals = make(list_nodes(FIRST, FIRST + 364, "day", LEVELS), rates, laws=laws)
+    for day in range(FIRST, FIRST + 365, 6):
+        [found] = totals.find_at(day)
+        [way, *_] = totals.list_ways(day)
+        many = Counter(node.level for node, _ in way)
+        law = np.fft.irfft(math.prod(seen[level] ** times for level, times in many.items()), points)
+        beyond = [float(law[steps > reach].sum()) for reach in range(400)]
+        least = next(reach for reach, chance in enumerate(beyond) if chance <= 0.05)
+        assert found.high == least, day
 
 
 def test_a_total_is_the_sum_of_its_periods_and_what_is_known_later_is_nearer():
@@ -182,3 +207,47 @@ def test_every_printed_interval_holds_and_errors_are_those_of_the_proof():
         held = (np.abs(error) <= reach[:, None]).mean(axis=1)
         assert held.mean() >= 0.95
         assert held.min() >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_what_never_falls_is_told_of_all_parts_at_once():
+    """Rows of the first day alone, some of them late: nothing passes the ends but for a chance of 5%, and the lows rise."""
+    runs, days, draw = 400, 33, np.random.default_rng(7)
+    rates = split_epsilon(Fraction(1), LEVELS)
+    nodes = list(list_nodes(FIRST, FIRST + days - 1, "day", LEVELS))
+    in_time, late, missed, each_alone = 300, 20, 0, 0
+    for _ in range(runs):
+        noise = {
+            node: int(draw.geometric(share) - draw.geometric(share))
+            for node in nodes
+            if (share := -math.expm1(-float(rates[node.level])))
+        }
+
+        def value(node, _item, noise=noise):
+            counted = in_time * (node.parts.low == FIRST) + late * (node.level == "month")
+            return counted + noise[node]
+
+        totals = make(nodes, rates, value)
+        found = totals.find_rising(FIRST + days - 1)
+        lows, highs = [one.at_least for one in found], [one.at_most for one in found]
+        assert lows == sorted(lows)
+        assert highs == sorted(highs)
+        # Low ends are of all that is there by now, high ends of what came in time.
+        missed += lows[-1] > in_time + late or highs[0] < in_time
+        each_alone += max(one.low for one in found) > in_time + late or (
+            min(one.high for one in found) < in_time
+        )
+    assert missed <= 0.05 * runs < each_alone
+    # One interval of each part, at its share of the level; a missing day tells what those beside it do.
+    wrong = Fraction(1, 20 * days)
+    ends = [
+        (one.low, one.high)
+        for day in range(days)
+        for one in totals.find_at(FIRST + day, wrong=wrong)
+    ]
+    assert lows == [max(low for low, _ in ends[: day + 1]) for day in range(days)]
+    assert highs == [min(high for _, high in ends[day:]) for day in range(days)]
+    kept = {node: row for node, row in totals.kept.items() if node.parts.low != FIRST + 10}
+    gap = RunningTotals(first=FIRST, cut="day", levels=LEVELS, kept=kept)
+    by_part = {one.part: one for one in gap.find_rising(FIRST + days - 1)}
+    at, before, after = (by_part[f"2026-01-{day}"] for day in (11, 10, 31))
+    assert (at.total, at.at_least, at.at_most) == (None, before.at_least, after.at_most)

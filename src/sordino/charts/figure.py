@@ -63,6 +63,8 @@ class Mark:
         Of a curve: which quantile. Of stairs: which step. Of values: where the bar begins.
     is_sum : bool
         Of a table: whether it is a margin, or the total.
+    least : float or None
+        Over time: what no later figure lies below.
     """
 
     label: str
@@ -71,6 +73,7 @@ class Mark:
     high: float | None = None
     at: float = 0.0
     is_sum: bool = False
+    least: float | None = None
 
 
 @final
@@ -393,6 +396,7 @@ def _read_mark(row: Mapping[str, Any], found: str | None, label: str, form: Form
         low=low,
         high=high,
         at=at or 0.0,
+        least=as_drawn(row.get("at_least")) if form == "trend" else None,
     )
 
 

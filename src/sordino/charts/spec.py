@@ -386,16 +386,19 @@ def _draw_trend(figure: Figure) -> Spec:
     """Return a line over time, from left to right, with a whisker at each date."""
     # A date takes the place of its label: what draws knows how far apart two of them lie.
     values = [
-        _list_known(mark) | {"label": day}
+        _list_known(mark) | {"label": day} | ({} if mark.least is None else {"least": mark.least})
         for mark, day in zip(figure.marks, figure.days, strict=True)
     ]
     numbers = [number for row in values for name, number in row.items() if name != "label"]
     ends = _find_axis_range(numbers, from_zero=min(numbers, default=0.0) >= 0)
     place = {"x": _place_days("label", figure.days), "y": _place_numbers(figure, *ends)}
     known = [row for row in values if "value" in row]
+    least = [row for row in values if "least" in row]
     line = {"type": "line", "color": FILL, "strokeWidth": 2}
+    stairs = {"type": "line", "color": QUIET, "strokeWidth": 1, "interpolate": "step-after"}
     dot = {"type": "point", "filled": True, "color": MARK, "opacity": 1, "size": 60}
     layers = [
+        *_list_layer(least, stairs, place | {"y": {**place["y"], "field": "least"}}),
         *_draw_whiskers(values, ends, place),
         *_list_layer(known, line, place),
         *_list_layer(known, dot, place),

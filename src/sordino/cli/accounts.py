@@ -17,6 +17,7 @@ from sordino.cost.conversion import write_percent
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger, Statement, read_parts
 from sordino.ledger.left import write_spent
+from sordino.ledger.parts import CUTS
 from sordino.unit_columns import find_cut
 
 # Only for type checkers: who names a ledger needs no declaration.
@@ -330,6 +331,28 @@ def _join_labels(labels: dict[str, str]) -> str:
         for name, value in labels.items()
     }
     return ",".join(f'{name}="{value}"' for name, value in escaped.items())
+
+
+@click.command("add-parts", cls=Command)
+@REQUIRED_LEDGER
+@REQUIRED_ACCOUNT
+@click.option(
+    "--parts",
+    type=click.Choice([*CUTS]),
+    required=True,
+    help="The cut of one of the columns that the account protects by.",
+)
+def give_account_parts(url: str, account: str, parts: str) -> None:
+    """Give an account a budget for each day (hour, month, year) from now on, which had one for all.
+
+    What was spent counts in each of them, those to come too. Its shares are given parts as well.
+    """
+    opened = Ledger.open(url, account=account)
+    opened.add_parts(parts)
+    say(
+        f"Account {account} has a budget for each {parts} from now on. What it has spent counts in "
+        "each of them. Jobs that have it open must open it again."
+    )
 
 
 @click.command("close", cls=Command)

@@ -16,6 +16,7 @@ from sordino.cli.accounts import (
     close,
     find_declared,
     find_payer,
+    give_account_parts,
     list_accounts,
     refuse_below,
     say_details,
@@ -143,9 +144,8 @@ def ledger() -> None:
     """Accounts with a budget: every release is charged before a row is read."""
 
 
-ledger.add_command(close)
-ledger.add_command(publish)
-ledger.add_command(report_account)
+for command in (give_account_parts, close, publish, report_account):
+    ledger.add_command(command)
 
 
 @ledger.command()

@@ -33,7 +33,8 @@ _TODAY = click.option(
     show_default=True,
     help="What has ended before this day is asked: 2026-11-27, today, today-1.",
 )
-_COLUMNS = ("part", "total", "low", "high", "revised", "revised_low", "revised_high", "periods")
+_RISING = ("at_least", "at_most")
+_COLUMNS = ("total", "low", "high", "revised", "revised_low", "revised_high", "periods")
 
 
 @click.group(cls=SuggestingGroup)
@@ -68,7 +69,22 @@ def catch_up(name: str, declaration: str | None, today: str, form: str | None, q
     found = _open_series(name, declaration)
     tell = None if quiet else lambda text: say(f"Reading for {text}.")
     state = found.catch_up(today, tell=tell)
-    _write_figures(found, state, _list_last(found, state, _find_totals(found, state).find_at), form)
+    totals = _find_totals(found, state)
+    last = _list_last(found, state, totals.find_at)
+    if found.declared.said.only_added and last:
+        last = totals.find_rising(state.until)[-1:]
+    _write_figures(found, state, last, form)
+
+
+@series.command(cls=Command)
+@_NAME
+@click.argument("period", metavar="PERIOD")
+@_FILE
+@click.option("--reason", required=True, help="Why; kept in the history.")
+def lose(name: str, period: str, declaration: str | None, reason: str) -> None:
+    """Give PERIOD of NAME up for lost, which stays open: charged, and never asked again."""
+    state = _open_series(name, declaration).lose(period, reason=reason)
+    say(f"{period} of series {name} is lost; {len(state.open)} are open.")
 
 
 @series.command("show", cls=Command)
@@ -116,6 +132,8 @@ def _list_figures(found: Series, state: SeriesState, top: int | None) -> list[Ru
     if totals.items not in ([], [0]):
         # Of many labels the last day says it: each day has them all.
         return _list_last(found, state, totals.find_at)
+    if found.declared.said.only_added:
+        return totals.find_rising(state.until)
     parts = range(found.first, state.until + 1)
     return [one for part in parts for one in totals.find_at(part)]
 
@@ -124,6 +142,8 @@ def _write_figures(
     found: Series, state: SeriesState, figures: list[RunningFigure], form: str | None
 ) -> None:
     facts, notes = found.describe(state)
-    rows = [one.to_dict() for one in figures]
-    columns = ("part", "item", *_COLUMNS[1:]) if rows and "item" in rows[0] else _COLUMNS
+    rises = found.declared.said.only_added
+    rows = [one.to_dict() | (one.list_rising() if rises else {}) for one in figures]
+    item = ("item",) if rows and "item" in rows[0] else ()
+    columns = ("part", *item, *_COLUMNS, *(_RISING if rises else ()))
     write_rows(form, columns, rows, facts, notes)

@@ -200,7 +200,8 @@ class Event:
         "create", "reserve", "draw", "settle", "void", "keep" (the ledger has kept a release),
         "grant" (a share given to a child account), "receive" (one that was received), "convert"
         (another account has taken this one over), "resource" (its table is called by a name from
-        here on) or "close" (its parts up to one take nothing more).
+        here on), "close" (its parts up to one take nothing more) or "part" (it has parts from here
+        on).
     charge : str or None
         Id of the charge that it is about.
     amount : Fraction

@@ -103,6 +103,8 @@ class Replay:
     parted: PartSums = field(default_factory=PartSums)
     began: int = OPEN
     """Up to which part all were closed when it began."""
+    has_parts: bool = False
+    """Whether it had parts at its last event: some accounts were given them later."""
     touched: Touched = NOWHERE
     """Which parts the last event has charged."""
 
@@ -211,6 +213,8 @@ class Replay:
         ]
         if sorted(map(tuple, spans)) != sorted(charged):
             self._wrong("the parts that charges are about are not those of its events")
+        if self.has_parts != bool(account.parts):
+            self._wrong("the account has other parts than its events say")
         if account.parts and self.began != (OPEN if inherited is None else inherited):
             self._wrong(
                 "the account did not begin with the parts closed that its parent had closed"
@@ -218,7 +222,7 @@ class Replay:
 
     def _is_within(self) -> bool:
         """Tell whether what the last event has charged is within the limits."""
-        if self.account.parts:
+        if self.has_parts:
             return self.parted.admits(self.limits, self.touched)
         return self.limits.admits(self.spent, Sums())
 
@@ -227,7 +231,7 @@ class Replay:
 
         Tell whether an event says of them what it does to them.
         """
-        if not self.account.parts:
+        if not self.has_parts:
             return ";" not in row.sums
         told, parted = read_told(row.sums), self.parted
         self.spent = parted.find_largest()
@@ -235,7 +239,7 @@ class Replay:
 
     def _charge_parts(self, row: Row, amounts: Sums) -> Touched:
         """Add what is charged to the sums, of parts or of the account; return which parts."""
-        if not self.account.parts:
+        if not self.has_parts:
             self.spent = self.spent.plus(amounts)
             return NOWHERE
         touched = read_told(row.sums).touched
@@ -261,7 +265,7 @@ class Replay:
         if misplaced or min(amounts) < 0 or (self.successor and row.kind in _BEGINNINGS):
             return False
         match row.kind:
-            case "convert" | "resource" | "close":
+            case "convert" | "resource" | "close" | "part":
                 return self._goes_on(row.kind, body) and not any(amounts)
             case "create" | "receive":
                 nothing = self.account.limits._replace(main=0, pure=0, failing=0)
@@ -277,7 +281,7 @@ class Replay:
                     -1 if share[1] < 0 else before[1] + share[1],
                     before[2] + share[2],
                 )
-                return touched.whole == bool(self.account.parts)
+                return touched.whole == self.has_parts
             case "reserve":
                 touched = self._charge_parts(row, amounts)
                 new = row.charge not in self.charges
@@ -289,15 +293,13 @@ class Replay:
                     closed=self.parted.closed,
                 )
                 self.charges[row.charge] = charged
-                new = new and (not self.account.parts or body["parts"] == charged.parts)
+                new = new and (not self.has_parts or body["parts"] == charged.parts)
                 described = _described(body.get("charges"), self.account)
                 if described is not None and described.rounded_up() != amounts:
                     self._wrong(f"event {row.number} does not reserve what it describes")
                 # Charges that are older than digests have none.
                 return new and body["digest"] == (
-                    ""
-                    if body.get("migrated") is True
-                    else digest_of(body, self.account._replace(source=self.source))
+                    "" if body.get("migrated") is True else digest_of(body, self._find_account())
                 )
         # A charge that was never reserved raises here, and `play` notes it.
         return self._use(row, body, self.charges[row.charge])
@@ -305,11 +307,18 @@ class Replay:
     def _goes_on(self, kind: str, body: Mapping[str, Any]) -> bool:
         """Take on that another account goes on for this one, or that its table has a name now.
 
-        Or that parts are closed.
+        Or that parts are closed, or that it has parts from now on.
         """
+        if kind == "part":
+            new, self.has_parts = not self.has_parts, True
+            # What was charged before is in all parts.
+            self.parted.base = self.spent
+            for charged in self.charges.values():
+                charged.touched = Touched(whole=True)
+            return new and body["parts"] == self._find_key()
         if kind == "close":
             before, self.parted.closed = self.parted.closed, body["until"]
-            return bool(self.account.parts) and before < body["until"]
+            return self.has_parts and before < body["until"]
         if kind == "convert":
             self.successor = body["into"]
             return True
@@ -327,12 +336,21 @@ class Replay:
         rightly = account.parent is not None or self.limits == budget_of(account).limits
         # What it is about may be called otherwise since; `finish` compares that.
         self.source = body["source"]
-        if account.parts:
+        self.has_parts = ";" in row.sums
+        if self.has_parts:
             self.began = self.parted.closed = read_told(row.sums).closed
-            key = find_key(account.unit, account.adjacency, account.cut)
-            rightly = rightly and key == account.parts
-        known = account.facts | {"source": self.source}
-        return rightly and {name: body[name] for name in account.facts} == known
+            rightly = rightly and self._find_key() == account.parts
+        known = self._find_account().facts
+        return rightly and {name: body[name] for name in known} == known
+
+    def _find_account(self) -> Account:
+        """Return the account as it was at its last event, for what it is about."""
+        parts = self.account.parts if self.has_parts else ""
+        return self.account._replace(source=self.source, parts=parts)
+
+    def _find_key(self) -> str:
+        """Return what it must keep of its parts."""
+        return find_key(self.account.unit, self.account.adjacency, self.account.cut)
 
     def _use(self, row: Row, body: Mapping[str, Any], charged: _ReplayedCharge) -> bool:
         was_open, amounts = charged.state in {"reserved", "drawn"}, amounts_of_row(row)
@@ -365,7 +383,7 @@ class Replay:
                     charged.reserved.pure - amounts.pure,
                     charged.reserved.failing - amounts.failing,
                 )
-                if self.account.parts:
+                if self.has_parts:
                     was_open &= self.parted.add(charged.touched, returned, returns=True)
                 else:
                     self.spent = Sums(
@@ -413,8 +431,9 @@ def _exact_amount(written: str) -> Fraction:
 def find_inherited(rows: Iterable[tuple[int, str, str]], child: str) -> int | None:
     """Return up to which part all were closed in a parent when it made a child."""
     for _, body, sums in rows:
-        if ";" in sums and json_of(body).get("child") == child:
-            return read_told(sums).closed
+        if json_of(body).get("child") == child:
+            # Later ones have not made it; and one that was made without parts began with none.
+            return read_told(sums).closed if ";" in sums else None
     return None
 
 
@@ -443,5 +462,5 @@ def add_shares(rows: Iterable[tuple[int, str, str]], child: str) -> tuple[int, i
 
 
 _AMOUNT = re.compile(r"[0-9]{1,4000}(/0*[1-9][0-9]{0,4000})?", re.ASCII)
-_BEGINNINGS = frozenset(("receive", "grant", "reserve", "convert", "resource"))
+_BEGINNINGS = frozenset(("receive", "grant", "reserve", "convert", "resource", "part"))
 """Events that an account that was taken over has no more."""

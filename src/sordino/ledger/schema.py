@@ -46,7 +46,7 @@ from sordino.ledger.parts import OPEN
 from sordino.ledger.renyi import LARGEST
 from sordino.ledger.schema_parts import GRANT_PARTS, PART_OPERATIONS, PART_TABLES
 
-VERSION = 7
+VERSION = 8
 OLDEST = 4
 """What has this schema is brought up to date: a file by its first write, a server by its owner."""
 READING_COLUMN = "reading TEXT NOT NULL DEFAULT ''"

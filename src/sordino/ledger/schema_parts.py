@@ -333,6 +333,26 @@ CLOSE_PARTS = Operation(
     ),
     locked=":account",
 )
+# An account that had none. What it has spent is in the base of all parts from then on, and what was
+# charged counts as charged to the whole table. Children first: what they read their parent counts.
+_part, _parted = Change(
+    kind="part", amount="0", pure="0", failing="0", impure="0", after={}
+).written(":account")
+ADD_PARTS = Operation(
+    "add_parts",
+    (
+        "UPDATE ~account SET parts = :parts, base = spent, base_pure = pure_spent,"
+        " base_failing = failing_spent, base_impure = impure WHERE name = :account AND parts = ''"
+        " AND :parts <> '' AND successor = '' AND adjacency = 'add-remove' AND unit = :unit"
+        " AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.parent = :account"
+        " AND other.parts = '')",
+        "UPDATE ~charge SET whole = 1 WHERE id IN (SELECT e.charge FROM ~event AS e"
+        " WHERE e.account = :account AND e.kind = 'reserve')",
+        f"{_part} WHERE name = :account",
+        _parted,
+    ),
+    locked=":account",
+)
 PART_OPERATIONS = (
     RESERVE_PARTS,
     DRAW_PARTS,
@@ -341,4 +361,5 @@ PART_OPERATIONS = (
     ENTRUST_PARTS,
     GRANT_PARTS,
     CLOSE_PARTS,
+    ADD_PARTS,
 )

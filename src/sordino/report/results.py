@@ -173,6 +173,9 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
         if any(unknown)
         else None,
         " The dashed line is the threshold." if dashed else None,
+        " If no row is ever deleted, so many are there as the stairs say."
+        if form == "trend" and any(mark.least is not None for mark in figure.marks)
+        else None,
         f" The first {shown} of {figure.total:,} are drawn."
         if figure.total > shown and form != "spread"
         else None,

@@ -13,6 +13,7 @@ from sordino.constraints import (
     COUNT,
     POSITIVE,
     TABLE_NAME,
+    TRUTH,
     Number,
     did_you_mean,
     shown,
@@ -20,6 +21,7 @@ from sordino.constraints import (
 )
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter
+from sordino.session.noise_choice import MeasureNoise
 from sordino.session.request import Request
 from sordino.study.declaration import DeclaredTable, read_table
 from sordino.study.document import Document, digest_tree
@@ -30,9 +32,10 @@ KINDS = ("count", "count_distinct_units", "histogram")
 """What can run on: numbers of rows or of people, whose noise adds up exactly."""
 _FROM_ROWS = ("unlisted", "assumed public")
 """Labels of which each period would have its own."""
-_NOT_ADDED = {"bounds", "threshold", "noise"}
-"""Noise that is folded adds up to nothing that is known, nor do labels that noise has chosen. And
-what a part loses is told as an epsilon, which is true of pure noise alone, on every account."""
+_FREE = {"grace", "only_added"}
+"""What may change after the start: when a period is asked, and what is told of it."""
+_NOT_ADDED = {"bounds", "threshold"}
+"""Noise that is folded adds up to nothing that is known, nor do labels that noise has chosen."""
 
 
 def _accept_levels(name: str, value: Any) -> tuple[str, ...]:
@@ -64,6 +67,11 @@ class SeriesTable(Table):
     grace: int = parameter(
         _accept_grace, "So many days are waited for late rows before a period is asked.", default=2
     )
+    only_added: bool = parameter(
+        TRUTH,
+        "Whether rows are only ever added, and never deleted or changed: then no total falls.",
+        default=False,
+    )
 
 
 @final
@@ -88,7 +96,7 @@ class DeclaredSeries:
         own = {one.name: getattr(self.said, one.name) for one in fields(self.said)}
         # However its number is written.
         own |= {"epsilon": self.epsilon}
-        said = {name: str(value) for name, value in own.items() if name != "grace"}
+        said = {name: str(value) for name, value in own.items() if name not in _FREE}
         unit = [self.table.unit.identity, str(self.table.unit.max_rows)]
         return digest_tree({"series": said, "asked": dict(self.asked), "unit": unit})
 
@@ -97,10 +105,15 @@ class DeclaredSeries:
         """Where it stands in the file."""
         return "series", self.name
 
-    def build(self, epsilon: Fraction) -> Request[Any]:
-        """Return the request of one period; its noise is pure, whatever the account is."""
+    @property
+    def wanted(self) -> MeasureNoise | None:
+        """The noise that is asked for by name."""
+        return self.asked.get("noise")
+
+    def build(self, epsilon: Fraction, noise: MeasureNoise = "laplace") -> Request[Any]:
+        """Return the request of one period; which noise it has the account never chooses anew."""
         kind = find_kind(self.said.release)
-        asked = {**self.asked, "noise": "laplace"}
+        asked = {**self.asked, "noise": noise}
         request: Request[Any] = guard(
             self.table.document,
             self.place,
@@ -142,6 +155,12 @@ def read_series(document: Document, name: str) -> DeclaredSeries:
             f"series.{name}.release must be one of {', '.join(KINDS)}, whose figures add up; got "
             f"{shown(series.release)}.",
         )
+    if series.only_added and series.release == "histogram":
+        document.refuse(
+            (*place, "only_added"),
+            f"series.{name}.only_added must go with count or count_distinct_units; of a histogram "
+            "each period draws anew which labels somebody with many of them counts for.",
+        )
     if series.table not in document.take_table("table"):
         document.refuse(
             (*place, "table"), f"series.{name}.table must be declared; got {shown(series.table)}."
@@ -152,7 +171,7 @@ def read_series(document: Document, name: str) -> DeclaredSeries:
     document.check_keys(asked, place, [*own, *more], f"[series.{name}]")
     found = DeclaredSeries(name, table, series, asked, str(Path(document.path).parent))
     # What is wrong with the release is said here, and not in the night.
-    domain: Any = getattr(found.build(found.epsilon), "domain", None)
+    domain: Any = getattr(found.build(found.epsilon, found.wanted or "laplace"), "domain", None)
     if domain is not None and (domain.hidden or domain.kind in _FROM_ROWS):
         document.refuse(
             (*place, "domain"),

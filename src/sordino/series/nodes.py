@@ -15,6 +15,7 @@ from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 from sordino.ledger import PartRange, read_parts, show_parts
 from sordino.ledger.renyi import NANO
+from sordino.session.noise_choice import MeasureNoise
 
 _LENGTHS = {"year": 4, "month": 7, "day": 10, "hour": 13}
 """So many characters of the text of a part name the period that it is in."""
@@ -34,6 +35,15 @@ _SHARES = {
 }
 """Hundredths of the epsilon for each of them, in proportion to the third root of how many of a
 period a running figure has on average: then its mean squared error is least."""
+_GAUSSIAN_SHARES = {
+    ("hour", "day"): (49, 51),
+    ("hour", "day", "month"): (35, 37, 28),
+    ("day", "month"): (56, 44),
+    ("day", "month", "year"): (40, 31, 29),
+    ("month", "year"): (51, 49),
+}
+"""The same of Gaussian noise, which costs about the square of its epsilon: in proportion to the
+fourth root. They are nearer to each other than those above, so they cost no more."""
 
 
 @final
@@ -81,13 +91,22 @@ def check_levels(cut: str, levels: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def split_epsilon(epsilon: Fraction, levels: Sequence[str]) -> dict[str, Fraction]:
+def weigh_levels(levels: Sequence[str]) -> dict[str, float]:
+    """Return how many periods of each level a running figure has on average, in proportion."""
+    shares = _SHARES.get(tuple(levels), (100,))
+    return {level: (share / 100) ** 3 for level, share in zip(levels, shares, strict=True)}
+
+
+def split_epsilon(
+    epsilon: Fraction, levels: Sequence[str], noise: MeasureNoise = "laplace"
+) -> dict[str, Fraction]:
     """Return the epsilon of each period, in whole billionths that are `epsilon` together.
 
     Otherwise what is rounded up for a day would be missing for its month.
     """
     whole = epsilon.numerator * NANO // epsilon.denominator
-    shares = _SHARES.get(tuple(levels), (100,))
+    listed = _SHARES if noise == "laplace" else _GAUSSIAN_SHARES
+    shares = listed.get(tuple(levels), (100,))
     parts = [whole * share // 100 for share in shares]
     parts[0] += whole - sum(parts)
     if min(parts) < 1:

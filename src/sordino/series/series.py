@@ -14,6 +14,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn, final
 
+from sordino.constraints import shown
+from sordino.cost import ZCDP
 from sordino.cost.several import say_days_of
 from sordino.entropy import SYSTEM
 from sordino.errors import (
@@ -23,14 +25,14 @@ from sordino.errors import (
     RunTaken,
 )
 from sordino.ledger import ChargeLine, Ledger, PartRange, read_parts, show_parts
-from sordino.ledger.amounts import exact_amounts
 from sordino.ledger.parts import OPEN
-from sordino.ledger.renyi import NANO, Amounts
+from sordino.ledger.renyi import NANO
 from sordino.population import say_columns, say_unit
 from sordino.questions.labels import DENSE
 from sordino.scrubbing import scrubbed
 from sordino.series.declared import DeclaredSeries, read_series
 from sordino.series.nodes import Node, check_levels, list_nodes, split_epsilon
+from sordino.series.noise import Measured, SeriesNoise, choose_noise
 from sordino.session import Session
 from sordino.session.executor import ReleaseExecutor
 from sordino.session.kept_again import read_kept_rows
@@ -41,6 +43,9 @@ from sordino.sources import Source
 from sordino.study.declaration import find_declaration, open_declaration, read_day
 from sordino.study.tables import guard
 from sordino.unit_columns import read_offset
+
+_LOST = ("", "")
+"""Where the periods stand that were given up for lost."""
 
 
 @final
@@ -53,7 +58,7 @@ class SeriesState:
     kept : mapping of Node to mapping
         The periods that were released, with their numbers and the law of their noise.
     lost : tuple of Node
-        Those that were paid and not kept: they are never asked again.
+        Those that were paid and not kept, or given up for lost: they are never asked again.
     open : mapping of Node to str
         Those that somebody is paying for in this moment, or was when it was killed, with the id of
         the charge.
@@ -115,9 +120,7 @@ class Series:
             "levels", lambda: check_levels(self.cut, said.levels)
         )
         self.first: int = self._guard("first", lambda: read_parts(said.first, self.cut).low)
-        self.rates: dict[str, Fraction] = self._guard(
-            "epsilon", lambda: split_epsilon(self.declared.epsilon, self.levels)
-        )
+        self._guard("epsilon", lambda: split_epsilon(self.declared.epsilon, self.levels))
 
     def __repr__(self) -> str:
         return f"Series({self.name!r}, first={self.declared.said.first!r})"
@@ -154,10 +157,22 @@ class Series:
                 f"series.first must be after what is closed, of which no period is asked; "
                 f"{self.declared.said.first} is closed. Nothing was granted."
             )
-        main, pure = self._list_share()
-        share = {} if pure is None else {"pure": Fraction(pure, NANO)}
+        measured = self._measure()
+        chosen = self._guard(
+            "noise",
+            lambda: choose_noise(
+                measured, self.declared.epsilon, self.levels, self.declared.wanted
+            ),
+        )
+        asked = measured.add_up(chosen)
+        both = self.parent.find_price().meter.name == "renyi" and not asked.impure
+        share = {"pure": Fraction(asked.pure, NANO)} if both else {}
+        made_for = {"series": self.name, "definition": self.declared.digest}
+        made_for |= chosen.to_detail()
         try:
-            return self.parent.grant(self.account, Fraction(main, NANO), once=True, **share)
+            return self.parent.grant(
+                self.account, Fraction(asked.main, NANO), once=True, made_for=made_for, **share
+            )
         except LedgerConflict:
             # Somebody else may have started it in this moment.
             self._refuse_second()
@@ -176,28 +191,46 @@ class Series:
                 "Nothing was granted."
             )
 
-    def _list_share(self) -> tuple[int, int | None]:
-        """Return what one period of each length is charged with, together, in billionths.
+    @cached_property
+    def noise(self) -> SeriesNoise:
+        """Which noise its periods have, from its start on.
 
-        Beside it their epsilons, on an account that counts these as well.
+        Raises
+        ------
+        LedgerError
+            If it was not started, or was declared otherwise then.
         """
-        table, meter = self.declared.table, self.parent.find_price().meter
-        both = meter.name == "renyi"
+        said = self._require_account().made_for
+        if not said:
+            # It was started by a version that knew Laplace noise alone.
+            return SeriesNoise.of("laplace", self.declared.epsilon, self.levels)
+        if (said.get("series"), said.get("definition")) != (self.name, self.declared.digest):
+            self._refuse_changed()
+        return SeriesNoise.read(said, self.levels)
+
+    @property
+    def rates(self) -> Mapping[str, Fraction]:
+        """The epsilon of each period, what Laplace noise of it costs."""
+        return self.noise.rates
+
+    def _measure(self) -> Measured:
+        """Return how far the numbers of a period move; columns are looked at, and no row."""
+        table, price = self.declared.table, self.parent.find_price()
         source = select_part(self.source, table.unit, self.parent, None)
-        executor = ReleaseExecutor(source, table.unit, self.parent, SYSTEM, table.source.form)
-        main = pure = 0
-        for epsilon in self.rates.values():
-            reserved = executor.start(self.declared.build(epsilon)).reservation
+        # Nobody pays for what is only looked at.
+        executor = ReleaseExecutor(source, table.unit, None, SYSTEM, table.source.form)
+        moves = []
+        for noise in ("laplace", "gaussian"):
+            reserved = executor.start(self.declared.build(Fraction(1), noise)).reservation
             many = size_of(reserved.domain) or 0
             if many > DENSE:
                 raise InvalidParameter(
                     f"series.{self.name}.domain must have at most {DENSE:,} labels, all of which "
                     f"are shown; it has {many:,}. Nothing was granted."
                 )
-            costs = [exact_amounts(one, meter) for one in reserved.parts]
-            asked = sum(costs, Amounts()).rounded_up()
-            main, pure = main + asked.main, pure + asked.pure
-        return main, pure if both else None
+            [mechanism] = reserved.parts
+            moves.append(mechanism.sensitivity)
+        return Measured(sum_moves=moves[0], square_moves=moves[1], price=price)
 
     # ---- nights ----------------------------------------------------------------------------------
 
@@ -225,17 +258,18 @@ class Series:
 
     def _read(self, account: Ledger, until: int) -> SeriesState:
         charges, records = self._list_charges(account), account.read_releases()
+        given_up = {one.detail["lost"] for one in charges.pop(_LOST, ())}
         last_closed = _read_closed(account, self.cut)
         kept: dict[Node, Rows] = {}
         opened: dict[Node, str] = {}
         lost, closed, due = list[Node](), list[Node](), list[Node]()
         for node in list_nodes(self.first, until, self.cut, self.levels):
             line = charges.get((node.level, node.text), [None])[-1]
-            if line is None or _is_given_up(line):
+            if line is None or (_is_given_up(line) and line.id not in given_up):
                 (closed if node.parts.low <= last_closed else due).append(node)
             elif line.kept:
                 kept[node] = read_kept_rows(records[line.id])
-            elif line.state == "reserved":
+            elif line.state == "reserved" and line.id not in given_up:
                 opened[node] = line.id
             else:
                 lost.append(node)
@@ -296,7 +330,7 @@ class Series:
                 csv=table.source.form,
                 part=node.text,
             )
-            request = self.declared.build(self.rates[node.level])
+            request = self.declared.build(self.rates[node.level], self.noise.noise)
             try:
                 release = session._do(request)  # noqa: SLF001 - it was built from a file
             except RunTaken:
@@ -311,11 +345,47 @@ class Series:
             raise lacks
         return self._read(account, until) if state.due else state
 
+    @scrubbed
+    def lose(self, period: str, *, reason: str) -> SeriesState:
+        """Give a period up for lost that stays open, whatever has happened to it.
+
+        It stays charged, and is never asked again. That is right of each period that somebody was
+        paying for: also where an error of the table has ended a job, which may depend on rows.
+
+        Parameters
+        ----------
+        period : str
+            As `SeriesState.open` has it: "2026-11-27".
+        reason : str
+            Kept in the history.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is not open.
+        LedgerError
+            If the series was not started, or the ledger cannot be written.
+        """
+        account = self._require_account()
+        state = self._read(account, self.find_until())
+        found = {node: key for node, key in state.open.items() if node.text == period}
+        if not found:
+            listed = ", ".join(node.text for node in state.open) or "none"
+            raise InvalidParameter(
+                f"A period that is lost must be one that is open, of which there are: {listed}; "
+                f"got {shown(period)}. Nothing was changed."
+            )
+        about = {"series": self.name, "definition": self.declared.digest}
+        for node, key in found.items():
+            said = {"level": node.level, "period": node.text, "lost": key, "reason": reason}
+            account.note("lost", about | said)
+        return self._read(account, state.until)
+
     def describe(self, state: SeriesState) -> tuple[dict[str, Any], list[str]]:
         """Return what stands beside the figures, as facts and as sentences below a table."""
         unit, said = self.declared.table.unit, self.declared.said
         where, item = (self.declared.asked.get(name) for name in ("where", "item"))
-        left_out = list(self._list_left_out())
+        left_out, promise = list(self._list_left_out()), self._find_promise()
         until = show_parts(PartRange(state.until, state.until), self.cut)
         facts = {
             "series": self.name,
@@ -329,8 +399,10 @@ class Series:
             "where": where,
             **({} if item is None else {"item": item, "domain": self._say_labels()}),
             "left_out": left_out,
+            "noise": self.noise.noise,
             "epsilon": float(self.declared.epsilon),
             "rates": {level: float(rate) for level, rate in self.rates.items()},
+            **({} if promise is None else {"rho": float(promise["rho"])}),
             "first": said.first,
             "until": until,
             "grace": said.grace,
@@ -340,6 +412,7 @@ class Series:
             "closed": [node.text for node in state.closed],
             "due": [node.text for node in state.due],
             "confidence": 0.95,
+            **({"only_added": True} if said.only_added else {}),
         }
         whom = say_unit(unit.identity, unit.called)
         what = "row" if item is None else "label"
@@ -349,6 +422,15 @@ class Series:
         notes = [
             "low to high: holds what the periods counted, with 95%. revised: the same by what was "
             "released since, late rows of later days of its month among it.",
+            *(
+                [
+                    "at_least, at_most: if no row is ever deleted or changed, so many are there by "
+                    f"now, and no more were when their own {self.cut} was first asked; of all of "
+                    "them at once, with 95%."
+                ]
+                if said.only_added
+                else []
+            ),
             *([] if where is None else [f"Only rows where {where}."]),
             f"Late rows count until {wait} after their own {self.cut} ends; later ones are in the "
             "longer periods that end after them, and in no shorter one.",
@@ -359,10 +441,12 @@ class Series:
                 else []
             ),
             f"Not counted: {'; '.join(left_out)}.",
-            f"Each part has spent epsilon {float(self.declared.epsilon):g} when its longest period "
+            f"Each part has spent {self._say_spent()} when its longest period "
             f"has ended, and never more. Protects: {whom}, {unit.adjacency}.",
             *say_days_of(
-                unit.identity, unit.adjacency, {"epsilon": self.declared.epsilon, "delta": 0}
+                unit.identity,
+                unit.adjacency,
+                promise or {"epsilon": self.declared.epsilon, "delta": 0},
             ),
         ]
         if state.lost:
@@ -378,9 +462,24 @@ class Series:
             )
             notes.append(
                 f"Being paid for, or left by a job that has ended: {node.text}. If that job was "
-                f"killed, and did not end by an error of the table: {given_up}; then catch up."
+                f"killed, and did not end by an error of the table: {given_up}; then catch up. "
+                f"Otherwise: sordino series lose {self.name} {node.text} --reason error"
             )
         return facts, notes
+
+    def _find_promise(self) -> dict[str, Fraction] | None:
+        """Return what Gaussian noise promises; None where an epsilon says it all."""
+        if self.noise.noise == "laplace":
+            return None
+        # Whatever else the account pays, this is of the series alone, at the delta of the account.
+        delta = Fraction(self.parent.statement(charges=False).delta)
+        epsilon = Fraction(ZCDP(rho=self.noise.rho).epsilon(delta))
+        return {"epsilon": epsilon, "delta": delta, "rho": self.noise.rho}
+
+    def _say_spent(self) -> str:
+        if self.noise.noise == "laplace":
+            return f"epsilon {float(self.noise.epsilon):g}"
+        return f"what epsilon {float(self.noise.epsilon):g} costs on its account (Gaussian noise)"
 
     def _list_left_out(self) -> Iterator[str]:
         """Yield which rows count in no period, by rules that look at one row alone."""
@@ -397,7 +496,7 @@ class Series:
         return "declared with the table" if domain is None else str(domain.origin)
 
     def _list_charges(self, account: Ledger) -> dict[tuple[str, str], list[ChargeLine]]:
-        """Return the charges of each period, by its level and its text.
+        """Return the charges of each period, by its level and its text, and what is lost.
 
         Raises
         ------
@@ -411,13 +510,14 @@ class Series:
                 continue
             if said.get("definition") != self.declared.digest:
                 self._refuse_changed()
-            found.setdefault((said["level"], said["period"]), []).append(line)
+            place = _LOST if "lost" in said else (said["level"], said["period"])
+            found.setdefault(place, []).append(line)
         return found
 
     def _check_share(self, account: Ledger) -> None:
         """Refuse a share that is less than its periods need: it was given for something else."""
-        main, _ = self._list_share()
-        if account.statement(charges=False).limit < Fraction(main, NANO):
+        needed = self._measure().add_up(self.noise)
+        if account.statement(charges=False).limit < Fraction(needed.main, NANO):
             self._refuse_changed()
 
     def _refuse_changed(self) -> NoReturn:

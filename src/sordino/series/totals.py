@@ -7,10 +7,11 @@ exact; ends are those of `figures.mixed_noise`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, final
 
 from sordino.figures.mixed_noise import Part, find_far
@@ -40,6 +41,9 @@ class RunningFigure:
     revised, revised_low, revised_high : Fraction
         The best that is known of it by now: the shorter one of two intervals, from before and from
         the end of a longer period.
+    at_least, at_most : Fraction or None
+        If rows are only ever added: so many are there by now, and no more came in time, of all
+        parts at once; None where that was not asked for, or nothing is known.
     """
 
     part: str
@@ -51,6 +55,8 @@ class RunningFigure:
     revised: Fraction
     revised_low: Fraction
     revised_high: Fraction
+    at_least: Fraction | None = None
+    at_most: Fraction | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON-ready values."""
@@ -59,6 +65,11 @@ class RunningFigure:
         found = ((name, getattr(self, name)) for name in names)
         numbers = {name: None if value is None else float(value) for name, value in found}
         return {"part": self.part, **own, **numbers, "periods": self.periods}
+
+    def list_rising(self) -> dict[str, float | None]:
+        """Return as JSON-ready values what holds where rows are only ever added."""
+        ends = {"at_least": self.at_least, "at_most": self.at_most}
+        return {name: None if end is None else float(end) for name, end in ends.items()}
 
 
 @final
@@ -135,6 +146,34 @@ class RunningTotals:
             )
         return found
 
+    def find_rising(self, until: int) -> list[RunningFigure]:
+        """Return the figures of all parts up to one, where rows are only ever added.
+
+        A low end holds of each later part as well, and a high end of each earlier one. All of these
+        ends hold at once, with the chance that one interval has else.
+
+        Parameters
+        ----------
+        until : int
+            The last part.
+        """
+        parts = range(self.first, until + 1)
+        ways = {part: way for part in parts if (way := self._cover(self.first, part)) is not None}
+        wrong = _WRONG / max(1, len(ways))
+        ends = {
+            part: _cut_at_0(*self.add_up([(node, 1) for node in way], 0, wrong))
+            for part, way in ways.items()
+        }
+        known = [(part, ends.get(part, (None, None))) for part in parts]
+        lows = accumulate((low for _, (low, _) in known), _of_those_known(max))
+        highs = accumulate((high for _, (_, high) in reversed(known)), _of_those_known(min))
+        found = zip(parts, lows, reversed([*highs]), strict=True)
+        return [
+            replace(one, at_least=least, at_most=most)
+            for part, least, most in found
+            for one in self.find_at(part)
+        ]
+
     def find_largest(self, part: int, k: int) -> list[RunningFigure]:
         """Return the labels with the largest figures; their intervals hold all at once.
 
@@ -179,6 +218,11 @@ class RunningTotals:
 
     def _cover(self, low: int, high: int) -> list[Node] | None:
         return cover(low, high, self._known)
+
+
+def _of_those_known(of: Callable[..., Fraction]) -> Callable[..., Fraction | None]:
+    """Return what finds the largest or the smallest one of those that are known."""
+    return lambda one, other: one if other is None else other if one is None else of(one, other)
 
 
 def _cut_at_0(total: Fraction, far: Fraction) -> tuple[Fraction, Fraction]:

@@ -189,6 +189,7 @@ def grant_share(
     pure: Fraction | None,
     failures: Fraction,
     once: bool,
+    made_for: dict[str, str] | None = None,
 ) -> None:
     """Give a share of an account to a child, which is made if there is none.
 
@@ -237,7 +238,9 @@ def grant_share(
         "parent": parent.name,
         "child": child,
         **parameters_of(given),
-        "body": body_of(child=child, **facts),
+        "body": body_of(
+            child=child, **facts, **({} if made_for is None else {"made_for": made_for})
+        ),
     }
     # Either it does not fit, which `refuse` says, or somebody was in the way.
     if not _give_share(store, parameters, parent.parts, new=not found, once=once):

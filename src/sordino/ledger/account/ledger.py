@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
@@ -38,11 +38,12 @@ from sordino.ledger.account.parted import (
     build_part_statement,
     close_parts,
     find_left_of_parts,
+    give_parts,
     read_charged,
 )
 from sordino.ledger.account.preview import Preview, preview_charge
 from sordino.ledger.account.price import Price
-from sordino.ledger.account.records import body_of
+from sordino.ledger.account.records import body_of, recorded
 from sordino.ledger.account.statement import (
     ChargeLine,
     Statement,
@@ -480,6 +481,27 @@ class Ledger:
         one = None if part is None else COUNT("publish.part", part)
         return publish(self._store, self._pages, named, one, Owner() if owner is None else owner)
 
+    def note(self, label: str, detail: dict[str, Any]) -> None:
+        """Put something into the history of the account, as a charge of nothing.
+
+        Parameters
+        ----------
+        label : str
+            What it is called.
+        detail : dict
+            Public, as JSON has it.
+
+        Raises
+        ------
+        LedgerConflict
+            If another account has taken this one over, or was changed in this moment.
+        LedgerError
+            If the ledger cannot be written.
+        """
+        from sordino.ledger.account.publishing import note  # noqa: PLC0415 - as above
+
+        note(self._store, self._pages, text(label, "label"), recorded(detail))
+
     def check_statement(self, statement: str | PublicStatement) -> StatementCheck:
         """Compare a statement with the history of this account, field by field.
 
@@ -566,6 +588,7 @@ class Ledger:
         pure: Number | None = None,
         failures: Number = 0,
         once: bool = False,
+        made_for: Mapping[str, str] | None = None,
     ) -> Ledger:
         """Give a share of what remains to a child account, which is made if there is none.
 
@@ -588,6 +611,8 @@ class Ledger:
             the child that may fail.
         once : bool
             Whether there must be no such child yet: of several who grant it at once one does.
+        made_for : mapping of str to str, optional
+            What is recorded of a child that is made, for good (`Ledger.made_for`); public.
 
         Returns
         -------
@@ -618,8 +643,14 @@ class Ledger:
             pure=None if pure is None else POSITIVE("grant.pure", pure),
             failures=NOT_NEGATIVE("grant.failures", failures),
             once=TRUTH("grant.once", once),
+            made_for=None if made_for is None else dict(made_for),
         )
         return made
+
+    @property
+    def made_for(self) -> dict[str, str]:
+        """What was recorded of this account when it was made as a share (`grant`); public."""
+        return self._pages.made_for()
 
     def convert(self, into: str, budget: Budget) -> Ledger:
         """Close this pure or zCDP account for good, and make one with a delta that goes on for it.
@@ -739,6 +770,47 @@ class Ledger:
             If the ledger cannot be written, or does not belong to the user of this connection.
         """
         return close_parts(self._store, self._pages, until)
+
+    def add_parts(self, parts: str) -> None:
+        """Let this account have parts from now on, which had none.
+
+        What was charged before counts in each part, as of the whole table: what is spent of the
+        account now every part has spent, future ones too. Shares of it are given parts before it,
+        each account in a transaction of its own; if this was interrupted, do it again. Whoever has
+        the account open opens it again.
+
+        Parameters
+        ----------
+        parts : {"hour", "day", "month", "year"}
+            As for `create`: the cut of one of the columns that the account protects by.
+
+        Raises
+        ------
+        InvalidParameter
+            If an account of this unit or adjacency can have no such parts.
+        LedgerConflict
+            If it has parts, was converted, is a share, or was changed by others meanwhile.
+        LedgerError
+            If the ledger cannot be written, or does not belong to the user of this connection.
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> import tempfile
+        >>> import sordino as sd
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> file = folder.name + "/budget.db"
+        >>> ledger = sd.Ledger.create(file, account="orders", source="name:orders",
+        ...                           unit=sd.PrivacyUnit(["customer", "day(ordered_at)"]),
+        ...                           budget=sd.Budget(epsilon=1), adjacency="add-remove")
+        >>> _ = ledger.reserve(sd.cost.Pure(epsilon=0.25))
+        >>> ledger.add_parts("day")
+        >>> parts = sd.Ledger.open(file, account="orders").statement().parts
+        >>> parts.cut, float(parts.base)
+        ('day', 0.25)
+        >>> folder.cleanup()
+        """
+        give_parts(self._store, self._pages, parts)
 
     def void(self, key: str, *, reason: str) -> ChargeLine:
         """Give up a charge that was never settled.

@@ -104,6 +104,9 @@ class Pages:
             named = row.source.startswith("name:") and not was.startswith("name:")
             moved = named or covers_tables(row.source, was)
             facts = row.facts | ({"source": made["source"]} if moved else {})
+            if "parts" not in made:
+                # It may have been given them since.
+                facts.pop("parts", None)
             known = all(made[name] == fact for name, fact in facts.items())
             known = known and linked("", event) == event.head
             fits = row.parent is not None or budget_of(row).limits == row.limits
@@ -115,6 +118,13 @@ class Pages:
                 "with: it was changed. Do not charge it; compare it with a backup or an export."
             )
         self._sound = True
+
+    def made_for(self) -> dict[str, str]:
+        """Return what the first event says that the account was made for."""
+        with self.reading() as (_, rows):
+            first = rows(schema.EVENTS, account=self.name, after=0, until=1)
+        said = json_of(Row(*first[0]).body).get("made_for") if first else None
+        return dict(said) if isinstance(said, dict) else {}
 
     def find_charge(self, key: str) -> ChargeRow | None:
         """Return one charge; None if there is none."""
@@ -369,16 +379,17 @@ def fullest_of(
 
 
 def part_sums(row: Account, rows: Rows, touched: Touched) -> list[tuple[int | None, Sums]]:
-    """Return what parts have, base and all, those that are touched; the base alone is None's."""
+    """Return what parts have, base and all, those that are touched; the base alone is None's.
+
+    What several have is there once, with the first of them: jobs that charge each day the same
+    leave years of equal parts.
+    """
     ranges = touched.ranges or (PartRange(row.closed + 1, 2**63 - 1),)
-    return _base_and(
-        row,
-        [
-            found
-            for one in ranges
-            for found in rows(schema.SOME_PARTS, account=row.name, low=one.low, high=one.high)
-        ],
-    )
+    first: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for one in ranges:
+        for found in rows(schema.SOME_PARTS, account=row.name, low=one.low, high=one.high):
+            first.setdefault(found[1:], found)
+    return _base_and(row, [*first.values()])
 
 
 def _base_and(row: Account, found: Sequence[tuple[Any, ...]]) -> list[tuple[int | None, Sums]]:

@@ -1,4 +1,4 @@
-"""What is left of the parts of an account, and how they are closed."""
+"""What is left of the parts of an account, and how they are closed, or given to one without."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from sordino.ledger.parts import (
     PartRange,
     check_closing,
     component_of,
+    find_key,
     find_last,
     show_parts,
 )
 from sordino.ledger.played_parts import Touched
 from sordino.ledger.renyi import Sums
-from sordino.ledger.schema_parts import CLOSE_PARTS
+from sordino.ledger.schema_parts import ADD_PARTS, CLOSE_PARTS
 from sordino.ledger.store.store import Rows, Store, carry_out
 
 _ROUNDS = 100
@@ -245,6 +246,49 @@ def close_parts(store: Store, pages: Pages, until: int) -> dict[str, str]:
         "Others changed the ledger at the same time, so that some accounts are not closed; close "
         "them again."
     )
+
+
+def give_parts(store: Store, pages: Pages, cut: str) -> None:
+    """Give an account parts that had none, and its shares before it."""
+    own, then = pages.account(), "Nothing was changed."
+    if own.parts or own.successor or own.parent is not None:
+        why = (
+            "has parts already"
+            if own.parts
+            else f"was converted into {own.successor!r}"
+            if own.successor
+            else f"is a share of {own.parent!r}, which is given parts with all its shares"
+        )
+        raise LedgerConflict(f"Account {own.name!r} {why}. {then}")
+    key = find_key(own.unit, own.adjacency, cut)
+    for _ in range(_ROUNDS):
+        with pages.reading() as (_, rows):
+            found = [Account(*rows(schema.ACCOUNT, account=name)[0]) for name in names(rows)]
+        known = {one.name: one for one in found}
+        family = [one for one in found if _lies_below(one, own.name, known)]
+        left = [one for one in family if not one.parts]
+        if not left:
+            return
+        # A share that somebody has made meanwhile comes in the next round.
+        for one in sorted(left, key=lambda one: -_find_depth(one, known)):
+            body = body_of(parts=key)
+            parameters = {"account": one.name, "parts": key, "unit": own.unit, "body": body}
+            carry_out(store, ADD_PARTS, parameters, account=one.name)
+    raise LedgerConflict(
+        "Others changed the ledger at the same time, so that some shares have parts and others "
+        "none; do it again."
+    )
+
+
+def _lies_below(one: Account, name: str, accounts: dict[str, Account]) -> bool:
+    """Tell whether an account is another one, or a share of it, or of its shares."""
+    met: set[str] = set()
+    while one.name != name:
+        met.add(one.name)
+        if one.parent is None or one.parent in met:
+            return False
+        one = accounts[one.parent]
+    return True
 
 
 def _find_depth(one: Account, accounts: dict[str, Account]) -> int:

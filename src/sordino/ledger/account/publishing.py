@@ -51,16 +51,17 @@ def publish(
     # The same statement is the same document; once in the history is enough.
     if any(found.get("digest") == statement.digest for _, found in walked.published):
         return statement
-    _record(store, pages, statement)
+    note(store, pages, LABEL, {"statement": statement.to_dict()})
     return statement
 
 
-def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
+def note(store: Store, pages: Pages, label: str, detail: dict[str, Any]) -> None:
+    """Put something into the history, as a charge of nothing with this detail."""
     # Parts may have been closed since it was first seen.
     account = pages.facts._replace(closed=pages.account().closed)
     facts = {
-        "label": LABEL,
-        "detail": {"statement": statement.to_dict()},
+        "label": label,
+        "detail": detail,
         "charges": [],
         "reading": "",
     }
@@ -70,11 +71,10 @@ def _record(store: Store, pages: Pages, statement: PublicStatement) -> None:
     # Nothing always fits; only an account that another one has taken over begins nothing any more.
     reserve = schema.of_account(schema.RESERVE, account.parts)
     if not carry_out(store, reserve, reservation, account=account.name):
-        then = "The statement was not published."
-        pages.refuse(NOTHING, touched, what="A statement", then=then)
+        then = "The statement was not published." if label == LABEL else "Nothing was recorded."
+        pages.refuse(NOTHING, touched, what=f"A {label}", then=then)
         raise LedgerConflict(
-            f"Account {account.name!r} was changed by others at the same time. The statement was "
-            "not published; try again."
+            f"Account {account.name!r} was changed by others at the same time. {then} Try again."
         )
     closing = {
         "account": account.name,

@@ -83,8 +83,8 @@ def keep_from_older(connection: sqlite3.Connection) -> None:
 def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
     """Bring a file of an older schema to the present one, in one transaction.
 
-    Schema 5 has the same tables: by its number older versions keep away from events that they do
-    not know.
+    Schemas 5 and 8 have the tables of those before: by their numbers older versions keep away from
+    events that they do not know.
     """
     connection.execute("BEGIN IMMEDIATE")
     # Asked again under the lock: another process may have done it meanwhile, and an older one that
