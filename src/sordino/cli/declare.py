@@ -250,7 +250,7 @@ def _say_next(declared: TableDraft, path: str, day: str | None) -> str:
     words = ["sordino"]
     item = next(iter(declared.labels), None)
     if item is not None:
-        words += ["top", declared.name, "--item", item, "-k", "1", "--epsilon", each]
+        words += ["top", declared.name, "--item", item, "--epsilon", each]
     else:
         units = ["--units"] if declared.unit.column is not None else []
         words += ["count", declared.name, *units, "--epsilon", each]

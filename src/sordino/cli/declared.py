@@ -136,6 +136,7 @@ def _list_form(table: DeclaredTable) -> Values:
         "decimal": form.decimal,
         "thousands": form.thousands,
         "date_format": form.date_format,
+        "format_in": form.format_in,
         "memory_limit": None if memory is None else str(memory),
         "temp_limit": None if temp is None else str(temp),
     }

@@ -83,6 +83,7 @@ HEADINGS = {
         "--assume-public",
         "--unlisted",
         "--least",
+        "--format-in",
         "--null",
         "--delimiter",
         "--quote",

@@ -42,7 +42,7 @@ from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.report import report_account
 from sordino.cli.statement import publish
 from sordino.cli.suggestions import SuggestingGroup
-from sordino.cli.text_options import CsvOptions, bare_csv_options
+from sordino.cli.text_options import CsvOptions, header_options
 from sordino.cli.whom import PARTS
 from sordino.cli.write import write_kept
 from sordino.constraints import COUNT, POSITIVE
@@ -121,7 +121,7 @@ _account_options = gather(
     click.option("--unit", metavar="COL", help="Column that says whom a row belongs to."),
     click.option("--row-is-unit", is_flag=True, help="The account protects single rows."),
     click.option("--source", required=True, help="The SOURCE that the account is about."),
-    bare_csv_options,
+    header_options,
     click.option(
         "--not-yet",
         is_flag=True,

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, final
 
 from sordino.constraints import FINITE, exact, shown, to_fraction
 from sordino.cost import Pure
@@ -26,6 +26,7 @@ from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
 from sordino.population import ColumnNames, Population
 from sordino.questions import CountQuestion, Counts, Domain, PrivacyUnit, prepare_counts
 from sordino.questions.call_domains import SPAN, span
+from sordino.questions.counts import to_domain
 from sordino.questions.labels import name_columns
 from sordino.receipt import Receipt, read_clock
 from sordino.record import Record
@@ -365,6 +366,7 @@ _LARGEST = 10**300
 """No number that is asked with is larger, so that what is computed with it stays within the
 floats."""
 T = TypeVar("T")
+Listing = TypeVar("Listing", bound=Declared)
 Steps = Generator[Reservation, Charged, T]
 """A thread that yields a reservation, goes on once that is charged, and returns something."""
 
@@ -486,6 +488,10 @@ class Request(Declared, Generic[R]):
 
     def settle(self, unit: PrivacyUnit) -> Self:  # noqa: ARG002
         """Return the request with what it chooses for the user, by whom the guarantee protects."""
+        return self
+
+    def fit(self, table: Table) -> Self:  # noqa: ARG002
+        """Return the request with what it chooses for the user, by what is public of the table."""
         return self
 
     @abstractmethod
@@ -615,6 +621,29 @@ def size_of(domain: Domain | None) -> int | None:
     return (
         None if domain is None or domain.hidden or domain.kind == "assumed public" else domain.size
     )
+
+
+HOW_MANY = "How many items; 10 unless said, or all where fewer are listed."
+_USUAL = 10
+
+
+def choose_k(request: Listing, table: Table) -> Listing:
+    """Return a request that says how many items it lists: ten of them, or all of fewer labels.
+
+    How many labels there are is public, but where they are found; there ten are asked for.
+    """
+    asked = cast("Any", request)
+    if asked.k is not None:
+        return request
+    size, changed = None, {}
+    # That a domain is missing is said later.
+    if asked.domain is not None and not is_unlisted(asked.domain):
+        domain = to_domain(asked.domain).over(name_columns("item", asked.item))
+        domain = domain.resolve(table.source)
+        # It is not read again.
+        size, changed = size_of(domain), {"domain": domain}
+    k = _USUAL if size is None else min(_USUAL, max(size, 1))
+    return cast("Listing", replace(asked, k=k, **changed))
 
 
 def not_listed(domain: Domain | None) -> int | None:

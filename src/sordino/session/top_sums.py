@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, cast, final
+from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from sordino.session.numbers import SumRequest
 from sordino.session.request import (
     CAP,
     CONFIDENCE,
+    HOW_MANY,
     MOST_ROWS,
     SIMULTANEOUS_MEANS,
     Request,
@@ -35,6 +36,7 @@ from sordino.session.request import (
     accept_domain,
     checked_columns,
     checked_later,
+    choose_k,
     is_unlisted,
 )
 from sordino.session.results import TopItems
@@ -92,7 +94,9 @@ class TopSumsRequest(Request[TopItems]):
         default=None,
         kw_only=False,
     )
-    k: int = parameter(COUNT, "How many labels, at most the size of the domain.")
+    k: int | None = parameter(
+        OrNone(COUNT), HOW_MANY, more="At most the size of the domain.", default=None
+    )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     domain: Any = parameter(
         accept_domain,
@@ -125,6 +129,15 @@ class TopSumsRequest(Request[TopItems]):
             return self
         return replace(self, cap=MOST_ROWS if self.column is None else CAP)
 
+    def fit(self, table: Table) -> Self:
+        """Choose how many labels, where nothing is said."""
+        return choose_k(self, table)
+
+    @property
+    def many(self) -> int:
+        """How many labels, once that is settled."""
+        return cast("int", self.k)
+
     @property
     def per_person(self) -> Aggregate:
         """What a person has in a label."""
@@ -153,10 +166,10 @@ class TopSumsRequest(Request[TopItems]):
         if domain is not None and not unlisted:
             # Ties go by the order of labels, whatever order they were given in.
             domain = replace(resolve_groups(domain, self.item, table.source), order=None)
-            if domain.kind != "assumed public" and self.k > domain.size:
+            if domain.kind != "assumed public" and self.many > domain.size:
                 raise InvalidParameter(
                     f"top_sums.k must be at most the size of the domain, {domain.size}; got "
-                    f"{self.k}."
+                    f"{self.many}."
                 )
         sums = SumRequest(
             column=self.column,
@@ -171,7 +184,7 @@ class TopSumsRequest(Request[TopItems]):
             where=self.where,
             noise=self.noise,
             groups_per_unit=table.unit.max_rows if unlisted else None,
-            most_groups=_FOUND * self.k if unlisted else None,
+            most_groups=_FOUND * self.many if unlisted else None,
             # What is asked about is which are the largest.
             numbers_share=0,
         )
@@ -209,7 +222,7 @@ class TopSumsRequest(Request[TopItems]):
     def _pick(self, labels: list[Label], sums: list[ClippedValue], *, found: bool) -> NoisyCounts:
         """Return the largest, with intervals that allow for the selection."""
         noise, estimator = sums[0].noise, cast("ClippedSums", sums[0].mechanism)
-        many, step = min(self.k, len(labels)), float(noise.step)
+        many, step = min(self.many, len(labels)), float(noise.step)
         # The noise of the sums is that of a histogram whose bound is the clip.
         histogram = HistogramTopK(
             k=many,

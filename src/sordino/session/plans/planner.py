@@ -71,7 +71,7 @@ class Planner:
 
         An earlier release is looked up once for all runs.
         """
-        request = request.settle(self._executor.unit)
+        request, _ = self._executor.settle(request, self._before)
         find = getattr(request, "find", None)
         return (
             request if find is None else replace(cast("Any", request), release=find(self._executor))
