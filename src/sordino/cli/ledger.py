@@ -25,6 +25,7 @@ from sordino.cli.accounts import (
     write_metrics,
 )
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
+from sordino.cli.grouped import ShortHelpCommand
 from sordino.cli.options import (
     ADJACENCY,
     FORMAT,
@@ -138,6 +139,12 @@ _account_options = gather(
 )
 
 
+_FIRST = (
+    *("--source", "--unit", "--row-is-unit", "--epsilon", "--delta", "--failures", "--ledger"),
+    *("--account", "--adjacency", "--format-in", "--delimiter", "--not-yet", "--format"),
+)
+
+
 @click.group(cls=SuggestingGroup)
 def ledger() -> None:
     """Accounts with a budget: every release is charged before a row is read."""
@@ -148,7 +155,7 @@ ledger.add_command(publish)
 ledger.add_command(report_account)
 
 
-@ledger.command()
+@ledger.command(cls=ShortHelpCommand, first=_FIRST)
 @_account_options
 def create(wanted: AccountOptions) -> None:
     """Make an account, and the ledger if there is none.
@@ -158,7 +165,7 @@ def create(wanted: AccountOptions) -> None:
     _create_account(wanted)
 
 
-@ledger.command()
+@ledger.command(cls=ShortHelpCommand, first=_FIRST)
 @_account_options
 def init(wanted: AccountOptions) -> None:
     """Make a ledger with its first account; another name of `create`."""
