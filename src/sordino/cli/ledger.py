@@ -28,6 +28,7 @@ from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_s
 from sordino.cli.grouped import ShortHelpCommand
 from sordino.cli.options import (
     ADJACENCY,
+    DETAILS as DETAILS_OF_FIGURES,
     FORMAT,
     NUMBER,
     PART,
@@ -45,7 +46,7 @@ from sordino.cli.statement import publish
 from sordino.cli.suggestions import SuggestingGroup
 from sordino.cli.text_options import CsvOptions, header_options
 from sordino.cli.whom import PARTS
-from sordino.cli.write import write_kept
+from sordino.cli.write import say_kept, write_kept
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
 from sordino.cost.conversion import write_percent
@@ -226,6 +227,7 @@ def accounts(url: str, form: str | None) -> None:
 @FORMAT
 @WIDE
 @OUTPUT
+@DETAILS_OF_FIGURES
 def release(
     charge: str,
     url: str,
@@ -234,10 +236,11 @@ def release(
     form: str | None,
     wide: bool,
     output: OutputFile | None,
+    details: bool,
 ) -> None:
     """Print a release again that was made with --keep, by the ID of its charge.
 
-    It is the same, to the last letter. It costs nothing: it was released before.
+    Its figures are the same, to the last digit. It costs nothing: it was released before.
     """
     COUNT("--part", part)
     # A file is for a program, as it is for the release itself.
@@ -246,7 +249,7 @@ def release(
     record = Ledger.open(url, account=account).read_release(charge, part=part)
     if output is not None:
         output.claim()
-    write_kept([record], chosen, output)
+    write_kept([record], chosen, output, [say_kept(record, chosen, details=details)])
 
 
 @ledger.command()

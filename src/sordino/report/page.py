@@ -18,7 +18,7 @@ from sordino.report.markup import Markup, element, join, quote
 from sordino.report.promise import read_statement, write_statement, write_theorems
 from sordino.report.read import ReportedRelease, read_releases
 from sordino.report.results import list_theorems, name_whom, write_result
-from sordino.report.spent import add_epsilons, say_promise
+from sordino.report.spent import add_epsilons, say_hidden_from, say_promise
 from sordino.report.theorems import find_docs
 from sordino.report.words import (
     is_clipped,
@@ -29,7 +29,6 @@ from sordino.report.words import (
     say_headline,
     say_share,
 )
-from sordino.unit_columns import narrow_odds
 
 _MOST_TITLE = 200
 _MOST_ABOUT = 20_000
@@ -296,7 +295,7 @@ def _say_hidden(
     whole = add_epsilons(told)
     if whole is not None:
         together = "" if one else "From all results of this page together: "
-        return [asked, together, narrow_odds(say_odds(whole), told[0].text("unit"))]
+        return [asked, together, say_hidden_from(told[0], say_odds(whole))]
     if account is not None and (promise := say_promise(account)):
         return [asked, "From all that the account ever releases: ", promise]
     return [asked, "That is told beside each result."]

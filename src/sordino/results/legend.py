@@ -17,6 +17,7 @@ from sordino.record import (
     Record,
     describe_spent,
     escape_controls,
+    format_about,
     format_cell,
     format_share,
 )
@@ -271,10 +272,11 @@ def _say_share(facts: Facts) -> str:
     """Return how many had a number, with the ends of that share, rounded outward."""
     whom = _call_many(facts) if _weighs(facts) else "rows"
     low, high = facts.get("numbers_share_low"), facts.get("numbers_share_high")
-    ends = ""
+    about, ends = format_share(facts["numbers_share"]), ""
     if low is not None and high is not None:
+        about = format_about(facts["numbers_share"], low, high)
         ends = f" ({math.floor(100 * low)}% to {math.ceil(100 * high)}%)"
-    return f"About {format_share(facts['numbers_share'])}{ends} of the {whom} had a number."
+    return f"About {about}{ends} of the {whom} had a number."
 
 
 def _say_counted(facts: Facts) -> str:

@@ -219,6 +219,7 @@ class Planner:
             odds=narrow_odds(
                 say_odds_of(cost, None if preview is None else preview.delta),
                 self._executor.unit.identity,
+                self._executor.unit.called,
             ),
             method=getattr(first.release, "method", None),
         )
