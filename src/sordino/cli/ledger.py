@@ -213,10 +213,11 @@ def show(
 
 @ledger.command()
 @URL
+@DETAILS
 @FORMAT
-def accounts(url: str, form: str | None) -> None:
+def accounts(url: str, details: bool, form: str | None) -> None:
     """List the accounts of a ledger with what remains in each."""
-    write_amounts(list_accounts(url), form)
+    (write_amounts if details else write_accounts)(list_accounts(url), form)
 
 
 @ledger.command()

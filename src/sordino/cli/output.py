@@ -15,7 +15,6 @@ import click
 from sordino.cli.options import WIDE_CSV, choose_format
 from sordino.cli.output_file import LOST, OutputFile
 from sordino.errors import DataSourceError
-from sordino.population import name_many, name_one
 from sordino.record import Record, escape_controls, pivot_table
 from sordino.record_table import WIDTH, draw_table
 from sordino.record_text import write_csv, write_json
@@ -55,6 +54,9 @@ def write_records(
     elif form == WIDE_CSV:
         text = write_csv(*map(pivot_table, records))
     else:
+        # Imported here: programs get the words of the schema.
+        from sordino.results.legend import call_counted
+
         # Where nobody looks at a terminal the width is fixed.
         fixed = output is not None or not sys.stdout.isatty()
         tables = []
@@ -62,7 +64,7 @@ def write_records(
             # Of a record that was kept, whoever may charge the account may have written them.
             told = record.notes if own is None else own
             lines = "".join(f"{escape_controls(note)}\n" for note in told)
-            shown = _call_counted(record)
+            shown = call_counted(record)
             shown = shown if len(records) == 1 else _show_column(shown)
             tables.append(draw_table(shown, WIDTH if fixed else None) + lines)
         text = "\n".join(tables)
@@ -71,16 +73,6 @@ def write_records(
         output.finish()
     else:
         write_lines([text.removesuffix("\n")] if text else [])
-
-
-def _call_counted(record: Record) -> Record:
-    """Return a record whose counted units are called as people call them."""
-    unit, called = record.facts.get("unit"), record.facts.get("called")
-    if "count" not in record.columns or not isinstance(unit, str):
-        return record
-    people = name_many(name_one(unit, called if isinstance(called, str) else None))
-    rows = [row | {"count": people} if row["count"] == "units" else row for row in record.rows]
-    return replace(record, rows=rows)
 
 
 def _show_column(record: Record) -> Record:

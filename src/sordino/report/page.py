@@ -273,12 +273,14 @@ def _say_ranges(told: Sequence[ReportedRelease]) -> str:
         said = f"the true number lies with a probability of {say_share(share)}"
     if not all(each.knows_rows for each in drawn):
         said = said.replace("the true number", "the number of the rows that count")
-    if any(each.number("weight_cap") is not None for each in drawn):
-        said += ", but where a result below says that rows have weights"
-    if any(map(is_clipped, told)):
-        # Of sums and means that found their ends, the line says less than a reader would take it
-        # for.
-        said += ", but where a result below says that numbers were clipped first"
+    # Of sums and means that found their ends, the line says less than a reader would take it for.
+    others = {
+        "rows have weights": any(each.number("weight_cap") is not None for each in drawn),
+        "numbers were capped": any(map(is_clipped, told)),
+    }
+    if any(others.values()):
+        where = " or that ".join(what for what, is_so in others.items() if is_so)
+        said += f", but where a result below says that {where}"
     if not shares:
         return "How sure each of them is, is told beside it."
     return (
@@ -323,7 +325,7 @@ def _write_words() -> Markup:
             ),
             (
                 "released number",
-                "The best single number that can be told; chance has a part in it.",
+                "The best single number that can be told, with random noise.",
             ),
             ("account", "Remembers what was spent, and refuses what does not fit any more."),
             (

@@ -248,7 +248,7 @@ def _name_interval(told: ReportedRelease) -> str:
     if is_clipped_together(told):
         return "interval of what counts within the clip"
     if is_clipped(told):
-        return "interval of the numbers that were moved"
+        return "interval after capping"
     return "interval of what counts" if counts_some(told) else "interval"
 
 
@@ -448,7 +448,7 @@ def _say_unlisted(told: ReportedRelease) -> str | None:
         return None
     return (
         f"Nobody listed the labels. One is found if about {say_number(threshold)} "
-        f"{call_people(told, several=True)} have it; of one that is missing nothing follows."
+        f"{call_people(told, several=True)} have it. A missing one tells you nothing."
     )
 
 

@@ -322,7 +322,7 @@ def say_numbers_share(told: ReportedRelease) -> str | None:
     if "numbers_share" not in told.facts:
         return None
     of_rows = told.text("per_person") is None and told.number("weight_cap") is None
-    who = "rows" if of_rows else "people"
+    who = "rows" if of_rows else call_people(told, several=True)
     share, low, high = (
         told.number(name) for name in ("numbers_share", "numbers_share_low", "numbers_share_high")
     )

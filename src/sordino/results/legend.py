@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sordino.population import name_many, name_one, name_value, say_columns, say_lent
@@ -79,6 +80,18 @@ def say_short(record: Record, paid: Paid | None = None) -> list[str] | None:
     rows = [{name: row[name] for name in record.columns} for row in record.rows]
     lines = [_say_first_line(facts, rows), _say_of_whom(facts, rows), _say_cost(facts, paid)]
     return [escape_controls(line) for line in lines if line]
+
+
+def call_counted(record: Record) -> Record:
+    """Return a record in which people who are counted are called as people call them."""
+    facts = record.facts
+    if "count" not in record.columns or not isinstance(facts.get("unit"), str):
+        return record
+    rows = [dict(row) for row in record.rows]
+    for row in rows:
+        if row["count"] == "units":
+            row["count"] = _call_many(facts)
+    return replace(record, rows=rows)
 
 
 # ---- what the interval holds ---------------------------------------------------------------------
