@@ -185,7 +185,11 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
 
 
 def _write_table(told: ReportedRelease) -> Markup | None:
-    rows = told.rows[:MOST_ROWS]
+    people = call_people(told, several=True)
+    rows = [
+        {**row, "count": people} if row.get("count") == "units" else row
+        for row in told.rows[:MOST_ROWS]
+    ]
     if not rows:
         return element("p", "Nothing was found; there is no table.")
     names = [name for name in _NAMES if any(row.get(name) is not None for row in rows)]
