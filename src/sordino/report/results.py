@@ -43,7 +43,7 @@ from sordino.report.words import (
     say_true_end,
     write_filter,
 )
-from sordino.results.legend import describe_epsilon
+from sordino.results.legend import describe_epsilon, shorten_rule
 from sordino.results.totals import TOTALS
 
 MOST_ROWS = 200
@@ -384,7 +384,8 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
     """Return what belongs beside a table that is printed elsewhere, as one paragraph."""
     if not told.knows_rows or told.simulated:
         return None
-    where, left_out = told.text("where"), told.texts("left_out")
+    # All of the rules stand above.
+    where, left_out = told.text("where"), [*map(shorten_rule, told.texts("left_out"))]
     lookups = told.texts("lookups")
     spent = _say_amount(told)
     clip = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}

@@ -273,7 +273,7 @@ def _say_of_whom(facts: Facts, rows: Rows) -> str:
     said = [_say_counted(facts), *_say_how_much(facts, rows), *_say_labels(facts)]
     if facts.get("numbers_share") is not None:
         said.append(_say_share(facts))
-    left_out = [_shorten_rule(rule) for rule in facts["left_out"] if isinstance(rule, str)]
+    left_out = [shorten_rule(rule) for rule in facts["left_out"] if isinstance(rule, str)]
     if left_out:
         said.append(f"Not counted: {', '.join(dict.fromkeys(left_out))}.")
     if rows and facts.get("warning"):
@@ -388,7 +388,7 @@ _SHORT_RULES = (
 """How rules by which rows are left out begin, and what they are called in few words."""
 
 
-def _shorten_rule(rule: str) -> str:
+def shorten_rule(rule: str) -> str:
     """Return a rule by which rows are left out in few words; one that is not known as it is."""
     for start, short in _SHORT_RULES:
         if rule.startswith(start):
