@@ -589,7 +589,7 @@ def test_a_name_without_any_declaration_is_told_to_be_none(sordino, shop):
 
 
 def test_labels_that_left_are_told_with_their_line(declare, sordino, shop):
-    assert declare().code == 0
+    assert declare(*LABELS).code == 0
     (shop / "products.csv").rename(shop / "gone.csv")
     # Also where nobody asks about that column: what the file says must be so.
     done = sordino("count", "purchases", "--units", "--epsilon", 0.5)

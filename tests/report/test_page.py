@@ -835,4 +835,4 @@ def test_an_interval_of_clipped_numbers_is_not_said_to_be_that_of_all(kind, by):
         assert "The figure of the numbers as they are may lie outside" in seen.text
         for claim in ("contains the true figure", "contains its true figure"):
             assert claim not in seen.text
-    assert "but where a result below says that numbers were clipped" in seen.text
+    assert "but where a result below says that numbers were capped" in seen.text

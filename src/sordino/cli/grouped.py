@@ -193,6 +193,11 @@ FIRST = (
     "--no-ledger",
     "--goal",
 )
+FIRST_OF_ACCOUNTS = (
+    *("--source", "--unit", "--row-is-unit", "--epsilon", "--delta", "--failures", "--ledger"),
+    *("--account", "--adjacency", "--format-in", "--delimiter", "--not-yet", "--format"),
+)
+"""The same of a command that makes an account."""
 _NOT_FIRST = {"top": {"--cap", "--threshold"}, "above": {"--sensitivity"}}
 """What only some of those need who use a command."""
 _ALL = "sordino.help-all"

@@ -13,6 +13,7 @@ from sordino.cli.accounts import (
     DETAILS,
     FAIL_BELOW,
     SHOW_FORMAT,
+    accounts,
     close,
     find_declared,
     find_payer,
@@ -25,7 +26,7 @@ from sordino.cli.accounts import (
     write_metrics,
 )
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
-from sordino.cli.grouped import ShortHelpCommand
+from sordino.cli.grouped import FIRST_OF_ACCOUNTS, ShortHelpCommand
 from sordino.cli.options import (
     ADJACENCY,
     DETAILS as DETAILS_OF_FIGURES,
@@ -140,23 +141,18 @@ _account_options = gather(
 )
 
 
-_FIRST = (
-    *("--source", "--unit", "--row-is-unit", "--epsilon", "--delta", "--failures", "--ledger"),
-    *("--account", "--adjacency", "--format-in", "--delimiter", "--not-yet", "--format"),
-)
-
-
 @click.group(cls=SuggestingGroup)
 def ledger() -> None:
     """Accounts with a budget: every release is charged before a row is read."""
 
 
+ledger.add_command(accounts)
 ledger.add_command(close)
 ledger.add_command(publish)
 ledger.add_command(report_account)
 
 
-@ledger.command(cls=ShortHelpCommand, first=_FIRST)
+@ledger.command(cls=ShortHelpCommand, first=FIRST_OF_ACCOUNTS)
 @_account_options
 def create(wanted: AccountOptions) -> None:
     """Make an account, and the ledger if there is none.
@@ -166,7 +162,7 @@ def create(wanted: AccountOptions) -> None:
     _create_account(wanted)
 
 
-@ledger.command(cls=ShortHelpCommand, first=_FIRST)
+@ledger.command(cls=ShortHelpCommand, first=FIRST_OF_ACCOUNTS)
 @_account_options
 def init(wanted: AccountOptions) -> None:
     """Make a ledger with its first account; another name of `create`."""
@@ -209,15 +205,6 @@ def show(
         found = [_write_account_lines(Ledger.open(url, account=account), form, details=details)]
     # What is left stands on stdout before the exit code says that it is little.
     refuse_below(least, url, found)
-
-
-@ledger.command()
-@URL
-@DETAILS
-@FORMAT
-def accounts(url: str, details: bool, form: str | None) -> None:
-    """List the accounts of a ledger with what remains in each."""
-    (write_amounts if details else write_accounts)(list_accounts(url), form)
 
 
 @ledger.command()

@@ -199,7 +199,13 @@ def write_kept(
 
 def say_kept(record: Record, form: str, *, details: bool) -> list[str] | None:
     """Return the lines below a release that is printed again; None where all notes stand there."""
-    said = None if details or form != "table" else say_short(record)
+    if details or form != "table":
+        return None
+    try:
+        said = say_short(record)
+    # Whoever may charge the account may have written something else there.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None
     return said and [*said[:-1], f"{said[-1]} More: --details."]
 
 

@@ -85,12 +85,11 @@ def say_short(record: Record, paid: Paid | None = None) -> list[str] | None:
 def call_counted(record: Record) -> Record:
     """Return a record in which people who are counted are called as people call them."""
     facts = record.facts
-    if "count" not in record.columns or not isinstance(facts.get("unit"), str):
+    if "count" not in record.columns or "unit" not in facts:
         return record
-    rows = [dict(row) for row in record.rows]
-    for row in rows:
-        if row["count"] == "units":
-            row["count"] = _call_many(facts)
+    # Whoever may charge an account may have written what it has kept.
+    people = _call_many({**facts, "unit": str(facts["unit"])})
+    rows = [{**row, "count": people} if row["count"] == "units" else row for row in record.rows]
     return replace(record, rows=rows)
 
 

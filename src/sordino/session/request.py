@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, final
 
-from sordino.constraints import FINITE, exact, shown, to_fraction
+from sordino.constraints import COUNT, FINITE, OrNone, exact, shown, to_fraction
 from sordino.cost import Pure
 from sordino.declared import Declared, parameter
 from sordino.entropy import Entropy
@@ -366,7 +366,6 @@ _LARGEST = 10**300
 """No number that is asked with is larger, so that what is computed with it stays within the
 floats."""
 T = TypeVar("T")
-Listing = TypeVar("Listing", bound=Declared)
 Steps = Generator[Reservation, Charged, T]
 """A thread that yields a reservation, goes on once that is charged, and returns something."""
 
@@ -510,6 +509,40 @@ class Request(Declared, Generic[R]):
         """
 
 
+class ListRequest(Request[R]):
+    """The largest of some labels, as many as are asked for."""
+
+    k: int | None = parameter(
+        OrNone(COUNT),
+        "How many items; 10 unless said, or all where fewer are listed.",
+        more="At most the size of the domain, and of a range at most 2^20.",
+        default=None,
+    )
+
+    @property
+    def many(self) -> int:
+        """How many items, once that is settled."""
+        return cast("int", self.k)
+
+    def fit(self, table: Table) -> Self:
+        """Choose how many items, where nothing is said; where labels are found, ten."""
+        asked = cast("Any", self)
+        if self.k is not None:
+            return self
+        size, changed = None, {}
+        # That a domain is missing is said later.
+        if asked.domain is not None and not is_unlisted(asked.domain):
+            domain = to_domain(asked.domain).over(name_columns("item", asked.item))
+            domain = domain.resolve(table.source)
+            # It is not read again.
+            size, changed = size_of(domain), {"domain": domain}
+        k = _USUAL if size is None else min(_USUAL, max(size, 1))
+        return cast("Self", replace(asked, k=k, **changed))
+
+
+_USUAL = 10
+
+
 # ---- rules of parameters -------------------------------------------------------------------------
 
 
@@ -621,29 +654,6 @@ def size_of(domain: Domain | None) -> int | None:
     return (
         None if domain is None or domain.hidden or domain.kind == "assumed public" else domain.size
     )
-
-
-HOW_MANY = "How many items; 10 unless said, or all where fewer are listed."
-_USUAL = 10
-
-
-def choose_k(request: Listing, table: Table) -> Listing:
-    """Return a request that says how many items it lists: ten of them, or all of fewer labels.
-
-    How many labels there are is public, but where they are found; there ten are asked for.
-    """
-    asked = cast("Any", request)
-    if asked.k is not None:
-        return request
-    size, changed = None, {}
-    # That a domain is missing is said later.
-    if asked.domain is not None and not is_unlisted(asked.domain):
-        domain = to_domain(asked.domain).over(name_columns("item", asked.item))
-        domain = domain.resolve(table.source)
-        # It is not read again.
-        size, changed = size_of(domain), {"domain": domain}
-    k = _USUAL if size is None else min(_USUAL, max(size, 1))
-    return cast("Listing", replace(asked, k=k, **changed))
 
 
 def not_listed(domain: Domain | None) -> int | None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, cast, final
+from typing import Any, ClassVar, Literal, cast, final
 
 import numpy as np
 
 from sordino.constraints import (
-    COUNT,
     FINITE,
     NOT_NEGATIVE,
     POSITIVE,
@@ -52,11 +51,10 @@ from sordino.session.noisy_histogram import (
 )
 from sordino.session.request import (
     CONFIDENCE,
-    HOW_MANY,
     LISTED,
     SIMULTANEOUS_MEANS,
+    ListRequest,
     R,
-    Request,
     Reservation,
     Steps,
     Table,
@@ -67,7 +65,6 @@ from sordino.session.request import (
     check_measurable,
     checked_columns,
     checked_later,
-    choose_k,
     counts_by_some_rows,
     find_items,
     is_unlisted,
@@ -79,18 +76,12 @@ from sordino.session.results import TopItem, TopItems, build_top
 from sordino.session.selection_noise import choose_selection, select_fewer
 
 
-class SelectionRequest(Request[R]):
+class SelectionRequest(ListRequest[R]):
     """Some items of a domain, chosen by how many units touch them, with estimates and intervals."""
 
     chooses: ClassVar[bool] = True
 
     item: ColumnNames = parameter(checked_columns, "Column of labels, or several.", kw_only=False)
-    k: int | None = parameter(
-        OrNone(COUNT),
-        HOW_MANY,
-        more="At most the size of the domain, and of a range at most 2^20.",
-        default=None,
-    )
     epsilon: Number = parameter(
         POSITIVE,
         "Budget of this release.",
@@ -110,15 +101,6 @@ class SelectionRequest(Request[R]):
         OrNone(one_of("laplace", "gaussian")), f"Of the measurement. {NOISE_MEANS}", default=None
     )
     simultaneous: bool = parameter(TRUTH, SIMULTANEOUS_MEANS, default=False)
-
-    def fit(self, table: Table) -> Self:
-        """Choose how many items, where nothing is said."""
-        return choose_k(self, table)
-
-    @property
-    def many(self) -> int:
-        """How many items, once that is settled."""
-        return cast("int", self.k)
 
     def ask(self, table: Table) -> CountQuestion:
         """Return the question, once it is known that there may be so many items."""

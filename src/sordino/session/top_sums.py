@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self, cast, final
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from sordino.constraints import COUNT, FINITE, POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
+from sordino.constraints import FINITE, POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.estimators import ClippedSums, ClippedValue
@@ -27,16 +27,14 @@ from sordino.session.numbers import SumRequest
 from sordino.session.request import (
     CAP,
     CONFIDENCE,
-    HOW_MANY,
     MOST_ROWS,
     SIMULTANEOUS_MEANS,
-    Request,
+    ListRequest,
     Steps,
     Table,
     accept_domain,
     checked_columns,
     checked_later,
-    choose_k,
     is_unlisted,
 )
 from sordino.session.results import TopItems
@@ -49,7 +47,7 @@ _FOUND = 10
 
 
 @final
-class TopSumsRequest(Request[TopItems]):
+class TopSumsRequest(ListRequest[TopItems]):
     """Release the `k` labels of a public domain with the largest sums, or with the most rows.
 
     With a threshold only those above it. Which products earn most, which pages are read most: where
@@ -94,9 +92,6 @@ class TopSumsRequest(Request[TopItems]):
         default=None,
         kw_only=False,
     )
-    k: int | None = parameter(
-        OrNone(COUNT), HOW_MANY, more="At most the size of the domain.", default=None
-    )
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     domain: Any = parameter(
         accept_domain,
@@ -128,15 +123,6 @@ class TopSumsRequest(Request[TopItems]):
         if self.cap is not None:
             return self
         return replace(self, cap=MOST_ROWS if self.column is None else CAP)
-
-    def fit(self, table: Table) -> Self:
-        """Choose how many labels, where nothing is said."""
-        return choose_k(self, table)
-
-    @property
-    def many(self) -> int:
-        """How many labels, once that is settled."""
-        return cast("int", self.k)
 
     @property
     def per_person(self) -> Aggregate:
