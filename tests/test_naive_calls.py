@@ -34,7 +34,7 @@ REFUSED = {
     "count": (lambda s: s.count(epsilon=0.5), r"such as max_rows=5 "),
     "top": (
         lambda s: s.top("product"),
-        r"needs k, epsilon, such as top_k\(\.\.\., k=10, epsilon=0\.5\)\.",
+        r"needs epsilon, such as top_k\(\.\.\., epsilon=0\.5\)\.",
     ),
     "histogram": (lambda s: s.histogram("product", epsilon=0.5), r'Give domain=\["tea", "rice"\]'),
 }
@@ -43,7 +43,7 @@ ALSO = {
     "above": (lambda s: s.above("product"), r"needs threshold, positives, epsilon, such as"),
     "no column": (lambda s: s.mean(epsilon=1), r'such as mean\("price", \.\.\.\)'),
     "a plan": (lambda s: s.plan.top_k("product", k=1, goal=None, epsilon=1), "domain="),
-    "a plan without k": (lambda s: s.plan.top_k("product", epsilon=1), r"needs k, such as"),
+    "a plan without epsilon": (lambda s: s.plan.top_k("product", k=1), r"needs epsilon, such as"),
     "bins": (lambda s: s.value_histogram("price", epsilon=1), r"bins=\[0, 10, 100\]"),
     "a range": (
         lambda s: s.sum("price", epsilon=1, bounds=(0, 10)),

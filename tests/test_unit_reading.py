@@ -34,6 +34,7 @@ FORMS = {
     "default": PLAIN,
     "text": csv(types={"who": "text"}),
     "other types": csv(types={"x": "integer", "g": "date"}),
+    "a kind of file": csv(format_in="csv"),
     "date format of another": csv(types={"g": "date"}, date_format="%d.%m.%Y"),
     "marks of others": csv(thousands="'"),
     "integer": csv(types={"who": "integer"}),

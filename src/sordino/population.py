@@ -10,7 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-from sordino.record import escape_controls, find_margin_word, format_cell, format_share
+from sordino.record import (
+    escape_controls,
+    find_margin_word,
+    format_about,
+    format_cell,
+    format_share,
+)
 from sordino.unit_columns import find_cut, has_several_columns, name_unit_of, say_unit_of
 
 _COUNTED: dict[str, Literal["rows", "units"]] = {
@@ -263,7 +269,8 @@ class Population:
             told = f"cannot be told ({spent})"
         else:
             told = (
-                f"about {format_share(share.estimate)} (95%: {format_share(share.low)} to "
+                f"about {format_about(share.estimate, share.low, share.high)} "
+                f"(95%: {format_share(share.low)} to "
                 # An upper end is rounded up: nothing less is promised.
                 f"{format_share(min(1.0, share.high + 1e-4))}; {spent})"
             )
@@ -410,6 +417,10 @@ def show_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 _SAME_IN_PLURAL = ("craft", "sheep", "fish", "series", "species")
 
 
+_COLUMN_OF_ACCOUNT = re.compile('column "(.*)"', re.DOTALL)
+"""How an account writes a unit of one column."""
+
+
 def name_one(unit: str, called: str | None) -> str:
     """Return what whoever is protected is called: "row" where each row is somebody else."""
     if has_several_columns(unit):
@@ -417,10 +428,24 @@ def name_one(unit: str, called: str | None) -> str:
     return "row" if unit == "each row" else called or "person"
 
 
+def call_unit(unit: str) -> str:
+    """Return what an account of one column calls whoever it protects, by the name of that column.
+
+    Examples
+    --------
+    >>> from sordino.population import call_unit
+    >>> call_unit('column "customer_id"'), call_unit("each row")
+    ('customer', 'person')
+    """
+    column = _COLUMN_OF_ACCOUNT.fullmatch(unit)
+    return "person" if column is None else call_person(column[1])
+
+
 def say_unit(unit: str, called: str | None = None) -> str:
-    """Return whom an account protects, in words where its unit has several columns."""
+    """Return whom an account protects, in words where there are some."""
     if not has_several_columns(unit):
-        return unit
+        one = called or call_unit(unit)
+        return unit if unit == "each row" or one == "person" else f"each {one} ({unit})"
     return f"{say_unit_of(unit, called or 'person')} ({unit})"
 
 

@@ -459,6 +459,14 @@ def format_cell(value: Any, digits: int | None = None) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
+def format_about(share: float, low: float, high: float) -> str:
+    """Return an estimated share in percent, with the digits that its interval deserves."""
+    return format_share(share) if high - low < _NARROW else f"{100 * share:.0f}%"
+
+
+_NARROW = 0.02
+
+
 def format_share(share: float) -> str:
     """Return a share in percent with at most two digits, rounded down: nothing more is promised."""
     return f"{math.floor(share * 10_000 + 1e-6) / 100:.12g}%"

@@ -34,10 +34,24 @@ _ROUNDED = {
 _FEW: dict[str, Callable[[float], str]] = {
     "p_value": lambda number: f"{number:.2g}",
     "standard_error": lambda number: f"{number:.3g}" if number < 1000 else f"{number:,.0f}",
+    # Of what a plan expects; what is promised is never rounded up.
+    "narrowest": lambda number: _write_few(number, ROUND_FLOOR),
+    "typical": lambda number: _write_few(number, ROUND_HALF_EVEN),
+    "widest": lambda number: _write_few(number, ROUND_CEILING),
+    "off": lambda number: _write_few(number, ROUND_CEILING),
+    "sure": lambda number: f"{math.floor(100 * number) / 100:g}",
+    "held": lambda number: f"{math.floor(100 * number) / 100:g}",
     "rank_error_low": lambda number: f"{math.floor(number):,}",
     "rank_error_high": lambda number: f"{math.ceil(number):,}",
 }
 _EXACT = Context(prec=700)
+
+
+def _write_few(number: float, rounding: str) -> str:
+    """Return a number with three digits, and no exponent where a person would write none."""
+    if not math.isfinite(number):
+        return format_cell(number)
+    return format_figure(float(Context(prec=3, rounding=rounding).create_decimal(repr(number))))
 
 
 def draw_table(record: Record, width: int | None = WIDTH) -> str:

@@ -32,25 +32,21 @@ Kind = Literal["text", "whole", "number", "truth"]
 Row = dict[str, Any]
 One = TypeVar("One")
 
-MOVED = (
-    "the figure that all numbers give once each is moved between the two ends in the table. The "
-    "figure of the numbers as they are may lie outside; a row has its ends where they are known."
+_CAPPED = "after capping every number to the two ends in the table. "
+_AS_THEY_ARE = (
+    "The figure of the numbers as they are may lie outside; a row has its ends where they are "
+    "known."
 )
+MOVED = f"the figure {_CAPPED}{_AS_THEY_ARE}"
 """What the intervals of clipped numbers are about."""
-MOVED_OF_SOME = MOVED.replace(
-    "all numbers give once each", "the rows that count give once each number"
-)
+MOVED_OF_SOME = f"the figure of the rows that count, {_CAPPED}{_AS_THEY_ARE}"
 """The same where a unit counts for some of its rows only."""
-MOVED_TOGETHER = MOVED.replace(
-    "all numbers give once each is moved between the two ends in the table",
-    "all people give once none counts for more than the upper end in the table, in all groups "
-    "together",
+MOVED_TOGETHER = (
+    "the figure where nobody counts for more than the upper end in the table, in all groups "
+    f"together. {_AS_THEY_ARE}"
 )
 """The same where one clip is of what a unit adds up to in all groups."""
-MOVED_WEIGHED = MOVED.replace(
-    "all numbers give once each is moved between the two ends in the table",
-    "all rows give with their weights once each is moved between the two ends in the table",
-)
+MOVED_WEIGHED = f"the figure of the rows with these weights, {_CAPPED}{_AS_THEY_ARE}"
 """The same of a mean whose rows have weights."""
 SHOWN_ROWS = 50
 """A notebook shows so many rows of a release, and says how many there are."""
@@ -241,8 +237,8 @@ class Tabular:
         >>> session = sd.Session(visits, unit=sd.PrivacyUnit("guest"), entropy=sd.Seeded(7))
         >>> many = session.count_distinct_units(epsilon=0.5, where="town = 'Bern'")
         >>> print(many)  # the same as many.to_text()
-        count  estimate  low  high
-        units       307  301   313
+        count   estimate  low  high
+        people       307  301   313
         low to high: holds the true number with 95%.
         Counts people with town = 'Bern'. Not counted: rows without guest.
         SIMULATED: the noise is predictable; this protects nobody. Spent: epsilon 0.5.

@@ -185,13 +185,19 @@ def say_unit_of(unit: str, called: str) -> str:
     cut = find_cut(unit)
     if cut is None:
         return "a combination of " + unit.removeprefix(_SEVERAL)
-    return f"a {called} {'on' if cut == 'day' else 'in'} one {cut.removeprefix('day_')}"
+    return f"{add_article(called)} {'on' if cut == 'day' else 'in'} one {cut.removeprefix('day_')}"
 
 
-def narrow_odds(said: str, unit: str | None) -> str:
+def add_article(word: str) -> str:
+    """Return a word with its article: a customer, an aircraft."""
+    return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"
+
+
+def narrow_odds(said: str, unit: str | None, called: str | None = None) -> str:
     """Return a sentence on what a reader learns of somebody as one of whom is protected."""
     if unit is None or not has_several_columns(unit):
-        return said
+        whom = "somebody" if called in {None, "row", "person"} else add_article(str(called))
+        return said.replace("a fact about somebody", f"a fact about {whom}")
     cut = find_cut(unit)
     of = "one combination of these columns" if cut is None else f"one {cut} of somebody"
     return said.replace("a fact about somebody", f"a fact about {of.replace('day_hour', 'hour')}")

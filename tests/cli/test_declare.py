@@ -583,9 +583,18 @@ def test_a_name_that_is_not_declared(declare, sordino, shop):
     assert_refused(done, "'purchases.csv'", "'purchases'")
 
 
-def test_a_name_without_any_declaration_is_a_path(sordino, shop):
+def test_a_name_without_any_declaration_is_told_to_be_none(sordino, shop):
     done = sordino("count", "purchases", "--units", "--user", "u", "--epsilon", 1, "--no-ledger")
-    assert_refused(done, "nothing was found", code=4)
+    assert_refused(done, "there is no sordino.toml here or above. Make one: sordino declare FILE")
+
+
+def test_labels_that_left_are_told_with_their_line(declare, sordino, shop):
+    assert declare(*LABELS).code == 0
+    (shop / "products.csv").rename(shop / "gone.csv")
+    # Also where nobody asks about that column: what the file says must be so.
+    done = sordino("count", "purchases", "--units", "--epsilon", 0.5)
+    assert_refused(done, "sordino.toml, line", "labels.product must be a file that is there")
+    assert spent(shop) == 0
 
 
 def test_what_is_a_file_and_a_declared_name_is_refused(declare, sordino, shop):

@@ -95,12 +95,18 @@ def released(sordino, account):
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.sample(4)
 def test_it_is_printed_again_to_the_last_letter(released, name, form):
-    # The ledger tells all that it knows.
     long = ["--details"] if form == "table" and RELEASE_LINES[name][0] != "select" else []
     done, shown, again = released(RELEASE_LINES[name], "--format", form, *long)
     assert (done.code, shown["kept"], shown["state"]) == (0, 1, "settled"), done.err
-    printed = again("--format", form)
+    printed = again("--format", form, *long)
     assert (printed.code, printed.out, printed.err) == (0, done.out, "")
+    if long:
+        # The same table, with three lines below it at most, and what it cost by itself.
+        table, short = done.out.splitlines(), again("--format", form).out.splitlines()
+        many = next(n for n, pair in enumerate(zip(table, short, strict=False)) if len({*pair}) > 1)
+        assert 1 <= len(short) - many <= 3
+        assert short[-1].startswith("Spent: epsilon ")
+        assert short[-1].endswith("More: --details.")
     if form == "json":
         assert done.json["kept"] is True
         check(done.json, FORM, FORM)
@@ -123,7 +129,8 @@ def test_what_is_kept_prints_the_same_in_every_format(released, monkeypatch, nam
         with write_context():
             before.claim()
             write.write_records([record], form, before)
-        assert again("--format", form, "--output", f"again.{form}").code == 0
+        long = ["--details"] * (form == "table")
+        assert again("--format", form, *long, "--output", f"again.{form}").code == 0
         assert Path(f"again.{form}").read_bytes() == Path(f"before.{form}").read_bytes()
 
 

@@ -358,7 +358,7 @@ def test_small_amounts_are_shown_as_they_are(ledger, url):
         "show": ledger("show", "--format", "table", "--details").out,
         "history": ledger("history", "--format", "table").out,
     }
-    shown["accounts"] = ledger("accounts", "--format", "table", account=None).out
+    shown["accounts"] = ledger("accounts", "--format", "table", "--details", account=None).out
     for name, table in shown.items():
         assert " 0.02 " in table, name
         assert " 0.0 " not in table, name

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import sordino as sd
 from support.text_files import PACKERS
 from support.workbooks import write_table
 
@@ -103,6 +104,24 @@ def test_what_is_not_read_costs_nothing(sordino, tmp_path, name, code, said):
     assert (done.code, done.out) == (code, "")
     assert said in done.err
     assert sordino("ledger", "show", *ledger, "--format", "json").json["remaining"] == 3
+
+
+def test_a_name_that_tells_nothing_is_told_once(sordino, tmp_path, monkeypatch):
+    """In a command, a declaration and a study; the account takes the file as CSV, and as no other."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "adult.data").write_text("customer,item\n" + "a,tea\nb,rice\n" * 50)
+    new = ("declare", "adult.data", "--person", "customer", "--epsilon", "2")
+    refused = sordino(*new)
+    assert (refused.code, sordino(*new, "--format-in", "csv").code) == (4, 0)
+    assert "I do not know the ending .data. If it is CSV: --format-in csv" in refused.err
+    ask = ("count", "adult", "--units", "--epsilon", "1", "--format", "json")
+    assert sordino(*ask).code == 0
+    other = sordino(*ask, "--format-in", "jsonl", "--type", "customer=text")
+    assert (other.code, other.out) == (5, "")
+    assert sordino("init", "adult.data", "--format-in", "csv").code == 0
+    assert 'format_in = "csv"' in (tmp_path / "study.toml").read_text()
+    with sd.open("adult") as shop:
+        assert shop.count_distinct_units(epsilon=0.5).estimate
 
 
 def test_an_account_about_lines_of_json_looks_for_no_names(sordino, tmp_path):

@@ -63,7 +63,7 @@ REFUSED = {
         "100% of the budget of account shop is left; this needs 110%. The largest epsilon that fits is 10. Nothing was read or released.",
     ),
     "adjacency": ({"adjacency": "replace-one"}, (), 5, "add-remove"),
-    "another unit": ({"user": "price"}, (), 5, "unit"),
+    "another unit": ({"user": "price"}, (), 5, "protects"),
     "where": ({"where": "price > (SELECT 1)"}, (), 2, ""),
     "delimiter": ({"delimiter": "ab"}, (), 2, "delimiter"),
     "encoding": ({"encoding": "klingon"}, (), 2, "encoding"),
@@ -165,7 +165,7 @@ def test_another_source_is_refused(top, sordino, account, orders, tmp_path):
     other.write_bytes(orders.read_bytes())
     result = top(*account, source=other)
     assert result.code == 5
-    assert "is for source" in result.err
+    assert "is about" in result.err
     assert spent(sordino, account) == 0
 
 

@@ -115,7 +115,8 @@ def test_what_is_written_is_what_the_file_says(sordino, kept, name):
 @pytest.mark.sample(2)
 def test_a_table_says_how_much_of_each_unit_counts(sordino, kept, name):
     key, before = kept(name), len(Ledger.open("budget.db", account="shop").statement().charges)
-    first = sordino("ledger", "release", key, *ACCOUNT, "--format", "table").out
+    shown = ("--format", "table", "--details")
+    first = sordino("ledger", "release", key, *ACCOUNT, *shown).out
     line = (
         "remeasure",
         "rows.csv",
@@ -220,7 +221,7 @@ def test_a_report_shows_it(sordino, kept, shop):
 REFUSED = {
     "nobody pays": (("--no-ledger",), 2, "the release to be measured again is kept there"),
     "a seed": (("--synthetic", "--seed", 3), 2, "the release to be measured again is kept there"),
-    "another file": (ACCOUNT, 5, "is for source"),
+    "another file": (ACCOUNT, 5, "is about"),
     "an unknown id": (ACCOUNT, 5, "no charge"),
     "a part that is not there": ((*ACCOUNT, "--part", 2), 2, "part must be from 1 to 1"),
     "part 0": ((*ACCOUNT, "--part", 0), 2, "--part"),

@@ -152,7 +152,7 @@ def test_a_chance_is_said_as_one_in_so_many_and_never_less(chance, shown):
 
 
 def test_an_epsilon_beyond_a_limit_is_not_shown_as_the_limit():
-    assert odds.say_odds(Fraction("10.000000000001")).startswith("At epsilon 10.0000000001, ")
+    assert odds.say_odds(Fraction("10.000000000001")).startswith("At epsilon 10.01, ")
     assert odds.say_odds(Fraction(100)).startswith("At epsilon 100, ")
 
 

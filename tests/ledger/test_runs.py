@@ -97,7 +97,7 @@ def test_a_preview_refuses_what_a_charge_would_and_charges_nothing(ledger):
         BudgetExceeded, match=r"is left; this needs .* Nothing was read or released"
     ):
         ledger.preview((Pure(epsilon=ledger.remaining), Pure(epsilon=TENTH)))
-    with pytest.raises(LedgerConflict, match="is for unit"):
+    with pytest.raises(LedgerConflict, match="protects"):
         ledger.preview(Pure(epsilon=TENTH), unit="somebody else")
     assert spent(ledger) == 0
     assert ledger.statement().charges == ()

@@ -144,7 +144,7 @@ def test_the_first_screen_says_what_is_nothing_but_noise():
 
 def test_a_fraction_is_not_rounded_down():
     third = document(epsilon=1 / 3, cost={"notion": "pure", "epsilon": 1 / 3, "exact": "1/3"})
-    assert "At epsilon 0.333333333334, someone" in make_report([third])
+    assert "At epsilon 0.3334, someone" in make_report([third])
 
 
 def test_a_filter_stands_there_as_long_as_it_was_written():
@@ -835,4 +835,4 @@ def test_an_interval_of_clipped_numbers_is_not_said_to_be_that_of_all(kind, by):
         assert "The figure of the numbers as they are may lie outside" in seen.text
         for claim in ("contains the true figure", "contains its true figure"):
             assert claim not in seen.text
-    assert "but where a result below says that numbers were clipped" in seen.text
+    assert "but where a result below says that numbers were capped" in seen.text

@@ -141,7 +141,7 @@ def test_a_link_to_a_folder_is_refused_and_one_that_is_named_is_followed(tmp_pat
 
 UNREAD = {
     "x.xlsx": "excel:FILE#SHEET",
-    "x.json": "one object on each line",
+    "x.json": r"one object on each line\. If it is written so: --format-in jsonl",
     "x.json.gz": "one object on each line",
     "x.feather": "Arrow table",
     "x.arrow": "Arrow table",
@@ -155,11 +155,12 @@ UNREAD = {
     "x.duckdb": "duckdb:FILE#TABLE",
     "x.sqlite": "SQLite",
     "x.pkl": "not run",
-    "x": r"no ending, such as \.csv\. If it is CSV, give it a name that ends in \.csv",
-    "x.gz": r"If it is CSV",
-    "adult.data": r"I do not know the ending '\.data' of a file\. If it is CSV, give it a name that ends in \.csv, or a link",
-    "x.dat": r"If it is CSV, give it a name that ends in \.csv",
-    "x.tab": r"a name that ends in \.tsv",
+    "x": r"no ending, such as \.csv\. If it is CSV: --format-in csv",
+    "x.gz": r"If it is CSV: --format-in csv",
+    "adult.data": r"I do not know the ending \.data\. If it is CSV: --format-in csv \(in Python CsvFormat\(",
+    "x.dat.gz": r"I do not know the ending \.dat\. If it is CSV: --format-in csv",
+    "x.tab": r"--format-in csv --delimiter",
+    "x.parq": r"If it is Parquet: --format-in parquet",
     "x.vcf.bgz": r"a name that ends in \.gz, such as \.csv\.gz",
 }
 

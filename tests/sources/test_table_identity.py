@@ -110,7 +110,7 @@ def test_an_account_is_found_by_every_address_of_its_table(server, tmp_path):
                 session.count(epsilon=0.125)
             assert ledger.remaining == 10 - number_of_charges * sd.Budget(epsilon=0.125).limit
         ledger.reserve(sd.cost.Pure(epsilon=0.125), source=made_with)
-        with pytest.raises(LedgerConflict, match="is for source"):
+        with pytest.raises(LedgerConflict, match="is about"):
             ledger.reserve(
                 sd.cost.Pure(epsilon=0.125), source=made_with.replace("#shop.visits", "#visits")
             )
@@ -149,7 +149,7 @@ def test_an_account_of_an_older_version_is_found_by_what_surely_means_the_same(
             session.count(epsilon=0.5)
     with (
         sd.Session(address.replace("shop.", ""), unit=ROW, ledger=ledger) as session,
-        pytest.raises(LedgerConflict, match="is for source"),
+        pytest.raises(LedgerConflict, match="is about"),
     ):
         session.count(epsilon=0.5)
     assert ledger.remaining == 10 - 5 * sd.Budget(epsilon=0.5).limit
@@ -252,7 +252,7 @@ def test_a_table_of_a_file_has_one_identity(tmp_path, monkeypatch):
         for other in others[1:]:
             with (
                 sd.Session(other, unit=ROW, ledger=kept) as session,
-                pytest.raises(LedgerConflict, match="is for source"),
+                pytest.raises(LedgerConflict, match="is about"),
             ):
                 session.count(epsilon=0.5)
     assert ledger.remaining == 10 - 8 * sd.Budget(epsilon=0.5).limit

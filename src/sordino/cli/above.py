@@ -60,6 +60,7 @@ OF_TABLES = (
     "max_rows",
     "part",
     "where",
+    "format_in",
     "null",
     "quote",
     "no_header",

@@ -379,3 +379,12 @@ def close(url: str, account: str, until: str, form: str | None) -> None:
     closed = opened.close_parts(read_parts(until, told.cut).high)
     rows = [{"account": name, "closed": last} for name, last in closed.items()]
     write_rows(form, ("account", "closed"), rows, {}, [])
+
+
+@click.command(cls=Command)
+@REQUIRED_LEDGER
+@DETAILS
+@FORMAT
+def accounts(url: str, details: bool, form: str | None) -> None:
+    """List the accounts of a ledger with what remains in each."""
+    (write_amounts if details else write_accounts)(list_accounts(url), form)

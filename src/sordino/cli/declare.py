@@ -13,7 +13,7 @@ import click
 
 from sordino.address import without_password
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
-from sordino.cli.once import Command
+from sordino.cli.grouped import ShortHelpCommand
 from sordino.cli.options import ADJACENCY, NUMBER, SOURCE, gather, require_one
 from sordino.cli.output import write_lines
 from sordino.cli.text_options import CsvOptions, form_options
@@ -82,6 +82,10 @@ class NewTable:
     date: str | None
 
 
+_FIRST = (
+    *("--person", "--row-is-unit", "--called", "--epsilon", "--delta", "--labels", "--name"),
+    *("--ledger", "--format-in", "--delimiter", "--type", "--null", "--no-header"),
+)
 _new_table = gather(
     "new",
     NewTable,
@@ -139,7 +143,7 @@ _new_table = gather(
 )
 
 
-@click.command("declare", cls=Command)
+@click.command("declare", cls=ShortHelpCommand, first=_FIRST)
 @SOURCE
 @_new_table
 @form_options
@@ -250,7 +254,7 @@ def _say_next(declared: TableDraft, path: str, day: str | None) -> str:
     words = ["sordino"]
     item = next(iter(declared.labels), None)
     if item is not None:
-        words += ["top", declared.name, "--item", item, "-k", "1", "--epsilon", each]
+        words += ["top", declared.name, "--item", item, "--epsilon", each]
     else:
         units = ["--units"] if declared.unit.column is not None else []
         words += ["count", declared.name, *units, "--epsilon", each]

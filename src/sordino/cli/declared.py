@@ -83,7 +83,12 @@ def _find_declared(source: str, file: str | None, day: str | None) -> DeclaredTa
 
     path = find_declaration() if file is None else file
     if path is None:
-        return None
+        if Path(source).exists():
+            return None
+        raise InvalidParameter(
+            f"SOURCE must be a file that is there, or a table that is declared; {source!r} is no "
+            "file, and there is no sordino.toml here or above. Make one: sordino declare FILE."
+        )
     document = open_declaration(path)
     if file is None and Path(source).exists():
         if source not in document.take_table("table"):
@@ -136,6 +141,7 @@ def _list_form(table: DeclaredTable) -> Values:
         "decimal": form.decimal,
         "thousands": form.thousands,
         "date_format": form.date_format,
+        "format_in": form.format_in,
         "memory_limit": None if memory is None else str(memory),
         "temp_limit": None if temp is None else str(temp),
     }

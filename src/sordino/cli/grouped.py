@@ -1,17 +1,22 @@
-"""The help of a command that releases: options under headings, what most people need first."""
+"""The help of commands with many options: under headings, and what most people need first."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from sordino.cli.declared import DeclaredCommand
+from sordino.cli.once import Command
 
 # Every option of these commands, in the order in which the help shows them.
 HEADINGS = {
     "What": [
         "--release",
+        "--answers",
+        "--alpha",
+        "--beta",
         "--item",
         "--column",
         "--score",
@@ -19,6 +24,7 @@ HEADINGS = {
         "--q",
         "--threshold",
         "--positives",
+        "--at-least",
         "--domain",
         "--sensitivity",
         "--lower",
@@ -48,10 +54,14 @@ HEADINGS = {
         "--c",
     ],
     "Who": [
+        "--source",
+        "--person",
+        "--unit",
         "--user",
         "--max-rows",
         "--max-cells",
         "--row-is-unit",
+        "--called",
         "--groups-per-unit",
         "--adjacency",
     ],
@@ -66,6 +76,10 @@ HEADINGS = {
         "--like",
         "--like-rows",
         "--delta",
+        "--failures",
+        "--meter",
+        "--parts",
+        "--second-budget",
         "--selection-share",
         "--search-share",
         "--measure-share",
@@ -74,7 +88,11 @@ HEADINGS = {
     ],
     "Where from": [
         "--declaration",
+        "--name",
+        "--to",
         "--date",
+        "--labels",
+        "--not-yet",
         "--domain-column",
         "--domain-no-header",
         "--domain-range",
@@ -83,6 +101,7 @@ HEADINGS = {
         "--assume-public",
         "--unlisted",
         "--least",
+        "--format-in",
         "--null",
         "--delimiter",
         "--quote",
@@ -122,6 +141,8 @@ HEADINGS = {
         "--noise",
         "--planned",
         "--measure-noise",
+        "--threshold-noise",
+        "--resample",
         "--split",
         "--correction",
         "--correction-run",
@@ -143,7 +164,6 @@ MOST = 14
 """So many options the short help shows."""
 # Of these it shows as many as there is room for: those without which hardly anybody releases.
 FIRST = (
-    "--help-all",
     "--release",
     "--item",
     "--column",
@@ -173,6 +193,11 @@ FIRST = (
     "--no-ledger",
     "--goal",
 )
+FIRST_OF_ACCOUNTS = (
+    *("--source", "--unit", "--row-is-unit", "--epsilon", "--delta", "--failures", "--ledger"),
+    *("--account", "--adjacency", "--format-in", "--delimiter", "--not-yet", "--format"),
+)
+"""The same of a command that makes an account."""
 _NOT_FIRST = {"top": {"--cap", "--threshold"}, "above": {"--sensitivity"}}
 """What only some of those need who use a command."""
 _ALL = "sordino.help-all"
@@ -185,11 +210,20 @@ def _show_all(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-class GroupedCommand(DeclaredCommand):
-    """A command whose help shows its options under headings: the first ones, or all of them."""
+class ShortHelpCommand(Command):
+    """A command whose help shows its options under headings: the first ones, or all of them.
 
-    def __init__(self, *args: Any, **more: Any) -> None:
+    Parameters
+    ----------
+    first : sequence of str
+        The options that the short help shows, of which there is room for `MOST`.
+    *args, **more : object
+        As every command takes them.
+    """
+
+    def __init__(self, *args: Any, first: Sequence[str] = FIRST, **more: Any) -> None:
         super().__init__(*args, **more)
+        self._first = ("--help-all", *first)
         shown = click.Option(
             ["--help-all"],
             is_flag=True,
@@ -221,7 +255,7 @@ class GroupedCommand(DeclaredCommand):
         shown = set(flags)
         if _ALL not in ctx.meta:
             others = _NOT_FIRST.get(self.name or "", set())
-            shown = set([one for one in FIRST if one in records and one not in others][:MOST])
+            shown = set([one for one in self._first if one in records and one not in others][:MOST])
         for heading, placed in HEADINGS.items():
             # A command shows its own options only.
             listed = [records[flag] for flag in placed if flag in shown]
@@ -236,3 +270,7 @@ class GroupedCommand(DeclaredCommand):
                 if "--user" in records
                 else f"--help-all shows {more} more options."
             )
+
+
+class GroupedCommand(ShortHelpCommand, DeclaredCommand):
+    """Such a command that releases, and whose SOURCE may be declared."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from sordino.cli.declared import DeclaredCommand
+from sordino.cli.grouped import GroupedCommand
 from sordino.cli.options import DATE, DECLARATION, NUMBER, SOURCE
 from sordino.cli.output import write_lines
 from sordino.cli.output_file import OutputFile
@@ -41,9 +41,13 @@ from sordino.unit_columns import split_unit_columns
 T = TypeVar("T")
 _COLUMNS = ("item", "column", "by")
 """Parameters that name a column."""
+_FIRST = (
+    *("--output", "--declaration", "--date", "--format-in", "--delimiter", "--type", "--null"),
+    *("--no-header", "--columns", "--decimal", "--date-format"),
+)
 
 
-@click.command("init", cls=DeclaredCommand)
+@click.command("init", cls=GroupedCommand, first=_FIRST)
 @SOURCE
 @click.option(
     "--output",
@@ -62,7 +66,9 @@ def init(
     date: str | None,  # noqa: ARG001 - it stands in the place of the table
     csv: CsvOptions,
 ) -> None:
-    """Write a study of SOURCE for `sordino run`: from its columns and a few questions, and no row.
+    """Write a template (study.toml) for several releases of SOURCE, which `sordino run` makes.
+
+    It is made of the columns of SOURCE and of a few questions. No row is read.
 
     SOURCE is a table, or the name of a declared one. Where nobody can be asked (standard input is
     no terminal) the study has lines that must be completed.

@@ -13,6 +13,7 @@ from sordino.cli.accounts import (
     DETAILS,
     FAIL_BELOW,
     SHOW_FORMAT,
+    accounts,
     close,
     find_declared,
     find_payer,
@@ -26,8 +27,10 @@ from sordino.cli.accounts import (
     write_metrics,
 )
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
+from sordino.cli.grouped import FIRST_OF_ACCOUNTS, ShortHelpCommand
 from sordino.cli.options import (
     ADJACENCY,
+    DETAILS as DETAILS_OF_FIGURES,
     FORMAT,
     NUMBER,
     PART,
@@ -43,9 +46,9 @@ from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.report import report_account
 from sordino.cli.statement import publish
 from sordino.cli.suggestions import SuggestingGroup
-from sordino.cli.text_options import CsvOptions, bare_csv_options
+from sordino.cli.text_options import CsvOptions, header_options
 from sordino.cli.whom import PARTS
-from sordino.cli.write import write_kept
+from sordino.cli.write import say_kept, write_kept
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import ZCDP
 from sordino.cost.conversion import write_percent
@@ -122,7 +125,7 @@ _account_options = gather(
     click.option("--unit", metavar="COL", help="Column that says whom a row belongs to."),
     click.option("--row-is-unit", is_flag=True, help="The account protects single rows."),
     click.option("--source", required=True, help="The SOURCE that the account is about."),
-    bare_csv_options,
+    header_options,
     click.option(
         "--not-yet",
         is_flag=True,
@@ -144,11 +147,11 @@ def ledger() -> None:
     """Accounts with a budget: every release is charged before a row is read."""
 
 
-for command in (give_account_parts, close, publish, report_account):
+for command in (accounts, give_account_parts, close, publish, report_account):
     ledger.add_command(command)
 
 
-@ledger.command()
+@ledger.command(cls=ShortHelpCommand, first=FIRST_OF_ACCOUNTS)
 @_account_options
 def create(wanted: AccountOptions) -> None:
     """Make an account, and the ledger if there is none.
@@ -158,7 +161,7 @@ def create(wanted: AccountOptions) -> None:
     _create_account(wanted)
 
 
-@ledger.command()
+@ledger.command(cls=ShortHelpCommand, first=FIRST_OF_ACCOUNTS)
 @_account_options
 def init(wanted: AccountOptions) -> None:
     """Make a ledger with its first account; another name of `create`."""
@@ -204,14 +207,6 @@ def show(
 
 
 @ledger.command()
-@URL
-@FORMAT
-def accounts(url: str, form: str | None) -> None:
-    """List the accounts of a ledger with what remains in each."""
-    write_amounts(list_accounts(url), form)
-
-
-@ledger.command()
 @click.argument("charge", metavar="ID")
 @URL
 @ACCOUNT
@@ -219,6 +214,7 @@ def accounts(url: str, form: str | None) -> None:
 @FORMAT
 @WIDE
 @OUTPUT
+@DETAILS_OF_FIGURES
 def release(
     charge: str,
     url: str,
@@ -227,10 +223,11 @@ def release(
     form: str | None,
     wide: bool,
     output: OutputFile | None,
+    details: bool,
 ) -> None:
     """Print a release again that was made with --keep, by the ID of its charge.
 
-    It is the same, to the last letter. It costs nothing: it was released before.
+    Its figures are the same, to the last digit. It costs nothing: it was released before.
     """
     COUNT("--part", part)
     # A file is for a program, as it is for the release itself.
@@ -239,7 +236,7 @@ def release(
     record = Ledger.open(url, account=account).read_release(charge, part=part)
     if output is not None:
         output.claim()
-    write_kept([record], chosen, output)
+    write_kept([record], chosen, output, [say_kept(record, chosen, details=details)])
 
 
 @ledger.command()

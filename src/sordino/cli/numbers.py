@@ -233,7 +233,8 @@ def _release_columns(
         # Imported here: a release needs no plan.
         from sordino.session.plans.plan import join_plans
 
-        write_plan(join_plans(plans, batch.executor.unit.identity), run, asked.get("domain"))
+        whom = batch.executor.unit
+        write_plan(join_plans(plans, whom.identity, whom.called), run, asked.get("domain"))
         return []
     return [one.result for one in pending]
 

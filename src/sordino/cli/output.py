@@ -54,6 +54,9 @@ def write_records(
     elif form == WIDE_CSV:
         text = write_csv(*map(pivot_table, records))
     else:
+        # Imported here: programs get the words of the schema.
+        from sordino.results.legend import call_counted
+
         # Where nobody looks at a terminal the width is fixed.
         fixed = output is not None or not sys.stdout.isatty()
         tables = []
@@ -61,7 +64,8 @@ def write_records(
             # Of a record that was kept, whoever may charge the account may have written them.
             told = record.notes if own is None else own
             lines = "".join(f"{escape_controls(note)}\n" for note in told)
-            shown = record if len(records) == 1 else _show_column(record)
+            shown = call_counted(record)
+            shown = shown if len(records) == 1 else _show_column(shown)
             tables.append(draw_table(shown, WIDTH if fixed else None) + lines)
         text = "\n".join(tables)
     if output is not None:

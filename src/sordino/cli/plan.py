@@ -9,6 +9,7 @@ from typing import Any, Literal, final
 
 import click
 
+from sordino.cli.grouped import ShortHelpCommand
 from sordino.cli.options import (
     ADJACENCY,
     FORMAT,
@@ -150,7 +151,13 @@ def plan() -> None:
     """Say what to expect of a release: nothing is read, nothing is charged."""
 
 
-@plan.command()
+@plan.command(
+    cls=ShortHelpCommand,
+    first=(
+        *("--answers", "--alpha", "--beta", "--epsilon", "--sensitivity", "--monotone"),
+        *("--adjacency", "--threshold", "--positives", "--k", "--noise", "--split", "--format"),
+    ),
+)
 @click.argument("mechanism", type=click.Choice(list(_PLANNED_MECHANISMS)))
 @click.option(
     "--answers",

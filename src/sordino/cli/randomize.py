@@ -211,6 +211,10 @@ def randomize(
     check_unit(whom)
     if source == "-":
         refuse_shape(run)
+        if csv.format_in not in {None, "csv"}:
+            raise InvalidParameter(
+                f"--format-in is for files: standard input is CSV; got {csv.format_in!r}."
+            )
     if run.goal is not None:
         epsilon = _find_report_epsilon(source, declared, report, whom, csv, run)
         report = replace(report, epsilon=epsilon)

@@ -122,10 +122,10 @@ def select(
     Each line is one, and only its score is private.
 
     A score that is no finite number counts as the lowest. Any score moves by at most --sensitivity
-    S between neighbours.
+    S between neighbors.
 
     With --statistic tdt each line is a marker of a genome, and only the counts in the columns --b
-    and --c are private: how often heterozygous parents transmitted each allele. Neighbours are data
+    and --c are private: how often heterozygous parents transmitted each allele. Neighbors are data
     of as many families of which one was replaced. What is no count becomes one by rule. Nothing is
     said about how far scores move: that is known. A report of plink --tdt is read as PLINK writes
     it. How likely the best marker is selected is said; where that is below 0.2 nothing is charged,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import final
+from typing import final, get_args
 
 import click
 
 from sordino.cli.options import gather
 from sordino.errors import InvalidParameter
-from sordino.sources.csv.column_types import PLAIN_DATE
+from sordino.sources.csv.column_types import PLAIN_DATE, FileKind
 from sordino.sources.memory import read_limit
 
 
@@ -73,6 +73,11 @@ _ENCODINGS = {
 
 # Nothing of the form is guessed from the rows: no row may decide how others are read.
 # docs/decisions/0006-one-line-one-record.md
+FORMAT_IN = click.option(
+    "--format-in",
+    type=click.Choice(get_args(FileKind)),
+    help="What SOURCE is, where the ends of the names of its files do not tell it, as .data.",
+)
 DELIMITER = click.option(
     "--delimiter",
     metavar="CHAR",
@@ -199,6 +204,7 @@ class CsvOptions:
     decimal: str = "."
     thousands: str = ""
     date_format: str = PLAIN_DATE
+    format_in: FileKind | None = None
     memory_limit: int | None = None
     temp_limit: int | None = None
 
@@ -213,10 +219,11 @@ class CsvOptions:
 
 # For all who read a header line.
 _HEADERS = (DELIMITER, ENCODING, QUOTE, NO_HEADER, COLUMNS, SKIP_LINES)
-_TEXTS = (NULL, *_HEADERS, RAGGED, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
+_TEXTS = (FORMAT_IN, NULL, *_HEADERS, RAGGED, TYPE, DECIMAL, THOUSANDS, DATE_FORMAT)
 csv_options = gather("csv", CsvOptions, *_TEXTS, MEMORY_LIMIT, TEMP_LIMIT)
 # For what asks an engine nothing about many rows.
 form_options = gather("csv", CsvOptions, *_TEXTS)
-# For files of scores, where what is no number has a rule of its own and no text, and for what reads
-# no row.
+# For files of scores, where what is no number has a rule of its own and no text.
 bare_csv_options = gather("csv", CsvOptions, *_HEADERS)
+# For what reads no row.
+header_options = gather("csv", CsvOptions, FORMAT_IN, *_HEADERS)

@@ -25,7 +25,12 @@ _OF_COUNTS = ("noise", "method", "kth_count", "selection_share")
 @click.command(cls=GroupedCommand)
 @take_all(
     TopKRequest,
-    k=take(TopKRequest, "k", "-k", "--k"),
+    k=take(
+        TopKRequest,
+        "k",
+        *("-k", "--k"),
+        help="How many items [default: 10, or all where fewer are listed].",
+    ),
     threshold=take(TopKRequest, "threshold", metavar="T"),
     kth_count=take(TopKRequest, "kth_count", metavar="N"),
     selection_share=take(TopKRequest, "selection_share"),

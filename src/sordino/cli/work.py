@@ -225,6 +225,7 @@ def make_csv_format(csv: CsvOptions) -> CsvFormat:
         decimal=csv.decimal,
         thousands=csv.thousands,
         date_format=csv.date_format,
+        format_in=csv.format_in,
     )
 
 

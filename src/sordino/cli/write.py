@@ -151,7 +151,7 @@ def _say_odds(record: Record, run: RunOptions) -> None:
         from sordino.cost.odds import say_odds_of
 
         said = say_odds_of(Approximate(epsilon=epsilon, delta=delta or 0))
-        say(narrow_odds(said, record.facts.get("unit")))
+        say(narrow_odds(said, record.facts.get("unit"), record.facts.get("called")))
 
 
 def _was_kept(record: Record, keep: Callable[[Record], None]) -> bool:
@@ -195,6 +195,18 @@ def write_kept(
         write_records(records, form, output, notes=notes)
     except DataSourceError:
         raise DataSourceError(KEPT_AND_LOST) from None
+
+
+def say_kept(record: Record, form: str, *, details: bool) -> list[str] | None:
+    """Return the lines below a release that is printed again; None where all notes stand there."""
+    if details or form != "table":
+        return None
+    try:
+        said = say_short(record)
+    # Whoever may charge the account may have written something else there.
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None
+    return said and [*said[:-1], f"{said[-1]} More: --details."]
 
 
 # ---- runs ----------------------------------------------------------------------------------------

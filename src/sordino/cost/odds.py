@@ -29,7 +29,7 @@ _PRECISION = 60
 _LARGEST_EPSILON = 1000
 # Digits behind the point of what is shown: one doubt in a million million is none.
 _MOST_PLACES = 10
-_SHOWN_DIGITS = 12
+_SHOWN_DIGITS = 4
 # By how much a loss is allowed to exceed the epsilon of a conversion.
 _SLACKS = tuple(Fraction(1, 2**power) for power in range(1, 9))
 # A release with a delta of its own loses more than so much beside its epsilon with a probability of

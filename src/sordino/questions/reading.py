@@ -105,9 +105,9 @@ def _list_idle_options(form: CsvFormat, column: str) -> frozenset[str]:
 
     All others, also later ones, count.
     """
-    # The type of the column itself is said beside them, and ragged lines are read alike where they
-    # are kept.
-    idle = {"types", "ragged"}
+    # The type of the column itself and the kind of file are said beside them, and ragged lines are
+    # read alike where they are kept.
+    idle = {"types", "ragged", "format_in"}
     engine = declared_types(form)[column].engine if column in form.types else "VARCHAR"
     if engine == "VARCHAR":
         idle |= _ABOUT_NUMBERS

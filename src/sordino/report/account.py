@@ -137,7 +137,9 @@ def write_account(account: Told) -> list[Markup | None]:
         (
             "Whom it protects",
             join(
-                quote(str(account.get("unit", ""))), ", ", quote(str(account.get("adjacency", "")))
+                quote(say_unit(str(account.get("unit", "")))),
+                ", ",
+                quote(str(account.get("adjacency", ""))),
             ),
         ),
         *_list_end(account),

@@ -18,7 +18,7 @@ from sordino.report.markup import Markup, element, join, quote
 from sordino.report.promise import find_docs, read_statement, write_statement, write_theorems
 from sordino.report.read import ReportedRelease, read_releases
 from sordino.report.results import list_theorems, name_whom, write_result
-from sordino.report.spent import add_epsilons, say_promise
+from sordino.report.spent import add_epsilons, say_hidden_from, say_promise
 from sordino.report.words import (
     is_clipped,
     is_on_average,
@@ -28,7 +28,6 @@ from sordino.report.words import (
     say_headline,
     say_share,
 )
-from sordino.unit_columns import narrow_odds
 
 _MOST_TITLE = 200
 _MOST_ABOUT = 20_000
@@ -273,12 +272,14 @@ def _say_ranges(told: Sequence[ReportedRelease]) -> str:
         said = f"the true number lies with a probability of {say_share(share)}"
     if not all(each.knows_rows for each in drawn):
         said = said.replace("the true number", "the number of the rows that count")
-    if any(each.number("weight_cap") is not None for each in drawn):
-        said += ", but where a result below says that rows have weights"
-    if any(map(is_clipped, told)):
-        # Of sums and means that found their ends, the line says less than a reader would take it
-        # for.
-        said += ", but where a result below says that numbers were clipped first"
+    # Of sums and means that found their ends, the line says less than a reader would take it for.
+    others = {
+        "rows have weights": any(each.number("weight_cap") is not None for each in drawn),
+        "numbers were capped": any(map(is_clipped, told)),
+    }
+    if any(others.values()):
+        where = " or that ".join(what for what, is_so in others.items() if is_so)
+        said += f", but where a result below says that {where}"
     if not shares:
         return "How sure each of them is, is told beside it."
     return (
@@ -295,7 +296,7 @@ def _say_hidden(
     whole = add_epsilons(told)
     if whole is not None:
         together = "" if one else "From all results of this page together: "
-        return [asked, together, narrow_odds(say_odds(whole), told[0].text("unit"))]
+        return [asked, together, say_hidden_from(told[0], say_odds(whole))]
     if account is not None and (promise := say_promise(account)):
         return [asked, "From all that the account ever releases: ", promise]
     return [asked, "That is told beside each result."]
@@ -323,7 +324,7 @@ def _write_words() -> Markup:
             ),
             (
                 "released number",
-                "The best single number that can be told; chance has a part in it.",
+                "The best single number that can be told, with random noise.",
             ),
             ("account", "Remembers what was spent, and refuses what does not fit any more."),
             (

@@ -43,7 +43,7 @@ from sordino.report.words import (
     say_true_end,
     write_filter,
 )
-from sordino.results.legend import describe_epsilon
+from sordino.results.legend import describe_epsilon, shorten_rule
 from sordino.results.sentences import TOTALS
 
 MOST_ROWS = 200
@@ -188,7 +188,11 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
 
 
 def _write_table(told: ReportedRelease) -> Markup | None:
-    rows = told.rows[:MOST_ROWS]
+    people = call_people(told, several=True)
+    rows = [
+        {**row, "count": people} if row.get("count") == "units" else row
+        for row in told.rows[:MOST_ROWS]
+    ]
     if not rows:
         return element("p", "Nothing was found; there is no table.")
     names = [name for name in _NAMES if any(row.get(name) is not None for row in rows)]
@@ -251,7 +255,7 @@ def _name_interval(told: ReportedRelease) -> str:
     if is_clipped_together(told):
         return "interval of what counts within the clip"
     if is_clipped(told):
-        return "interval of the numbers that were moved"
+        return "interval after capping"
     return "interval of what counts" if counts_some(told) else "interval"
 
 
@@ -383,7 +387,8 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
     """Return what belongs beside a table that is printed elsewhere, as one paragraph."""
     if not told.knows_rows or told.simulated:
         return None
-    where, left_out = told.text("where"), told.texts("left_out")
+    # All of the rules stand above.
+    where, left_out = told.text("where"), [*map(shorten_rule, told.texts("left_out"))]
     lookups = told.texts("lookups")
     spent = _say_amount(told)
     clip = {(as_number(row.get("clip_low")), as_number(row.get("clip_high"))) for row in told.rows}
@@ -451,7 +456,7 @@ def _say_unlisted(told: ReportedRelease) -> str | None:
         return None
     return (
         f"Nobody listed the labels. One is found if about {say_number(threshold)} "
-        f"{call_people(told, several=True)} have it; of one that is missing nothing follows."
+        f"{call_people(told, several=True)} have it. A missing one tells you nothing."
     )
 
 

@@ -11,8 +11,9 @@ from sordino.constraints import exact
 from sordino.cost import Approximate, ApproximateZCDP
 from sordino.cost.odds import bound_account, say_odds, say_odds_of
 from sordino.cost.several import say_days_of
+from sordino.population import call_unit
 from sordino.report.read import ReportedRelease
-from sordino.report.words import say_number
+from sordino.report.words import call_people, say_number
 from sordino.unit_columns import narrow_odds
 
 # Of a rho beyond all reason no epsilon is looked for.
@@ -54,6 +55,13 @@ def read_fraction(value: Any) -> Fraction | None:
     return found if found is not None and 0 < found < 10**6 else None
 
 
+def say_hidden_from(told: ReportedRelease, said: str) -> str:
+    """Return a sentence on what a reader learns of somebody as one of those who are protected."""
+    return narrow_odds(
+        said, told.text("unit"), None if told.text("called") is None else call_people(told)
+    )
+
+
 def say_spent(told: ReportedRelease) -> str:
     """Return what one release spent, in a sentence or two; empty where it does not say it."""
     epsilon, delta = read_epsilon(told), _read_chance(_read_spent(told, "delta"))
@@ -61,13 +69,11 @@ def say_spent(told: ReportedRelease) -> str:
     if epsilon is not None:
         if delta is None:
             return ""
-        return narrow_odds(
-            say_odds_of(Approximate(epsilon=epsilon, delta=delta)), told.text("unit")
-        )
+        return say_hidden_from(told, say_odds_of(Approximate(epsilon=epsilon, delta=delta)))
     if rho is None or rho <= 0 or failing is None:
         return "What all of its looks cost together is not known." if _has_looks(told) else ""
     if rho < _LARGEST_RHO:
-        return narrow_odds(say_odds_of(ApproximateZCDP(rho=rho, delta=failing)), told.text("unit"))
+        return say_hidden_from(told, say_odds_of(ApproximateZCDP(rho=rho, delta=failing)))
     return "It has no epsilon that always holds."
 
 
@@ -121,7 +127,8 @@ def say_promise(account: Mapping[str, Any]) -> str:
         rho=rho if rho is not None and rho < _LARGEST_RHO else None,
         failing=failing,
     )
-    return narrow_odds(say_odds(epsilon, bound=bound), str(account.get("unit")))
+    unit = str(account.get("unit"))
+    return narrow_odds(say_odds(epsilon, bound=bound), unit, call_unit(unit))
 
 
 def say_account_days(account: Mapping[str, Any]) -> list[str]:

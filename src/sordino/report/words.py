@@ -9,6 +9,7 @@ from typing import Any
 from sordino.charts.figure import as_number
 from sordino.estimators.column_release import FEW
 from sordino.population import name_many, name_one, name_value, say_lent
+from sordino.record import format_about
 from sordino.report.markup import Markup, cut, element, join, quote
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.results.sentences import TOTALS
@@ -321,7 +322,7 @@ def say_numbers_share(told: ReportedRelease) -> str | None:
     if "numbers_share" not in told.facts:
         return None
     of_rows = told.text("per_person") is None and told.number("weight_cap") is None
-    who = "rows" if of_rows else "people"
+    who = "rows" if of_rows else call_people(told, several=True)
     share, low, high = (
         told.number(name) for name in ("numbers_share", "numbers_share_low", "numbers_share_high")
     )
@@ -329,7 +330,7 @@ def say_numbers_share(told: ReportedRelease) -> str | None:
         return f"How many of the {who} held a number cannot be told: the figure may be about few."
     # An upper end is rounded up: nothing less is promised.
     ends = f"{say_share(low)} to {say_share(min(1.0, high + 1e-4))}"
-    said = f"About {say_share(share)} of the {who} that count held a number ({ends})"
+    said = f"About {format_about(share, low, high)} of the {who} that count held a number ({ends})"
     few = told.text("warning") is not None and low < FEW
     return f"{said}: the figure may be about few of them." if few else f"{said}."
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sordino.population import name_many, name_one, name_value, say_columns, say_lent
@@ -17,6 +18,7 @@ from sordino.record import (
     Record,
     describe_spent,
     escape_controls,
+    format_about,
     format_cell,
     format_share,
 )
@@ -78,6 +80,17 @@ def say_short(record: Record, paid: Paid | None = None) -> list[str] | None:
     rows = [{name: row[name] for name in record.columns} for row in record.rows]
     lines = [_say_first_line(facts, rows), _say_of_whom(facts, rows), _say_cost(facts, paid)]
     return [escape_controls(line) for line in lines if line]
+
+
+def call_counted(record: Record) -> Record:
+    """Return a record in which people who are counted are called as people call them."""
+    facts = record.facts
+    if "count" not in record.columns or "unit" not in facts:
+        return record
+    # Whoever may charge an account may have written what it has kept.
+    people = _call_many({**facts, "unit": str(facts["unit"])})
+    rows = [{**row, "count": people} if row["count"] == "units" else row for row in record.rows]
+    return replace(record, rows=rows)
 
 
 # ---- what the interval holds ---------------------------------------------------------------------
@@ -259,7 +272,7 @@ def _say_of_whom(facts: Facts, rows: Rows) -> str:
     said = [_say_counted(facts), *_say_how_much(facts, rows), *_say_labels(facts)]
     if facts.get("numbers_share") is not None:
         said.append(_say_share(facts))
-    left_out = [_shorten_rule(rule) for rule in facts["left_out"] if isinstance(rule, str)]
+    left_out = [shorten_rule(rule) for rule in facts["left_out"] if isinstance(rule, str)]
     if left_out:
         said.append(f"Not counted: {', '.join(dict.fromkeys(left_out))}.")
     if rows and facts.get("warning"):
@@ -271,10 +284,11 @@ def _say_share(facts: Facts) -> str:
     """Return how many had a number, with the ends of that share, rounded outward."""
     whom = _call_many(facts) if _weighs(facts) else "rows"
     low, high = facts.get("numbers_share_low"), facts.get("numbers_share_high")
-    ends = ""
+    about, ends = format_share(facts["numbers_share"]), ""
     if low is not None and high is not None:
+        about = format_about(facts["numbers_share"], low, high)
         ends = f" ({math.floor(100 * low)}% to {math.ceil(100 * high)}%)"
-    return f"About {format_share(facts['numbers_share'])}{ends} of the {whom} had a number."
+    return f"About {about}{ends} of the {whom} had a number."
 
 
 def _say_counted(facts: Facts) -> str:
@@ -373,7 +387,7 @@ _SHORT_RULES = (
 """How rules by which rows are left out begin, and what they are called in few words."""
 
 
-def _shorten_rule(rule: str) -> str:
+def shorten_rule(rule: str) -> str:
     """Return a rule by which rows are left out in few words; one that is not known as it is."""
     for start, short in _SHORT_RULES:
         if rule.startswith(start):

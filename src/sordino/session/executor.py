@@ -37,6 +37,7 @@ from sordino.session.request import (
     Request,
     Reservation,
     Steps,
+    Table,
     Uncharged,
     compute_labels,
     find_lookups,
@@ -235,6 +236,15 @@ class ReleaseExecutor:
 
         `before` is what stands before it in its batch.
         """
+        request, seen = self.settle(request, before)
+        steps = request.steps(seen)
+        plain = request.without_callbacks()
+        return Started(request.name, next(steps), steps, plain, request.progress)
+
+    def settle(
+        self, request: Request[R], before: Sequence[Started[Any]] = ()
+    ) -> tuple[Request[R], Table]:
+        """Return a request with all that it chooses for the user, and the table that it sees."""
         seen = compute_labels(_InBatch(self, tuple(before)) if before else self, request)
         known = self.source.labels
         # Labels that are declared come before those that follow from a call or a look-up.
@@ -245,10 +255,7 @@ class ReleaseExecutor:
             from sordino.questions.lookups import list_lookup_domains  # noqa: PLC0415
 
             known = {**list_lookup_domains(seen.source, list_label_names(request)), **known}
-        request = request.take_labels(known).settle(self.unit)
-        steps = request.steps(seen)
-        plain = request.without_callbacks()
-        return Started(request.name, next(steps), steps, plain, request.progress)
+        return request.take_labels(known).settle(self.unit).fit(seen), seen
 
     @scrubbed
     def run(self, asked: Sequence[Started[Any]], run_key: RunKey | None = None) -> list[Any]:

@@ -122,6 +122,9 @@ def _list_types(source: Source, request: Any, unit: PrivacyUnit) -> dict[str, st
 def _write_form(form: CsvFormat) -> dict[str, Any]:
     """Return how a source of texts is written."""
     said = {field.name: getattr(form, field.name) for field in fields(form)}
+    # As before there was one.
+    if form.format_in is None:
+        del said["format_in"]
     # Tuples are lists in JSON.
     lists = {name: list(value) for name, value in said.items() if isinstance(value, tuple)}
     return {**said, **lists, "types": dict(form.types)}

@@ -60,7 +60,6 @@ _EXAMPLES = {
     "column": '"price"',
     "release": "earlier",
     "epsilon": "epsilon=0.5",
-    "k": "k=10",
     "q": "q=0.5",
     "bins": "bins=[0, 10, 100]",
     "threshold": "threshold=100",

@@ -13,9 +13,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, final
 
-from sordino.constraints import FINITE, exact, shown, to_fraction
+from sordino.constraints import COUNT, FINITE, OrNone, exact, shown, to_fraction
 from sordino.cost import Pure
 from sordino.declared import Declared, parameter
 from sordino.entropy import Entropy
@@ -25,6 +25,7 @@ from sordino.ledger import Price
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
 from sordino.population import ColumnNames, Population
 from sordino.questions import CountQuestion, Counts, Domain, PrivacyUnit, prepare_counts
+from sordino.questions.counts import to_domain
 from sordino.questions.domain import SPAN, span
 from sordino.questions.labels import name_columns
 from sordino.receipt import Receipt, read_clock
@@ -488,6 +489,10 @@ class Request(Declared, Generic[R]):
         """Return the request with what it chooses for the user, by whom the guarantee protects."""
         return self
 
+    def fit(self, table: Table) -> Self:  # noqa: ARG002
+        """Return the request with what it chooses for the user, by what is public of the table."""
+        return self
+
     @abstractmethod
     def steps(self, table: Table) -> Steps[R]:
         """Ask, reserve, read, release: yields its reservation once, and returns the result.
@@ -502,6 +507,40 @@ class Request(Declared, Generic[R]):
         Reservation
             What may be spent. It goes on with a `Charged`, once that is charged.
         """
+
+
+class ListRequest(Request[R]):
+    """The largest of some labels, as many as are asked for."""
+
+    k: int | None = parameter(
+        OrNone(COUNT),
+        "How many items; 10 unless said, or all where fewer are listed.",
+        more="At most the size of the domain, and of a range at most 2^20.",
+        default=None,
+    )
+
+    @property
+    def many(self) -> int:
+        """How many items, once that is settled."""
+        return cast("int", self.k)
+
+    def fit(self, table: Table) -> Self:
+        """Choose how many items, where nothing is said; where labels are found, ten."""
+        asked = cast("Any", self)
+        if self.k is not None:
+            return self
+        size, changed = None, {}
+        # That a domain is missing is said later.
+        if asked.domain is not None and not is_unlisted(asked.domain):
+            domain = to_domain(asked.domain).over(name_columns("item", asked.item))
+            domain = domain.resolve(table.source)
+            # It is not read again.
+            size, changed = size_of(domain), {"domain": domain}
+        k = _USUAL if size is None else min(_USUAL, max(size, 1))
+        return cast("Self", replace(asked, k=k, **changed))
+
+
+_USUAL = 10
 
 
 # ---- rules of parameters -------------------------------------------------------------------------

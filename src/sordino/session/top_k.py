@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, cast, final
 import numpy as np
 
 from sordino.constraints import (
-    COUNT,
     FINITE,
     NOT_NEGATIVE,
     POSITIVE,
@@ -54,8 +53,8 @@ from sordino.session.request import (
     CONFIDENCE,
     LISTED,
     SIMULTANEOUS_MEANS,
+    ListRequest,
     R,
-    Request,
     Reservation,
     Steps,
     Table,
@@ -77,17 +76,12 @@ from sordino.session.results import TopItem, TopItems, build_top
 from sordino.session.selection_noise import choose_selection, select_fewer
 
 
-class SelectionRequest(Request[R]):
+class SelectionRequest(ListRequest[R]):
     """Some items of a domain, chosen by how many units touch them, with estimates and intervals."""
 
     chooses: ClassVar[bool] = True
 
     item: ColumnNames = parameter(checked_columns, "Column of labels, or several.", kw_only=False)
-    k: int = parameter(
-        COUNT,
-        "How many items.",
-        more="At most the size of the domain, and of a range at most 2^20.",
-    )
     epsilon: Number = parameter(
         POSITIVE,
         "Budget of this release.",
@@ -112,11 +106,11 @@ class SelectionRequest(Request[R]):
         """Return the question, once it is known that there may be so many items."""
         question = ask_items(table, self.name, self.item, self.domain, self.where)
         size = size_of(question.domain)
-        if size is not None and self.k > size:
+        if size is not None and self.many > size:
             raise InvalidParameter(
-                f"{self.name}.k must be at most the size of the domain, {size}; got {self.k}."
+                f"{self.name}.k must be at most the size of the domain, {size}; got {self.many}."
             )
-        check_listable(f"{self.name}.k", self.k, question.domain)
+        check_listable(f"{self.name}.k", self.many, question.domain)
         return question
 
 
@@ -230,7 +224,7 @@ class TopKRequest(SelectionRequest[TopItems]):
         """Return what the ledger keeps."""
         return {
             "item": self.item,
-            "k": self.k,
+            "k": self.many,
             "threshold": None if self.threshold is None else to_fraction(self.threshold),
             "kth_count": None if self.kth_count is None else to_fraction(self.kth_count),
             "where": self.where,
@@ -240,7 +234,7 @@ class TopKRequest(SelectionRequest[TopItems]):
         """Choose with gaps, then measure what was chosen."""
         if is_unlisted(self.domain):
             return (yield from release_unlisted(self, table))
-        k = self.k
+        k = self.many
         question = self.ask(table)
         if is_by_histogram(self, table, question):
             return (yield from release_by_histogram(self, table, question))
@@ -351,7 +345,7 @@ class TopKRequest(SelectionRequest[TopItems]):
     ) -> NoisyTopK | HybridTopK:
         unlisted = not_listed(question.domain)
         chosen: dict[str, Any] = {
-            "k": self.k,
+            "k": self.many,
             "epsilon": epsilon,
             "sensitivity": question.sensitivity,
             "noise": noise,
@@ -361,7 +355,7 @@ class TopKRequest(SelectionRequest[TopItems]):
             return NoisyTopK(**chosen)
         # A list of k items leaves nobody but the threshold: less noise, where counts move both
         # ways.
-        alone = size if size == self.k and unlisted is None else None
+        alone = size if size == self.many and unlisted is None else None
         return HybridTopK(threshold=threshold, candidates=alone, **chosen)
 
 
@@ -403,7 +397,7 @@ def is_by_histogram(request: TopKRequest, table: Table, question: CountQuestion)
     if noise == "laplace":
         terms = None
     return prefer_histogram(
-        request.k,
+        request.many,
         most=most,
         size=size_of(question.domain),
         share=float(request.share),
@@ -472,8 +466,8 @@ def release_by_histogram(
     """Count all items with noise, and release the best of them with what was counted."""
     epsilon = to_fraction(request.epsilon)
     rho = find_histogram_rho("top_k.measure_noise", request.measure_noise, epsilon, table, question)
-    mechanism = build_listed(question, epsilon, rho, k=request.k, threshold=request.threshold)
-    return (yield from release_best(mechanism, request, table, question, k=request.k))
+    mechanism = build_listed(question, epsilon, rho, k=request.many, threshold=request.threshold)
+    return (yield from release_best(mechanism, request, table, question, k=request.many))
 
 
 # ---- labels that nobody listed -------------------------------------------------------------------
@@ -497,7 +491,7 @@ def release_unlisted(request: TopKRequest, table: Table) -> Steps[TopItems]:
     check_account("top_k", table)
     _check_request(request)
     unbounded = table.unit.column is not None and table.unit.max_rows is None
-    best = _BEST * request.k if unbounded else None
+    best = _BEST * request.many if unbounded else None
     question = find_items(table, request.item, request.domain, request.where, best=best)
     domain, epsilon = cast("Domain", question.domain), to_fraction(request.epsilon)
     delta = cast("Fraction", domain.delta)
@@ -505,7 +499,7 @@ def release_unlisted(request: TopKRequest, table: Table) -> Steps[TopItems]:
         _check_unbounded(request)
         _check_ways(request, ("one-sided",))
         limited = LimitedTopK(
-            k=request.k,
+            k=request.many,
             best=best,
             epsilon=epsilon * request.share,
             delta=delta,
@@ -520,7 +514,7 @@ def release_unlisted(request: TopKRequest, table: Table) -> Steps[TopItems]:
             "top_k.measure_noise", request.measure_noise, epsilon, table, question
         )
         found = choose_unlisted(
-            k=request.k,
+            k=request.many,
             labels=cast("int", count_items_of_a_unit(table, question)),
             epsilon=epsilon,
             delta=delta,
@@ -536,9 +530,9 @@ def release_unlisted(request: TopKRequest, table: Table) -> Steps[TopItems]:
             counts = build_unlisted(
                 question, epsilon, rho if way == "gaussian" else None, threshold=request.threshold
             )
-            return (yield from release_best(counts, request, table, question, why, k=request.k))
+            return (yield from release_best(counts, request, table, question, why, k=request.many))
     select = UnlistedTopK(
-        k=request.k,
+        k=request.many,
         epsilon=epsilon * request.share,
         delta=delta,
         sensitivity=question.sensitivity,
@@ -623,15 +617,16 @@ def _select_and_measure(
 ) -> Steps[TopItems]:
     """Select with gaps, then measure what was found unless all of epsilon has searched."""
     # Said before the charge: a place is held for each of the k, whatever is found.
-    if request.k > LISTED:
+    if request.many > LISTED:
         raise InvalidParameter(
-            f"top_k.k must be at most {LISTED} where a selection finds the labels; got {request.k}."
+            f"top_k.k must be at most {LISTED} where a selection finds the labels; got "
+            f"{request.many}."
         )
     rest = to_fraction(request.epsilon) * (1 - request.share)
     # How many are found is known only after the charge; a measurement of any number of them must be
     # possible.
     if rest:
-        check_measurable("top_k", question, rest, request.k)
+        check_measurable("top_k", question, rest, request.many)
 
     charged = yield Reservation(
         (select, Pure(epsilon=rest)) if rest else (select,), request.detail(), question.domain

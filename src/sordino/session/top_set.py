@@ -78,7 +78,7 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
 
     def derive(self) -> None:
         """Check what several parameters must satisfy together."""
-        if self.k > MOST_IN_A_SET:
+        if self.k is not None and self.k > MOST_IN_A_SET:
             raise InvalidParameter(f"top_set.k must be at most {MOST_IN_A_SET}; got {self.k}.")
         whole = self.selection_share is not None and to_fraction(self.selection_share) == 1
         if whole and (self.measure_noise or self.simultaneous):
@@ -89,11 +89,11 @@ class TopSetRequest(SelectionRequest[TopSetItems]):
 
     def detail(self) -> dict[str, Any]:
         """Return what the ledger keeps."""
-        return {"item": self.item, "k": self.k, "where": self.where}
+        return {"item": self.item, "k": self.many, "where": self.where}
 
     def steps(self, table: Table) -> Steps[TopSetItems]:
         """Choose the set, then measure its items unless all of epsilon has chosen."""
-        k, question = self.k, self.ask(table)
+        k, question = self.many, self.ask(table)
         epsilon = to_fraction(self.epsilon)
         share = (
             Fraction(1, 2) if self.selection_share is None else to_fraction(self.selection_share)

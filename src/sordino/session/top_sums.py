@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from sordino.constraints import COUNT, FINITE, POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
+from sordino.constraints import FINITE, POSITIVE, TRUTH, Number, OrNone, one_of, to_fraction
 from sordino.declared import parameter
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.estimators import ClippedSums, ClippedValue
@@ -29,7 +29,7 @@ from sordino.session.request import (
     CONFIDENCE,
     MOST_ROWS,
     SIMULTANEOUS_MEANS,
-    Request,
+    ListRequest,
     Steps,
     Table,
     accept_domain,
@@ -47,7 +47,7 @@ _FOUND = 10
 
 
 @final
-class TopSumsRequest(Request[TopItems]):
+class TopSumsRequest(ListRequest[TopItems]):
     """Release the `k` labels of a public domain with the largest sums, or with the most rows.
 
     With a threshold only those above it. Which products earn most, which pages are read most: where
@@ -92,7 +92,6 @@ class TopSumsRequest(Request[TopItems]):
         default=None,
         kw_only=False,
     )
-    k: int = parameter(COUNT, "How many labels, at most the size of the domain.")
     epsilon: Number = parameter(POSITIVE, "Budget of this release.")
     domain: Any = parameter(
         accept_domain,
@@ -153,10 +152,10 @@ class TopSumsRequest(Request[TopItems]):
         if domain is not None and not unlisted:
             # Ties go by the order of labels, whatever order they were given in.
             domain = replace(resolve_groups(domain, self.item, table.source), order=None)
-            if domain.kind != "assumed public" and self.k > domain.size:
+            if domain.kind != "assumed public" and self.many > domain.size:
                 raise InvalidParameter(
                     f"top_sums.k must be at most the size of the domain, {domain.size}; got "
-                    f"{self.k}."
+                    f"{self.many}."
                 )
         sums = SumRequest(
             column=self.column,
@@ -171,7 +170,7 @@ class TopSumsRequest(Request[TopItems]):
             where=self.where,
             noise=self.noise,
             groups_per_unit=table.unit.max_rows if unlisted else None,
-            most_groups=_FOUND * self.k if unlisted else None,
+            most_groups=_FOUND * self.many if unlisted else None,
             # What is asked about is which are the largest.
             numbers_share=0,
         )
@@ -209,7 +208,7 @@ class TopSumsRequest(Request[TopItems]):
     def _pick(self, labels: list[Label], sums: list[ClippedValue], *, found: bool) -> NoisyCounts:
         """Return the largest, with intervals that allow for the selection."""
         noise, estimator = sums[0].noise, cast("ClippedSums", sums[0].mechanism)
-        many, step = min(self.k, len(labels)), float(noise.step)
+        many, step = min(self.many, len(labels)), float(noise.step)
         # The noise of the sums is that of a histogram whose bound is the clip.
         histogram = HistogramTopK(
             k=many,

@@ -17,17 +17,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, final
+from typing import final
 
 from sordino.constraints import shown
-from sordino.errors import DataSourceError, UnsupportedBackend
+from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
+from sordino.sources.csv.column_types import FileKind
 from sordino.sources.csv.packed import PACKED, unpacked_suffix
 from sordino.sources.delta import LOG, find_delta_files, list_all_files
 from sordino.sources.folders import NO_FOLDERS, Folders, read_folder_names
 
-Kind = Literal["csv", "jsonl", "parquet"]
-
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, FileKind] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".psv"), "csv"),
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
@@ -44,14 +43,11 @@ _UNREAD = {
         "This kind of spreadsheet is not read. Save it as .xlsx, or export it to CSV.",
     ),
     ".json": (
-        "JSON is read with one object on each line (.jsonl). Write it so, for example with jq -c "
-        "'.[]'."
+        "JSON is read with one object on each line. If it is written so: --format-in jsonl. Else "
+        "write it so, for example with jq -c '.[]'."
     ),
+    ".parq": "If it is Parquet: --format-in parquet.",
     **dict.fromkeys((".feather", ".arrow", ".ipc"), f"Arrow files are not read. {_AS_PARQUET}"),
-    **dict.fromkeys(
-        (".parq", ".pq"),
-        "If it is Parquet, give it a name that ends in .parquet, or a link to it.",
-    ),
     ".orc": f"ORC files are not read. {_AS_PARQUET}",
     ".avro": f"Avro files are not read. {_AS_PARQUET}",
     **dict.fromkeys((".sav", ".por"), f"Files of SPSS are not read. {_TO_CSV}"),
@@ -64,13 +60,19 @@ _UNREAD = {
         f"This packing is not read. {_UNPACK}",
     ),
     ".bgz": "It is a file of gzip: give it a name that ends in .gz, such as .csv.gz.",
-    ".tab": "If fields are separated by tabs, give it a name that ends in .tsv.",
+    ".tab": "If fields are separated by tabs: --format-in csv --delimiter '\\t'.",
     **dict.fromkeys((".duckdb", ".ddb"), _OPEN_TABLE),
     **dict.fromkeys(
         (".db", ".sqlite", ".sqlite3"), f"SQLite files are not read. {_TO_CSV} {_OPEN_TABLE}"
     ),
 }
 """What to do with files that are not read, by the ends of their names."""
+
+_BARE = frozenset({".txt"})
+"""Ends of names of files that are mostly CSV, and may be something else."""
+_MAY_BE: dict[str, FileKind] = {".json": "jsonl", ".tab": "csv", ".parq": "parquet"}
+"""What some files that are not read may be all the same, if somebody says so."""
+_SAID = "CsvFormat.format_in (--format-in)"
 
 _LOGS = {LOG: "Delta", ".hoodie": "Hudi"}
 """Folders that say which of the files around them still count, and what they belong to."""
@@ -98,14 +100,21 @@ class FoundFiles:
     """
 
     files: tuple[Path, ...]
-    kind: Kind
+    kind: FileKind
     folders: Folders = NO_FOLDERS
     beside: tuple[Path, ...] = ()
     folder: Path | None = None
 
 
-def find_files(path: str) -> FoundFiles:
+def find_files(path: str, said: FileKind | None = None) -> FoundFiles:
     """Return the files of a path, of a pattern, or in a folder.
+
+    Parameters
+    ----------
+    path : str
+        Of a file or a folder, or a pattern.
+    said : {"csv", "jsonl", "parquet"}, optional
+        What files are whose names do not tell it.
 
     Raises
     ------
@@ -113,9 +122,13 @@ def find_files(path: str) -> FoundFiles:
         If there is none, or the files of a folder do not belong together.
     UnsupportedBackend
         If the files are of several kinds, or of one that is not read.
+    InvalidParameter
+        If a name tells something else than what was said.
     """
     top = Path(path)
     if (top / LOG).is_dir():
+        if said not in {None, "parquet"}:
+            raise InvalidParameter(f"{_SAID} must be left out for a table of Delta; got {said!r}.")
         table = find_delta_files(top)
         return FoundFiles(table.files, "parquet", table.folders, list_all_files(top), top)
     if top.is_dir():
@@ -127,7 +140,8 @@ def find_files(path: str) -> FoundFiles:
             )
         # A folder of a partition has no log of its own.
         _refuse_tables(files)
-        return FoundFiles(files, _find_file_kind(files), read_folder_names(top, files), folder=top)
+        folders = read_folder_names(top, files)
+        return FoundFiles(files, _find_file_kind(files, said), folders, folder=top)
     files = _expand_pattern(path)
     if not files:
         raise DataSourceError(
@@ -137,7 +151,7 @@ def find_files(path: str) -> FoundFiles:
     # A file that is named as it is called is meant, wherever it lies.
     if not Path(path).exists():
         _refuse_tables(files)
-    return FoundFiles(files, _find_file_kind(files))
+    return FoundFiles(files, _find_file_kind(files, said))
 
 
 def _expand_pattern(path: str) -> tuple[Path, ...]:
@@ -203,14 +217,17 @@ def _keep_one_name(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(by_place.values())
 
 
-def _find_file_kind(files: Sequence[Path]) -> Kind:
-    """Return how files are read, by their names alone."""
+def _find_file_kind(files: Sequence[Path], said: FileKind | None) -> FileKind:
+    """Return how files are read, by their names, and by what was said where these do not tell."""
     suffixes = sorted({unpacked_suffix(file) for file in files})
-    kinds = {_KINDS.get(suffix) for suffix in suffixes}
-    kind, *others = kinds
-    strays = [file for file in files if unpacked_suffix(file) not in _KINDS]
+    if said is not None:
+        for suffix in suffixes:
+            _refuse_other(suffix, said)
+    usual = {suffix: said or _KINDS.get(suffix) for suffix in suffixes}
+    kind, *others = set(usual.values())
+    strays = [file for file in files if usual[unpacked_suffix(file)] is None]
     # What lies among files that are read is not what is meant.
-    if others and None in kinds:
+    if others and strays:
         more = f", and {len(strays) - 1} more are not" if strays[1:] else ""
         known = next(suffix for suffix in suffixes if suffix in _KINDS)
         raise UnsupportedBackend(
@@ -221,11 +238,12 @@ def _find_file_kind(files: Sequence[Path]) -> Kind:
     if strays:
         ending = unpacked_suffix(strays[0])
         advice = _UNREAD.get(
-            ending, "If it is CSV, give it a name that ends in .csv, or a link to it."
+            ending,
+            "If it is CSV: --format-in csv (in Python CsvFormat(format_in='csv')).",
         )
         raise UnsupportedBackend(
-            f"I do not know the ending {shown(ending)} of a file. {advice}"
-            if ending
+            f"I do not know the ending {ending}. {advice}"
+            if ending.isprintable() and ending
             else f"I do not know what a file is whose name has no ending, such as .csv. {advice}"
         )
     # Parquet is compressed inside, where its columns can still be found.
@@ -241,10 +259,27 @@ def _find_file_kind(files: Sequence[Path]) -> Kind:
     return kind
 
 
+def _refuse_other(suffix: str, said: FileKind) -> None:
+    """Refuse to read a file as something that its name says it is not.
+
+    The first line of CSV is public. So a file of JSON lines that is read as CSV would show a row.
+    """
+    told = None if suffix in _BARE else _KINDS.get(suffix)
+    if told is not None and told != said:
+        raise InvalidParameter(
+            f"{_SAID} must be left out, or be {told!r}, for files that end in "
+            f"{suffix}; got {said!r}."
+        )
+    if suffix in _UNREAD and _MAY_BE.get(suffix) != said:
+        raise UnsupportedBackend(
+            f"{_SAID} must fit the ending {suffix}; got {said!r}. {_UNREAD[suffix]}"
+        )
+
+
 def _ending(file: Path) -> str:
     # Of `sales.csv.gz` both parts of the end, and of `v1.2.csv` the last one.
     return unpacked_suffix(file) + (file.suffix.lower() if file.suffix.lower() in PACKED else "")
 
 
-def _list_endings(kind: Kind) -> str:
+def _list_endings(kind: FileKind) -> str:
     return ", ".join(sorted(suffix for suffix, read_as in _KINDS.items() if read_as == kind))

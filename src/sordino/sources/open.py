@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import duckdb
 
@@ -14,7 +14,7 @@ from sordino.address import SPARK_SCHEME, SPARK_START, duckdb_table, excel_parts
 from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter, UnsupportedBackend
 from sordino.scrubbing import scrubbed
-from sordino.sources.csv.column_types import UNCLEAR_NAME, Marks
+from sordino.sources.csv.column_types import UNCLEAR_NAME, FileKind, Marks
 from sordino.sources.csv.header import advise_header, find_clear_names
 from sordino.sources.csv.json_lines import NO_OBJECT_LINES, open_json_lines
 from sordino.sources.csv.lines import CsvFormat, marks_of, refuse_declarations, say_dropped
@@ -51,7 +51,7 @@ def open_source(
     csv : CsvFormat, optional
         How CSV files are written; the default is comma, double quote, header line, UTF-8. Its
         `types` are the columns of JSON lines, and with `null` and `date_format` hold for sheets of
-        Excel, too.
+        Excel, too. Its `format_in` says what files are whose names do not end in .csv or the like.
     name : str, optional
         What a ledger calls the table, as `name:NAME`, wherever it lies; without it a path or an
         address is called by that, and a table in memory has no identity.
@@ -106,6 +106,11 @@ def open_source(
         refuse_declarations(
             form,
             "a source other than CSV, JSON lines and Excel, whose columns have types of their own",
+        )
+    if form.format_in is not None and opened.kind not in get_args(FileKind):
+        raise InvalidParameter(
+            "CsvFormat.format_in (--format-in) is for files of CSV, JSON lines or Parquet; got "
+            f"{form.format_in!r} for a {opened.kind} source. Leave it out."
         )
     return opened if limits == Limits() else _limit_engines(opened, limits)
 
@@ -242,7 +247,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         )
     # What is opened is what the ledger calls it, also where `..` stands behind a link.
     path = _make_absolute(path)
-    found = find_files(path)
+    found = find_files(path, form.format_in)
     # A path that is there is none, whatever its letters.
     around: dict[str, Any] = {
         "folders": () if found.folder is None else (found.folder,),

@@ -696,9 +696,8 @@ class Source:
         if not _fits_declared_types(predicate if read is None else read(predicate, plain), plain):
             if read is not None:
                 raise InvalidParameter(
-                    f"{role} must be a condition, and so must what AND, OR and NOT join,"
-                    " with dates and "
-                    f"numbers that there are; got {shown(where)}. Compare, for example price > 10."
+                    f"{role} must compare columns with values, such as price > 10, and use dates "
+                    f"and numbers that exist; got {shown(where)}."
                 )
             names = list(self.columns)
             used = (

@@ -187,12 +187,19 @@ class DeclaredTable:
                 ("table", self.name, "person"),
                 lambda: opened.take_unit(unit.columns, f"{self.name}.person"),
             )
-        for column in self.labels:
+        for column, listed in self.labels.items():
+            spot = ("table", self.name, "labels", column)
             guard(
                 self.document,
-                ("table", self.name, "labels", column),
+                spot,
                 lambda column=column: opened.label_index(column, f"{self.name}.labels"),
             )
+            if not Path(listed.file).is_file():
+                self.document.refuse(
+                    spot,
+                    f"labels.{column} must be a file that is there; got {shown(listed.file)}. Say "
+                    "where it lies now, or take the line out.",
+                )
 
 
 def name_for(name: str, ledger: Ledger | None) -> str | None:

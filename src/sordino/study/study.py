@@ -444,7 +444,9 @@ class Study:
             else left.share * statement.limit,
             share_left=left.share,
             odds=narrow_odds(
-                say_odds_of(cost, None if preview is None else preview.delta), self.unit.identity
+                say_odds_of(cost, None if preview is None else preview.delta),
+                self.unit.identity,
+                self.unit.called,
             ),
             refused=refused,
             charge=None if line is None else line.id,

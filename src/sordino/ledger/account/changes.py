@@ -42,6 +42,10 @@ _WIDEN_ADVICE = (
 )
 
 
+_OTHER_ADVICE = "Name the account that is meant (--account), or make one. "
+_ABOUT = {"unit": "protects", "source": "is about", "adjacency": "is for"}
+
+
 def _advise(own: str, given: str) -> str:
     """Return what to do where an account knows its source by another text."""
     if is_server_table(own):
@@ -87,10 +91,11 @@ def request(
     for name, given in stated.items():
         own = getattr(account, name)
         if given is not None and given != own and not (name == "source" and is_about(given, own)):
+            advice = _advise(own, str(given)) if name == "source" else ""
             raise LedgerConflict(
-                f"Account {account.name!r} is for {name} {own!r} but this release is for {name} "
-                f"{str(given)!r}. {_advise(own, str(given)) if name == 'source' else ''}"
-                "Nothing was charged or read."
+                f"Account {account.name!r} {_ABOUT[name]} {own!r}, and this release "
+                f"{_ABOUT[name]} {str(given)!r}. {advice or _OTHER_ADVICE}Nothing was charged or "
+                "read."
             )
     # A larger number fits in no column, so the database must not be asked.
     if asked.is_too_large():

@@ -419,7 +419,9 @@ def _open_descriptor(path: str, kind: str) -> int:
         )
     except FileNotFoundError:
         raise NoLedgerError(
-            f"There is no ledger at {path!r}; `sordino ledger create` (Ledger.create) makes one."
+            f"There is no ledger at {path!r}. If it was moved, say where it is (--ledger, or "
+            "account in sordino.toml): what was spent is in it. `sordino ledger create` "
+            "(Ledger.create) makes one."
         ) from None
     except (PermissionError, IsADirectoryError):
         raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED_REASON}") from None
@@ -506,7 +508,8 @@ def _explain_sqlite_error(error: sqlite3.Error, path: str) -> LedgerError:
         sqlite3.SQLITE_READONLY: f"{where} is read-only, and charges must be written to it.",
         sqlite3.SQLITE_PERM: f"{where} may not be opened by this user.",
         sqlite3.SQLITE_CANTOPEN: f"{where} {_NOT_OPENED_REASON}",
-        sqlite3.SQLITE_NOTADB: f"{path!r} is not a sordino ledger.",
+        sqlite3.SQLITE_NOTADB: f"{path!r} is not a sordino ledger. Name the file of the ledger "
+        "(--ledger).",
         sqlite3.SQLITE_CORRUPT: _DAMAGED_MESSAGE.format(repr(path)),
         sqlite3.SQLITE_IOERR: f"{where} could not be read or written: "
         "the operating system reports an input/output error.",

@@ -51,7 +51,10 @@ def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -
     # Nothing of another program may be in it: a database that is in use is left as it is.
     if may_be_new and not (application or version or tables):
         return None
-    raise LedgerError(f"{path!r} is not a sordino ledger; it was left as it is.")
+    raise LedgerError(
+        f"{path!r} is not a sordino ledger; it was left as it is. Name the file of the ledger, or "
+        "another one that is not there yet (--ledger)."
+    )
 
 
 def build_if_empty(connection: sqlite3.Connection, path: str) -> None:

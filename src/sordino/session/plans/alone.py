@@ -64,6 +64,7 @@ def plan_mechanism(
         odds=narrow_odds(
             say_odds_of(cost, None if preview is None else preview.delta),
             None if unit is None else unit.identity,
+            None if unit is None else unit.called,
         ),
         method=method,
         goal=goal,

@@ -190,11 +190,13 @@ class Plan(WithRows[PlannedFigure], Tabular):
         }
 
 
-def join_plans(plans: Mapping[str, Plan], unit: str | None = None) -> Plan:
+def join_plans(
+    plans: Mapping[str, Plan], unit: str | None = None, called: str | None = None
+) -> Plan:
     """Return one plan of figures that one charge pays, by what each is of.
 
     Each was planned behind those before it, so the last one knows what the account would say.
-    `unit` is whom they protect, as an account writes it.
+    `unit` is whom they protect, as an account writes it, and `called` what one of them is called.
     """
     listed = list(plans.values())
     account, cost = listed[-1].account, compose(*(one.cost for one in listed))
@@ -210,7 +212,9 @@ def join_plans(plans: Mapping[str, Plan], unit: str | None = None) -> Plan:
         cost=cost,
         assumed="; ".join(dict.fromkeys(one.assumed for one in listed if one.assumed)),
         left_out=tuple(dict.fromkeys(rule for one in listed for rule in one.left_out)),
-        odds=narrow_odds(say_odds_of(cost, None if account is None else account.delta), unit),
+        odds=narrow_odds(
+            say_odds_of(cost, None if account is None else account.delta), unit, called
+        ),
     )
 
 

@@ -128,7 +128,7 @@ class Planner:
 
         An earlier release is looked up once for all runs.
         """
-        request = request.settle(self._executor.unit)
+        request, _ = self._executor.settle(request, self._before)
         find = getattr(request, "find", None)
         return (
             request if find is None else replace(cast("Any", request), release=find(self._executor))
@@ -276,6 +276,7 @@ class Planner:
             odds=narrow_odds(
                 say_odds_of(cost, None if preview is None else preview.delta),
                 self._executor.unit.identity,
+                self._executor.unit.called,
             ),
             method=getattr(first.release, "method", None),
         )

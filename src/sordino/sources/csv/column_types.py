@@ -29,11 +29,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Literal, NamedTuple, final
 
 from sordino.constraints import is_unicode, shown
 from sordino.errors import InvalidParameter
 
+FileKind = Literal["csv", "jsonl", "parquet"]
+"""How a file is read."""
 PLAIN_DATE = "%Y-%m-%d"
 """How dates are written where nothing else is declared."""
 

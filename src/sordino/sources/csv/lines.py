@@ -63,6 +63,7 @@ from sordino.errors import InvalidParameter
 from sordino.sources.csv.column_types import (
     PLAIN_DATE,
     ColumnType,
+    FileKind,
     Marks,
     check_date_format,
     check_marks,
@@ -80,7 +81,7 @@ class CsvFormat:
     """The public options of a CSV source, of JSON lines, or of a sheet of Excel.
 
     JSON lines have the columns that `types` declares, and take `null` and `date_format` besides. A
-    sheet takes these three alone, too.
+    sheet takes these three alone, too. `format_in` is for files of all kinds.
 
     Parameters
     ----------
@@ -115,6 +116,8 @@ class CsvFormat:
         grouped.
     date_format : str
         How dates are written, made of %Y, %m and %d.
+    format_in : {"csv", "jsonl", "parquet"}, optional
+        What files are whose names do not tell it, such as adult.data.
 
     Raises
     ------
@@ -157,6 +160,7 @@ class CsvFormat:
     decimal: str = "."
     thousands: str = ""
     date_format: str = PLAIN_DATE
+    format_in: FileKind | None = None
 
     def __post_init__(self) -> None:
         name = "CsvFormat."
@@ -173,6 +177,8 @@ class CsvFormat:
                 f"{name}quote must be one ASCII character other than CR, LF, NUL and the "
                 f"delimiter, or the empty text; got {shown(self.quote)}."
             )
+        if self.format_in is not None:
+            one_of(*get_args(FileKind))(name + "format_in", self.format_in)
         TRUTH(name + "header", self.header)
         TRUTH(name + "ragged", self.ragged)
         object.__setattr__(self, "skip_lines", WHOLE(name + "skip_lines", self.skip_lines))
