@@ -15,6 +15,7 @@ from typing import Any, final
 from sordino.estimators import ClippedMean, ClippedValue, VarianceValue, weigh_looks
 from sordino.figures import Combination, Origin, Ratio, Term, read_terms
 from sordino.releases import Label
+from sordino.session.results import TopItems
 from sordino.session.table_numbers import Groups
 from sordino.tabular import Kind, Row, Tabular, list_row_columns
 
@@ -122,14 +123,23 @@ class KeptLook(Tabular):
         }
 
 
+def has_selected(look: Any) -> bool:
+    """Tell whether the noise of a look has selected its rows: it is no measurement of these."""
+    if isinstance(look, KeptLook):
+        return not look.known
+    return isinstance(look, TopItems) and look.found is not None
+
+
 def read_look(release: Any) -> Rows:
-    """Return the rows of a look.
+    """Return the rows of a look; none if its own noise has selected them.
 
     Raises
     ------
     InvalidParameter
         If they are no answers plus noise of a known law.
     """
+    if has_selected(release):
+        return {}
     if isinstance(release, KeptLook):
         return release.known
     if isinstance(release, Groups):
