@@ -308,7 +308,7 @@ def test_another_unit_source_type_or_account_is_refused_before_the_charge(ledger
         refused(
             ledger,
             lambda unit=unit: opened(ledger, table, unit).remeasure(key, epsilon=1),
-            "unit of this",
+            "about whom this session protects",
         )
     other = tmp_path / "other.parquet"
     rows().write_parquet(other)

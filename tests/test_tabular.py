@@ -230,3 +230,40 @@ def test_several_quantiles_are_a_frame_for_whoever_takes_arrow():
     )
     assert (len(found), found[1], found[-1]) == (2, middle, middle)
     assert pickle.loads(pickle.dumps(found))[0].value == low.value
+
+
+def test_a_table_that_fits_is_written_as_one_that_is_folded_would_be():
+    """Letters of two places and of none, blanks, marks of text, empty cells: the same lines."""
+    import io
+    import random
+
+    from rich.cells import cell_len
+    from rich.console import Console
+
+    from sordino import record_table
+    from sordino.record import Record
+
+    draw, letters = (
+        random.Random(1),
+        [*"abc XY -.,\t", "漢", "é", "e\u0301", "🙂", "\u200b", "[b]", "\x07"],
+    )
+
+    def label():
+        return "".join(draw.choice(letters) for _ in range(draw.randint(0, 12)))
+
+    def number():
+        return draw.choice([draw.randint(-(10**6), 10**9), draw.gauss(0, 1e9), math.inf, None])
+
+    for _ in range(60):
+        rows = [{"item": label(), "a": number(), "b": label()} for _ in range(draw.randint(0, 6))]
+        record = Record(facts={"figure": "count"}, columns=["item", "a", "b"], rows=rows)
+        console = Console(file=io.StringIO(), width=160)
+        columns = []
+        for name, texts in record_table.write_cells(record).items():
+            cells = [record_table.escape_controls(text) for text in (name, *texts)]
+            wide = max(map(cell_len, cells))
+            numeric = not any(isinstance(row[name], str) for row in rows)
+            columns.append(record_table._DrawnColumn(cells, wide, numeric))
+        folded = [line.rstrip() for line in record_table._fold_lines(columns, console)]
+        assert [line.rstrip() for line in record_table._write_lines(columns)] == folded
+        assert record_table.draw_table(record, 160).splitlines() == folded

@@ -562,3 +562,22 @@ epsilon = 0.5
     head = HEAD.replace("max_rows = 3\n", "")
     plan = sd.Study.load(put_shop(tmp_path, head + chosen)).plan(run_id="x")
     assert [one.name for one in plan.releases] == ["most_rows", "median"]
+
+
+def test_a_goal_of_the_largest_sums_is_looked_for(tmp_path):
+    """With a shape of what people add up to, and of how that falls from label to label."""
+    asked = """
+[[release]]
+kind = "top_sums"
+name = "most_rows"
+item = "product"
+k = 1
+goal = "top 1 right with 90%"
+like = "lognormal:5,1 by zipf:1.1"
+domain = ["tea", "rice"]
+"""
+    head = HEAD.replace("max_rows = 3\n", "")
+    plan = sd.Study.load(put_shop(tmp_path, head + asked)).plan(run_id="x")
+    [one] = plan.releases
+    assert one.plan.choices[0].right > 0.9
+    assert one.plan.choices[0].like == "lognormal:5,1 by zipf:1.1"

@@ -26,7 +26,8 @@ _LIKE = click.option(
     "--like",
     metavar="SHAPE",
     help="With --dry-run or --goal: what is assumed of the data, such as zipf:1.1, geometric:0.9, "
-    "flat, steps:10x500,90x20, lognormal:30000,0.6, or a source of public or synthetic data.",
+    "flat, steps:10x500,90x20, lognormal:30000,0.6, or a source of public or synthetic data; with "
+    '--rank-by "lognormal:200,1 by zipf:1.1", of people and of labels.',
 )
 _GOAL = click.option(
     "--goal",

@@ -280,7 +280,8 @@ def _edges_as_decimals(grid: BucketGrid) -> list[Decimal]:
 # misplace it.
 
 
-_MOST_MARK_CELLS = 1 << 16  # a table of them stays in the processor's cache
+_MOST_MARK_CELLS = 1 << 16
+"""A table of so many stays in the processor's cache; of more edges it has two for each edge."""
 _FRACTION_BITS = 52  # binary digits of a float after its exponent
 
 
@@ -291,6 +292,14 @@ def counts_of(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
     """
     table, wide = _prepare_block(block, grid)
     return table.counts(wide)
+
+
+def add_floats(counts: NDArray[np.int64], block: NDArray[np.float64], grid: BucketGrid) -> None:
+    """Count floats that are no NaN into the buckets of a grid, shape (K + 1,); private.
+
+    Of a grid with many edges it takes less time than to add up the counts of blocks.
+    """
+    np.add.at(counts, _build_mark_table(grid, "f").pass_marks(block), 1)
 
 
 def _prepare_block(block: NDArray[Any], grid: BucketGrid) -> tuple[_MarkTable, NDArray[Any]]:
@@ -441,9 +450,11 @@ def _choose_cells(marks: NDArray[Any], grid: BucketGrid) -> _Cells:
     near, far = (float(known.min()) / 2, float(known.max())) if known.size else (1.0, 1.0)
     mirrored = bool((marks.astype(np.float64) < origin).any())
     best = _Cells(origin, max(near, math.ulp(0)), far, mirrored, _FRACTION_BITS)
+    most = max(_MOST_MARK_CELLS, 2 * marks.size)
     for shift in reversed(range(_FRACTION_BITS)):
         finer = _Cells(origin, best.near, far, mirrored, shift)
-        if finer.size > _MOST_MARK_CELLS or len(set(best.of(marks).tolist())) == marks.size:
+        # Marks rise, and so do their cells.
+        if finer.size > most or (np.diff(best.of(marks)) > 0).all():
             break
         best = finer
     return best

@@ -153,6 +153,9 @@ class Weights:
 
     def tell(self, population: Population) -> Population:
         """Return what says of whom a release is, with these."""
+        # Of thousands of groups all have the same.
+        if (population.weight_cap, population.units_beyond) == (self.cap, self.beyond):
+            return population
         return replace(population, weight_cap=self.cap, units_beyond=self.beyond)
 
 

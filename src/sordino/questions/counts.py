@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast, final
 
 import numpy as np
@@ -25,6 +26,7 @@ from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, each_answer
 from sordino.releases import Label
 from sordino.sensitivity import Sensitivity
 from sordino.sources.engine import Answer, Progress, Scan, after_charge
+from sordino.sources.number_stream import count_places
 from sordino.sources.source import ReaderBackend, Source
 from sordino.sources.sql.sql_templates import LONGEST_LABEL, SqlTemplates
 
@@ -157,7 +159,8 @@ class CountQuestion:
             sent = domain.list_texts(labels)
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            answer = scan.ask(self.sql, sent, places=self.places)
+            take = None if self.places is None else partial(count_places, places=self.places)
+            answer = scan.ask(self.sql, sent, take=take)
         if self.kind != "items":
             return Counts(
                 np.asarray(answer["n" if self.kind == "rows" else "units"], dtype=np.int64), ()

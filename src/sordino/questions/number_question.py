@@ -426,7 +426,7 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     sent = ["group"] if question.domain is not None and question.domain.hidden else question.sent
     ends = StepRange(low=-1, high=1, step=Fraction(1))
     groups = question.most_groups or len(question.groups) or 1
-    queries = question.dialect.buckets(question.kind, question.grid, question.ladder)
+    queries = question.list_queries(question.ladder)
     asked: list[tuple[str, Sequence[str] | None]] = [
         (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts[:2], *sent])
         for query in queries

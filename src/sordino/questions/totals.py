@@ -370,6 +370,12 @@ class NumberQuestion:
                 return found
         raise DataSourceError.after_charge()
 
+    def list_queries(self, ladder: SumSteps | None) -> list[BucketQuery]:
+        """Return the queries about buckets, each for where the one before did not do."""
+        queries = self.dialect.buckets(self.kind, self.grid, ladder)
+        # What is handed on has no group.
+        return [one for one in queries if one.take is None or not self.in_groups]
+
     def _ask_buckets(
         self, announce: Callable[[Scan], None], ladder: SumSteps | None
     ) -> Iterator[tuple[BucketQuery, Answer]]:
@@ -381,12 +387,13 @@ class NumberQuestion:
             announce(scan)
             # A later query is asked only if the one before found that it put a number into a wrong
             # bucket.
-            for query in self.dialect.buckets(self.kind, self.grid, ladder):
+            for query in self.list_queries(ladder):
                 # Cuts and labels travel as one list of texts: the cuts first, then the labels of
                 # the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.in_groups)
                 kept = self._keep(len(query.cuts))
-                yield query, scan.ask(sql, [*query.cuts, *self.sent], kept=kept)
+                sent = [*query.cuts, *self.sent]
+                yield query, scan.ask(sql, sent, kept=kept, take=query.take)
 
     def _add_up(
         self,

@@ -46,6 +46,7 @@ from sordino.results.sentences import (
     ABOVE_MEASURED,
     ADDS_UP,
     AGAIN,
+    AGAIN_BUT_FIRST,
     ALL,
     ALONE,
     APPEARANCES,
@@ -565,7 +566,7 @@ def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) 
         return _describe_table(release, some, facts, notes)
     sure, worth = _describe_intervals(release)
     # Of bins units are counted.
-    of_column = some.column is not None and some.counted is None
+    of_column = release.rows[0].clip is not None
     facts |= sure | _describe_looks(release)
     rows = [name_clip(row) for row in release.list_rows()]
     labels = ("item",) if rows[0]["item"] is not None else ()
@@ -576,7 +577,8 @@ def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) 
         rows=pick(rows, columns),
         facts=facts,
         notes=[
-            *(AGAIN, ALL if release.planned else ALONE, *([CLIPPED_AGAIN] if of_column else [])),
+            *(AGAIN_BUT_FIRST if facts.get("first_selected") else AGAIN,),
+            *(ALL if release.planned else ALONE, *([CLIPPED_AGAIN] if of_column else [])),
             *(*worth, *notes, *(say_lower(some) if of_column else ()), *some.say_bound()),
         ],
         counts=not of_column,
@@ -586,7 +588,8 @@ def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) 
 def _describe_looks(release: Any) -> Facts:
     """Return how many looks there are, whether they were settled before, and the one before."""
     charge = _find_charge(release)
-    return {"looks": len(release.looks), "planned": release.planned, "remeasures": charge}
+    said = {"looks": len(release.looks), "planned": release.planned, "remeasures": charge}
+    return said | ({"first_selected": True} if release.first_selected else {})
 
 
 def _find_charge(release: Any) -> str | None:

@@ -254,6 +254,8 @@ def _say_estimate(facts: Facts, rows: Rows) -> list[str]:
     if not rows:
         return []
     if facts["release"] == "remeasure":
+        if facts.get("first_selected"):
+            return ["estimate: from all looks but the first, whose noise selected."]
         return [] if facts.get("planned") else ["estimate: from all looks."]
     if (method == "histogram" and figure == "top_k") or figure == "top_sums":
         return ["estimate: too high on average for the last rows."]

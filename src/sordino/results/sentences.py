@@ -177,6 +177,10 @@ MOVED = (
     "there, if it lies in the declared range."
 )
 AGAIN = "estimate: all looks together, each weighted by its precision, moved into the interval."
+AGAIN_BUT_FIRST = (
+    "estimate: all looks together but the first, each weighted by its precision, moved into the "
+    "interval. The noise of the first look has selected these items: it counts for nothing here."
+)
 ALONE = "low and high: interval of the new look alone, which holds whatever was seen before."
 ALL = (
     "low and high: interval of all looks together; it holds if they were settled before the first "

@@ -39,13 +39,14 @@ from sordino.session.table_numbers import (
     refuse_gaussian_together,
 )
 from sordino.session.top_k import SelectionRequest
+from sordino.session.top_sums import TopSumsRequest
 from sordino.session.value_histogram import ValueHistogramRequest
 
 UNKNOWN = (
     "remeasure.release must be a count, a histogram, a cross table whose margins are sums, a "
-    "measured top k, a sum, a mean or a variance of this session, or the id of one that its ledger "
-    "has kept, with noise that has not selected, and not within bounds (nor a mean with an upper "
-    "end or a clip of each group). Ask for the same again."
+    "measured top k, the largest sums, a sum, a mean or a variance of this session, or the id of "
+    "one that its ledger has kept, with noise that has not selected, and not within bounds (nor a "
+    "mean with an upper end or a clip of each group). Ask for the same again."
 )
 UNFIT = (
     "remeasure.release must have the rows that another look will have, each with the numbers "
@@ -103,7 +104,7 @@ class Known:
     looks : tuple of Release
         Oldest first.
     rows : list of Rows
-        What each look says.
+        What each look says; nothing where its noise has selected, as of the largest sums.
     total : Cost or None
         None where nobody knows it any more.
     charge : str or None
@@ -125,7 +126,7 @@ class Known:
             If they do not fit. Those of a session always do; what a ledger has kept others may have
             written.
         """
-        names = set(self.rows[0])
+        names = set(self.names)
         listed = None if domain is None else domain.known
         if listed is not None and isinstance(self.base.request, TableRequest):
             # Of one column a label is a text, and of a table always a tuple.
@@ -133,7 +134,7 @@ class Known:
         numbers, sized = self._expected
         fits = (
             (listed is None or set(listed) == names)
-            and all(set(rows) == names for rows in self.rows)
+            and all(set(rows) == names for rows in self.rows if rows)
             and all(
                 len(row.terms) == numbers and (row.records is not None) == sized
                 for rows in self.rows
@@ -142,6 +143,13 @@ class Known:
         )
         if not fits:
             raise InvalidParameter(UNFIT)
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the rows, in their order."""
+        clips = self.base.clips
+        # The first look at the largest sums says nothing of them.
+        return list(self.rows[0] if clips is None or clips.labels is None else clips.labels)
 
     @property
     def _expected(self) -> tuple[int, bool]:
@@ -175,6 +183,8 @@ def find_known(
     """
     if asked is None:
         raise InvalidParameter(UNKNOWN)
+    # Of what was measured again nobody may know what all looks cost.
+    total = release.total if base is not None else release.total or release.cost
     # What has no noise of its own is refused now, and not when it is paid for.
     if base is None:
         base = _find_base(asked, looks[0])
@@ -186,7 +196,7 @@ def find_known(
         base=base,
         looks=tuple(looks),
         rows=rows,
-        total=release.total or release.cost,
+        total=total,
         charge=None if receipt is None else receipt.id,
     )
 
@@ -201,6 +211,11 @@ def _find_base(asked: Request[Any], first: Any) -> Base:
         if chosen or (isinstance(asked, HistogramRequest) and is_unlisted(asked.domain)):
             raise InvalidParameter(UNKNOWN)
         return Base(request=asked)
+    if isinstance(asked, TopSumsRequest) and not is_named(asked.domain) and first.rows:
+        # Labels and clip are public now. What a person has in other labels enters nothing.
+        labels = tuple(row.item for row in first.rows)
+        clips = Clips(figure=first.mechanism[-1], labels=labels, found=(first.found,) * len(labels))
+        return Base(request=asked.add_up(list(labels)), clips=clips)
     # Positions that a function names stand in the column, and not their names.
     if isinstance(asked, SelectionRequest) and not is_named(asked.domain):
         # What was selected is public now, and a domain like any other.

@@ -64,8 +64,8 @@ _LATER = frozenset({"weight_cap"})
 _OF_FIGURE = ("cap", "lower", "growth", "unit")
 NOT_KEPT = (
     "remeasure.release must be the id of a release that was kept with what measures it again: a "
-    "count, a histogram, a cross table whose margins are sums, a measured top k, a sum, a mean or "
-    "a variance, kept by this version or a later one. Ask for the same again."
+    "count, a histogram, a cross table whose margins are sums, a measured top k, the largest sums, "
+    "a sum, a mean or a variance, kept by this version or a later one. Ask for the same again."
 )
 _UNREADABLE = (
     "What the ledger has kept to measure this release again is nothing that sordino has written. "
@@ -92,8 +92,8 @@ def add_again(
         "text": _write_form(form),
         "types": _list_types(source, request, unit),
         "request": {"name": request.name} | {name: getattr(request, name) for name in request.kept},
-        "labels": None if set(known.rows[0]) == {0} else list(known.rows[0]),
-        "clips": _write_clips(known.base.clips, list(known.rows[0])),
+        "labels": None if set(known.names) == {0} else known.names,
+        "clips": _write_clips(known.base.clips, known.names),
         "looks": [_write_look(rows) for rows in known.rows],
         "total": _write_total(known.total),
     }
@@ -229,7 +229,9 @@ def read_again(
     total = _guarded(lambda: _read_total(said["total"]))
     clipped = base.clips is not None
     looks = _guarded(lambda: tuple(KeptLook.of(one, charge, clipped=clipped) for one in rows))
-    if not looks:
+    # The first look at the largest sums, which have one clip, has selected, and measured nothing.
+    shared = base.clips is not None and base.clips.figure.in_all
+    if not looks or not all(rows if not shared else rows[1:]):
         _refuse_kept()
     return Known(base=base, looks=looks, rows=rows, total=total, charge=charge)
 
@@ -403,7 +405,9 @@ def _read_clips(said: Any, labels: list[Label] | None) -> tuple[Clips | None, di
 def _read_look(said: Mapping[str, Any], labels: list[Any]) -> Rows:
     """Return the rows of a look."""
     laws = [_read_noise_law(*one) for one in said["laws"]]
-    origin, rows = Origin(), {}
+    origin, rows = Origin(), dict[Any, Any]()
+    if not said["rows"]:
+        return rows
     for label, (place, *numbers) in zip(labels, said["rows"], strict=True):
         if not all(type(one) is int for one in (place, *numbers)) or place < 0:
             _refuse_kept()

@@ -21,6 +21,7 @@ from sordino.figures.table_fit import Axes, Ends, Floats, list_margins
 from sordino.figures.table_sums import find_sum_reach, round_cells
 from sordino.releases import Label
 from sordino.session.cross_table import CrossTable, TableCell, find_level, find_sums, place_ends
+from sordino.session.results import TopItems
 from sordino.session.table_numbers import Groups
 from sordino.tabular import Kind, Row, Tabular, list_row_columns
 
@@ -128,14 +129,23 @@ class KeptLook(Tabular):
         }
 
 
+def has_selected(look: Any) -> bool:
+    """Tell whether the noise of a look has selected its rows: it is no measurement of these."""
+    if isinstance(look, KeptLook):
+        return not look.known
+    return isinstance(look, TopItems) and look.found is not None
+
+
 def read_look(release: Any) -> Rows:
-    """Return the rows of a look.
+    """Return the rows of a look; none if its own noise has selected them.
 
     Raises
     ------
     InvalidParameter
         If they are no answers plus noise of a known law.
     """
+    if has_selected(release):
+        return {}
     if isinstance(release, KeptLook):
         return release.known
     if isinstance(release, Groups):

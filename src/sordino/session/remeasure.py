@@ -23,7 +23,14 @@ from sordino.releases import Label, Release
 from sordino.session.again import Base, Known, find_known
 from sordino.session.batch import Pending
 from sordino.session.cross_table import CrossTable
-from sordino.session.looks import Joined, Rows, find_true_ends, join_table_looks, read_look
+from sordino.session.looks import (
+    Joined,
+    Rows,
+    find_true_ends,
+    has_selected,
+    join_table_looks,
+    read_look,
+)
 from sordino.session.noise_choice import NOISE_MEANS, MeasureNoise
 from sordino.session.request import (
     Request,
@@ -115,6 +122,11 @@ class Remeasured(WithRows[RemeasuredRow], Release):
     base: Base = field(repr=False)
 
     @property
+    def first_selected(self) -> bool:
+        """Whether the noise of the first look has selected the rows, which it does not measure."""
+        return has_selected(self.looks[0])
+
+    @property
     def standard_error(self) -> float:
         """The largest one of a row."""
         return max(row.standard_error for row in self.rows)
@@ -193,9 +205,9 @@ class RemeasureRequest(Request[Remeasured]):
         more="With Laplace or Gaussian noise that has not selected, and not within bounds: a "
         "`Count`, `Histogram`, `CrossTable` whose margins are sums, `TopItems`, `ClippedValue`, "
         "`VarianceValue`, `Groups` or `Remeasured`. Of a top k the items that were selected are "
-        "measured. A text is the id of a charge whose release the ledger has kept (`keep`), also "
-        "by another process: then this session must be about the same unit, and columns of the "
-        "same types.",
+        "measured; of the largest sums the first look counts for nothing, as it selected. A text "
+        "is the id of a charge whose release the ledger has kept (`keep`), also by another "
+        "process: then this session must be about the same unit, and columns of the same types.",
         kw_only=False,
     )
     epsilon: Number = parameter(POSITIVE, "Budget of this look.")
@@ -285,7 +297,7 @@ def join_looks(
 ) -> Remeasured:
     """Return all looks as one release; `fresh` is new, with groups in the order of their domain."""
     kind = known.base.request.name
-    looks, reads = (*known.looks, fresh), [*known.rows, read_look(fresh)]
+    looks, reads = (*known.looks, fresh), [*filter(None, known.rows), read_look(fresh)]
     if isinstance(fresh, CrossTable):
         rows = _list_table(fresh, reads, planned=planned)
         # Cells, margins and the total have levels of their own: each holds with that at least.
@@ -296,7 +308,7 @@ def join_looks(
     wrong = 1 - to_fraction(confidence)
     rows = []
     # In the order of the first look: that of a top k is by rank.
-    for name in reads[0]:
+    for name in known.names:
         said, figure = said_of[name], figures.get(name)
         joined = Joined.of([look[name] for look in reads])
         value, error = joined.estimate(figure)

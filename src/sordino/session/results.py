@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, final
 
 from sordino.constraints import SHARE, Number
 from sordino.cost import compose
 from sordino.estimators import interval
+from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.rows import estimate_rows, find_unclear
 from sordino.figures import Derivable
 from sordino.mechanisms import GaussianMechanism
@@ -139,6 +140,7 @@ class TopItems(WithRows[TopItem], Release):
     capped: bool | None = None
     confidence: float
     together: float
+    found: Clip | None = field(default=None, repr=False)
 
     def _own(self) -> dict[str, object]:
         own = super()._own()

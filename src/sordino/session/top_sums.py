@@ -84,6 +84,9 @@ class TopSumsRequest(ListRequest[TopItems]):
     """
 
     name: ClassVar[str] = "top_sums"
+    chooses: ClassVar[bool] = True
+    ranks_sums: ClassVar[bool] = True
+    """Whether what people add up to falls from label to label: a plan asks."""
 
     item: ColumnNames = parameter(checked_columns, "Column of labels, or several.", kw_only=False)
     column: str | None = parameter(
@@ -157,7 +160,17 @@ class TopSumsRequest(ListRequest[TopItems]):
                     f"top_sums.k must be at most the size of the domain, {domain.size}; got "
                     f"{self.many}."
                 )
-        sums = SumRequest(
+        sums = replace(
+            self.add_up(domain),
+            groups_per_unit=table.unit.max_rows if unlisted else None,
+            most_groups=_FOUND * self.many if unlisted else None,
+        )
+        groups: Groups = yield from sums.steps(table)
+        return self._take_largest(groups)
+
+    def add_up(self, domain: Any) -> SumRequest:
+        """Return the request of the sums of some labels, of which the largest may be kept."""
+        return SumRequest(
             column=self.column,
             by=self.item,
             domain=domain,
@@ -169,13 +182,9 @@ class TopSumsRequest(ListRequest[TopItems]):
             unit=self.unit,
             where=self.where,
             noise=self.noise,
-            groups_per_unit=table.unit.max_rows if unlisted else None,
-            most_groups=_FOUND * self.many if unlisted else None,
             # What is asked about is which are the largest.
             numbers_share=0,
         )
-        groups: Groups = yield from sums.steps(table)
-        return self._take_largest(groups)
 
     def _take_largest(self, groups: Groups) -> TopItems:
         """Return the largest of noisy sums: what is made of a release costs nothing."""
@@ -194,6 +203,7 @@ class TopSumsRequest(ListRequest[TopItems]):
             confidence=CONFIDENCE if counted is None else counted.said.confidence,
             together=CONFIDENCE if counted is None else counted.said.together,
             clip=None if counted is None else sums[0].clip,
+            found=None if counted is None else sums[0].found,
             capped=None if counted is None else sums[0].capped,
         )
 

@@ -19,10 +19,12 @@ from sordino.scrubbing import scrubbed
 from sordino.sources.arrow_interface import TextStream
 from sordino.sources.csv.lines import TextBatch
 from sordino.sources.memory import NO_LIMITS, Limits, choose_memory
-from sordino.sources.number_stream import Column, NumberStream, count_places, read_ahead
+from sordino.sources.number_stream import Column, NumberStream, read_ahead
 
 T = TypeVar("T")
 Answer = dict[str, NDArray[Any]]
+Take = Callable[[Any], Answer]
+"""From the stream of an answer to what is kept of it."""
 Progress = Callable[[float], object]
 
 POLL = 0.1
@@ -167,12 +169,12 @@ class Scan(Protocol):
         labels: Sequence[str] | None = None,
         *,
         kept: Kept | None = None,
-        places: int | None = None,
+        take: Take | None = None,
     ) -> Answer:
         """Run a query over the tables `rows` (columns c<index>) and `labels` (position, label).
 
-        With so many `places` its answer is one of them in each row, from 0 on, as UINTEGER: it
-        returns which occur (`position`), rising, and how often (`n`). Only our own engine does.
+        What is to `take` its answer in gets it as a stream of Arrow, and returns something
+        smaller. Only our own engine does.
         """
 
     def progress(self) -> float:
@@ -289,15 +291,15 @@ class Engine:
         labels: Sequence[str] | None = None,
         *,
         kept: Kept | None = None,
-        places: int | None = None,
+        take: Take | None = None,
     ) -> Answer:
-        """Run a query over `rows` and `labels`, and count its places if there are so many."""
+        """Run a query over `rows` and `labels`, and hand its answer to what is to take it in."""
         if kept is not None and kept.choice is not None:
             with self._choosing(kept, kept.choice) as chosen:
-                return chosen.ask(kept.name_chosen(question), labels)
+                return chosen.ask(kept.name_chosen(question), labels, take=take)
         query = f"{self._write_tables(labels)} {question}"
-        if places is not None:
-            return count_places(self.connection.sql(query), places)
+        if take is not None:
+            return take(self.connection.sql(query))
         return self.connection.execute(query).fetchnumpy()
 
     def keep(self, name: str, question: str, labels: Sequence[str] | None = None) -> None:

@@ -22,7 +22,7 @@ from sordino.columns import BucketGrid
 from sordino.columns.bucket_sums import SumSteps
 from sordino.columns.clipped_steps import StepRange
 from sordino.errors import DataSourceError
-from sordino.sources.engine import Answer, Kept, Scan, quoted
+from sordino.sources.engine import Answer, Kept, Scan, Take, quoted
 from sordino.sources.lookups import (
     JoinedTable,
     LookupTable,
@@ -274,7 +274,7 @@ class _ServerScan:
         labels: Sequence[str] | None = None,
         *,
         kept: Kept | None = None,  # noqa: ARG002
-        places: int | None = None,  # noqa: ARG002
+        take: Take | None = None,  # noqa: ARG002
     ) -> Answer:
         # The driver takes % for a placeholder, so every other % is doubled.
         tables = [*self._tables, _SentTable("rows", self._rows.replace("%", "%%"))]

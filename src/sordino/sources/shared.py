@@ -15,7 +15,17 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import final
 
-from sordino.sources.engine import Answer, Engine, Kept, Marking, Reader, Scan, engine, scanning
+from sordino.sources.engine import (
+    Answer,
+    Engine,
+    Kept,
+    Marking,
+    Reader,
+    Scan,
+    Take,
+    engine,
+    scanning,
+)
 from sordino.sources.memory import NO_LIMITS, Limits
 from sordino.sources.validation import QueryValidation
 
@@ -265,7 +275,7 @@ class _SharedScan:
         labels: Sequence[str] | None = None,
         *,
         kept: Kept | None = None,
-        places: int | None = None,
+        take: Take | None = None,
     ) -> Answer:
         """Run a query over `rows` and `labels`, or return what it was answered before."""
         known = None if labels is None else tuple(labels)
@@ -278,9 +288,9 @@ class _SharedScan:
             assert self._engine is not None  # noqa: S101
             self.opened, are_chosen = self._engine
             if kept is not None and are_chosen:
-                answer = self.opened.ask(kept.name_chosen(question), labels)
+                answer = self.opened.ask(kept.name_chosen(question), labels, take=take)
             else:
-                answer = self.opened.ask(question, labels, kept=kept, places=places)
+                answer = self.opened.ask(question, labels, kept=kept, take=take)
             self._readings.remember(question, known, answer)
         return answer
 

@@ -15,7 +15,7 @@ from sordino.address import without_password
 from sordino.constraints import COUNT, NAME, WHOLE_SHARE, shown, to_fraction
 from sordino.errors import InvalidParameter
 from sordino.plan.goals import Goal, parse_goal
-from sordino.session.plans.shapes import check_rows, is_shape, parse_shape
+from sordino.session.plans.shapes import check_rows, is_shape, parse_shape, parse_spread
 from sordino.session.request import Request
 from sordino.study.document import Document
 from sordino.study.kinds import build_request, find_kind, list_known, read_labels_of
@@ -108,7 +108,9 @@ def _read_like(
     if not isinstance(text, str) or not text.strip():
         document.refuse(here, f"{owner}.like must be a shape or public data; got {shown(text)}.")
     if is_shape(text):
-        guard(document, here, lambda: parse_shape(text))
+        # What is ranked by sums may have a shape of people and one of labels.
+        parse = parse_spread if owner == "top_sums" else parse_shape
+        guard(document, here, lambda: parse(text))
         return text, None
     source = locate_source(folder, document.expand(text, here))
     if "://" in text:

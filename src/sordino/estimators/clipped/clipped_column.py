@@ -38,6 +38,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip, ClipSearch, Sides
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
+from sordino.estimators.column_release import Weights
 from sordino.mechanisms.base import Mechanism
 from sordino.scrubbing import scrubbed
 from sordino.sensitivity import Adjacency
@@ -321,6 +322,7 @@ class NoisyTotals(ClippedColumn):
         records: int | None,
         *,
         simulated: bool,
+        weights: Weights | None = None,
     ) -> ClippedValue:
         """Return what is released: a figure, and what its interval rests on."""
         value, error = self.estimate(clip, noise, noisy, records)
@@ -333,6 +335,7 @@ class NoisyTotals(ClippedColumn):
             noise=noise,
             noisy=noisy,
             records=records,
+            weights=weights,
             mechanism=self,
             cost=self.cost,
             simulated=clip.simulated or simulated,

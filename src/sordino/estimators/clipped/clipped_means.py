@@ -11,7 +11,6 @@ fractions, rounded once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast, final
 
@@ -256,8 +255,8 @@ class ClippedMeans(WeighedClip):
         simulated: bool,
     ) -> ClippedValue:
         """Return what is released of a group."""
-        found = self.result(clip, noise, noisy, None, simulated=simulated)
-        return replace(found, weights=self.describe_weights(clip, weight))
+        weights = self.describe_weights(clip, weight)
+        return self.result(clip, noise, noisy, None, simulated=simulated, weights=weights)
 
     def estimate(
         self,

@@ -172,8 +172,17 @@ class TotalNoise:
         The noise exceeds it in size with a probability of at most `wrong`; it is the smallest such
         number, or next to it.
         """
-        # The law is symmetric: half of `wrong` lies on each side.
-        return -self.mechanism.noise.quantile(float(wrong / 2 * (1 - _TAIL_ROUNDING)))
+        found = self._reaches.get(wrong)
+        if found is None:
+            # The law is symmetric: half of `wrong` lies on each side.
+            found = -self.mechanism.noise.quantile(float(wrong / 2 * (1 - _TAIL_ROUNDING)))
+            self._reaches[wrong] = found
+        return found
+
+    @cached_property
+    def _reaches(self) -> dict[Fraction, int]:
+        """Those that were asked for: thousands of groups have one noise."""
+        return {}
 
     @property
     def rounded(self) -> int:

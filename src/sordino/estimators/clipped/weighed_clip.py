@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -110,7 +111,7 @@ class WeighedClip(SharedClip):
         found = super().cost_to_find
         return found if self.weigher is None else compose(self.weigher.cost, found)
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """A unit counts as 2^bits steps of the search at most; as fine as the budget allows."""
         if self.weight_bits is not None:

@@ -11,7 +11,15 @@ from sordino.address import without_password
 from sordino.constraints import COUNT, shown
 from sordino.errors import InvalidParameter
 from sordino.session.plans.dry_run import Answers, PublicRows
-from sordino.session.plans.shapes import OF_COLUMNS, OF_LABELS, check_rows, is_shape, parse_shape
+from sordino.session.plans.shapes import (
+    OF_COLUMNS,
+    OF_LABELS,
+    Shape,
+    check_rows,
+    is_shape,
+    parse_shape,
+    parse_spread,
+)
 from sordino.session.plans.synthetic import ASSUMED, SyntheticData
 from sordino.session.request import CAP, Request
 from sordino.sources import CsvFormat, Source, open_source
@@ -86,26 +94,41 @@ def assume(
     of_column = hasattr(request, "cap") or getattr(request, "of_column", False)
     if like is None or is_shape(like):
         written = (like,) if like is not None else OF_COLUMNS if of_column else OF_LABELS
-        shapes = [parse_shape(text) for text in written]
-        if not of_column and request.name != "randomize":
-            for shape in shapes:
+        ranks = getattr(request, "ranks_sums", False)
+        spreads: list[tuple[Shape, Shape | None]] = [
+            parse_spread(text) if ranks else (parse_shape(text), None) for text in written
+        ]
+        if ranks:
+            # Who adds up to much has more of every label.
+            spreads = [(one, by or parse_shape(OF_LABELS[0])) for one, by in spreads]
+        for shape, _ in spreads:
+            if not of_column and request.name != "randomize":
                 # What says nothing about labels is refused before anything is started.
                 shape.list_counts(1, 1)
+        together = ranks or adds_up_together(request)
         what = "rows" if of_column else "pairs of a person and an item"
-        listed = ", ".join(shape.text for shape in shapes)
+        what = "people" if together else what
+        data = [
+            SyntheticData(shape, number, of_column=of_column, spread=by) for shape, by in spreads
+        ]
+        listed = ", ".join(one.text for one in data)
         if like is None and getattr(request, "cap", None) == CAP:
             # Made-up numbers lie as far up as anything goes.
             listed += f", with numbers up to {CAP:,} (--cap and --like say how they are)"
         if getattr(getattr(request, "domain", None), "kind", None) == "assumed public":
             # How many there are decides how large the noise is.
             listed += f", {ASSUMED:,} labels"
-        return Assumption(
-            tuple(SyntheticData(shape, number, of_column=of_column) for shape in shapes),
-            f"{number:,} {what}, like {listed}",
-        )
+        adds = ", by what they add up to" if together else ""
+        return Assumption(tuple(data), f"{number:,} {what}{adds}, like {listed}")
     check_rows(request.name, like, rows)
     text, source = _open_public(request, private, form, like)
     return Assumption((PublicRows(text, source),), f"data like {text}, which is taken as public")
+
+
+def adds_up_together(request: Any) -> bool:
+    """Tell whether one clip is of what a person adds up to in all groups."""
+    # Weights are of rows.
+    return getattr(request, "clips_together", False) and not getattr(request, "weighs", False)
 
 
 def _open_public(

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sordino.constraints import to_fraction
 from sordino.entropy import Seeded
+from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.mechanisms import HistogramTopK, NoisyTopK
-from sordino.plan.chosen import RUNS, Chances, simulate_top
-from sordino.session.plans.dry_run import SimulatedDraw
+from sordino.plan.chosen import RUNS, Chances, InverseTail, simulate_top
+from sordino.session.column_figures import ColumnReading, list_ranges
+from sordino.session.plans.dry_run import Answers, Outcome, SimulatedDraw
+from sordino.session.plans.expected_values import ExpectedValue
+from sordino.session.plans.shapes import Floats
+from sordino.session.table_numbers import Groups
+from sordino.session.top_sums import TopSumsRequest
+
+CLIPS = 10
+"""Of the largest sums so many dry runs find a clip each, with which the choice is made often."""
 
 _CHOICES = 200
 """How often a mechanism chooses in a plan that is no plain choice of the largest."""
@@ -50,6 +60,74 @@ def simulate_choice(request: Any, draw: SimulatedDraw, wanted: int) -> Chances:
     return _play(request, draw, wanted)
 
 
+def simulate_clip(
+    request: TopSumsRequest,
+    outcome: Outcome,
+    answers: Answers,
+    truth: ExpectedValue,
+    seed: int,
+    wanted: int,
+) -> Chances:
+    """Return how often the largest sums are named with the clip that one dry run has found.
+
+    Those are right that are the largest of the sums as they are, without noise and clip.
+    """
+    times = max(RUNS, wanted) // CLIPS + 1
+    groups = outcome.drawn[-1].released if outcome.drawn else None
+    if not isinstance(groups, Groups):
+        # No label was found.
+        return Chances(right=0.0, share=0.0, wrong=0.0, runs=times)
+    first, names = groups.rows[0].release, [row.item for row in groups.rows]
+    reading = next(one for one in outcome.asked if isinstance(one, ColumnReading))
+    [column, *_] = answers.answer(reading).answers
+    column = column if column.groups else reading.question.among(names)
+    totals = column.totals(list_ranges([first.found] * len(column.groups)))
+    scale = float(first.found.step)
+    clipped = {name: one.steps * scale for name, one in zip(column.groups, totals, strict=True)}
+    sums = np.array([clipped[name] for name in names])
+    true = np.array([truth.find(name) or 0.0 for name in names])
+    times = max(1, min(times, _LABELS_IN_ALL // sums.size))
+    return _name_largest(request, sums, true, first.noise, Seeded(seed), times)
+
+
+def _name_largest(
+    request: TopSumsRequest,
+    sums: Floats,
+    true: Floats,
+    noise: TotalNoise,
+    entropy: Seeded,
+    times: int,
+) -> Chances:
+    """Return how often the k largest sums are those with the most noise and all."""
+    words = entropy.words(times * sums.size) >> np.uint64(11)
+    tails = (words.astype(np.float64) + 1).reshape(times, sums.size) / (1 << 53)
+    drawn = InverseTail(noise.mechanism.noise).invert(tails)
+    noisy = sums + drawn * float(noise.step)
+    floor = -np.inf if request.threshold is None else float(to_fraction(request.threshold))
+    k = min(request.many, sums.size)
+    least = max(float(np.sort(true)[-k]), floor)
+    named = np.argsort(noisy, axis=1)[:, -k:]
+    reached = np.take_along_axis(noisy, named, axis=1) >= floor
+    good = ((true[named] >= least) & reached).sum(axis=1)
+    wrong = reached.sum(axis=1) - good
+    number = min(request.many, int((true >= least).sum()))
+    return Chances(
+        right=float(((good >= number) & (wrong == 0)).mean()),
+        share=float(np.minimum(good, number).mean() / number) if number else 1.0,
+        wrong=float(wrong.mean()),
+        runs=times,
+    )
+
+
+def join_chances(found: Sequence[Chances]) -> Chances:
+    """Return what came of runs with several clips, each as often as the others."""
+    means = {
+        name: float(np.mean([getattr(one, name) for one in found]))
+        for name in ("right", "share", "wrong")
+    }
+    return Chances(**means, runs=sum(one.runs for one in found))
+
+
 class _Right(NamedTuple):
     """Which items are right: how many are to be named, and from which count on one is right."""
 
@@ -73,7 +151,7 @@ def _play(request: Any, draw: SimulatedDraw, wanted: int) -> Chances:
         named = found.indices.tolist() if labels is None else list(labels)
         if request.name != "above":
             # What counts all labels that nobody listed names the best of them first.
-            named = named[: request.k]
+            named = named[: request.many]
         good = sum(count_of.get(one, 0) >= right.least for one in named)
         hits.append(min(good, right.number))
         wrong.append(len(named) - good)
@@ -96,5 +174,5 @@ def _find_right(request: Any, counts: list[int]) -> _Right:
         if request.name == "above":
             # A sparse vector stops after so many, whichever they are.
             return _Right(min(len(ordered), request.positives), floor)
-    ordered = ordered[: request.k]
+    ordered = ordered[: request.many]
     return _Right(len(ordered), ordered[-1] if ordered else float("inf"))

@@ -61,7 +61,8 @@ class ExpectedValues:
     """
 
     def __init__(self, request: Any) -> None:
-        self._kind = request.name
+        # What is ranked are sums.
+        self._kind = "sum" if request.name == "top_sums" else request.name
         cap = exact(request.cap)
         self._cap = Fraction(0) if cap is None else cap
         lower = None if request.lower is None else exact(request.lower)
@@ -74,14 +75,18 @@ class ExpectedValues:
     def find(self, answers: Answers, asked: Sequence[Any]) -> ExpectedValue:
         """Return the figures of the data that have answered these questions."""
         if isinstance(answers, SyntheticData):
-            drawn = (answers.draw_group(question) for question in asked)
-            columns = [column for column in drawn if column is not None]
+            drawn = [(question, answers.draw_group(question)) for question in asked]
+            columns = [(one, column) for one, column in drawn if column is not None]
             # Where no group was found there is no column.
-            return (
-                ExpectedValue(_compute_figure(self._kind, columns[0]))
-                if columns
-                else ExpectedValue()
-            )
+            if not columns:
+                return ExpectedValue()
+            reading, column = columns[0]
+            figure, question = _compute_figure(self._kind, column), reading.question
+            if question.shares is None:
+                return ExpectedValue(figure)
+            shares = answers.list_shares(len(question.groups)).tolist()
+            each = zip(question.groups, shares, strict=True)
+            return ExpectedValue(None, {label: figure * share for label, share in each})
         questions = [found for one in asked if (found := _find_question(one)) is not None]
         return self._read(answers.text, questions[0]) if questions else ExpectedValue()
 
@@ -175,6 +180,8 @@ def _list_released_figures(release: Any) -> Iterator[tuple[str | None, Any]]:
     """Yield each figure of a release with the label of its group; None: it has no groups."""
     if hasattr(release, "budgets"):
         yield from ((row.item, row.release) for row in release.rows)
+    elif hasattr(release, "rows"):
+        yield from ((row.item, row) for row in release.rows)
     else:
         yield None, release
 

@@ -85,11 +85,6 @@ def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
         share of a size is wished of which nobody has said anything.
     """
     k = getattr(request, "k", None)
-    if request.name == "top_sums":
-        raise InvalidParameter(
-            "top_sums.goal must be left out: how wide its intervals are hangs on what a person "
-            f"adds up to, which no shape says; got {goal.text!r}. Give epsilon."
-        )
     if goal.kind == "right" and not request.chooses:
         raise InvalidParameter(
             f'{request.name}.goal must be about a figure, such as "±20" or "5%", because '

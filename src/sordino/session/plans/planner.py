@@ -249,7 +249,8 @@ class Planner:
         """Return the dry runs of a request, of any epsilon."""
         names = name_figures(request)
         asked = None if runs is None else COUNT(f"{request.name}.runs", runs)
-        expected_values = ExpectedValues(request) if request.name in TOTALS else None
+        of_sums = request.name in TOTALS or request.name == "top_sums"
+        expected_values = ExpectedValues(request) if of_sums else None
         return DryRuns(assumed, asked, names, expected_values, choices=asked or 0)
 
     def _describe(self, run: DryRun, runs: DryRuns) -> Plan:
@@ -314,8 +315,11 @@ class Planner:
             return ()
         choices = []
         for answers in runs.assumed.answers:
-            draw = run.find_first_draw(answers)
-            chances = simulate_choice(run.request, draw, runs.choices)
+            if run.request.name == "top_sums":
+                chances = runs.simulate_sums(run, answers)
+            else:
+                draw = run.find_first_draw(answers)
+                chances = simulate_choice(run.request, draw, runs.choices)
             choices.append(
                 PlannedChoice(
                     like=answers.text,

@@ -94,9 +94,11 @@ Parameters
 like : str, path or frame, optional
     What is assumed of data that nobody looks at: "zipf:1.1", "geometric:0.9", "flat",
     "steps:10x500,90x20", of a column "lognormal:30000,0.6" and "normal:40,15" as well; or public or
-    synthetic data.
+    synthetic data. Of the largest sums "lognormal:200,1 by zipf:1.1": how much people add up to,
+    and how that falls from label to label.
 rows : int, optional
-    How many rows made-up data have.
+    How many rows made-up data have; where people add up to something in all groups, how many they
+    are.
 runs : int, optional
     How many dry runs are made.
 goal : str, optional

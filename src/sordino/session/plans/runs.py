@@ -6,12 +6,15 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
+from sordino.plan.chosen import Chances
 from sordino.session.plans.assumed import Assumption
+from sordino.session.plans.choices import CLIPS, join_chances, simulate_clip
 from sordino.session.plans.dry_run import Answers, DryRun, Outcome
 from sordino.session.plans.expected_values import ExpectedValue, ExpectedValues, measure_off
 from sordino.session.plans.widths import PlannedFigure, describe_runs
+from sordino.session.top_sums import TopSumsRequest
 
 RUNS = 19
 """How many dry runs show a width that depends on the data: in one of twenty the widest is too
@@ -116,6 +119,16 @@ class DryRuns:
                 self.failed[:] = dict.fromkeys([place, *self.failed])
                 break
         return worst
+
+    def simulate_sums(self, run: DryRun, answers: Answers) -> Chances:
+        """Return how often the labels with the largest sums are named, of some runs with a clip."""
+        found, request = [], cast("TopSumsRequest", run.request)
+        for seed in range(1, CLIPS + 1):
+            varied = answers.vary(seed)
+            outcome = run.run(varied, seed)
+            truth = cast("ExpectedValues", self.expected_values).find(varied, outcome.asked)
+            found.append(simulate_clip(request, outcome, varied, truth, seed, self.choices))
+        return join_chances(found)
 
     def start(self, run: DryRun) -> Outcome:
         """Return a run that prepares what all others share."""

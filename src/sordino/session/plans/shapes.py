@@ -190,9 +190,26 @@ def parse_shape(text: str) -> Shape:
     return Shape(text, kind, numbers)
 
 
+def parse_spread(text: str) -> tuple[Shape, Shape | None]:
+    """Return the shape of what people add up to, and that of how it falls from label to label.
+
+    They are written as "lognormal:200,1 by zipf:1.1"; without the second one it is None.
+
+    Raises
+    ------
+    InvalidParameter
+        If a text writes no shape, or the second one says nothing about labels.
+    """
+    numbers, by, labels = text.partition(" by ")
+    spread = parse_shape(labels.strip()) if by else None
+    if spread is not None:
+        spread.list_counts(1, 1)
+    return parse_shape(numbers.strip()), spread
+
+
 def is_shape(text: Any) -> bool:
     """Tell whether a text means a shape, and not a file: by the word that it begins with."""
-    return isinstance(text, str) and text.partition(":")[0] in _KINDS
+    return isinstance(text, str) and text.partition(" by ")[0].partition(":")[0] in _KINDS
 
 
 def check_rows(owner: str, like: Any, rows: Any) -> None:

@@ -36,6 +36,8 @@ _REPORTED = 64
 """How many records are reported: what is said of a report is the same for all."""
 _GOLDEN = 0.6180339887
 _MOST_WORD = 1 << 62
+_OF_WHOLE = 1 << 40
+"""Into so many parts what people add up to is divided among groups."""
 _FEW = 1 << 14
 """Columns of so many rows are kept for other plans like it."""
 
@@ -55,17 +57,21 @@ class SyntheticData:
         Which numbers of a column are drawn.
     of_column : bool
         Whether the shape is that of the numbers of a column. It says nothing of its groups then.
+    spread : Shape or None
+        Where people add up to a number in all groups together: how that falls from group to group;
+        None: all have as much.
     """
 
     shape: Shape
     rows: int
     seed: int = 0
     of_column: bool = False
+    spread: Shape | None = None
 
     @property
     def text(self) -> str:
         """What is assumed."""
-        return self.shape.text
+        return self.shape.text + ("" if self.spread is None else f" by {self.spread.text}")
 
     def vary(self, seed: int) -> SyntheticData:
         """Return other data of the same shape.
@@ -134,10 +140,18 @@ class SyntheticData:
 
     def draw(self, question: NumberQuestion, ends: Ends | None = None) -> Floats:
         """Return the numbers of a group, between the question's ends if no others are given."""
-        groups = max(1, len(question.groups))
+        # What people add up to is in all groups together.
+        groups = 1 if question.shares is not None else max(1, len(question.groups))
         # Of weighed rows the other grid is one of numbers of rows.
         grid = question.grid if question.weighed is None else question.weighed.grid
         return self._list_numbers(ends or _find_ends_of_grid(grid), groups)
+
+    def list_shares(self, labels: int) -> Floats:
+        """Return which share of what people add up to is in each of so many groups."""
+        shape = parse_shape("flat") if self.spread is None else self.spread
+        counts = _list_shuffled(shape, labels, _OF_WHOLE).astype(np.float64)
+        shares: Floats = counts / (counts.sum() or 1.0)
+        return shares
 
     def _list_numbers(self, ends: Ends, groups: int) -> Floats:
         rows = max(1, self.rows // groups)
@@ -232,6 +246,8 @@ class _SyntheticColumn:
             return ColumnCounts((counts,), units, 0)
         self._counted = numbers = self.shape.draw(self.question)
         counts = BucketCounts.of(numbers, grid=self.question.grid)
+        if self.question.shares is not None:
+            return ColumnCounts((counts,), numbers.size, 0)
         groups = max(1, len(self.groups))
         return ColumnCounts((counts,) * groups, numbers.size * groups, 0)
 
@@ -288,6 +304,12 @@ class _SyntheticColumn:
         progress: None = None,  # noqa: ARG002
     ) -> tuple[Total, ...]:
         """Return what they add up to, clipped to each range."""
+        if self.question.shares is not None:
+            # One clip is of all groups, and everybody has the same share in each.
+            [clip] = set(ranges)
+            whole = _add_up(self._step(clip), max(abs(clip.low), abs(clip.high)))
+            shares = self.shape.list_shares(len(ranges)).tolist()
+            return tuple(Total(math.floor(whole * share), 1, 0) for share in shares)
         found = []
         for clip in ranges:
             steps = self._step(clip)

@@ -38,7 +38,7 @@ import numpy as np
 from sordino.address import SparkServer, spark_parts, spark_table
 from sordino.constraints import shown
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
-from sordino.sources.engine import Answer, Kept, Scan
+from sordino.sources.engine import Answer, Kept, Scan, Take
 from sordino.sources.lookups import JoinedTable
 from sordino.sources.source import AnswerLimit, Asked, unusable
 from sordino.sources.spark.progress import stop_query, watch_query
@@ -253,7 +253,7 @@ class _SparkScan:
         labels: Sequence[str] | None = None,
         *,
         kept: Kept | None = None,  # noqa: ARG002
-        places: int | None = None,
+        take: Take | None = None,  # noqa: ARG002
     ) -> Answer:
         """Run a query over `rows` and `labels`."""
         import pyarrow as pa  # noqa: PLC0415 - Spark brings it along

@@ -21,7 +21,7 @@ Logarithms are not taken where they would not exist, and a cast that fails is NU
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import starmap
@@ -70,12 +70,15 @@ class BucketQuery:
         have a number. A total is the text of a whole number.
     plain : PlainSums, optional
         How the sums of buckets follow from the totals; None: they are the totals.
+    take : callable, optional
+        What counts the numbers that the aggregate hands on one by one, of all rows as one group.
     """
 
     cuts: tuple[str, ...] = field(repr=False)
     buckets: NDArray[np.int64] = field(repr=False)
     sql: str = field(repr=False)
     plain: PlainSums | None = None
+    take: Callable[[Any], dict[str, NDArray[Any]]] | None = field(default=None, repr=False)
 
     def over(self, rows: str, *, grouped: bool) -> str:
         """Return the query over rows, a SELECT in parentheses or a name."""

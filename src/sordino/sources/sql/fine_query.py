@@ -4,22 +4,27 @@ Such a grid has up to a million edges, which nobody sends: the engine makes them
 of the steps, by a difference, a product and a sum of floats each, which are rounded alike
 everywhere. Numbers are compared with them as floats.
 
-The embedded engine need not even make them. A logarithm and an exponential propose how many edges a
-number reaches. The least and the largest number of each proposed bucket come back with its count,
-and are compared with the edges here. If some number was misplaced, the question is asked again, and
-the engine searches.
+The embedded engine need not even make them. Where all rows are one group it hands on their numbers,
+which are counted here as those of an array are. Of groups, and of weights, a logarithm and an
+exponential propose how many edges a number reaches. The least and the largest number of each
+proposed bucket come back with its count, and are compared with the edges here. If some number was
+misplaced, the question is asked again, and the engine searches.
 """
 
 from __future__ import annotations
 
 import math
+from contextlib import closing
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.columns import BucketGrid
+from sordino.columns.bucket_counts import add_floats
+from sordino.sources.number_stream import find_format, read_ahead, read_columns
 from sordino.sources.sql.bucket_query import TOTAL, X_AS_DOUBLE, BucketQuery, Scale, write_double
 
 
@@ -108,10 +113,51 @@ def write_place(grid: BucketGrid, scale: Scale, far: str, number: str) -> str:
 def fine_queries(grid: BucketGrid, weight: str | None = None) -> tuple[BucketQuery, ...]:
     """Return the queries of the embedded engine; the last one always succeeds.
 
-    With a weight they add up this of the rows in each bucket as well.
+    With a weight they add up this of the rows in each bucket as well. Without one the first is of
+    all rows as one group, and always succeeds.
     """
     scale, search = find_scale(grid), _write_edge_search(grid, weight)
-    return (search,) if scale is None else (_write_proposal(grid, scale, weight), search)
+    queries = (search,) if scale is None else (_write_proposal(grid, scale, weight), search)
+    return queries if weight is not None else (_hand_on(grid), *queries)
+
+
+def _hand_on(grid: BucketGrid) -> BucketQuery:
+    """Return the query that hands on all numbers, which are compared with the edges outside."""
+    # The engine is asked the same of every grid. What it is sent says which one is meant, so that
+    # no question of a batch is answered with the counts of another one.
+    named = (repr(grid.recipe),)
+    sql = f"SELECT {X_AS_DOUBLE} AS x FROM {{rows}}"
+    return BucketQuery(named, np.arange(grid.size + 1), sql, take=partial(count_floats, grid=grid))
+
+
+def count_floats(made: Any, grid: BucketGrid) -> dict[str, NDArray[Any]]:
+    """Return how many floats of a stream are in each bucket of a grid: as a `BucketQuery` has it.
+
+    An engine takes several times longer to group them where there are many buckets.
+
+    Parameters
+    ----------
+    made : object
+        A stream of Arrow with one column of floats of 64 bits, of which none is NaN; private.
+    grid : BucketGrid
+        Public.
+    """
+    counts, missing = np.zeros(grid.size + 1, dtype=np.int64), 0
+    with (
+        closing(read_columns(made, [str(find_format("DOUBLE"))])) as pieces,
+        closing(read_ahead(pieces)) as ahead,
+    ):
+        for (column,) in ahead:
+            known = column.values if column.known is None else column.values[column.known]
+            missing += len(column.values) - len(known)
+            add_floats(counts, known, grid)
+    found = np.flatnonzero(counts)
+    # What is missing stands in the first cell, and counts in no bucket.
+    return {
+        "cell": np.append(found, 0),
+        "n": np.append(counts[found], missing),
+        "known": np.append(counts[found], 0),
+    }
 
 
 def _write_proposal(grid: BucketGrid, scale: Scale, weight: str | None) -> BucketQuery:
