@@ -16,6 +16,7 @@ from typing import Any
 
 from fuzz import engines
 from fuzz.cases import Case
+from fuzz.looked_up import FAMILIES as LOOKED_UP
 from fuzz.values import FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond, is_missing
 from sordino.cli import once
 from sordino.questions import counts, label_files, lookups, number_question
@@ -395,6 +396,17 @@ TWINS: dict[str, Callable[[], None]] = {
 }
 
 
+FAMILIES = {
+    "lent-by-all": "fan-out",
+}
+"""Twins of which a finding looks like that of another one."""
+
+
+def is_meant(twin: str, like: str) -> bool:
+    """Tell whether a finding may be that of a twin."""
+    return like in {twin, FAMILIES.get(twin)}
+
+
 def install(name: str) -> None:
     """Take a mend out, in this process."""
     TWINS[name]()
@@ -419,8 +431,8 @@ def resembles(case: Case, law: str) -> str | None:
         return BY_LAW[law]
     if "beside" in (case.release or {}):
         return "beside"
-    if source.get("looked_up"):
-        return "fan-out"
+    if not set(LOOKED_UP).isdisjoint(source):
+        return "owner-min" if "owned" in source else "fan-out"
     if question.other is not None:
         return "parts"
     if source.get("odd"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from typing import Any
 from unittest.mock import patch
 
@@ -149,6 +150,8 @@ class _Rewriting:
 
 
 _RUNNING: dict[Any, tuple[Any, list[str]]] = {}
+_TAKEN: set[Any] = set()
+"""Which of them have a connection: another one at the same time is to another engine, where tables may have the same names."""
 
 
 def _opened(config: dict[str, Any], settings: list[str], threads: int) -> tuple[Any, list[str]]:
@@ -198,11 +201,10 @@ class _Connection:
     @property
     def _connection(self) -> Any:
         if self._real is None:
-            self._key = (
-                tuple(sorted((name, str(value)) for name, value in self._config.items())),
-                *self._settings,
-                self._threads,
-            )
+            named = tuple(sorted((name, str(value)) for name, value in self._config.items()))
+            keys = ((place, named, *self._settings, self._threads) for place in count())
+            self._key = next(key for key in keys if key not in _TAKEN)
+            _TAKEN.add(self._key)
             if self._key not in _RUNNING:
                 self._config.pop("temp_directory")
                 _RUNNING[self._key] = _opened(self._config, self._settings, self._threads)
@@ -230,6 +232,7 @@ class _Connection:
                     if name not in {"memory", "temp"}:
                         self._real.execute(f'DETACH "{name}"')
         self._real.close()
+        _TAKEN.discard(self._key)
         if self._changed:
             # Not closed: other connections to it may be open, as the one that is kept for rehearsals.
             _RUNNING.pop(self._key, None)
@@ -241,3 +244,4 @@ def forget() -> None:
     for opened, _ in _RUNNING.values():
         opened.close()
     _RUNNING.clear()
+    _TAKEN.clear()

@@ -181,19 +181,29 @@ class _Maker:
         release = None
         if "other" in named:
             table = Table(tuple(columns), tuple(columns.values()), base + added)
-            question = self._of_two(question, named["other"], table)
+            question = self._of_two(question, named["other"], table, several)
         elif kind != "records" and (
             self.aim in {"beside", "replies", "ledger"} or rng.random() < 0.05
         ):
             release = random_release(rng, question, self.spec, self.aim)
-        # Of its own, so that what a seed makes without a second table stays as it was.
-        more = random.Random(f"second table {seed}")
-        looked = (
-            owned and release is None and self.aim is None and self.spec["kind"] in looked_up.KINDS
-        ) and question.other is None
-        if looked and kind in {"items", "buckets", "totals"} and more.random() < 0.25:
-            named = looked_up.random_lookup(more, question, tuple(columns))
-            self.spec = self.spec | ({"looked_up": named} if named else {})
+        # Of its own, so that what a seed makes without further tables stays as it was.
+        more = random.Random(f"further tables {seed}")
+        looked = owned and release is None and self.aim is None and question.other is None
+        if (
+            looked
+            and self.spec["kind"] in looked_up.KINDS
+            and kind in {"items", "buckets", "totals"}
+        ):
+            every = Table(tuple(columns), tuple(columns.values()), base + added + instead)
+            self.spec = self.spec | looked_up.random_tables(more, question, every, self.spec)
+            if "public" in self.spec:
+                question = looked_up.asked_of(question, self.spec["public"])
+            if looked_up.count_tables(self.spec) > 1 and question.grid is not None:
+                # Fine steps take long, and say nothing of what is joined.
+                question = replace(
+                    question,
+                    grid={**question.grid, "cuts": 1} if "cuts" in question.grid else question.grid,
+                )
         return Case(
             base=Table(tuple(columns), tuple(columns.values()), base),
             added=added,
@@ -455,14 +465,22 @@ class _Maker:
                     more["groups_per_unit"] = more["groups_per_unit"] or 3
         return Question(kind=kind, **more)
 
-    def _of_two(self, question: Question, name: str, table: Table) -> Question:
-        """Return the question about labels of two columns, of which nobody lists one or both."""
+    def _of_two(
+        self, question: Question, name: str, table: Table, several: random.Random
+    ) -> Question:
+        """Return the question about labels of two columns; some list both of them, others one or none."""
         rng = self.rng
         domains = [question.domain or {}, self._domain(table, name, public=True)]
         # Names of positions, and labels that are declared public, do not go with labels that are found.
         found = {place for place in (0, 1) if {"indexed", "public", "unlisted"} & {*domains[place]}}
-        for place in found or {rng.randrange(2)}:
-            domains[place] = {"unlisted": True}
+        if not found and several.random() < 0.6:
+            # An empty text is a label that somebody may list, and no missing one.
+            for one in domains:
+                if "list" in one and several.random() < 0.5:
+                    one["list"] = sorted({*one["list"], ""})
+        else:
+            for place in found or {rng.randrange(2)}:
+                domains[place] = {"unlisted": True}
         most = question.max_rows or (None if question.unit is None else rng.choice((1, 2, 3)))
         return replace(question, domain=domains[0], other=[name, domains[1]], max_rows=most)
 
