@@ -26,6 +26,7 @@ _DOORS = re.compile(
     re.IGNORECASE,
 )
 _LASTING = re.compile(r"\s*CREATE (?!.*\bTEMP)", re.IGNORECASE)
+_MADE = re.compile(r"CREATE OR REPLACE TABLE (\w+) AS")
 _STEADY = "autoinstall_known_extensions"
 
 
@@ -183,6 +184,7 @@ class _Connection:
         self._real: Any = None
         self._key: Any = None
         self._attached = self._changed = False
+        self._made: set[str] = set()
 
     def execute(self, statement: Any, *more: Any) -> Any:
         """Run a statement; settings wait for the first question."""
@@ -194,8 +196,11 @@ class _Connection:
                 self._settings.append(statement)
                 return self
             self._attached |= statement.startswith("ATTACH")
-            # What would outlast the connection: this engine is not used again.
-            self._changed |= bool(statement.startswith("SET ") or _LASTING.match(statement))
+            # What would outlast the connection is dropped with it, or this engine is not used again.
+            if made := _MADE.match(statement):
+                self._made.add(made[1])
+            else:
+                self._changed |= bool(statement.startswith("SET ") or _LASTING.match(statement))
         return self._connection.execute(statement, *more)
 
     @property
@@ -231,6 +236,8 @@ class _Connection:
                 for (name,) in names:
                     if name not in {"memory", "temp"}:
                         self._real.execute(f'DETACH "{name}"')
+        for name in self._made:
+            self._real.execute(f"DROP TABLE IF EXISTS {name}")
         self._real.close()
         _TAKEN.discard(self._key)
         if self._changed:

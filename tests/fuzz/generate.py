@@ -474,15 +474,28 @@ class _Maker:
         # Names of positions, and labels that are declared public, do not go with labels that are found.
         found = {place for place in (0, 1) if {"indexed", "public", "unlisted"} & {*domains[place]}}
         if not found and several.random() < 0.6:
-            # An empty text is a label that somebody may list, and no missing one.
-            for one in domains:
-                if "list" in one and several.random() < 0.5:
-                    one["list"] = sorted({*one["list"], ""})
+            self._cut_elsewhere(several, domains, [question.item or "", name], table)
         else:
             for place in found or {rng.randrange(2)}:
                 domains[place] = {"unlisted": True}
         most = question.max_rows or (None if question.unit is None else rng.choice((1, 2, 3)))
         return replace(question, domain=domains[0], other=[name, domains[1]], max_rows=most)
+
+    def _cut_elsewhere(
+        self, rng: random.Random, domains: list[dict[str, Any]], names: list[str], table: Table
+    ) -> None:
+        """List labels that a row has and others that give the same text when they are joined; and empty ones."""
+        if not table.rows or rng.random() < 0.3 or any("list" not in one for one in domains):
+            return
+        row, texts = rng.choice(table.rows), []
+        for name in names:
+            place = table.names.index(name)
+            texts.append(unit_text(self.spec, name, table.kinds[place], row[place]) or "")
+        one, two = texts
+        more = [{one, one[:-1], ""}, {two, one[-1:] + two, ""}]
+        for domain, labels in zip(domains, more, strict=True):
+            plain = {text for text in labels if "\0" not in text and NO_UNICODE not in text}
+            domain["list"] = sorted({*domain["list"], *plain})
 
     def _domain(self, table: Table, name: str, *, public: bool) -> dict[str, Any]:
         rng = self.rng
