@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from functools import partial
@@ -49,6 +49,7 @@ from sordino.session.quantile_request import QuantileRequest
 
 # Only for type checkers: a release needs no plan.
 if TYPE_CHECKING:
+    from sordino.record import Record
     from sordino.session import Progress, Session
     from sordino.session.plans.plan import Plan
 
@@ -115,15 +116,26 @@ def quantile(table: TableOptions, *, q: tuple[Fraction, ...], **asked: object) -
     _release_figure("quantile", table, asked | {"q": q[0] if len(q) == 1 else q})
 
 
+def _take_beside(*figures: str, costs: str) -> Callable[[Any], Any]:
+    """Return the option that names what else is released."""
+    help_text = f"Also release this, with an interval: {costs}, a median an equal part of epsilon."
+    choice = click.Choice([*figures, "median"])
+    return click.option("--with", "beside", type=choice, multiple=True, help=help_text)
+
+
 @click.command("sum", cls=GroupedCommand)
 @_take_column(SumRequest)
-def total(table: TableOptions, **asked: object) -> None:
+@_take_beside("count", "mean", costs="count and mean cost what a mean does, which has all three")
+def total(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the sum of a column of numbers.
 
     Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at
     most 0. With --user and --by as for quantile.
     """
-    _release_figure("sum", table, asked)
+    # The two totals that a mean is made of tell its sum and its count.
+    of_mean = not {"count", "mean"}.isdisjoint(beside)
+    more = tuple(one for one in ("sum", *beside) if one != "mean") if of_mean else beside
+    _release_figure("mean" if of_mean else "sum", table, asked, more)
 
 
 @click.command(cls=GroupedCommand)
@@ -144,13 +156,7 @@ def variance(table: TableOptions, **asked: object) -> None:
     MeanRequest,
     weight_cap=take(MeanRequest, "weight_cap", type=read_whole_or_auto, metavar="N"),
 )
-@click.option(
-    "--with",
-    "beside",
-    type=click.Choice(["count", "sum"]),
-    multiple=True,
-    help="Also say how many rows have a number, or their sum, with intervals; it costs nothing.",
-)
+@_take_beside("count", "sum", costs="count and sum cost nothing")
 def mean(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the mean of a column of numbers.
 
@@ -160,10 +166,6 @@ def mean(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> No
     count, with weights (--weight-cap), and with --by one clip is for all groups, unless --max-rows
     or --groups-per-unit bounds them.
     """
-    if beside and asked["bounds"] is not None:
-        raise InvalidParameter(
-            "--with must not be given with --bounded, within which a mean has no noisy totals."
-        )
     _release_figure("mean", table, asked, beside)
 
 
@@ -171,6 +173,10 @@ def _release_figure(
     name: str, table: TableOptions, asked: Values, beside: tuple[str, ...] = ()
 ) -> None:
     """Write a figure of a column, of all rows or of groups, with what stands `beside` each."""
+    if beside and asked["bounds"] is not None:
+        raise InvalidParameter(
+            "--with must not be given with --bounded: within a range a figure has no noisy totals."
+        )
     asked["unit"] = asked.pop("scale")
     if asked["lower"] == "none":
         asked["lower"] = None
@@ -178,10 +184,18 @@ def _release_figure(
         _check_no_groups(asked)
     elif asked["labels"].unlisted and asked.get("size_hint") is not None:
         _check_hint(asked["labels"], table, asked["size_hint"])
-    several = isinstance(asked["column"], tuple)
-    make = _release_columns if several else None
-    tell = partial(add_parts, names=beside) if beside else describe
+    figures = [name, *(one for one in dict.fromkeys(beside) if one == "median")]
+    several = isinstance(asked["column"], tuple) or len(figures) > 1
+    make = partial(_release_columns, figures=figures) if several else None
+    parts = [one for one in dict.fromkeys(beside) if one not in figures]
+    tell = partial(_tell_with, parts=parts) if parts else describe
     release_from_table(name, table, asked, make, tell)
+
+
+def _tell_with(release: Any, parts: Sequence[str]) -> Record:
+    """Return the record of a mean with its parts, and of a median as it is."""
+    of_mean = release.population.figure == "mean"
+    return add_parts(release, parts) if of_mean else describe(release)
 
 
 def _check_no_groups(asked: Values) -> None:
@@ -205,28 +219,35 @@ def _check_hint(labels: LabelOptions, table: TableOptions, size_hint: int) -> No
 
 
 def _release_columns(
-    session: Session, name: str, run: RunOptions, progress: Progress | None, asked: Values
+    session: Session,
+    _name: str,
+    run: RunOptions,
+    progress: Progress | None,
+    asked: Values,
+    *,
+    figures: Sequence[str],
 ) -> list[Any]:
-    """Return a release for each column, of one charge and one reading; or write the plan of all."""
-    plans: dict[str, Plan] = {}
-    parts = _split_columns(asked)
+    """Return these figures of each column, of one charge and one reading; or write their plan."""
+    plans: list[tuple[str, Plan]] = []
+    parts = _split_columns(asked, figures)
     if run.dry_run and run.goal is None:
         # Whether all fit is said of all together.
         with session.batch() as batch:
-            for own in parts:
+            for name, own in parts:
                 getattr(session, name)(**own)
             batch.preview()
             batch.asked.clear()
     with session.batch() as batch:
         pending = []
-        for own in parts:
+        for name, own in parts:
             if run.dry_run or run.goal is not None:
-                plans[own["column"]] = plan_release(session, name, run, own)
-            if run.goal is not None:
-                own["epsilon"] = take_epsilon(plans[own["column"]])
+                plan = plan_release(session, name, run, own)
+                plans.append((own["column"], plan))
+                if run.goal is not None:
+                    own["epsilon"] = take_epsilon(plan)
             pending.append(getattr(session, name)(**own, progress=progress))
         if run.goal is not None:
-            confirm_epsilon(sum(own["epsilon"] for own in parts), run)
+            confirm_epsilon(sum(own["epsilon"] for _, own in parts), run)
         if run.dry_run:
             batch.asked.clear()
     if run.dry_run:
@@ -238,12 +259,19 @@ def _release_columns(
     return [one.result for one in pending]
 
 
-def _split_columns(asked: Values) -> list[Values]:
+def _split_columns(asked: Values, figures: Sequence[str]) -> list[tuple[str, Values]]:
     """Return what is asked of each column: with an equal part of epsilon, all parts together it.
 
     Groups that nobody listed are found for the first one, with their share of the whole.
     """
-    parts = [asked | {"column": column} for column in asked["column"]]
+    columns = asked["column"] if isinstance(asked["column"], tuple) else (asked["column"],)
+    parts = [
+        _ask_median(asked | {"column": column})
+        if figure == "median"
+        else (figure, asked | {"column": column})
+        for column in columns
+        for figure in figures
+    ]
     # Each finds its own for a goal.
     if asked.get("epsilon") is None:
         return parts
@@ -252,10 +280,18 @@ def _split_columns(asked: Values) -> list[Values]:
     share = SHARE("--search-share", SEARCH_SHARE if share is None else share)
     search = epsilon * share if hidden else Fraction(0)
     each = (epsilon - search) / len(parts)
-    for own in parts:
+    for _, own in parts:
         own["epsilon"] = each
         if hidden:
             own["search_share"] = 0
     if hidden:
-        parts[0] |= {"epsilon": search + each, "search_share": search / (search + each)}
+        parts[0][1].update(epsilon=search + each, search_share=search / (search + each))
     return parts
+
+
+def _ask_median(asked: Values) -> tuple[str, Values]:
+    """Return what is asked of the median of a column, beside another figure of it."""
+    known = {one.name for one in fields(QuantileRequest)} - {"growth"}
+    return "quantile", {name: one for name, one in asked.items() if name in known} | {
+        "q": Fraction(1, 2)
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
@@ -198,21 +198,20 @@ class Plan(Tabular):
         }
 
 
-def join_plans(plans: Mapping[str, Plan], unit: str | None = None) -> Plan:
-    """Return one plan of figures that one charge pays, by what each is of.
+def join_plans(plans: Sequence[tuple[str, Plan]], unit: str | None = None) -> Plan:
+    """Return one plan of figures that one charge pays, each with what it is of.
 
     Each was planned behind those before it, so the last one knows what the account would say.
     `unit` is whom they protect, as an account writes it.
     """
-    listed = list(plans.values())
+    listed = [one for _, one in plans]
     account, cost = listed[-1].account, compose(*(one.cost for one in listed))
     named = [
-        replace(row, figure=f"{row.figure} of {about}")
-        for about, one in plans.items()
-        for row in one.rows
+        replace(row, figure=f"{row.figure} of {about}") for about, one in plans for row in one.rows
     ]
     return replace(
         listed[-1],
+        release=listed[0].release,
         epsilon=sum(one.epsilon or 0 for one in listed),
         rows=tuple(named),
         cost=cost,
