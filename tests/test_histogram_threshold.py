@@ -100,6 +100,11 @@ def test_cells_that_reach_the_threshold_are_released_in_the_order_given(tmp_path
     assert "intervals.md" not in page, "the proof of intervals of what was not selected"
     with pytest.raises(sd.InvalidParameter, match="noise that has not selected"):
         session().remeasure(release, epsilon=1)
+    # A plan says it before anything is read.
+    plan = session().plan.histogram(CELLS, epsilon=1, domain=DOMAIN)
+    assert plan.threshold == plan.to_dict()["threshold"] == 14
+    assert "Shown: noisy counts of 14 or more." in plan.list_notes()
+    assert session().plan.histogram("a", epsilon=1, domain=DOMAIN["a"]).threshold is None
 
 
 def test_a_threshold_below_2_20_cells_is_optional_and_goes_with_every_noise():

@@ -79,6 +79,8 @@ class Plan(Tabular):
         How the items of a selection are found.
     goal : str or None
         What epsilon was found for: it is the smallest of three digits that reaches it.
+    threshold : int or None
+        Of a histogram of which only some cells are shown: which noisy counts these are.
     simulated : bool
         True: what a plan shows comes from made-up or public data.
 
@@ -105,6 +107,7 @@ class Plan(Tabular):
     odds: str
     method: str | None = None
     goal: str | None = None
+    threshold: int | None = None
     simulated: bool = True
 
     def __iter__(self) -> Iterator[PlannedFigure]:
@@ -148,6 +151,8 @@ class Plan(Tabular):
     def list_notes(self) -> list[str]:
         """Return what stands below the figures, in sentences."""
         notes = [f"Goal {self.goal}: reached with epsilon {self.epsilon:g}."] if self.goal else []
+        if self.threshold is not None:
+            notes.append(f"Shown: noisy counts of {self.threshold:,} or more.")
         notes += [f"Assumed: {self.assumed}."] if self.assumed else []
         notes += [f"Left out: {'; '.join(self.left_out)}."] if self.left_out else []
         return [
@@ -187,6 +192,7 @@ class Plan(Tabular):
             "epsilon": self.epsilon,
             "method": self.method,
             "goal": self.goal,
+            "threshold": self.threshold,
             "rows": plain(self.rows),
             "choices": plain(self.choices),
             "spent": list_spent(self.cost),
