@@ -463,7 +463,7 @@ def separator() -> None:
         _put(module, "write_places", join_texts)
 
 
-def missing_part() -> None:
+def part_missing() -> None:
     """A missing part of a label is an empty text."""
     joined = labels._join_listed
 
@@ -499,7 +499,7 @@ TWINS: dict[str, Callable[[], None]] = {
     "owner-min": owner_min,
     "owner-only": owner_only,
     "separator": separator,
-    "missing-part": missing_part,
+    "part-missing": part_missing,
     "redefined": redefined,
     "parts": parts,
     "fan-out": fan_out,
@@ -536,7 +536,7 @@ FAMILIES = {
     "typed-key": "fan-out",
     "owner-only": "owner-min",
     "separator": "parts",
-    "missing-part": "parts",
+    "part-missing": "parts",
     "redefined": "parts",
 }
 """Twins of which a finding looks like that of another one."""

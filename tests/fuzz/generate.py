@@ -116,6 +116,8 @@ class _Maker:
 
     def case(self, seed: int) -> Case:
         rng = self.rng
+        # Of its own, so that rows stay as they were.
+        self.alike = random.Random(f"almost the same unit {seed}")
         kind = rng.choices(
             ("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1)
         )[0]
@@ -400,6 +402,16 @@ class _Maker:
                     break
             else:
                 value = None
+            texts = [row[place] for row in base if isinstance(row[place], str)]
+            if kind == "VARCHAR" and texts and self.alike.random() < 0.2:
+                # One that a careless comparison takes for somebody who is there.
+                other = self.alike.choice(texts)
+                almost = fitted(
+                    self.spec,
+                    kind,
+                    self.alike.choice((other.swapcase(), f"{other} ", f"0{other}")),
+                )
+                value = value if unit_text(self.spec, name, kind, almost) in taken else almost
             taken.add(unit_text(self.spec, name, kind, value))
             owners.append(None if rng.random() < 0.05 else value)
         if self.spec["kind"] in {

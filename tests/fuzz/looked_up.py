@@ -82,13 +82,17 @@ def _random_public(rng: Any, question: Question, table: Table, looked: set[str])
     of = [name for name in table.names if name not in {question.unit, question.column, *looked}]
     if not of:
         return {}
-    column = rng.choice(of)
+    # Texts are where comparisons differ.
+    words = [name for name in of if table.kind(name) == "VARCHAR"]
+    column = rng.choice(words if words and rng.random() < 0.7 else of)
     place = table.names.index(column)
     values = [text_of(value, table.kinds[place]) for value in table.column(place)[:3000]]
     texts = {text for text in [*values, *rng.sample(TEXTS, 6)] if text is not None}
+    # And what a careless comparison takes for the same.
+    texts |= {one for text in texts for one in (text.swapcase(), f"0{text}") if rng.random() < 0.4}
     keys = sorted(text for text in texts if _is_key(text))
-    keys = rng.sample(keys, min(len(keys), rng.choice((3, 12, 40)))) or ["a"]
-    labels = [rng.choice(("x", "X", "y", None)) for _ in keys]
+    keys = rng.sample(keys, min(len(keys), rng.choice((3, 40, 40)))) or ["a"]
+    labels = [rng.choice(("x", "X", "y", "z", None)) for _ in keys]
     labels[0] = "x"
     return {"public": {"role": role, "of": column, "keys": keys, "labels": labels}}
 

@@ -49,7 +49,6 @@ from sordino.session.quantile_request import QuantileRequest
 
 # Only for type checkers: a release needs no plan.
 if TYPE_CHECKING:
-    from sordino.record import Record
     from sordino.session import Progress, Session
     from sordino.session.plans.plan import Plan
 
@@ -185,17 +184,12 @@ def _release_figure(
     elif asked["labels"].unlisted and asked.get("size_hint") is not None:
         _check_hint(asked["labels"], table, asked["size_hint"])
     figures = [name, *(one for one in dict.fromkeys(beside) if one == "median")]
-    several = isinstance(asked["column"], tuple) or len(figures) > 1
-    make = partial(_release_columns, figures=figures) if several else None
+    columns = asked["column"] if isinstance(asked["column"], tuple) else (asked["column"],)
+    several = len(columns) * len(figures) > 1
+    make = partial(_release_columns, columns=columns, figures=figures) if several else None
     parts = [one for one in dict.fromkeys(beside) if one not in figures]
-    tell = partial(_tell_with, parts=parts) if parts else describe
+    tell = partial(add_parts, names=parts) if parts else describe
     release_from_table(name, table, asked, make, tell)
-
-
-def _tell_with(release: Any, parts: Sequence[str]) -> Record:
-    """Return the record of a mean with its parts, and of a median as it is."""
-    of_mean = release.population.figure == "mean"
-    return add_parts(release, parts) if of_mean else describe(release)
 
 
 def _check_no_groups(asked: Values) -> None:
@@ -225,11 +219,12 @@ def _release_columns(
     progress: Progress | None,
     asked: Values,
     *,
+    columns: Sequence[str],
     figures: Sequence[str],
 ) -> list[Any]:
     """Return these figures of each column, of one charge and one reading; or write their plan."""
     plans: list[tuple[str, Plan]] = []
-    parts = _split_columns(asked, figures)
+    parts = _split_columns(asked, columns, figures)
     if run.dry_run and run.goal is None:
         # Whether all fit is said of all together.
         with session.batch() as batch:
@@ -259,12 +254,13 @@ def _release_columns(
     return [one.result for one in pending]
 
 
-def _split_columns(asked: Values, figures: Sequence[str]) -> list[tuple[str, Values]]:
+def _split_columns(
+    asked: Values, columns: Sequence[str], figures: Sequence[str]
+) -> list[tuple[str, Values]]:
     """Return what is asked of each column: with an equal part of epsilon, all parts together it.
 
     Groups that nobody listed are found for the first one, with their share of the whole.
     """
-    columns = asked["column"] if isinstance(asked["column"], tuple) else (asked["column"],)
     parts = [
         _ask_median(asked | {"column": column})
         if figure == "median"
