@@ -115,16 +115,17 @@ def quantile(table: TableOptions, *, q: tuple[Fraction, ...], **asked: object) -
     _release_figure("quantile", table, asked | {"q": q[0] if len(q) == 1 else q})
 
 
-def _take_beside(*figures: str, costs: str) -> Callable[[Any], Any]:
-    """Return the option that names what else is released."""
-    help_text = f"Also release this, with an interval: {costs}, a median an equal part of epsilon."
-    choice = click.Choice([*figures, "median"])
-    return click.option("--with", "beside", type=choice, multiple=True, help=help_text)
+_take_beside = partial(click.option, "--with", "beside", multiple=True)
+"""The option that names what else is released."""
 
 
 @click.command("sum", cls=GroupedCommand)
 @_take_column(SumRequest)
-@_take_beside("count", "mean", costs="count and mean cost what a mean does, which has all three")
+@_take_beside(
+    type=click.Choice(["count", "mean", "median"]),
+    help="Also release this, with an interval: count and mean cost what a mean does, which has all "
+    "three, a median an equal part of epsilon.",
+)
 def total(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the sum of a column of numbers.
 
@@ -155,7 +156,11 @@ def variance(table: TableOptions, **asked: object) -> None:
     MeanRequest,
     weight_cap=take(MeanRequest, "weight_cap", type=read_whole_or_auto, metavar="N"),
 )
-@_take_beside("count", "sum", costs="count and sum cost nothing")
+@_take_beside(
+    type=click.Choice(["count", "sum", "median"]),
+    help="Also release this, with an interval: count and sum cost nothing, a median an equal part "
+    "of epsilon.",
+)
 def mean(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the mean of a column of numbers.
 
@@ -183,11 +188,11 @@ def _release_figure(
         _check_no_groups(asked)
     elif asked["labels"].unlisted and asked.get("size_hint") is not None:
         _check_hint(asked["labels"], table, asked["size_hint"])
-    figures = [name, *(one for one in dict.fromkeys(beside) if one == "median")]
+    figures = (name, "median") if "median" in beside else (name,)
     columns = asked["column"] if isinstance(asked["column"], tuple) else (asked["column"],)
     several = len(columns) * len(figures) > 1
     make = partial(_release_columns, columns=columns, figures=figures) if several else None
-    parts = [one for one in dict.fromkeys(beside) if one not in figures]
+    parts = [one for one in dict.fromkeys(beside) if one != "median"]
     tell = partial(add_parts, names=parts) if parts else describe
     release_from_table(name, table, asked, make, tell)
 
@@ -261,13 +266,7 @@ def _split_columns(
 
     Groups that nobody listed are found for the first one, with their share of the whole.
     """
-    parts = [
-        _ask_median(asked | {"column": column})
-        if figure == "median"
-        else (figure, asked | {"column": column})
-        for column in columns
-        for figure in figures
-    ]
+    parts = [_ask_figure(one, asked | {"column": column}) for column in columns for one in figures]
     # Each finds its own for a goal.
     if asked.get("epsilon") is None:
         return parts
@@ -285,9 +284,13 @@ def _split_columns(
     return parts
 
 
-def _ask_median(asked: Values) -> tuple[str, Values]:
-    """Return what is asked of the median of a column, beside another figure of it."""
-    known = {one.name for one in fields(QuantileRequest)} - {"growth"}
-    return "quantile", {name: one for name, one in asked.items() if name in known} | {
-        "q": Fraction(1, 2)
-    }
+def _ask_figure(name: str, asked: Values) -> tuple[str, Values]:
+    """Return the method of a session that makes a figure, and what it is asked."""
+    if name != "median":
+        return name, asked
+    # Other figures have options that a quantile lacks, and a growth of their own.
+    known = {one.name for one in fields(QuantileRequest)}
+    known.remove("growth")
+    own = {one: value for one, value in asked.items() if one in known}
+    own["q"] = Fraction(1, 2)
+    return "quantile", own
