@@ -58,7 +58,7 @@ def test_the_threshold_is_the_least_with_one_empty_cell_expected():
             domain=sd.Domain.range(0, size),
             salt=bytes(16),
         )
-        assert choose_threshold(None, question, Fraction(1), None, size) == threshold
+        assert choose_threshold("t", None, question, Fraction(1), None, size) == threshold
         r = math.exp(-1)
         more, fewer = (size * r**t / (1 + r) for t in (threshold - 1, threshold))
         assert fewer <= 1
@@ -100,6 +100,11 @@ def test_cells_that_reach_the_threshold_are_released_in_the_order_given(tmp_path
     assert "intervals.md" not in page, "the proof of intervals of what was not selected"
     with pytest.raises(sd.InvalidParameter, match="noise that has not selected"):
         session().remeasure(release, epsilon=1)
+    # A plan says it before anything is read.
+    plan = session().plan.histogram(CELLS, epsilon=1, domain=DOMAIN)
+    assert plan.threshold == plan.to_dict()["threshold"] == 14
+    assert "Shown: noisy counts of 14 or more." in plan.list_notes()
+    assert session().plan.histogram("a", epsilon=1, domain=DOMAIN["a"]).threshold is None
 
 
 def test_a_threshold_below_2_20_cells_is_optional_and_goes_with_every_noise():
@@ -121,6 +126,33 @@ def test_a_threshold_below_2_20_cells_is_optional_and_goes_with_every_noise():
     )
     assert [row.item for row in unlisted] == ["a000"]
     assert list(session(frame).histogram("a", epsilon=1, domain=["x"], threshold=50)) == []
+
+
+def test_above_by_a_histogram_takes_a_range_and_shows_what_the_histogram_shows():
+    frame = pl.DataFrame({"id": range(900), "n": [min(at % 60, 40) for at in range(900)]})
+    domain = sd.Domain.range(0, 6_000_000)
+
+    def ask(kind, **more):
+        of = sd.Session(
+            frame, unit=sd.PrivacyUnit("id", max_rows=1), ledger=None, entropy=sd.Seeded(5)
+        )
+        return getattr(of, kind)("n", epsilon=1, domain=domain, threshold=16, **more)
+
+    above, shown = ask("above", positives=3, method="histogram"), ask("histogram")
+    assert (above.method, above.cost) == ("histogram", shown.cost)
+    assert {(row.item, row.low, row.high) for row in above} == {
+        (row.item, row.low, row.high) for row in shown
+    }
+    assert "40" in {row.item for row in above}
+    for more, message in [
+        ({"threshold": 0.5}, r"above\.threshold must .* 6,000,000 items; got 0\.5, .* With 16 it"),
+        ({"domain": sd.Domain.range(0, 10**7 + 1)}, "must be 'gaps' for more than 10,000,000"),
+    ]:
+        asked = {"epsilon": 1, "domain": domain, "threshold": 16, "positives": 3} | more
+        with pytest.raises(sd.InvalidParameter, match=message):
+            sd.Session(frame, unit=sd.PrivacyUnit("id", max_rows=1), ledger=None).above(
+                "n", method="histogram", **asked
+            )
 
 
 def test_what_cannot_be_is_refused_before_the_charge(tmp_path):

@@ -335,3 +335,57 @@ def test_within_a_range_a_mean_has_no_totals_and_that_is_said_before_the_charge(
     assert "--with must not be given with --bounded" in done.err
     assert charges() == ()
     assert ask("sum", *payer, *PARTS).code == 2
+
+
+MEDIAN = ("--with", "median", "--with", "count")
+
+
+@pytest.mark.parametrize("groups", [(), FOUND])
+def test_a_median_stands_beside_a_mean_for_an_equal_part_and_one_search(
+    ask, account, groups, monkeypatch
+):
+    payer = account("--epsilon", 20, "--delta", "1e-5", "--failures", "5e-6")
+    searches = []
+    released = UnlistedHistogram.release
+    monkeypatch.setattr(
+        UnlistedHistogram,
+        "release",
+        lambda self, *given, **more: searches.append(self) or released(self, *given, **more),
+    )
+    done = ask("mean", *groups, *payer, *MEDIAN, "--format", "json", columns=COLUMNS[:2], epsilon=9)
+    assert done.code == 0, done.err
+    mean, median = done.json["releases"]
+    assert (mean["release"], median["release"]) == ("mean", "quantile")
+    assert {row["q"] for row in median["rows"]} == {0.5}
+    assert all("count" in row and "sum" not in row for row in mean["rows"])
+    assert len(searches) == bool(groups)
+    assert [row.get("item") for row in mean["rows"]] == [row.get("item") for row in median["rows"]]
+    [charge] = charges()
+    assert charge.epsilon == 9
+    assert mean["epsilon"] + median["epsilon"] == pytest.approx(9)
+    assert groups or mean["epsilon"] == median["epsilon"]
+    plan = ask("mean", *groups, *payer, *MEDIAN, "--dry-run", columns=COLUMNS[:2], epsilon=9).json
+    assert (plan["plan"], plan["epsilon"]) == ("mean", 9)
+    assert {row["figure"].split()[0] for row in plan["rows"]} >= {"the", "q"}
+    assert len(charges()) == 1
+
+
+def test_a_sum_with_its_count_and_mean_is_the_mean_with_its_parts(ask, account):
+    payer = account("--epsilon", 20)
+    one = ("--column", "price")
+    of_sum = ask(
+        "sum", *payer, "--with", "count", "--with", "mean", "--format", "json", columns=one
+    )
+    of_mean = ask("mean", *payer, *PARTS, "--format", "json", columns=one)
+    first, second = (set(done.json["rows"][0]) for done in (of_sum, of_mean))
+    assert first == second
+    one, other = charges()
+    assert (one.charged, one.detail) == (other.charged, other.detail)
+    # A median alone leaves a sum a sum.
+    beside = ask(
+        "sum", *payer, "--with", "median", "--format", "json", columns=("--column", "price")
+    )
+    assert [part["release"] for part in beside.json["releases"]] == ["sum", "quantile"]
+    refused = ask("sum", *payer, "--with", "median", "--bounded", 0, 9)
+    assert (refused.code, refused.out) == (2, "")
+    assert "--with must not be given with --bounded" in refused.err

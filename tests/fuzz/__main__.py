@@ -32,6 +32,7 @@ def main() -> int:
             processes=asked.processes,
             server=address,
             spark=spark,
+            several=asked.several,
             broken=asked.broken,
             shrinking=asked.shrink,
             stop=asked.broken is not None or asked.stop,
@@ -58,6 +59,7 @@ def _arguments() -> argparse.Namespace:
         choices=sorted(broken.TWINS),
         help="take one mend out, and stop when that is found",
     )
+    parser.add_argument("--several", action="store_true", help="databases of several tables alone")
     parser.add_argument("--stop", action="store_true", help="stop at the first finding")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--no-server", action="store_true", help="leave PostgreSQL out")

@@ -14,18 +14,20 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from fuzz import engines
+from fuzz import engines, looked_up
 from fuzz.cases import Case
 from fuzz.values import FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond, is_missing
 from sordino.cli import once
-from sordino.questions import counts, label_files, lookups, number_question
+from sordino.questions import counts, label_files, labels, lookups, number_question
 from sordino.questions.rank_law import choose_ranks
 from sordino.session import executor
 from sordino.sources import (
     engine as engine_module,
     files as files_module,
     frames,
+    lookups as joined_tables,
     open as open_module,
+    postgres,
     source as source_module,
     tables,
 )
@@ -367,7 +369,138 @@ def parts() -> None:
     _put(counts, "_choose_items", choose_parts)
 
 
+def first() -> None:
+    """Of the rows of a unit in another table the first one is lent, whichever that is."""
+
+    def take_first(kept: str, names: Any, *_more: Any) -> str:
+        listed = ", ".join(f"(array_agg({name}))[1] AS {name}" for name in names)
+        return f"SELECT unit, {listed} FROM {kept} AS kept GROUP BY unit"
+
+    _put(lookups, "_choose_one", take_first)
+
+
+def _compare_keys(compared: str) -> Callable[[], None]:
+    """Return what lets keys be compared as something else than their texts."""
+
+    def compare() -> None:
+        written = joined_tables.write_joins
+
+        def write(joined: Any, indices: Any, own: Any) -> str:
+            sql = written(joined, indices, own)
+            for one in joined:
+                same = f"{one.place}.key = {one.text}"
+                sides = same.split(" = ", 1)
+                sql = sql.replace(same, " = ".join(map(compared.format, sides)))
+            return sql
+
+        for module in (joined_tables, postgres):
+            _put(module, "write_joins", write)
+
+    return compare
+
+
+collated_key = _compare_keys("lower({})")
+collated_key.__doc__ = (
+    "Keys are compared as a collation does that takes letters of any case for one."
+)
+
+float_key = _compare_keys("TRY_CAST({} AS DOUBLE)")
+float_key.__doc__ = "Keys are compared as floats, which are the same number for several texts."
+
+typed_key = _compare_keys("CAST({} AS BIGINT)")
+typed_key.__doc__ = "Keys are whole numbers, as those of most rows are."
+
+
+def _believe_owners(chosen: str) -> Callable[[], None]:
+    """Return what takes the owner of an order from its rows, however many owners these have."""
+
+    def believe() -> None:
+        def choose(kept: str, names: Any, *_more: Any) -> str:
+            listed = ", ".join(f"min({name}) AS {name}" for name in names)
+            return f"SELECT unit, {listed} FROM {kept} AS kept GROUP BY unit{chosen.format(*names)}"
+
+        _put(lookups, "_choose_one", choose)
+        _put(looked_up, "check_lookups", lambda *_, **__: None)
+
+    return believe
+
+
+owner_min = _believe_owners("")
+owner_min.__doc__ = "An order of several owners is that of the first one, in the order of names."
+
+owner_only = _believe_owners(" HAVING count(DISTINCT {0}) = 1")
+owner_only.__doc__ = "An order of several owners is nobody's."
+
+
+def separator() -> None:
+    """Labels of two columns are compared as one text, in which nothing stands between them."""
+    written = labels.write_places
+
+    def join_texts(
+        kept: str, tuples: Any, words: Any, *, carried: Any, named: str, first: int = 0
+    ) -> str:
+        parts = tuples.parts
+        if (
+            tuples.places is not None
+            or len(parts) != 2
+            or any(isinstance(one, labels.Numbered) for one in parts)
+        ):
+            return written(kept, tuples, words, carried=carried, named=named, first=first)
+        middle, end = first + len(parts[0]), first + len(parts[0]) + len(parts[1])
+        one, two = (
+            f"(SELECT CAST(position AS BIGINT) - {low} AS place, label FROM labels WHERE position >= {low} AND position < {high})"
+            for low, high in ((first, middle), (middle, end))
+        )
+        place = f"one.place * {len(parts[1])} + two.place AS place, one.label || two.label AS whole"
+        every = f"(SELECT {place} FROM {one} AS one, {two} AS two)"
+        more = "".join(f", {name}" for name in carried)
+        return (
+            f"(SELECT place AS {named}{more} FROM {kept} AS kept JOIN {every} AS listed"
+            " ON item0 || item1 = whole)"
+        )
+
+    for module in (labels, counts):
+        _put(module, "write_places", join_texts)
+
+
+def part_missing() -> None:
+    """A missing part of a label is an empty text."""
+    joined = labels._join_listed
+
+    def join_missing(kept: str, parts: Any, *more: Any) -> Any:
+        made = ", ".join(f"coalesce(item{place}, '') AS item{place}" for place in range(len(parts)))
+        others = ", ".join(f"item{place}" for place in range(len(parts)))
+        filled = f"(SELECT * EXCLUDE ({others}), {made} FROM {kept} AS kept)"
+        return joined(filled, parts, *more)
+
+    _put(labels, "_join_listed", join_missing)
+
+
+def redefined() -> None:
+    """The column of the unit is made anew behind the bound: somebody is as many units as it has labels."""
+    chosen = counts._choose_items
+
+    def choose(
+        kept: str, most: int, draw: Any, inside: str, items: Sequence[str] = ("item",)
+    ) -> str:
+        listed = ", ".join(items)
+        own = " || '/' || ".join([draw.words.shown.format(one) for one in ("unit", *items)])
+        made = f"(SELECT {listed}, {own} AS unit FROM {kept} AS kept)"
+        return chosen(made, most, replace(draw, whole=False), inside, items)
+
+    _put(counts, "_choose_items", choose)
+
+
 TWINS: dict[str, Callable[[], None]] = {
+    "first": first,
+    "collated-key": collated_key,
+    "float-key": float_key,
+    "typed-key": typed_key,
+    "owner-min": owner_min,
+    "owner-only": owner_only,
+    "separator": separator,
+    "part-missing": part_missing,
+    "redefined": redefined,
     "parts": parts,
     "fan-out": fan_out,
     "lent-by-all": lent_by_all,
@@ -395,6 +528,25 @@ TWINS: dict[str, Callable[[], None]] = {
 }
 
 
+FAMILIES = {
+    "lent-by-all": "fan-out",
+    "first": "fan-out",
+    "collated-key": "fan-out",
+    "float-key": "fan-out",
+    "typed-key": "fan-out",
+    "owner-only": "owner-min",
+    "separator": "parts",
+    "part-missing": "parts",
+    "redefined": "parts",
+}
+"""Twins of which a finding looks like that of another one."""
+
+
+def is_meant(twin: str, like: str) -> bool:
+    """Tell whether a finding may be that of a twin."""
+    return like in {twin, FAMILIES.get(twin)}
+
+
 def install(name: str) -> None:
     """Take a mend out, in this process."""
     TWINS[name]()
@@ -419,8 +571,8 @@ def resembles(case: Case, law: str) -> str | None:
         return BY_LAW[law]
     if "beside" in (case.release or {}):
         return "beside"
-    if source.get("looked_up"):
-        return "fan-out"
+    if not set(looked_up.FAMILIES).isdisjoint(source):
+        return "owner-min" if "owned" in source else "fan-out"
     if question.other is not None:
         return "parts"
     if source.get("odd"):

@@ -18,7 +18,7 @@ import polars as pl
 from fuzz import engines
 from fuzz.cases import Case, shuffled
 from fuzz.known import limit_of
-from fuzz.looked_up import lend, rename as looked_up_names
+from fuzz.looked_up import Tables, rename, with_public
 from fuzz.oracle import Unsaid, expected, is_together
 from fuzz.questions import Answers, Outcome, ask, list_clips, make_grid, make_search, step_ranges
 from fuzz.releases import released
@@ -122,8 +122,10 @@ class _Run:
         """Write a table, ask it, and remember what came of it."""
         folder = self.folder / str(len(self.outcomes))
         folder.mkdir()
+        source, asked = self.case.source, self.case.question
+        tables = Tables(source, asked, self.case.unit_of)
         try:
-            written = write(spec or self.case.source, table, folder)
+            written = write(spec or source, tables.number(table), folder)
         # A fault of the fuzzer, not of what it looks at. A panic of Polars is no `Exception`.
         except (Exception, pl.exceptions.PanicException) as error:
             raise Unwritable(f"{name}: {type(error).__name__}: {error}") from error
@@ -134,22 +136,24 @@ class _Run:
             written.close()
             return self.outcomes[name]
         before = None if anew or batch else self._prepared
-        looked_up = self.case.source.get("looked_up")
-        question, more = self.case.question, {}
-        if looked_up:
-            spec, unit = self.case.source, str(question.unit)
-            question = looked_up_names(question, looked_up)
-            more["lend"] = lambda source: lend(source, written.target, spec, table, unit, folder)
+        closing = [written.close]
+
+        def lend(opened: Any) -> Any:
+            joined, close = tables.lend(opened, written.target, table, folder)
+            closing.append(close)
+            return joined
+
         outcome = ask(
             written.target,
-            question,
+            rename(asked, source),
             csv=written.csv,
             as_before=before,
             hidden=written.hidden(folder),
             batch=batch,
-            **more,
+            lend=lend if tables.several else lambda opened: opened,
         )
-        written.close()
+        for close in closing:
+            close()
         if outcome.answers is not None and self._prepared is None:
             self._prepared = outcome
         self.outcomes[name] = outcome
@@ -264,6 +268,8 @@ class _Run:
             self.case.source.get("collated") and self.case.question.where is not None
         ):
             return  # under a collation other texts are equal
+        if (public := self.case.source.get("public")) is not None:
+            values = with_public(values, public, server=self.case.source["kind"] == "postgres")
         with suppress(Unsaid):
             wanted = expected(values, self.case.question, source=self.case.source["kind"])
             wrong = wanted.wrong(self.outcomes[name].answers or {})

@@ -75,8 +75,8 @@ def _select(table: Table, rows: str) -> str:
     return f"SELECT {', '.join(parts)} FROM {rows}"
 
 
-def write_file(spec: dict[str, Any], table: Table, folder: Path) -> str:
-    """Write a database file with one table.
+def write_file(spec: dict[str, Any], table: Table, folder: Path, *, keyed: bool = False) -> str:
+    """Write a database file with one table, of which the first column may be a key.
 
     Ghosts are rows that were there and were deleted: what the file knows of a column may still hold them.
     """
@@ -189,3 +189,19 @@ def write_server(table: Table) -> tuple[str, Callable[[], None]]:
                 copy.write_row(row)
     base, _, _ = _SERVER[0].partition("#")
     return f"{base}#{name}", lambda: connection.execute(f"DROP TABLE {name}") and None
+
+
+def write_orders(
+    table: Table, folder: Path, *, kept: bool, server: bool
+) -> tuple[str, Callable[[], None]]:
+    """Write a table whose first column is a key, kept by the database or not; return its address and what drops it."""
+    if server:
+        address, close = write_server(table)
+        if kept:
+            named, key = address.partition("#")[2], _quoted(table.names[0])
+            _session(_SERVER[0]).execute(f"ALTER TABLE {named} ADD PRIMARY KEY ({key})")
+        return address, close
+    spec = {"ghosts": 0, "view": False, "group": 122_880, "collated": False}
+    below = folder / "orders"
+    below.mkdir(exist_ok=True)
+    return write_file(spec, table, below, keyed=kept), lambda: None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from typing import Any
 from unittest.mock import patch
 
@@ -25,6 +26,7 @@ _DOORS = re.compile(
     re.IGNORECASE,
 )
 _LASTING = re.compile(r"\s*CREATE (?!.*\bTEMP)", re.IGNORECASE)
+_MADE = re.compile(r"CREATE OR REPLACE TABLE (\w+) AS")
 _STEADY = "autoinstall_known_extensions"
 
 
@@ -149,6 +151,8 @@ class _Rewriting:
 
 
 _RUNNING: dict[Any, tuple[Any, list[str]]] = {}
+_TAKEN: set[Any] = set()
+"""Which of them have a connection: another one at the same time is to another engine, where tables may have the same names."""
 
 
 def _opened(config: dict[str, Any], settings: list[str], threads: int) -> tuple[Any, list[str]]:
@@ -180,6 +184,7 @@ class _Connection:
         self._real: Any = None
         self._key: Any = None
         self._attached = self._changed = False
+        self._made: set[str] = set()
 
     def execute(self, statement: Any, *more: Any) -> Any:
         """Run a statement; settings wait for the first question."""
@@ -191,18 +196,20 @@ class _Connection:
                 self._settings.append(statement)
                 return self
             self._attached |= statement.startswith("ATTACH")
-            # What would outlast the connection: this engine is not used again.
-            self._changed |= bool(statement.startswith("SET ") or _LASTING.match(statement))
+            # What would outlast the connection is dropped with it, or this engine is not used again.
+            if made := _MADE.match(statement):
+                self._made.add(made[1])
+            else:
+                self._changed |= bool(statement.startswith("SET ") or _LASTING.match(statement))
         return self._connection.execute(statement, *more)
 
     @property
     def _connection(self) -> Any:
         if self._real is None:
-            self._key = (
-                tuple(sorted((name, str(value)) for name, value in self._config.items())),
-                *self._settings,
-                self._threads,
-            )
+            named = tuple(sorted((name, str(value)) for name, value in self._config.items()))
+            keys = ((place, named, *self._settings, self._threads) for place in count())
+            self._key = next(key for key in keys if key not in _TAKEN)
+            _TAKEN.add(self._key)
             if self._key not in _RUNNING:
                 self._config.pop("temp_directory")
                 _RUNNING[self._key] = _opened(self._config, self._settings, self._threads)
@@ -229,7 +236,10 @@ class _Connection:
                 for (name,) in names:
                     if name not in {"memory", "temp"}:
                         self._real.execute(f'DETACH "{name}"')
+        for name in self._made:
+            self._real.execute(f"DROP TABLE IF EXISTS {name}")
         self._real.close()
+        _TAKEN.discard(self._key)
         if self._changed:
             # Not closed: other connections to it may be open, as the one that is kept for rehearsals.
             _RUNNING.pop(self._key, None)
@@ -241,3 +251,4 @@ def forget() -> None:
     for opened, _ in _RUNNING.values():
         opened.close()
     _RUNNING.clear()
+    _TAKEN.clear()

@@ -116,6 +116,8 @@ class _Maker:
 
     def case(self, seed: int) -> Case:
         rng = self.rng
+        # Of its own, so that rows stay as they were.
+        self.alike = random.Random(f"almost the same unit {seed}")
         kind = rng.choices(
             ("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1)
         )[0]
@@ -181,19 +183,29 @@ class _Maker:
         release = None
         if "other" in named:
             table = Table(tuple(columns), tuple(columns.values()), base + added)
-            question = self._of_two(question, named["other"], table)
+            question = self._of_two(question, named["other"], table, several)
         elif kind != "records" and (
             self.aim in {"beside", "replies", "ledger"} or rng.random() < 0.05
         ):
             release = random_release(rng, question, self.spec, self.aim)
-        # Of its own, so that what a seed makes without a second table stays as it was.
-        more = random.Random(f"second table {seed}")
-        looked = (
-            owned and release is None and self.aim is None and self.spec["kind"] in looked_up.KINDS
-        ) and question.other is None
-        if looked and kind in {"items", "buckets", "totals"} and more.random() < 0.25:
-            named = looked_up.random_lookup(more, question, tuple(columns))
-            self.spec = self.spec | ({"looked_up": named} if named else {})
+        # Of its own, so that what a seed makes without further tables stays as it was.
+        more = random.Random(f"further tables {seed}")
+        looked = owned and release is None and self.aim is None and question.other is None
+        if (
+            looked
+            and self.spec["kind"] in looked_up.KINDS
+            and kind in {"items", "buckets", "totals"}
+        ):
+            every = Table(tuple(columns), tuple(columns.values()), base + added + instead)
+            self.spec = self.spec | looked_up.random_tables(more, question, every, self.spec)
+            if "public" in self.spec:
+                question = looked_up.asked_of(question, self.spec["public"])
+            if looked_up.count_tables(self.spec) > 1 and question.grid is not None:
+                # Fine steps take long, and say nothing of what is joined.
+                question = replace(
+                    question,
+                    grid={**question.grid, "cuts": 1} if "cuts" in question.grid else question.grid,
+                )
         return Case(
             base=Table(tuple(columns), tuple(columns.values()), base),
             added=added,
@@ -390,6 +402,16 @@ class _Maker:
                     break
             else:
                 value = None
+            texts = [row[place] for row in base if isinstance(row[place], str)]
+            if kind == "VARCHAR" and texts and self.alike.random() < 0.2:
+                # One that a careless comparison takes for somebody who is there.
+                other = self.alike.choice(texts)
+                almost = fitted(
+                    self.spec,
+                    kind,
+                    self.alike.choice((other.swapcase(), f"{other} ", f"0{other}")),
+                )
+                value = value if unit_text(self.spec, name, kind, almost) in taken else almost
             taken.add(unit_text(self.spec, name, kind, value))
             owners.append(None if rng.random() < 0.05 else value)
         if self.spec["kind"] in {
@@ -455,16 +477,37 @@ class _Maker:
                     more["groups_per_unit"] = more["groups_per_unit"] or 3
         return Question(kind=kind, **more)
 
-    def _of_two(self, question: Question, name: str, table: Table) -> Question:
-        """Return the question about labels of two columns, of which nobody lists one or both."""
+    def _of_two(
+        self, question: Question, name: str, table: Table, several: random.Random
+    ) -> Question:
+        """Return the question about labels of two columns; some list both of them, others one or none."""
         rng = self.rng
         domains = [question.domain or {}, self._domain(table, name, public=True)]
         # Names of positions, and labels that are declared public, do not go with labels that are found.
         found = {place for place in (0, 1) if {"indexed", "public", "unlisted"} & {*domains[place]}}
-        for place in found or {rng.randrange(2)}:
-            domains[place] = {"unlisted": True}
+        if not found and several.random() < 0.6:
+            self._cut_elsewhere(several, domains, [question.item or "", name], table)
+        else:
+            for place in found or {rng.randrange(2)}:
+                domains[place] = {"unlisted": True}
         most = question.max_rows or (None if question.unit is None else rng.choice((1, 2, 3)))
         return replace(question, domain=domains[0], other=[name, domains[1]], max_rows=most)
+
+    def _cut_elsewhere(
+        self, rng: random.Random, domains: list[dict[str, Any]], names: list[str], table: Table
+    ) -> None:
+        """List labels that a row has and others that give the same text when they are joined; and empty ones."""
+        if not table.rows or rng.random() < 0.3 or any("list" not in one for one in domains):
+            return
+        row, texts = rng.choice(table.rows), []
+        for name in names:
+            place = table.names.index(name)
+            texts.append(unit_text(self.spec, name, table.kinds[place], row[place]) or "")
+        one, two = texts
+        more = [{one, one[:-1], ""}, {two, one[-1:] + two, ""}]
+        for domain, labels in zip(domains, more, strict=True):
+            plain = {text for text in labels if "\0" not in text and NO_UNICODE not in text}
+            domain["list"] = sorted({*domain["list"], *plain})
 
     def _domain(self, table: Table, name: str, *, public: bool) -> dict[str, Any]:
         rng = self.rng

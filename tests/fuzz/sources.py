@@ -238,7 +238,7 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
 
 def effective(spec: Spec, table: Table, question: Question | None = None) -> Table | None:
     """Return the table as a reader of the source finds it, and a question about it; None if that is not easily said."""
-    if spec.get("looked_up"):
+    if spec.get("looked_up") or spec.get("looked_up_too"):
         return None
     if spec["kind"] == "csv":
         found = _json_values(spec, table) if spec.get("json") else _csv_values(spec, table)

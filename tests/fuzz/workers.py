@@ -16,6 +16,7 @@ from fuzz.cases import Case, from_text, to_text
 from fuzz.checks import Finding, Seen, Unwritable, examine, use_home
 from fuzz.found import keep, signature, smaller
 from fuzz.generate import make_case
+from fuzz.looked_up import count_tables
 
 PATIENCE = 180.0
 """After so many seconds at one case a process is taken to be lost."""
@@ -72,6 +73,7 @@ class Work:
     processes: int
     server: str | None
     spark: str | None = None
+    several: bool = False
     broken: str | None
     shrinking: float
     stop: bool
@@ -186,6 +188,9 @@ def _work(work: Work, first: int, end: float, said: Any, at: Any) -> None:
         number += work.processes
         if case.source["kind"] == "postgres" and work.server is None:
             continue
+        tables = count_tables(case.source)
+        if work.several and tables == 1:
+            continue
         total += 1
         seen = _seen(case, pool=total % FRESH > 0)
         looked.cases += 1
@@ -194,9 +199,11 @@ def _work(work: Work, first: int, end: float, said: Any, at: Any) -> None:
         looked.kinds[
             f"question of {case.question.kind}", "with where" if case.question.where else "without"
         ] += 1
+        looked.kinds[f"databases of {tables} tables", "asked"] += seen.tables
         mark = None if seen.finding is None else signature(case, seen.finding)
         # Where one mend is taken out, another breach is not what is looked for.
-        fresh = mark is not None and mark not in known and work.broken in {None, mark[0]}
+        meant = work.broken is None or (mark is not None and broken.is_meant(work.broken, mark[0]))
+        fresh = mark is not None and mark not in known and meant
         if fresh or looked.cases >= 20:
             now = time.process_time()
             looked.processor, spent = now - spent, now

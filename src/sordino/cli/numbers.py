@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from functools import partial
@@ -115,15 +115,27 @@ def quantile(table: TableOptions, *, q: tuple[Fraction, ...], **asked: object) -
     _release_figure("quantile", table, asked | {"q": q[0] if len(q) == 1 else q})
 
 
+_take_beside = partial(click.option, "--with", "beside", multiple=True)
+"""The option that names what else is released."""
+
+
 @click.command("sum", cls=GroupedCommand)
 @_take_column(SumRequest)
-def total(table: TableOptions, **asked: object) -> None:
+@_take_beside(
+    type=click.Choice(["count", "mean", "median"]),
+    help="Also release this, with an interval: count and mean cost what a mean does, which has all "
+    "three, a median an equal part of epsilon.",
+)
+def total(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the sum of a column of numbers.
 
     Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at
     most 0. With --user and --by as for quantile.
     """
-    _release_figure("sum", table, asked)
+    # The two totals that a mean is made of tell its sum and its count.
+    of_mean = not {"count", "mean"}.isdisjoint(beside)
+    more = tuple(one for one in ("sum", *beside) if one != "mean") if of_mean else beside
+    _release_figure("mean" if of_mean else "sum", table, asked, more)
 
 
 @click.command(cls=GroupedCommand)
@@ -144,12 +156,10 @@ def variance(table: TableOptions, **asked: object) -> None:
     MeanRequest,
     weight_cap=take(MeanRequest, "weight_cap", type=read_whole_or_auto, metavar="N"),
 )
-@click.option(
-    "--with",
-    "beside",
-    type=click.Choice(["count", "sum"]),
-    multiple=True,
-    help="Also say how many rows have a number, or their sum, with intervals; it costs nothing.",
+@_take_beside(
+    type=click.Choice(["count", "sum", "median"]),
+    help="Also release this, with an interval: count and sum cost nothing, a median an equal part "
+    "of epsilon.",
 )
 def mean(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the mean of a column of numbers.
@@ -160,10 +170,6 @@ def mean(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> No
     count, with weights (--weight-cap), and with --by one clip is for all groups, unless --max-rows
     or --groups-per-unit bounds them.
     """
-    if beside and asked["bounds"] is not None:
-        raise InvalidParameter(
-            "--with must not be given with --bounded, within which a mean has no noisy totals."
-        )
     _release_figure("mean", table, asked, beside)
 
 
@@ -171,6 +177,10 @@ def _release_figure(
     name: str, table: TableOptions, asked: Values, beside: tuple[str, ...] = ()
 ) -> None:
     """Write a figure of a column, of all rows or of groups, with what stands `beside` each."""
+    if beside and asked["bounds"] is not None:
+        raise InvalidParameter(
+            "--with must not be given with --bounded: within a range a figure has no noisy totals."
+        )
     asked["unit"] = asked.pop("scale")
     if asked["lower"] == "none":
         asked["lower"] = None
@@ -178,9 +188,12 @@ def _release_figure(
         _check_no_groups(asked)
     elif asked["labels"].unlisted and asked.get("size_hint") is not None:
         _check_hint(asked["labels"], table, asked["size_hint"])
-    several = isinstance(asked["column"], tuple)
-    make = _release_columns if several else None
-    tell = partial(add_parts, names=beside) if beside else describe
+    figures = (name, "median") if "median" in beside else (name,)
+    columns = asked["column"] if isinstance(asked["column"], tuple) else (asked["column"],)
+    several = len(columns) * len(figures) > 1
+    make = partial(_release_columns, columns=columns, figures=figures) if several else None
+    parts = [one for one in dict.fromkeys(beside) if one != "median"]
+    tell = partial(add_parts, names=parts) if parts else describe
     release_from_table(name, table, asked, make, tell)
 
 
@@ -205,28 +218,36 @@ def _check_hint(labels: LabelOptions, table: TableOptions, size_hint: int) -> No
 
 
 def _release_columns(
-    session: Session, name: str, run: RunOptions, progress: Progress | None, asked: Values
+    session: Session,
+    _name: str,
+    run: RunOptions,
+    progress: Progress | None,
+    asked: Values,
+    *,
+    columns: Sequence[str],
+    figures: Sequence[str],
 ) -> list[Any]:
-    """Return a release for each column, of one charge and one reading; or write the plan of all."""
-    plans: dict[str, Plan] = {}
-    parts = _split_columns(asked)
+    """Return these figures of each column, of one charge and one reading; or write their plan."""
+    plans: list[tuple[str, Plan]] = []
+    parts = _split_columns(asked, columns, figures)
     if run.dry_run and run.goal is None:
         # Whether all fit is said of all together.
         with session.batch() as batch:
-            for own in parts:
+            for name, own in parts:
                 getattr(session, name)(**own)
             batch.preview()
             batch.asked.clear()
     with session.batch() as batch:
         pending = []
-        for own in parts:
+        for name, own in parts:
             if run.dry_run or run.goal is not None:
-                plans[own["column"]] = plan_release(session, name, run, own)
-            if run.goal is not None:
-                own["epsilon"] = take_epsilon(plans[own["column"]])
+                plan = plan_release(session, name, run, own)
+                plans.append((own["column"], plan))
+                if run.goal is not None:
+                    own["epsilon"] = take_epsilon(plan)
             pending.append(getattr(session, name)(**own, progress=progress))
         if run.goal is not None:
-            confirm_epsilon(sum(own["epsilon"] for own in parts), run)
+            confirm_epsilon(sum(own["epsilon"] for _, own in parts), run)
         if run.dry_run:
             batch.asked.clear()
     if run.dry_run:
@@ -239,12 +260,14 @@ def _release_columns(
     return [one.result for one in pending]
 
 
-def _split_columns(asked: Values) -> list[Values]:
+def _split_columns(
+    asked: Values, columns: Sequence[str], figures: Sequence[str]
+) -> list[tuple[str, Values]]:
     """Return what is asked of each column: with an equal part of epsilon, all parts together it.
 
     Groups that nobody listed are found for the first one, with their share of the whole.
     """
-    parts = [asked | {"column": column} for column in asked["column"]]
+    parts = [_ask_figure(one, asked | {"column": column}) for column in columns for one in figures]
     # Each finds its own for a goal.
     if asked.get("epsilon") is None:
         return parts
@@ -253,10 +276,22 @@ def _split_columns(asked: Values) -> list[Values]:
     share = SHARE("--search-share", SEARCH_SHARE if share is None else share)
     search = epsilon * share if hidden else Fraction(0)
     each = (epsilon - search) / len(parts)
-    for own in parts:
+    for _, own in parts:
         own["epsilon"] = each
         if hidden:
             own["search_share"] = 0
     if hidden:
-        parts[0] |= {"epsilon": search + each, "search_share": search / (search + each)}
+        parts[0][1].update(epsilon=search + each, search_share=search / (search + each))
     return parts
+
+
+def _ask_figure(name: str, asked: Values) -> tuple[str, Values]:
+    """Return the method of a session that makes a figure, and what it is asked."""
+    if name != "median":
+        return name, asked
+    # Other figures have options that a quantile lacks, and a growth of their own.
+    known = {one.name for one in fields(QuantileRequest)}
+    known.remove("growth")
+    own = {one: value for one, value in asked.items() if one in known}
+    own["q"] = Fraction(1, 2)
+    return "quantile", own

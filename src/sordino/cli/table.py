@@ -275,6 +275,7 @@ def write_plan(plan: Plan, run: RunOptions, domain: Domain | None = None) -> Non
         "account": None if plan.account is None else plan.account.account,
         "left": said["account"],
         "choices": said["choices"],
+        **({} if plan.threshold is None else {"threshold": plan.threshold}),
         "assumed": plan.assumed,
         "left_out": list(plan.left_out),
         "odds": plan.odds,

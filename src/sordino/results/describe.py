@@ -120,7 +120,12 @@ def describe(release: Any) -> Record:
 
 
 def add_parts(release: Any, names: Sequence[str]) -> Record:
-    """Return the record of a mean with its `count` or `sum` beside it, each with its interval."""
+    """Return the record of a mean with its `count` or `sum` beside it, each with its interval.
+
+    What is released beside a mean has no such parts, and is described as it is.
+    """
+    if release.population.figure != "mean":
+        return describe(release)
     record, ends = describe(release), {"": "value", "_low": "low", "_high": "high"}
     cells = [(f"{name}{end}", name, of) for name in names for end, of in ends.items()]
     each = [row.release for row in release] if release.population.by is not None else [release]

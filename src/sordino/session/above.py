@@ -28,6 +28,7 @@ from sordino.estimators.rows import estimate_rows, share_confidence
 from sordino.mechanisms import AdaptiveSparseVector, GumbelSparseVector, SparseVector
 from sordino.population import ColumnNames
 from sordino.questions import CountQuestion, Domain, PrivacyUnit
+from sordino.questions.labels import MOST_CELLS
 from sordino.releases import Positives
 from sordino.sensitivity import Sensitivity
 from sordino.session.noise_choice import (
@@ -42,6 +43,7 @@ from sordino.session.noisy_histogram import (
     build_listed,
     build_unlisted,
     check_bounded,
+    choose_threshold,
     count_items_of_a_unit,
     find_histogram_rho,
     find_histogram_terms,
@@ -534,10 +536,11 @@ def _check_counting(question: CountQuestion, special: list[str]) -> None:
             f"above.{special[0]} must not be given with method 'histogram': it is about a sparse "
             "vector."
         )
-    if not_listed(question.domain) is not None:
+    size = not_listed(question.domain)
+    if size is not None and size > MOST_CELLS:
         raise InvalidParameter(
-            "above.method must be 'gaps' for the labels of a range, all of which a histogram would "
-            "count; got 'histogram'."
+            f"above.method must be 'gaps' for more than {MOST_CELLS:,} labels of a range, all of "
+            f"which a histogram would count; got 'histogram' with {size:,}."
         )
     check_bounded("above", question)
 
@@ -550,6 +553,9 @@ def release_above_by_histogram(
     rho = find_histogram_rho("above.measure_noise", request.measure_noise, epsilon, table, question)
     # Whoever reaches the threshold is released, however many these are.
     most = size_of(question.domain) or LISTED
+    if not_listed(question.domain) is not None:
+        # What noise alone would release is bounded by public numbers, as in a histogram.
+        choose_threshold("above.threshold", request.threshold, question, epsilon, rho, most)
     mechanism = build_listed(question, epsilon, rho, k=most, threshold=request.threshold)
     return (
         yield from release_above(

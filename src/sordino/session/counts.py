@@ -282,8 +282,10 @@ def _release_reaching(
     if size is None:
         mechanism = build_unlisted(question, epsilon, rho, threshold=request.threshold)
     else:
-        threshold = choose_threshold(request.threshold, question, epsilon, rho, size)
-        request = replace(request, threshold=threshold)
+        threshold = choose_threshold(
+            "histogram.threshold", request.threshold, question, epsilon, rho, size
+        )
+        request = replace(request, threshold=int(threshold))
         # Whoever reaches the threshold is released, however many these are.
         mechanism = build_listed(question, epsilon, rho, k=size, threshold=threshold)
     counted = yield from count_with_noise(mechanism, request, table, question, k=None)

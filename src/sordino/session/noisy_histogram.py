@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast, final
 
 import numpy as np
 
-from sordino.constraints import Number
+from sordino.constraints import Number, shown, to_fraction
 from sordino.errors import InvalidParameter
 from sordino.estimators.rows import SelectedRows, estimate_histogram_rows
 from sordino.mechanisms import HistogramTopK, UnlistedHistogram
@@ -132,8 +132,13 @@ def _size_for_noise(question: CountQuestion) -> int:
 
 
 def choose_threshold(
-    asked: int | None, question: CountQuestion, epsilon: Fraction, rho: Fraction | None, size: int
-) -> int:
+    name: str,
+    asked: Number | None,
+    question: CountQuestion,
+    epsilon: Fraction,
+    rho: Fraction | None,
+    size: int,
+) -> Number:
     """Return the threshold that was asked for; if none was, the least for one item by noise alone.
 
     Public numbers decide: at that threshold at most one item is expected to be released that
@@ -149,12 +154,13 @@ def choose_threshold(
     least = max(1, 1 - law.quantile(1 / size)) if size > 1 else 1
     if asked is None:
         return least
-    alone = size * float(law.sf(asked - 1))
+    # Counts are whole numbers, and so is their noise.
+    alone = size * float(law.sf(math.ceil(to_fraction(asked)) - 1))
     if alone > LISTED:
         raise InvalidParameter(
-            f"histogram.threshold must be so high that noise alone releases at most {LISTED:,} of "
-            f"{size:,} items; got {asked}, with about {alone:,.0f}. With {least:,} it is one at "
-            "most."
+            f"{name} must be so high that noise alone releases at most {LISTED:,} of "
+            f"{size:,} items; got {shown(asked)}, with about {alone:,.0f}. With {least:,} it is "
+            "one at most."
         )
     return asked
 

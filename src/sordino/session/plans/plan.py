@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
@@ -79,6 +79,8 @@ class Plan(WithRows[PlannedFigure], Tabular):
         How the items of a selection are found.
     goal : str or None
         What epsilon was found for: it is the smallest of three digits that reaches it.
+    threshold : int or None
+        Of a histogram of which only some cells are shown: which noisy counts these are.
     simulated : bool
         True: what a plan shows comes from made-up or public data.
 
@@ -105,6 +107,7 @@ class Plan(WithRows[PlannedFigure], Tabular):
     odds: str
     method: str | None = None
     goal: str | None = None
+    threshold: int | None = None
     simulated: bool = True
 
     def __repr__(self) -> str:
@@ -140,6 +143,8 @@ class Plan(WithRows[PlannedFigure], Tabular):
     def list_notes(self) -> list[str]:
         """Return what stands below the figures, in sentences."""
         notes = [f"Goal {self.goal}: reached with epsilon {self.epsilon:g}."] if self.goal else []
+        if self.threshold is not None:
+            notes.append(f"Shown: noisy counts of {self.threshold:,} or more.")
         notes += [f"Assumed: {self.assumed}."] if self.assumed else []
         notes += [f"Left out: {'; '.join(self.left_out)}."] if self.left_out else []
         return [
@@ -179,6 +184,7 @@ class Plan(WithRows[PlannedFigure], Tabular):
             "epsilon": self.epsilon,
             "method": self.method,
             "goal": self.goal,
+            "threshold": self.threshold,
             "rows": plain(self.rows),
             "choices": plain(self.choices),
             "spent": list_spent(self.cost),
@@ -191,22 +197,21 @@ class Plan(WithRows[PlannedFigure], Tabular):
 
 
 def join_plans(
-    plans: Mapping[str, Plan], unit: str | None = None, called: str | None = None
+    plans: Sequence[tuple[str, Plan]], unit: str | None = None, called: str | None = None
 ) -> Plan:
-    """Return one plan of figures that one charge pays, by what each is of.
+    """Return one plan of figures that one charge pays, each with what it is of.
 
     Each was planned behind those before it, so the last one knows what the account would say.
     `unit` is whom they protect, as an account writes it, and `called` what one of them is called.
     """
-    listed = list(plans.values())
+    listed = [one for _, one in plans]
     account, cost = listed[-1].account, compose(*(one.cost for one in listed))
     named = [
-        replace(row, figure=f"{row.figure} of {about}")
-        for about, one in plans.items()
-        for row in one.rows
+        replace(row, figure=f"{row.figure} of {about}") for about, one in plans for row in one.rows
     ]
     return replace(
         listed[-1],
+        release=listed[0].release,
         epsilon=sum(one.epsilon or 0 for one in listed),
         rows=tuple(named),
         cost=cost,

@@ -280,6 +280,8 @@ class Planner:
                 self._executor.unit.called,
             ),
             method=getattr(first.release, "method", None),
+            # Public numbers decide it, whatever is counted.
+            threshold=first.release.threshold if request.name == "histogram" else None,
         )
 
     # ---- widths ----------------------------------------------------------------------------------
