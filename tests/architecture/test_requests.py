@@ -46,11 +46,11 @@ COLUMN = (
     "search_share=, numbers_share=, per_person=, strict_types="
 )
 SIGNATURES = {
-    "top_k": "item, *, k, epsilon, domain=, where=, measure_noise=, simultaneous=, threshold=, "
+    "top_k": "item, *, epsilon, k=, domain=, where=, measure_noise=, simultaneous=, threshold=, "
     "selection_share=, noise=, method=, kth_count=, progress= -> TopItems",
-    "top_set": "item, *, k, epsilon, domain=, where=, measure_noise=, simultaneous=, selection_share=, "
+    "top_set": "item, *, epsilon, k=, domain=, where=, measure_noise=, simultaneous=, selection_share=, "
     "progress= -> TopSetItems",
-    "top_sums": "item, column=, *, k, epsilon, domain=, cap=, where=, threshold=, growth=, unit=, "
+    "top_sums": "item, column=, *, epsilon, k=, domain=, cap=, where=, threshold=, growth=, unit=, "
     "noise=, simultaneous=, progress= -> TopItems",
     "above": "item, *, threshold, positives, epsilon, domain=, where=, adaptive=, measure_share=, "
     "simultaneous=, noise=, measure_noise=, split=, correction=, correction_run=, correction_margin=, "
