@@ -67,7 +67,7 @@ def session(orders, ledger):
     return sd.Session(orders, unit=sd.PrivacyUnit("u", max_rows=1), ledger=ledger, name="orders")
 
 
-def printed(ledger, key, capsys, form):
+def printed(ledger, key, capsys, form, *more):
     capsys.readouterr()
     line = [
         "ledger",
@@ -79,6 +79,7 @@ def printed(ledger, key, capsys, form):
         "orders",
         "--format",
         form,
+        *more,
     ]
     assert run(line) == 0
     return capsys.readouterr().out
@@ -104,7 +105,7 @@ def test_what_is_kept_says_what_the_release_says(session, ledger, capsys, name):
     assert json.loads(printed(ledger, release.receipt.id, capsys, "json"))["rows"] == again.rows
     lines = printed(ledger, release.receipt.id, capsys, "csv").splitlines()
     assert len(lines) == 1 + len(again.rows)
-    table = printed(ledger, release.receipt.id, capsys, "table")
+    table = printed(ledger, release.receipt.id, capsys, "table", "--details")
     assert f"Charge: {release.receipt.id} of account orders" in table
     if "rows" in told and "group" not in name:
         assert len(again.rows) == len(told["rows"])

@@ -610,7 +610,7 @@ def test_an_older_file_is_not_taken_for_one_of_all_rows():
     }
     page = assert_whole(make_report([total | {"rows": [ends]}])).text
     assert "all numbers give" not in page
-    assert "the rows that count give" in page
+    assert "the figure of the rows that count" in page
     assert find_drawn_ends(ends) == (None, None)
 
 

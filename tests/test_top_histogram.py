@@ -475,10 +475,6 @@ def test_thresholds_by_name(options, expected):
     [
         ({"adaptive": True}, "above.adaptive must not be given with method 'histogram'"),
         ({"noise": "laplace"}, "above.noise must not be given"),
-        (
-            {"domain": sd.Domain.range(0, 9)},
-            "above.method must be 'gaps' for the labels of a range",
-        ),
     ],
 )
 def test_histograms_that_cannot_be_are_refused(options, message):

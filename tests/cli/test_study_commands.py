@@ -341,7 +341,7 @@ def test_a_declared_table_says_whom_it_protects_and_who_pays(sordino, shop):
     assert found.code == 0
     named = tomllib.loads((shop / "elsewhere/s.toml").read_text(encoding="utf-8"))
     assert named["declaration"] == "../tables.toml"
-    assert "nothing was found" in sordino("init", "nothing").err
+    assert "'nothing' is no file" in sordino("init", "nothing").err
 
 
 def test_the_template_shows_every_parameter_that_must_be_given():

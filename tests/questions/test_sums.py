@@ -131,13 +131,13 @@ def readings(monkeypatch):
 
     asking: list[str] = []
 
-    def noted(self, question, labels=None, *, kept=None):
+    def noted(self, question, labels=None, *, kept=None, take=None):
         # What an engine asks about numbers that it is choosing is the same question.
         if "WHERE FALSE" not in self.rows and not asking:
             seen.append(question)
         asking.append(question)
         try:
-            return ask(self, question, labels, kept=kept)
+            return ask(self, question, labels, kept=kept, take=take)
         finally:
             asking.pop()
 

@@ -258,7 +258,7 @@ def test_a_paragraph_to_paste_says_of_whom_it_is():
     assert text.startswith(
         "Random noise was added to the figures, by differential privacy with epsilon 0.5. Hidden is "
         "whether all rows with the same value of customer_id are in the table at all. Of each, at "
-        "most 3 count. Only rows where state = 'NY' count. Not counted: rows without a value in "
+        "most 3 count. Only rows where state = 'NY' count. Not counted: rows without "
         "customer. Values were capped to 0\N{EN DASH}35.98. The interval contains with a probability of 95%"
     )
     # What is simulated protects nobody, and an older file does not say which rows count.

@@ -305,8 +305,8 @@ def test_meaning(made, where, wanted):
             r"must say how two columns of a frame are compared by <.*TRY_CAST\(x AS DOUBLE\)",
         ),
         ("x > '5'", "with a number in quotes; got '5'. Write the number without quotes"),
-        ("x >= '2024-02-30'", "with dates and numbers that there are"),
-        ("x + 1", "must be a condition"),
+        ("x >= '2024-02-30'", "use dates and numbers that exist"),
+        ("x + 1", "must compare columns with values"),
     ],
 )
 def test_what_is_refused_names_no_type(where, message):
