@@ -81,7 +81,7 @@ def ask(session, name, changed, value):
 @pytest.mark.parametrize(
     ("name", "changed", "value"), CASES, ids=[f"{n}-{c}-{EXTREMES.index(v)}" for n, c, v in CASES]
 )
-@pytest.mark.sample(36)
+@pytest.mark.sample(72)
 def test_it_is_released_or_refused_before_the_charge(name, changed, value):
     """An error after the charge is a `DataSourceError`, which nothing public may be the cause of."""
     for adjacency in ("add-remove", "replace-one"):

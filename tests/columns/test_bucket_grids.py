@@ -121,6 +121,7 @@ def test_edges_that_do_not_rise_are_refused(edges):
     ],
     ids=lambda value: str(value)[:30],
 )
+@pytest.mark.sample(8)
 def test_bad_parameters_are_refused(changed, said):
     with pytest.raises(InvalidParameter, match=said):
         make(**({"lower": 0, "cap": 1e6, "growth": 1.01} | changed))

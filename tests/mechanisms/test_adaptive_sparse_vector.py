@@ -467,7 +467,7 @@ BAD = {
 @pytest.mark.parametrize(
     ("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values]
 )
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_bad_parameters(name, bad):
     with pytest.raises(InvalidParameter, match=rf"^AdaptiveSparseVector\.{name} must be .*; got "):
         AdaptiveSparseVector(**(GOOD | {name: bad}))

@@ -302,7 +302,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("cls", "good", "name", "bad"), REFUSED)
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 def test_bad_parameters(cls, good, name, bad):
     with pytest.raises(InvalidParameter, match=rf"^{cls.__name__}\.{name} must be .*; got "):
         cls(**(good | {name: bad}))

@@ -448,6 +448,7 @@ BASE = {"lower": 0, "upper": 10, "epsilon": 1}
         ({"sensitivity": 10}, r"^CompositeMechanism\.sensitivity must be a Sensitivity"),
     ],
 )
+@pytest.mark.sample(8)
 def test_bad_parameters(changes, words):
     with pytest.raises(InvalidParameter, match=words):
         CompositeMechanism(**(BASE | changes))

@@ -781,6 +781,7 @@ def test_a_page_runs_nothing_by_its_own_policy():
         ([document()], {"about": "x" * 20_001}, "about must be a text"),
     ],
 )
+@pytest.mark.sample(8)
 def test_what_is_no_report_is_refused_in_words(releases, options, says):
     with pytest.raises(sd.InvalidParameter, match=re.escape(says)):
         make_report(releases, **options)

@@ -263,6 +263,7 @@ def test_public_parameters_of_races_are_checked(make, says):
         (race(EXP(1)), [0, "x"], [0, 1], "audit.exact.answers must be a finite number"),
     ],
 )
+@pytest.mark.sample(8)
 def test_bad_races_are_refused(mechanism, a, b, says):
     with pytest.raises(InvalidParameter, match=says):
         audit.exact(mechanism, answers_a=a, answers_b=b)
