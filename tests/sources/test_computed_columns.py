@@ -771,7 +771,9 @@ def test_predicates_call_as_well(tmp_path, kind):
         for where in wanted
     }
     assert found == wanted
-    with pytest.raises(InvalidParameter, match="must be a condition|must compare columns with values"):
+    with pytest.raises(
+        InvalidParameter, match="must be a condition|must compare columns with values"
+    ):
         source.predicate("month(d)")
 
 

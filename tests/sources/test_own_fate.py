@@ -157,7 +157,9 @@ def test_a_value_that_is_no_condition_is_refused_before_the_charge(tmp_path, kin
         source = open_source(tmp_path / "t.csv")
     else:
         source = open_source(stored(frame, kind, tmp_path / "t"))
-    with pytest.raises(InvalidParameter, match="must be a condition|must compare columns with values"):
+    with pytest.raises(
+        InvalidParameter, match="must be a condition|must compare columns with values"
+    ):
         prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where)
 
 
@@ -170,7 +172,9 @@ def test_of_a_frame_columns_are_conditions_and_nothing_else_is(tmp_path, kind):
     for where in NO_CONDITIONS:
         prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where).run()
     for where in NEVER_CONDITIONS:
-        with pytest.raises(InvalidParameter, match="must be a condition|must compare columns with values"):
+        with pytest.raises(
+            InvalidParameter, match="must be a condition|must compare columns with values"
+        ):
             prepare_counts(source, PrivacyUnit.row(), kind="rows", where=where)
 
 
