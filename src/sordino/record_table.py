@@ -94,6 +94,7 @@ def _has_texts(record: Record, name: str) -> bool:
 
 def _write_lines(columns: Sequence[_DrawnColumn]) -> list[str]:
     """Return the lines of a table that is no wider than its console."""
+    # Imported here, as in `draw_table`.
     from rich.cells import cell_len  # noqa: PLC0415
 
     padded = []

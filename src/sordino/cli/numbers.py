@@ -124,7 +124,7 @@ _take_beside = partial(click.option, "--with", "beside", multiple=True)
 @_take_beside(
     type=click.Choice(["count", "mean", "median"]),
     help="Also release this, with an interval: count and mean cost what a mean does, which has all "
-    "three, a median an equal part of epsilon.",
+    "three, a median an equal part of epsilon. --noise and --growth say nothing of the median.",
 )
 def total(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the sum of a column of numbers.
@@ -159,7 +159,7 @@ def variance(table: TableOptions, **asked: object) -> None:
 @_take_beside(
     type=click.Choice(["count", "sum", "median"]),
     help="Also release this, with an interval: count and sum cost nothing, a median an equal part "
-    "of epsilon.",
+    "of epsilon. --noise, --clip, --upper and --growth say nothing of the median.",
 )
 def mean(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the mean of a column of numbers.

@@ -167,8 +167,7 @@ class QuantilePlan:
         """Return the choice among all buckets, by the exponential mechanism or permute-and-flip."""
         # Depths of two buckets move apart by at most `spread` lattice steps.
         a, b = self.q.as_integer_ratio()
-        # Twice the h of docs/proofs/quantile.md, "A choice among buckets", for either kind of
-        # neighbors.
+        # Twice the h of docs/proofs/quantile.md, "Permute-and-flip", for either kind of neighbors.
         spread = 2 * self.rows * (max(a, b - a) if self.adjacency == "add-remove" else b)
         rate = fit_rate(budget / spread, "Quantile", stepped=False)
         cost = BoundedRange if exponential else Pure

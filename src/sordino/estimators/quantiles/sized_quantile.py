@@ -131,7 +131,10 @@ class SizedQuantile(ColumnQuantiles[QuantileValue]):
 
     @property
     def _method(self) -> Literal["above-threshold"] | None:
-        """Which method a quantile has that the number of records has no part in."""
+        """The method where the number of records may choose none.
+
+        With Gumbel noise the rule of `Quantile`, which reads public parameters alone.
+        """
         return None if self.search_noise == "gumbel" else "above-threshold"
 
     def _build(self, **own: Any) -> Quantile:
