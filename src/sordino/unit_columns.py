@@ -189,8 +189,10 @@ def say_unit_of(unit: str, called: str) -> str:
 
 
 def add_article(word: str) -> str:
-    """Return a word with its article: a customer, an aircraft."""
-    return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"
+    """Return a word with its article: a customer, an aircraft, a user."""
+    # It goes by the sound: "user" begins with a y, and "hour" with no h.
+    vowel = re.match("(?!u[^aeiou][aeiou]|eu)[aeiou]|hour|heir|hono", word.lower())
+    return f"{'an' if vowel else 'a'} {word}"
 
 
 def narrow_odds(said: str, unit: str | None, called: str | None = None) -> str:

@@ -22,6 +22,7 @@ from sordino.errors import InvalidParameter
 from sordino.questions import Domain, PrivacyUnit, prepare_counts, prepare_numbers
 from sordino.sources import computed_columns, open_source
 from sordino.unit_columns import (
+    add_article,
     find_cut,
     join_unit_columns,
     narrow_odds,
@@ -431,3 +432,17 @@ def test_a_release_that_reads_all_days_costs_the_square_of_them():
     assert float(found[0]) == pytest.approx(19.2, abs=0.1)
     # The twin adds rhos up, as for thirty releases of one day each.
     assert sd.cost.ZCDP(rho=30 * rho).epsilon(delta) < 3
+
+
+def test_an_article_goes_by_the_sound():
+    words = ["customer", "aircraft", "User", "unit", "uncle", "umbrella", "European", "hour"]
+    assert [add_article(one).split()[0] for one in words] == [
+        "a",
+        "an",
+        "a",
+        "a",
+        "an",
+        "an",
+        "a",
+        "an",
+    ]
