@@ -1,6 +1,6 @@
 """Run all jobs (or the named ones) and write their sections of benchmarks/results.md; the sections of other jobs stay as they are.
 
-python -m benchmarks [samplers top_k sets unlisted sparse_vector selection quantile ranks totals people tables lookups study buckets fast_paths streams readings bounded smooth command start coverage ledger series audit audit_power audit_peers timing accounting plans surface report spark_overhead]
+python -m benchmarks [samplers top_k sets unlisted sparse_vector selection quantile ranks equal_rho totals people tables lookups study buckets fast_paths streams readings bounded smooth command start coverage ledger series audit audit_power audit_peers timing accounting plans surface report spark_overhead]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ JOBS = (
     "selection",
     "quantile",
     "ranks",
+    "equal_rho",
     "totals",
     "people",
     "tables",

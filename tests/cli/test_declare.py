@@ -838,3 +838,40 @@ def test_a_part_of_the_delta_is_kept_for_labels_that_nobody_listed(sordino, decl
     other = ("--delta", "1e-6", "--failures", "1e-7", "--to", "other.toml")
     assert_refused(declare(*other), "it has failures 5e-07", code=5)
     assert_refused(declare("--failures", "1e-7", epsilon=None), "--failures needs --epsilon")
+
+
+OF_ONE_ACCOUNT = [
+    ["history"],
+    ["verify"],
+    ["export"],
+    ["publish", "--as", "json"],
+    ["release", "ID", "--format", "csv"],
+]
+
+
+@pytest.mark.parametrize("words", OF_ONE_ACCOUNT, ids=lambda words: words[0])
+def test_an_account_is_named_by_its_table(declare, sordino, shop, words):
+    declare(*LABELS)
+    charge = sordino("top", "purchases", *TOP, "--keep").json["id"]
+    said = ["ledger", *(charge if word == "ID" else word for word in words)]
+    by_name = sordino(*said, "--table", "purchases")
+    named = sordino(*said, "--ledger", "budget.db", "--account", "purchases")
+    assert (by_name.code, by_name.err, by_name.out) == (0, "", named.out)
+    assert by_name.out.strip()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "--ledger URL, or --table NAME"),
+        (["--ledger", "budget.db"], "--account NAME"),
+        (["--account", "purchases"], "--ledger URL, or --table NAME"),
+        (["--table", "purchases", "--ledger", "budget.db"], "goes with no --ledger"),
+        (["--table", "purchases", "--account", "purchases"], "goes with no --ledger"),
+        (["--table", "sales"], "must declare the table 'sales'"),
+        (["--declaration", "sordino.toml"], "--declaration needs --table"),
+    ],
+)
+def test_which_account_is_meant_is_said_once(declare, sordino, shop, options, words):
+    declare(*LABELS)
+    assert_refused(sordino("ledger", "verify", *options), words)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sordino.cli.once import Command
-from sordino.cli.options import FORMAT, REQUIRED_ACCOUNT, REQUIRED_LEDGER, choose_format
+from sordino.cli.options import FORMAT, REQUIRED_LEDGER, choose_format
 from sordino.cli.output import write_lines, write_rows
 from sordino.cli.stderr import say
 from sordino.cost.conversion import write_percent
@@ -58,10 +59,57 @@ FAIL_BELOW = click.option(
 )
 
 
+_OF_ONE_ACCOUNT = (
+    click.option(
+        "--ledger", "url", metavar="URL", help="File of the ledger, or postgresql://USER@HOST/DB."
+    ),
+    click.option("--account", metavar="NAME", help="Name of the account."),
+    click.option("--table", metavar="NAME", help="Or a declared table, for which it pays."),
+    click.option(
+        "--declaration",
+        metavar="FILE",
+        help="Where that table is declared [default: sordino.toml here or above].",
+    ),
+)
+
+
+def account_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command be told its `url` and `account`, or the declared table that says both."""
+
+    @wraps(command)
+    def run(
+        url: str | None,
+        account: str | None,
+        table: str | None,
+        declaration: str | None,
+        **more: object,
+    ) -> None:
+        url, account = find_payer(table, declaration, url, account, named="--table")
+        if account is None:
+            raise InvalidParameter(f"Say which account of {url!r}: --account NAME.")
+        command(url=url, account=account, **more)
+
+    for option in reversed(_OF_ONE_ACCOUNT):
+        run = option(run)
+    return run
+
+
 def find_payer(
-    name: str | None, declaration: str | None, url: str | None, account: str | None
+    name: str | None,
+    declaration: str | None,
+    url: str | None,
+    account: str | None,
+    *,
+    named: str = "NAME",
 ) -> tuple[str, str | None]:
     """Return a ledger, and which of its accounts is meant; None for all of them.
+
+    Parameters
+    ----------
+    name, declaration, url, account
+        The declared table that was named, where it is declared, and what was typed.
+    named
+        How a table is named, for messages.
 
     Raises
     ------
@@ -70,13 +118,17 @@ def find_payer(
     """
     if name is None:
         if declaration is not None:
-            raise InvalidParameter("--declaration needs NAME, a table that it declares.")
+            raise InvalidParameter(f"--declaration needs {named}, a table that it declares.")
         if url is None:
-            raise InvalidParameter("Say which ledger: --ledger URL, or NAME of a declared table.")
+            said = "NAME" if named == "NAME" else f"{named} NAME"
+            raise InvalidParameter(
+                f"Say which ledger: --ledger URL, or {said} of a declared table."
+            )
         return url, account
     if url is not None or account is not None:
         raise InvalidParameter(
-            f"NAME says ledger and account, and goes with no --ledger or --account; got {name!r}."
+            f"{named} says ledger and account, and goes with no --ledger or --account; got "
+            f"{name!r}."
         )
     table = find_declared(name, declaration)
     return table.ledger, table.account
@@ -334,8 +386,7 @@ def _join_labels(labels: dict[str, str]) -> str:
 
 
 @click.command("add-parts", cls=Command)
-@REQUIRED_LEDGER
-@REQUIRED_ACCOUNT
+@account_options
 @click.option(
     "--parts",
     type=click.Choice([*CUTS]),
@@ -356,8 +407,7 @@ def give_account_parts(url: str, account: str, parts: str) -> None:
 
 
 @click.command("close", cls=Command)
-@REQUIRED_LEDGER
-@REQUIRED_ACCOUNT
+@account_options
 @click.option(
     "--until", metavar="DAY", required=True, help="The last day (or hour, month, year) that closes."
 )

@@ -13,6 +13,7 @@ from sordino.cli.accounts import (
     DETAILS,
     FAIL_BELOW,
     SHOW_FORMAT,
+    account_options,
     accounts,
     close,
     find_declared,
@@ -208,8 +209,7 @@ def show(
 
 @ledger.command()
 @click.argument("charge", metavar="ID")
-@URL
-@ACCOUNT
+@account_options
 @PART
 @FORMAT
 @WIDE
@@ -240,8 +240,7 @@ def release(
 
 
 @ledger.command()
-@URL
-@ACCOUNT
+@account_options
 @LAST
 @FORMAT
 def history(url: str, account: str, last: int | None, form: str | None) -> None:
@@ -261,8 +260,7 @@ def history(url: str, account: str, last: int | None, form: str | None) -> None:
 
 
 @ledger.command()
-@URL
-@ACCOUNT
+@account_options
 @click.option(
     "--head",
     metavar="HASH",
@@ -290,8 +288,7 @@ def verify(url: str, account: str, head: str | None, form: str | None) -> None:
 
 
 @ledger.command()
-@URL
-@ACCOUNT
+@account_options
 @click.option(
     "--as",
     "form",
@@ -307,8 +304,7 @@ def export(url: str, account: str, form: str) -> None:
 
 
 @ledger.command()
-@URL
-@ACCOUNT
+@account_options
 @click.option(
     "--to",
     "child",
@@ -379,8 +375,7 @@ def grant(
 
 
 @ledger.command()
-@URL
-@ACCOUNT
+@account_options
 @click.option("--to", "into", metavar="NAME", required=True, help="Name of the new account.")
 @click.option(
     "--epsilon",
@@ -458,8 +453,7 @@ def resource(
 
 
 @ledger.command("void-reservation")
-@URL
-@ACCOUNT
+@account_options
 @click.option(
     "--charge", metavar="ID", required=True, help="Id of the charge, as `ledger show` lists it."
 )

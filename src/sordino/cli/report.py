@@ -11,8 +11,9 @@ from typing import Any, final
 
 import click
 
+from sordino.cli.accounts import account_options
 from sordino.cli.once import Command
-from sordino.cli.options import REQUIRED_ACCOUNT, REQUIRED_LEDGER, gather
+from sordino.cli.options import gather
 from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.stderr import say
 from sordino.cli.write import write_document
@@ -90,8 +91,7 @@ def report(
 
 
 @click.command("report", cls=Command)
-@REQUIRED_LEDGER
-@REQUIRED_ACCOUNT
+@account_options
 @click.option(
     "--with-releases",
     is_flag=True,

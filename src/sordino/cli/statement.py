@@ -9,8 +9,9 @@ from typing import Literal
 
 import click
 
+from sordino.cli.accounts import account_options
 from sordino.cli.once import Command
-from sordino.cli.options import FORMAT, REQUIRED_ACCOUNT as ACCOUNT, REQUIRED_LEDGER as URL
+from sordino.cli.options import FORMAT
 from sordino.cli.output import write_rows
 from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.write import write_document
@@ -28,8 +29,7 @@ NOT_WRITTEN = (
 
 @click.command(cls=Command)
 @click.argument("charge", metavar="[ID]", required=False)
-@URL
-@ACCOUNT
+@account_options
 @click.option(
     "--part",
     type=int,
@@ -82,8 +82,7 @@ def publish(
 
 @click.command(cls=Command)
 @click.argument("file")
-@URL
-@ACCOUNT
+@account_options
 @FORMAT
 def verify(file: str, url: str, account: str, form: str | None) -> None:
     """Check the statement in FILE against the history of its account.
