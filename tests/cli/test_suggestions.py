@@ -27,6 +27,23 @@ def test_commands_and_options(sordino, words, meant):
     assert (meant if meant[1] != "-" else meant.strip("'")) in said.err
 
 
+def test_what_is_called_otherwise_elsewhere_names_a_command_that_is_there(sordino):
+    from sordino.cli.suggestions import ELSEWHERE
+
+    for name, words in ELSEWHERE.items():
+        said = sordino(name, "x.csv")
+        assert (said.code, said.out) == (2, "")
+        assert f"Here it is: sordino {words}" in said.err
+        known = (
+            sordino(*words.split()[:1], "--help-all").out + sordino(*words.split(), "--help").out
+        )
+        assert known.startswith("Usage:"), words
+        for option in [word for word in words.split() if word.startswith("--")]:
+            assert option in known
+    # Of a group below only its own commands.
+    assert "Here it is" not in sordino("ledger", "median").err
+
+
 def test_what_is_no_text_is_like_nothing():
     for name in (None, 3, b"customer", ["customer"]):
         assert did_you_mean(name, ["customer"]) == ""

@@ -7,6 +7,20 @@ import click
 from sordino.cli.once import Command, refuse_repeated
 from sordino.constraints import did_you_mean
 
+ELSEWHERE = {
+    "average": "mean",
+    "avg": "mean",
+    "budget": "ledger show",
+    "crosstab": "table",
+    "distinct": "count --units",
+    "median": "quantile --q 0.5",
+    "percentile": "quantile",
+    "pivot": "table",
+    "std": "variance",
+    "topk": "top",
+}
+"""What people know from other tools, as these commands say it."""
+
 
 class SuggestingGroup(click.Group):
     """A group whose error about an unknown command names those that are like it.
@@ -34,6 +48,9 @@ class SuggestingGroup(click.Group):
         """
         # What begins with a dash is an option, of which click says what is wrong.
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            name = args[0].lower().replace("-", "").replace("_", "")
+            if ctx.parent is None and name in ELSEWHERE:
+                ctx.fail(f"No such command {args[0]!r}. Here it is: sordino {ELSEWHERE[name]}")
             known = self.list_commands(ctx)
             ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], known)}")
         return super().resolve_command(ctx, args)
