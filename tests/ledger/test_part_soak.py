@@ -179,11 +179,12 @@ def check_equal(ledger):
     assert admitted == dict.fromkeys(days, fit)
 
 
-def soak(make_place, seconds, chance, writers=3, most=6_000, tell=lambda seen: None):
+def soak(make_place, seconds, chance, writers=3, most=6_000, longest=20, tell=lambda seen: None):
     """Run rounds, each in a ledger of its own, which is as long as one can look at again and again."""
     end, seen = time.monotonic() + seconds, Counter(rounds=0)
     while time.monotonic() < end:
-        seen += Counter(rounds=1) + run_round(make_place(), end, chance, writers, most)
+        until = min(end, time.monotonic() + longest)  # an account that is full has few events
+        seen += Counter(rounds=1) + run_round(make_place(), until, chance, writers, most)
         tell(seen)
     return seen
 
