@@ -33,7 +33,7 @@ from sordino.series.totals import RunningTotals
 from sordino.session.looks import LookRow
 
 RUNS = 10_000
-TREES = 1_000
+TREES = 200
 AT_ONCE = 500
 HOURS, DAYS = ("hour", "day", "month"), ("day", "month", "year")
 # What is asked, with the cut of the account, the periods, how many parts and the largest error that was promised.

@@ -40,8 +40,8 @@ BUDGETS = {
     "either": {"epsilon": 3, "delta": 1e-6, "failures": 1e-7},
     "equal": {"epsilon": 3},
 }
-EQUAL = Fraction(7, 100)  # what each charge of the account "equal" costs: 42 of 3
-EQUAL_DAYS = range(10_000, 10_040)  # behind what is ever closed, which is closed of all accounts
+EQUAL = Fraction(7, 50)  # what each charge of the account "equal" costs: 21 of 3
+EQUAL_DAYS = range(10_000, 10_020)  # behind what is ever closed, which is closed of all accounts
 LOOKED_AT = 12  # parts of which it is tried at the end what they still admit
 
 
