@@ -21,6 +21,7 @@ import polars as pl
 import sordino as sd
 
 FIRST = dt.date(2024, 2, 26)
+NEIGHBORS = 40  # of one table
 ITEMS = ["tea", "coffee", "cocoa", "milk"]
 KINDS = {"who": pl.String, "at": pl.Datetime("us"), "item": pl.String, "price": pl.Float64}
 LAST_MICROSECOND = dt.time(23, 59, 59, 999999)
@@ -46,14 +47,14 @@ Row = tuple[str | None, dt.datetime | None, str | None, float | None]
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A table and its neighbor, as sources; the day of the unit in which they differ."""
+class Base:
+    """A table that has neighbors: its rows, and how it is written and asked."""
 
-    one: Any
-    other: Any
-    day: int
+    rows: list[Row]
     days: int
     most: int
+    form: str
+    asks: list[str]
 
 
 def make_row(draw: random.Random, days: int, who: str | None = None, day: int | None = None) -> Row:
@@ -65,23 +66,23 @@ def make_row(draw: random.Random, days: int, who: str | None = None, day: int | 
     return name, at, draw.choice([None, *ITEMS]), price
 
 
-def make_pair(draw: random.Random, folder: Path) -> Pair:
-    """Write a table, and one in which a person on one day leaves, comes, or does something else."""
+def make_base(draw: random.Random) -> Base:
     days = draw.randrange(2, 9)
     rows = [make_row(draw, days) for _ in range(draw.randrange(1, 80))]
-    day, who = draw.randrange(days), f"c{draw.randrange(14)}"
+    form = draw.choice(["frame", "frame", "parquet", "csv"])
+    return Base(rows, days, draw.randrange(1, 4), form, draw.sample([*ASK], 3))
+
+
+def make_neighbor(draw: random.Random, base: Base) -> tuple[list[Row], int]:
+    """Return rows in which one person on one day leaves, comes, or does something else, and the day."""
+    day, who = draw.randrange(base.days), f"c{draw.randrange(14)}"
     on = FIRST + dt.timedelta(day)
-    rest = [row for row in rows if not (row[0] == who and row[1] and row[1].date() == on)]
-    more = [make_row(draw, days, who, day) for _ in range(draw.choice([0, 0, 1, 3, 40]))]
-    others = rest + more
+    rest = [row for row in base.rows if not (row[0] == who and row[1] and row[1].date() == on)]
+    many = draw.choice([0, 1, 3, 40] if len(rest) < len(base.rows) else [1, 1, 3, 40])
+    others = rest + [make_row(draw, base.days, who, day) for _ in range(many)]
     if draw.random() < 0.5:
         draw.shuffle(others)
-    form = draw.choice(["frame", "frame", "parquet", "csv"])
-    made = [
-        write(table, folder / f"{name}.{form}", form)
-        for name, table in (("one", rows), ("other", others))
-    ]
-    return Pair(*made, day, days, draw.randrange(1, 4))
+    return others, day
 
 
 def write(rows: list[Row], path: Path, form: str) -> Any:
@@ -92,21 +93,24 @@ def write(rows: list[Row], path: Path, form: str) -> Any:
     return str(path)
 
 
-def list_ranges(draw: random.Random, pair: Pair) -> Iterator[str]:
-    """Yield ranges of days that do not hold the day in which the tables differ."""
-    for _ in range(3):
-        low, high = sorted(draw.randrange(-1, pair.days + 1) for _ in range(2))
-        if not low <= pair.day <= high:
-            names = [(FIRST + dt.timedelta(one)).isoformat() for one in (low, high)]
-            yield f"{names[0]}..{names[1]}"
-    for month in {1, 2, 3, 4} - {(FIRST + dt.timedelta(pair.day)).month}:
-        if draw.random() < 0.2:
-            yield f"2024-{month:02}"
+def list_ranges(draw: random.Random, days: int, day: int) -> Iterator[str]:
+    """Yield ranges of days without the one in which the tables differ: all before it, all after it or any other."""
+    sides = [(-1, day - 1), (day + 1, days)]
+    low, high = sorted(draw.randrange(-1, days + 1) for _ in range(2))
+    if draw.random() < 0.2 and not low <= day <= high:
+        sides.append((low, high))
+    # A side may be a single day without rows, beside all of them.
+    for low, high in draw.sample(sides, 1 if draw.random() < 0.7 else 2):
+        names = [(FIRST + dt.timedelta(one)).isoformat() for one in (low, high)]
+        yield f"{names[0]}..{names[1]}"
+    if draw.random() < 0.1:
+        month = draw.choice([*({1, 2, 3, 4} - {(FIRST + dt.timedelta(day)).month})])
+        yield f"2024-{month:02}"
 
 
-def release(source: Any, pair: Pair, part: str | None, name: str, seed: int) -> str:
+def release(source: Any, most: int, part: str | None, name: str, seed: int) -> str:
     """Return all that is released, or the kind of error before anything is."""
-    unit = sd.PrivacyUnit(["who", "day(at)"], max_rows=pair.most)
+    unit = sd.PrivacyUnit(["who", "day(at)"], max_rows=most)
     types = {"who": "text", "at": "timestamp", "item": "text", "price": "double"}
     csv = {"csv": sd.CsvFormat(types=types)} if str(source).endswith(".csv") else {}
     session = sd.Session(source, unit=unit, part=part, entropy=sd.Seeded(seed), **csv)
@@ -115,32 +119,43 @@ def release(source: Any, pair: Pair, part: str | None, name: str, seed: int) -> 
     return json.dumps(said, sort_keys=True, default=str).replace("other.", "one.")
 
 
-def compare(draw: random.Random, folder: Path) -> tuple[int, list[str]]:
-    """Compare what is released of a table and of its neighbor; return how often, and what differs."""
-    pair, done, found = make_pair(draw, folder), 0, []
-    for part in list_ranges(draw, pair):
-        for name in draw.sample([*ASK], 3):
-            seed = draw.randrange(1 << 30)
-            one, other = (
-                release(table, pair, part, name, seed) for table in (pair.one, pair.other)
-            )
+def compare(
+    draw: random.Random, folder: Path, neighbors: int = NEIGHBORS
+) -> tuple[int, int, list[str]]:
+    """Compare what is released of a table and of its neighbors; return how many neighbors, how many releases, and what differs."""
+    base, done, found = make_base(draw), 0, list[str]()
+    source = write(base.rows, folder / f"one.{base.form}", base.form)
+    seeds, known = dict[tuple[str, str], int](), dict[tuple[str, str], str]()
+    for _ in range(neighbors):
+        rows, day = make_neighbor(draw, base)
+        other = write(rows, folder / f"other.{base.form}", base.form)
+        for part in list_ranges(draw, base.days, day):
+            name = draw.choice(base.asks)
+            asked = part, name
+            if asked not in known:  # the table itself is asked once for all of its neighbors
+                seeds[asked] = draw.randrange(1 << 30)
+                known[asked] = release(source, base.most, part, name, seeds[asked])
+            said = release(other, base.most, part, name, seeds[asked])
             done += 1
-            if one != other:
-                found.append(f"{name} of {part} with {pair}: {one} and {other}")
-    return done, found
+            if said != known[asked]:
+                found.append(f"{name} of {part}, {base} and {rows}: {known[asked]} and {said}")
+    return neighbors, done, found
 
 
-def run(seconds: float, seed: int) -> tuple[int, list[str]]:
-    draw, end, done, found = random.Random(seed), time.monotonic() + seconds, 0, list[str]()
+def run(seconds: float, seed: int) -> tuple[int, int, list[str]]:
+    draw, end = random.Random(seed), time.monotonic() + seconds
+    neighbors, done, found = 0, 0, list[str]()
     with tempfile.TemporaryDirectory(prefix="days-") as name:
         while time.monotonic() < end and not found:
-            more, seen = compare(draw, Path(name))
-            done, found = done + more, found + seen
-    return done, found
+            seen, more, differing = compare(draw, Path(name))
+            neighbors, done, found = neighbors + seen, done + more, found + differing
+    return neighbors, done, found
 
 
 if __name__ == "__main__":
     number = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(1 << 30)
-    many, differing = run(float(sys.argv[1]), number)
-    print(f"{many:,} releases of other days compared, seed {number}; {len(differing)} differ")
+    many, releases, differing = run(float(sys.argv[1]), number)
+    print(
+        f"{many:,} neighbors, {releases:,} releases of other days compared, seed {number}; {len(differing)} differ"
+    )
     sys.exit("\n".join(differing) or 0)

@@ -48,6 +48,8 @@ ACCOUNT = "meter, parent, allowance, spent, pure_limit, pure_spent, failing_limi
 EVENT = "number, kind, charge, amount, spent, sums|~event WHERE account = ? ORDER BY number"
 CHARGE = "id, state, reserved, settled, pure_reserved, pure_settled, failing_reserved, failing_drawn, impure, whole|~charge WHERE account = ?"
 PART = "key, spent, pure_spent, failing_spent, impure|~part WHERE account = ?"
+SUMS = ("spent", "pure_spent", "failing_spent", "impure")
+BASE = ("base", "base_pure", "base_failing", "base_impure")
 SPAN = "charge, low, high|~span WHERE account = ?"
 SHARE = "allowance, pure_limit, failing_limit|~account WHERE parent = ?"
 
@@ -65,11 +67,8 @@ def check(ledger: Ledger) -> Fraction:
     found = ledger.verify(head=ledger.statement(charges=False).head)
     assert found.problems == ()
     [account] = table(ledger, ACCOUNT)
-    rows = {
-        row["key"]: (row["spent"], row["pure_spent"], row["failing_spent"], row["impure"])
-        for row in table(ledger, PART)
-    }
-    base = (account["base"], account["base_pure"], account["base_failing"], account["base_impure"])
+    rows = {row["key"]: tuple(row[name] for name in SUMS) for row in table(ledger, PART)}
+    base = tuple(account[name] for name in BASE)
     spans: dict[str, list[tuple[int, int]]] = {}
     for row in table(ledger, SPAN):
         spans.setdefault(row["charge"], []).append((row["low"], row["high"]))
@@ -97,20 +96,43 @@ def check(ledger: Ledger) -> Fraction:
         )
     assert rows == added
     assert base == whole
-    _play(ledger, account, rows, base)
+    played = Played(account)
+    for row in table(ledger, EVENT):
+        played.play(row)
+    played.compare(account, rows, base)
     return Fraction(int(account["spent"]), NANO)
 
 
-def _play(ledger, account, rows, base):
-    """I3 to I5, I9 and I10, at every event: by its own text alone."""
-    played, whole, closed, touched, reserved = {}, ZERO, -(2**63), {}, {}
-    limits = dict(account)
-    for number, row in enumerate(table(ledger, EVENT), 1):
-        assert row["number"] == number
+class Played:
+    """What an account with parts has by its events: I3 to I5, I9 and I10 at each of them, by its own text alone."""
+
+    def __init__(self, account: dict[str, Any]) -> None:
+        self.limits = {name: account[name] for name in ("meter", "parent")}
+        self.sums: dict[int, tuple[int, ...]] = {}
+        self.whole, self.largest, self.tops = ZERO, ZERO, [0, 0, 0, 0]
+        self.closed, self.number = -(2**63), 0
+        self.taken: dict[str, tuple[list[int], tuple[int, ...]]] = {}
+
+    def _set(self, key: int, sums: tuple[int, ...]) -> None:
+        """Set the sums of a part; the largest of all parts are looked for again only where one of them fell."""
+        before, self.sums[key] = self.sums.get(key, ZERO), sums
+        for which in range(4) if key > self.closed else ():
+            if sums[which] >= self.tops[which]:
+                self.tops[which] = sums[which]
+            elif before[which] == self.tops[which]:
+                self._find_top(which)
+
+    def _find_top(self, which: int) -> None:
+        above = (one[which] for key, one in self.sums.items() if key > self.closed)
+        self.tops[which] = max(above, default=0)
+
+    def play(self, row: dict[str, Any]) -> None:
+        self.number += 1
+        assert row["number"] == self.number
         numbers, ranges, is_whole, upto, stated = row["sums"].split(";")
         pure, failing, impure, *now = map(int, numbers.split(","))
         amounts = (row["amount"], pure, failing, impure)
-        limits |= {"pure_limit": now[1], "failing_limit": now[3]}
+        self.limits |= {"pure_limit": now[1], "failing_limit": now[3]}
         keys = [
             key
             for n in range(0, len(ranges), 18)
@@ -118,42 +140,62 @@ def _play(ledger, account, rows, base):
         ]
         match row["kind"]:
             case "create":
-                closed = int(upto)
-                limits["allowance"] = row["amount"]
+                self.closed = int(upto)
+                self.limits["allowance"] = row["amount"]
             case "receive":
-                limits["allowance"] += row["amount"]
+                self.limits["allowance"] += row["amount"]
             case "reserve" | "grant":
                 assert bool(keys) == (is_whole == "0")
-                assert all(key > closed for key in keys)
+                assert all(key > self.closed for key in keys)
                 assert len(set(keys)) == len(keys) <= 4096
-                assert row["charge"] not in touched
+                assert row["charge"] not in self.taken
                 if row["kind"] == "reserve":
-                    touched[row["charge"]], reserved[row["charge"]] = keys, amounts
+                    self.taken[row["charge"]] = keys, amounts
                 if not keys:
-                    whole = add(whole, amounts)
+                    self.whole = add(self.whole, amounts)
                 for key in keys:
-                    played[key] = add(played.get(key, ZERO), amounts)
-                looked = keys or [key for key in played if key > closed]
-                for sums in (ZERO, *(played[key] for key in looked)):
-                    assert fits(limits, *add(whole, sums)), row
+                    self._set(key, add(self.sums.get(key, ZERO), amounts))
+                looked = keys or [key for key in self.sums if key > self.closed]
+                for sums in (ZERO, *(self.sums[key] for key in looked)):
+                    assert fits(self.limits, *add(self.whole, sums)), row
             case "settle" | "void":
-                returned = add(reserved[row["charge"]], amounts, -1)
-                keys = touched[row["charge"]]
+                keys, reserved = self.taken[row["charge"]]
+                returned = add(reserved, amounts, -1)
                 if not keys:
-                    whole = add(whole, returned, -1)
+                    self.whole = add(self.whole, returned, -1)
                 for key in keys:
-                    played[key] = add(played[key], returned, -1)
+                    self._set(key, add(self.sums[key], returned, -1))
             case "close":
-                assert int(upto) > closed
-                closed = int(upto)
-        assert int(upto) == closed
-        assert tuple(map(int, stated.split(","))) == whole
-        tops = [
-            max([ZERO[which], *(one[which] for key, one in played.items() if key > closed)])
-            for which in range(4)
-        ]
-        largest = (*add(whole, (*tops[:3], 0))[:3], max(whole[3], tops[3]))
-        assert (row["spent"], now[0], now[2], now[4]) == largest, row
-    assert (played, whole, closed) == (rows, base, account["closed"])
-    assert (account["spent"], account["pure_spent"], account["failing_spent"]) == largest[:3]
-    assert account["number"] == number
+                assert int(upto) > self.closed
+                self.closed = int(upto)
+                for which in range(4):
+                    self._find_top(which)
+        assert int(upto) == self.closed
+        assert tuple(map(int, stated.split(","))) == self.whole
+        sums = add(self.whole, (*self.tops[:3], 0))[:3]
+        self.largest = (*sums, max(self.whole[3], self.tops[3]))
+        assert (row["spent"], now[0], now[2], now[4]) == self.largest, row
+
+    def compare(self, account: dict[str, Any], rows: dict[int, Any], base: Any) -> None:
+        """Compare with the rows of the account, which were read in the same moment as its last event."""
+        now = (account["spent"], account["pure_spent"], account["failing_spent"])
+        assert (self.sums, self.whole, self.closed) == (rows, base, account["closed"])
+        assert now == self.largest[:3]
+        assert account["number"] == self.number
+
+    def follow(self, ledger: Ledger) -> None:
+        """Play what has happened since, and compare with the rows: writers may be at work."""
+        with ledger._store.reading() as rows:
+
+            def read(sql: str, **more: int) -> list[dict[str, Any]]:
+                names, question = sql.replace("= ?", "= :account").split("|")
+                found = rows(f"SELECT {names} FROM {question}", account=ledger.account, **more)
+                return [dict(zip(names.split(", "), row, strict=True)) for row in found]
+
+            since = EVENT.replace("ORDER", "AND number > :number ORDER")
+            events = read(since, number=self.number)
+            [account], parts = read(ACCOUNT), read(PART)
+        for row in events:
+            self.play(row)
+        now = {row["key"]: tuple(row[name] for name in SUMS) for row in parts}
+        self.compare(account, now, tuple(account[name] for name in BASE))

@@ -19,9 +19,10 @@ import pytest
 from ledger.fakes import REAL, Marking, child, finished, in_child, make, raw, refused, spent
 from ledger.faults import POINTS
 from ledger.operations import prepare
+from ledger.parted import make_parted
 from sordino.cost import Pure
 from sordino.errors import LedgerError
-from sordino.ledger import Budget, Ledger
+from sordino.ledger import Budget, Ledger, PartRange
 from sordino.ledger.store import journal as journals, sqlite
 
 WHOLE, TINY = Fraction(1, 4), Fraction(1, 10**6)
@@ -154,15 +155,15 @@ def hot(journal):
         )
         for k in places
     ]
-    numbers = [number for number, _, _ in kept]
-    count = numbers.index(1) + 1  # the first page is the last that a write of this kind keeps
-    sums = {
+    sums = [
         (int.from_bytes(sum_, "big") - sum(page[k] for k in range(PAGE - 200, 0, -200))) % 2**32
-        for _, page, sum_ in kept[:count]
-    }
-    assert len(sums) == 1, "all pages of one journal have one number in their sums"
-    pages = int.from_bytes(kept[count - 1][1][28:32], "big")
-    head = [count, sums.pop(), pages, 512, PAGE]
+        for _, page, sum_ in kept
+    ]
+    # All pages of one journal have one number in their sums; what follows is of journals before.
+    count = next((n for n, number in enumerate(sums) if number != sums[0]), len(sums))
+    [first] = [page for number, page, _ in kept[:count] if number == 1]
+    pages = int.from_bytes(first[28:32], "big")
+    head = [count, sums[0], pages, 512, PAGE]
     return (
         bytes.fromhex("d9d505f920a163d7")
         + b"".join(number.to_bytes(4, "big") for number in head)
@@ -428,6 +429,57 @@ def test_a_file_without_its_journal_is_checked_once(tmp_path, monkeypatch):
         for _ in range(3):
             ledger.reserve(Pure(epsilon=TINY))
         assert len(checks) == k
+
+
+def charge_many_parts(tmp_path):
+    """Return a ledger with a charge whose writes have journals of several MiB: its account has a long name, and it many parts."""
+    ledger = make_parted(tmp_path / "budget.db", account="a" * 300)
+    return ledger, ledger.reserve(Pure(epsilon=TINY), parts=PartRange(1, 4_096))
+
+
+def test_a_large_write_is_done_when_the_file_counts_it(tmp_path):
+    """It keeps its old first page early, where it is looked for; what is left of its journal is cut."""
+    ledger, charge = charge_many_parts(tmp_path)
+    charge.settle()
+    journal = Path(f"{ledger.url}-journal").read_bytes()
+    assert len(journal) == sqlite._JOURNAL_BYTES
+    assert journal.index(journals._FIRST_PAGE_START) < 100_000
+    assert ledger.verify().sound
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_large_write_that_was_killed_is_undone(tmp_path, monkeypatch, written):
+    monkeypatch.setattr(sqlite, "_JOURNAL_BYTES", 1 << 30)  # its journal is read here as a whole
+    ledger, charge = charge_many_parts(tmp_path)
+    sqlite.close_all()
+    before = Path(ledger.url).read_bytes()
+    charge.settle()
+    sqlite.close_all()
+    journal = Path(f"{ledger.url}-journal")
+    journal.write_bytes(hot(journal.read_bytes()))
+    assert journal.stat().st_size > 2 << 20
+    if not written:
+        Path(ledger.url).write_bytes(before)
+    [line] = Ledger.open(ledger.url, account=ledger.account).statement().charges
+    assert line.state == "reserved"
+
+
+def test_a_journal_that_was_only_begun_over_a_long_one_keeps_nobody_out(tmp_path):
+    """What is left of a large write is as long as a journal is looked at; the next write begins over it, and is killed."""
+    ledger, charge = charge_many_parts(tmp_path)
+    charge.settle()
+    sqlite.close_all()
+    file, journal = Path(ledger.url), Path(f"{ledger.url}-journal")
+    left, size = journal.read_bytes(), file.stat().st_size // PAGE
+    for pages, fits in ((size, True), (size - 1, False)):  # SQLite would cut the file to these
+        head = journals._JOURNAL_START + struct.pack(">5I", 0, 0, pages, 512, PAGE)
+        journal.write_bytes(head + left[len(head) :])
+        with file.open("rb") as opened:
+            look = partial(journals.look, opened.fileno(), ledger.url, ledger.url)
+            if fits:
+                assert not look().alone
+            else:
+                refused(look, "belongs to it as it was before")
 
 
 def test_of_a_journal_that_is_too_long_to_be_looked_at_nobody_says_that_it_fits(tmp_path):

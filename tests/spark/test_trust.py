@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import io
 import logging
 import os
@@ -43,6 +44,32 @@ def count(source, **options):
 
 
 # ---- refused before the charge --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "columns", [["who", "day(on_day)"], ["who", "shop"], ["who", "on_day", "shop"]]
+)
+def test_a_unit_of_several_columns_is_refused_before_the_charge(tmp_path, columns):
+    """So an account with parts pays for no table of Spark either: its unit has a column that is cut."""
+    rows = pa.table({"who": ["a"], "shop": ["x"], "on_day": pa.array([dt.date(2026, 11, 27)])})
+    unit = PrivacyUnit(columns, max_rows=1)
+    ledger = sd.Ledger.create(
+        tmp_path / "budget.db",
+        account="orders",
+        budget=sd.Budget(epsilon=1),
+        adjacency="add-remove",
+        unit=unit,
+        source="name:orders",
+        **({"parts": "day"} if "day(on_day)" in columns else {}),
+    )
+    named = {"part": "2026-11-27"} if "day(on_day)" in columns else {}
+    asked = {"unit": unit, "ledger": ledger, "name": "orders", **named}
+    with pytest.raises(InvalidParameter, match=r"must be one column.*got several for a spark"):
+        sd.Session(frame(rows), **asked).count(epsilon=0.1)
+    assert ledger.statement().charges == ()
+    # The same rows elsewhere are counted: nothing but the engine is wrong.
+    sd.Session(rows, **asked).count(epsilon=0.1)
+    assert len(ledger.statement().charges) == 1
 
 
 def test_without_ansi_rules_nothing_is_asked(own):

@@ -75,10 +75,9 @@ def look(descriptor: int, path: str, real: str) -> Beside:
     if journal.startswith(_JOURNAL_START):
         # Without an old first page nothing was written to the file yet: SQLite would only cut it
         # down to its former size, which is the number of pages at 16 times the size of a page at
-        # 24. If only the beginning of a journal was looked at, nobody knows that.
-        untouched = len(journal) < _MOST_JOURNAL_BYTES and size == _read_uint32(
-            journal, 16
-        ) * _read_uint32(journal, 24)
+        # 24. If it counts pages, and only its beginning was looked at, nobody knows that.
+        known = _read_uint32(journal, 8) == 0 or len(journal) < _MOST_JOURNAL_BYTES
+        untouched = known and size == _read_uint32(journal, 16) * _read_uint32(journal, 24)
         # The counter has 32 bits, and begins again at zero.
         fits = untouched if before is None else (changes - before) % 2**32 <= 1
         if not fits:

@@ -41,7 +41,13 @@ from sordino.ledger.history import chained
 from sordino.ledger.operation import Operation, rendered
 from sordino.ledger.schema import VERSION
 from sordino.ledger.store.backup import back_up, is_whole
-from sordino.ledger.store.journal import Beside, check_place, look, read_change_counter
+from sordino.ledger.store.journal import (
+    APPLICATION,
+    Beside,
+    check_place,
+    look,
+    read_change_counter,
+)
 from sordino.ledger.store.sqlite_schema import (
     bring_up_to_date,
     build_if_empty,
@@ -139,6 +145,9 @@ class SqliteStore:
         with _run_transaction(self.url, "write") as connection:
             if connection.execute(first, parameters).rowcount != 1:
                 return False
+            # It touches the first page, which SQLite would keep last: a large write has it early in
+            # its journal, where it is looked for.
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
             for statement in rest:
                 connection.execute(statement, parameters)
         return True
