@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar, cast, final
 
 from sordino.errors import InvalidParameter
 from sordino.plan.goals import Goal, Reached, describe_right
 from sordino.session.plans.plan import PlannedChoice
 from sordino.session.plans.widths import PlannedFigure
-from sordino.session.request import ListRequest, Request
+from sordino.session.request import Request
 
 R = TypeVar("R", bound=Request[Any])
 
@@ -80,9 +80,9 @@ def find_reach_of(row: PlannedFigure) -> float:
 
 def take_number(request: R, goal: Goal) -> R:
     """Return the request of a list with as many items as a goal names, where it says none."""
-    if goal.k is None or not isinstance(request, ListRequest) or request.k is not None:
+    if goal.k is None or getattr(request, "k", goal.k) is not None:
         return request
-    return replace(request, k=goal.k)
+    return replace(cast("Any", request), k=goal.k)
 
 
 def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
