@@ -82,7 +82,8 @@ def take_number(request: R, goal: Goal) -> R:
     """Return the request of a list with as many items as a goal names, where it says none."""
     if goal.k is None or getattr(request, "k", goal.k) is not None:
         return request
-    return replace(cast("Any", request), k=goal.k)
+    found: R = replace(cast("Any", request), k=goal.k)
+    return found
 
 
 def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:
