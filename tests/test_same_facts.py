@@ -50,6 +50,7 @@ FIGURE = {"column": "x", "lower": 0, "cap": 100}
 LISTED = ["corn", "rice", "tea"]
 OF_CLIPS = frozenset(FLAGS)
 TRUE = frozenset({"true_low", "true_high"})
+SELECTED = TRUE | {"too_few"}
 
 
 @dataclass(frozen=True)
@@ -86,14 +87,16 @@ KINDS = {
         {"column": "x", "bins": (10.5, 20), "per_person": "sum", "where": WHERE},
         bounded=False,
     ),
-    "top": Kind("top_k", {"item": "what", "domain": LISTED, "k": 2, "where": WHERE}, doubts=TRUE),
-    "top by gaps": Kind(
-        "top_k", {"item": "what", "domain": LISTED, "k": 2, "method": "gaps"}, doubts=TRUE
+    "top": Kind(
+        "top_k", {"item": "what", "domain": LISTED, "k": 2, "where": WHERE}, doubts=SELECTED
     ),
-    "set": Kind("top_set", {"item": "what", "domain": LISTED, "k": 2}, doubts=TRUE),
+    "top by gaps": Kind(
+        "top_k", {"item": "what", "domain": LISTED, "k": 2, "method": "gaps"}, doubts=SELECTED
+    ),
+    "set": Kind("top_set", {"item": "what", "domain": LISTED, "k": 2}, doubts=SELECTED),
     "names": Kind("top_set", {"item": "what", "domain": LISTED, "k": 2, "selection_share": 1}),
     "unlisted top": Kind(
-        "top_k", {"item": "what", "domain": UNLISTED, "k": 2, "where": WHERE}, doubts=TRUE
+        "top_k", {"item": "what", "domain": UNLISTED, "k": 2, "where": WHERE}, doubts=SELECTED
     ),
     "above": Kind(
         "above",
@@ -158,14 +161,14 @@ KINDS = {
         "top_sums",
         {"item": "what", "column": "x", "domain": LISTED, "k": 2, "cap": 100, "where": WHERE},
         bounded=False,
-        doubts=OF_CLIPS - {"too_few"},
+        doubts=OF_CLIPS,
     ),
     "most rows": Kind(
         "top_sums",
         {"item": "what", "domain": UNLISTED, "k": 3},
         max_rows=3,
         bounded=False,
-        doubts=OF_CLIPS - {"too_few"},
+        doubts=OF_CLIPS,
     ),
     "sum of largest by": Kind(
         "sum", groups(per_person="max", groups_per_unit=1), bounded=False, doubts=OF_CLIPS

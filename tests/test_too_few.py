@@ -16,7 +16,9 @@ import pytest
 import sordino as sd
 from sordino.cli.output import write_records
 from sordino.record_text import write_csv, write_json
+from sordino.report import make_report
 from sordino.results import describe
+from sordino.results.legend import say_short
 
 NOTHING = pd.DataFrame(
     {"who": ["a", "b", "c"], "what": ["tea"] * 3, "v": pd.Series([None] * 3, dtype="float64")}
@@ -97,3 +99,58 @@ def test_a_sum_that_may_be_none_has_one():
     found = sd.Session(NOTHING, **ROWS, entropy=sd.Seeded(7)).sum("v", lower=0, cap=1e6, epsilon=1)
     assert found.too_few
     assert 0 < found.standard_error < math.inf
+
+
+# ---- a list may name what nobody has ---------------------------------------------------------------------
+
+LISTS = {
+    "counts": (ROWS, "top_k", {}),
+    "counts by gaps": (ROWS, "top_k", {"method": "gaps", "noise": "exponential"}),
+    "set": (ROWS, "top_set", {}),
+    "sums": (PEOPLE, "top_sums", {"column": "v", "cap": 100}),
+    "rows": (PEOPLE, "top_sums", {}),
+    "names alone": (ROWS, "top_set", {"selection_share": 1}),
+}
+
+
+def take_list(name, domain=("tea", "nothing")):
+    whom, method, asked = LISTS[name]
+    session = sd.Session(MANY, **whom, entropy=sd.Seeded(7))
+    return getattr(session, method)("what", domain=[*domain], k=len(domain), epsilon=5, **asked)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_what_nobody_has_is_marked_in_every_form_of_a_list(name, capsys):
+    release = take_list(name)
+    known = name != "names alone"
+    few = {row.item: row.too_few for row in release.rows}
+    assert few == ({"tea": False, "nothing": True} if known else {"tea": None, "nothing": None})
+    frame = release.to_pandas()
+    flags = frame["too_few"].astype(object).where(frame["too_few"].notna(), None)
+    assert dict(zip(frame["item"], flags, strict=True)) == few
+    record = describe(release)
+    told = json.loads(write_json(record))["rows"]
+    lines = [*csv.DictReader(io.StringIO(write_csv(record)))]
+    if not known:
+        assert not any("too_few" in row for row in (*told, *lines))
+        return
+    assert {row["item"]: row["too_few"] for row in told} == few
+    assert {row["item"]: row["too_few"] for row in lines} == {"tea": "no", "nothing": "yes"}
+    write_records([record], "table")
+    assert "too_few: yes where the interval reaches down to 0" in capsys.readouterr().out
+    assert "too_few: cannot be told from 0." in " ".join(say_short(record))
+    assert "too_few" in release._repr_html_()
+    page = make_report([release])
+    assert "its interval reaches 0, as that of what nobody has does" in page
+    assert "some cannot be told from none" in page
+
+
+@pytest.mark.parametrize("name", set(LISTS) - {"names alone"})
+def test_where_everything_is_told_from_0_people_are_shown_no_flag(name, capsys):
+    release = take_list(name, ["tea"])
+    record = describe(release)
+    assert [row["too_few"] for row in record.rows] == [False]
+    assert "too_few" in record.hidden
+    write_records([record], "table")
+    assert "too_few" not in capsys.readouterr().out
+    assert "cannot be told" not in make_report([release])

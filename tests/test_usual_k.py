@@ -63,5 +63,28 @@ def test_plans_and_goals_know_it():
             "item", domain=LABELS[:4], goal="top 4 right with 50%", like="zipf:1", rows=900
         )
         assert few.epsilon > 0
+        # A list has as many items as its goal names.
+        ask = {"domain": LABELS, "like": "zipf:1", "rows": 900}
+        for goal, k in (("top 4 right with 50%", 4), ("right with 50%", 10)):
+            for kind in ("top_k", "top_set"):
+                plan = getattr(session.plan, kind)("item", goal=goal, **ask)
+                said = getattr(session.plan, kind)("item", goal=goal, k=k, **ask)
+                assert (plan.epsilon, plan.choices) == (said.epsilon, said.choices)
         with pytest.raises(sd.InvalidParameter, match="the same items: k is 10"):
-            session.plan.top_k("item", domain=LABELS, goal="top 4 right with 50%", like="zipf:1")
+            session.plan.top_k("item", k=10, goal="top 4 right with 50%", **ask)
+
+
+@pytest.mark.parametrize("rank_by", [(), ("--rank-by", "sum(price)")])
+def test_a_command_releases_as_many_as_its_goal_names(sordino, tmp_path, rank_by):
+    """Twin: a plan of four, and a release of ten with their epsilon."""
+    ROWS.write_csv(tmp_path / "t.csv")
+    (tmp_path / "l.csv").write_text("\n".join(["item", *LABELS, ""]))
+    like = (
+        ("--like", "zipf:1", "--like-rows", 900) if not rank_by else ("--like", "lognormal:200,1")
+    )
+    ask = ("top", tmp_path / "t.csv", "--user", "guest", "--item", "item", *rank_by, *like)
+    ask += ("--domain", tmp_path / "l.csv", "--no-ledger", "--quiet", "--format", "json", "--goal")
+    assert len(sordino(*ask, "top 4 right with 50%").json["rows"]) == 4
+    assert len(sordino(*ask, "right with 50%").json["rows"]) == 10
+    refused = sordino(*ask, "top 4 right with 50%", "-k", 10)
+    assert (refused.code, "the same items: k is 10" in refused.err) == (2, True)

@@ -48,9 +48,9 @@ def test_the_command_writes_a_set_as_one(ask):
     assert "noise" not in done.json
     assert done.json["measure_noise"] == "laplace"
     assert [row["item"] for row in done.json["rows"]] == BEST
-    assert list(done.json["rows"][0]) == ["item", "estimate", "low", "high", "measured"]
+    assert list(done.json["rows"][0]) == ["item", "estimate", "low", "high", "too_few", "measured"]
     lines = list(csv.DictReader(io.StringIO(ask("--set", *SEED, "--format", "csv").out)))
-    assert list(lines[0])[:5] == ["item", "estimate", "low", "high", "measured"]
+    assert list(lines[0])[:5] == ["item", "estimate", "low", "high", "too_few"]
     table = ask("--set", *SEED, "--format", "table", "--details").out
     assert table.splitlines()[0].split() == ["item", "estimate", "low", "high"]
     assert (

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import sordino as sd
 from sordino import Seeded
 from sordino.estimators.clipped.clipped_value import ShareTest, laplace_tail as tail
 from sordino.noise import DiscreteLaplace
@@ -92,3 +93,26 @@ def test_a_narrow_cell_refutes_what_its_parts_refute():
     for low, high in cells:
         parts = [test.refutes(x, x) for x in range(low, high + 1, (high - low) // 8)]
         assert all(parts) or not test.refutes(low, high)
+
+
+def test_ends_that_nobody_is_told_are_not_looked_for(monkeypatch):
+    """Of a table of 8,000 means they take longer than all else."""
+    looked, find = [], ShareTest._end
+
+    def end(self, *, upper):
+        looked.append(upper)
+        return find(self, upper=upper)
+
+    monkeypatch.setattr(ShareTest, "_end", end)
+    low, high = ShareTest(300, 700, TENTH, 0, 0.05, True).ends()
+    assert (0 < low < Fraction(3, 10), high, looked) == (True, 1, [False])
+    looked.clear()
+    values = [float(i % 50) for i in range(900)]
+    for lower, many in ((None, 2), (0, 3)):
+        mean = sd.ClippedMean(epsilon=1, adjacency="add-remove", lower=lower, cap=1e6)
+        found = mean.release(values, entropy=sd.Seeded(7))
+        assert found.true_high == np.inf
+        assert (found.true_low == -np.inf) == (lower is None)
+        assert found.low < found.value < found.high
+        assert len(looked) == many
+        looked.clear()

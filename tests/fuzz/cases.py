@@ -33,7 +33,7 @@ class Case:
     threads : int
         0: as many as the engine likes; otherwise forced.
     pieces : int
-        0: rows in order arrive as the engine sends them; otherwise so many at once, and a unit of more rows than
+        0: rows that an engine hands on arrive as it sends them; otherwise so many at once, and a unit of more rows than
         twice as many is one that is not kept in memory.
     release : dict or None
         What is asked of a command or a session instead of the question itself; None: the exact answers are compared.

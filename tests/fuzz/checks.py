@@ -204,10 +204,9 @@ class _Run:
             other = self.ask("D cut otherwise", whole, spec=spec)
             yield from self._same("cut otherwise", d, other)
         if case.source["kind"] not in {"relation", "postgres", "spark"} and self._looks(0.1):
-            other_pieces = 0 if case.pieces else 3
-            with engines.opening(
-                pool=self.pool, threads=0 if case.threads else 4, pieces=other_pieces
-            ):
+            pieces = 0 if case.pieces else 3
+            threads = 0 if case.threads else 1 + len(whole.rows) % 8
+            with engines.opening(pool=self.pool, threads=threads, pieces=pieces):
                 other = self.ask("D with other threads", whole)
             yield from self._same("other threads and pieces", d, other)
         if self._looks(0.1):

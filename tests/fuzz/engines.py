@@ -19,6 +19,7 @@ import duckdb
 from sordino.questions import rank_choice
 from sordino.sources import engine as engine_module, validation
 from sordino.sources.number_stream import read_columns
+from sordino.sources.sql import fine_query
 
 CONNECT = duckdb.connect
 _DOORS = re.compile(
@@ -101,7 +102,7 @@ def opening(*, pool: bool, threads: int, pieces: int = 0) -> Iterator[None]:
 
 @contextmanager
 def _cutting(size: int) -> Iterator[None]:
-    """Let so many rows in order arrive at once, and let few rows of one unit be together in memory."""
+    """Let so many rows that an engine hands on arrive at once, and let few of one unit be together in memory."""
 
     def cut(made: Any, formats: Any) -> Iterator[Any]:
         for columns in read_columns(made, formats):
@@ -112,7 +113,10 @@ def _cutting(size: int) -> Iterator[None]:
     if not size:
         yield
         return
-    with patch.multiple(rank_choice, read_columns=cut, _MOST_TOGETHER=2 * size):
+    with (
+        patch.multiple(rank_choice, read_columns=cut, _MOST_TOGETHER=2 * size),
+        patch.object(fine_query, "read_columns", cut),
+    ):
         yield
 
 

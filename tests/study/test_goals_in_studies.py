@@ -83,6 +83,12 @@ def rows_of(folder, more):
     )
 
 
+def test_a_list_has_as_many_items_as_its_goal_names(tmp_path):
+    study = put(tmp_path, GOALS.replace("k = 2\n", ""))
+    [top] = [one.request for one in study.releases if one.name == "best_sellers"]
+    assert top.k == 2
+
+
 def put_public(folder, **counts):
     """Write orders that are no secret: so many of each product."""
     lines = [f"{item}{n},{item},1" for item, count in counts.items() for n in range(count)]

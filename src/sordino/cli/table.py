@@ -207,6 +207,12 @@ def plan_release(session: Session, name: str, run: RunOptions, asked: Values) ->
     """Return the plan of a release, with the epsilon that a goal needs if there is one."""
     if run.goal is not None:
         del asked["epsilon"]
+        # Imported here: a release needs no goal.
+        from sordino.plan.goals import parse_goal
+
+        # A list has as many items as its goal names, where nothing else is said.
+        if "k" in asked and asked["k"] is None:
+            asked["k"] = parse_goal(name, run.goal).k
     # Looked up here: it loads the planner, which takes longer than many a release.
     planned: Plan = getattr(session.plan, name)(
         like=run.like, rows=run.like_rows, goal=run.goal, **asked

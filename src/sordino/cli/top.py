@@ -29,7 +29,7 @@ _OF_COUNTS = ("noise", "method", "kth_count", "selection_share")
         TopKRequest,
         "k",
         *("-k", "--k"),
-        help="How many items [default: 10, or all where fewer are listed].",
+        help="How many items [default: 10, or all where fewer are listed; or as --goal names].",
     ),
     threshold=take(TopKRequest, "threshold", metavar="T"),
     kth_count=take(TopKRequest, "kth_count", metavar="N"),

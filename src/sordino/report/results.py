@@ -31,6 +31,7 @@ from sordino.report.words import (
     make_list,
     name_people,
     name_release,
+    names_nobody,
     ranks_sums,
     round_row,
     say_certainty,
@@ -330,6 +331,8 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
         notes.append("The guarantee of this noise holds in ideal arithmetic only.")
     if any(row.get("tie") is True for row in told.rows):
         notes.append("tie: it may be no larger than the next one.")
+    if names_nobody(told):
+        notes.append("too few to tell: its interval reaches 0, as that of what nobody has does.")
     # Only a fresh measurement has nothing to do with what was selected.
     above = told.kind == "above" or (told.kind == "histogram" and told.text("method") is not None)
     if above or (told.kind == "top" and is_on_average(told)):

@@ -398,12 +398,19 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
             yield f"; at least {say_number(lows[0])} in all"
         else:
             yield "; figures of all rows may differ"
+    yield from _list_unclear(told)
+
+
+def _list_unclear(told: ReportedRelease) -> Iterator[str]:
+    """Yield what is not known of the items of a list."""
     # Of the last one it is unclear whether it leads over those that are not named.
     *first, last = (row.get("tie") is True for row in told.rows)
     if any(first):
         yield f"; {'all' if all(first) else 'some'} may be ties"
     if last:
         yield "; others may belong among them"
+    if names_nobody(told):
+        yield "; some cannot be told from none"
 
 
 def say_ends(low: float | None, high: float | None) -> str:
@@ -411,12 +418,17 @@ def say_ends(low: float | None, high: float | None) -> str:
     return f"{say_number(low)}{_DASH}{say_number(high)}"
 
 
+def names_nobody(told: ReportedRelease) -> bool:
+    """Tell whether a list names what may be had by nobody."""
+    return told.kind in {"top", "set"} and any(row.get("too_few") is True for row in told.rows)
+
+
 def tells_nothing(row: Mapping[str, Any], told: ReportedRelease) -> bool:
     """Tell whether there are too few numbers behind a figure.
 
-    A sum of few is one all the same, with an interval around 0.
+    A sum of few, and what stands in a list, is one all the same, with an interval around 0.
     """
-    return row.get("too_few") is True and told.kind != "sum"
+    return row.get("too_few") is True and told.kind not in {"sum", "top", "set"}
 
 
 def _say_named(row: Mapping[str, Any], told: ReportedRelease) -> Markup:

@@ -68,6 +68,7 @@ from sordino.results.sentences import (
     ONLY_MEASURED,
     PARTS,
     TABLE_AGAIN,
+    TOO_FEW_OF_LIST,
     TOTALS,
     TRUE_SUMS,
     UNCLEAR,
@@ -392,13 +393,14 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
     true_columns, capped = _describe_cap(some, ordered=True)
     # In JSON and CSV there is what the estimate was made of, too.
     made_of = ("measured", "combined")
-    columns = ("rank", "item", *COUNT_COLUMNS, "gap", *true_columns, "tie", *made_of)
+    columns = ("rank", "item", *COUNT_COLUMNS, "gap", *true_columns, "tie", "too_few", *made_of)
     measured = any(row.measured is not None for row in release)
     sure, worth = _describe_intervals(release, on_average=release.on_average)
     rows = pick(release.list_rows(), columns)
     # People are not shown columns that say nothing where nothing was measured; programs get all of
     # them.
     empty = [name for name in columns if not measured and all(row[name] is None for row in rows)]
+    few, no_flag = _say_few(rows)
     return Record(
         columns=columns,
         rows=rows,
@@ -408,9 +410,10 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
             *(worth if measured else []),
             *(capped if measured else some.say_bound()),
             *([UNCLEAR] if rows else []),
+            *few,
             *notes,
         ],
-        hidden=tuple(dict.fromkeys((*made_of, *empty))) if rows else made_of,
+        hidden=tuple(dict.fromkeys((*made_of, *empty, *no_flag))) if rows else made_of,
     )
 
 
@@ -431,18 +434,27 @@ def _describe_sums(release: Any, some: Population, facts: Facts, notes: Notes) -
         *of_clip,
         *TRUE_COLUMNS,
         "tie",
+        "too_few",
         "measured",
     )
     said = [LARGEST_SUMS, INTERVAL_OF_SUMS, *worth, TRUE_SUMS, UNCLEAR_SUMS]
     least = [] if some.column is None else [UNKNOWN_NUMBERS, LEAST_OF_SUMS]
+    rows = pick([name_clip(row) for row in release.list_rows()], columns)
+    few, no_flag = _say_few(rows)
     return Record(
         columns=columns,
-        rows=pick([name_clip(row) for row in release.list_rows()], columns),
+        rows=rows,
         facts=facts | {"method": release.method} | sure,
-        notes=[*(said if release.rows else []), *notes, *least],
-        hidden=("measured", "clip_low"),
+        notes=[*(said if release.rows else []), *few, *notes, *least],
+        hidden=("measured", "clip_low", *no_flag),
         counts=False,
     )
+
+
+def _say_few(rows: Sequence[Facts]) -> tuple[Notes, tuple[str, ...]]:
+    """Return what is said of a flag that some row has, or that people are not shown it."""
+    # Programs get it all the same.
+    return ([TOO_FEW_OF_LIST], ()) if any(row["too_few"] for row in rows) else ([], ("too_few",))
 
 
 def _say_estimates(release: Any, facts: Facts, *, measured: bool) -> Notes:
@@ -464,13 +476,15 @@ def _describe_set(release: Any, some: Population, facts: Facts, notes: Notes) ->
         )
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some)
-    columns = ("item", *COUNT_COLUMNS, *true_columns, "measured")
+    columns = ("item", *COUNT_COLUMNS, *true_columns, "too_few", "measured")
+    rows = pick(release.list_rows(), columns)
+    few, no_flag = _say_few(rows)
     return Record(
         columns=columns,
-        rows=pick(release.list_rows(), columns),
+        rows=rows,
         facts=facts | sure,
-        notes=[A_SET, MEASURED_SET, INTERVAL, *worth, *capped, *notes],
-        hidden=("measured",),
+        notes=[A_SET, MEASURED_SET, INTERVAL, *worth, *capped, *few, *notes],
+        hidden=("measured", *no_flag),
     )
 
 

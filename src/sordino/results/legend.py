@@ -41,6 +41,10 @@ _COUNTS = frozenset(
 )
 
 
+_OF_0 = frozenset({"sum", "top_k", "top_set", "top_sums"})
+"""Figures that are told from 0; of others nothing at all is told where too_few is yes."""
+
+
 class Paid(NamedTuple):
     """What an account says of a release that it has paid for.
 
@@ -120,7 +124,7 @@ def _say_first_line(facts: Facts, rows: Rows) -> str:
     if _has_flag(rows, "too_few"):
         persons = _call_many(facts)
         few = f"not enough {persons}, or epsilon, to say anything"
-        few = "cannot be told from 0" if facts["figure"] == "sum" else few
+        few = "cannot be told from 0" if facts["figure"] in _OF_0 else few
         said.append(f"too_few: {few}.")
     if _has_flag(rows, "capped"):
         said.append("capped: the search ended at the end of the grid; more may lie beyond.")

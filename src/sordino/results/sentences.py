@@ -123,6 +123,9 @@ PARTS = (
     "weights that count for it, the sum after capping; their ends hold with 95% each."
 )
 TOO_FEW_OF_SUM = "too_few: not enough people, or epsilon, to tell the sum from 0."
+TOO_FEW_OF_LIST = (
+    "too_few: yes where the interval reaches down to 0, as that of an item that nobody has does."
+)
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 TRUE = (
     "true_low and true_high: 95% interval of the figure of all numbers as they are, if none lies "

@@ -514,7 +514,7 @@ class ListRequest(Request[R]):
 
     k: int | None = parameter(
         OrNone(COUNT),
-        "How many items; 10 unless said, or all where fewer are listed.",
+        "How many items; 10 unless said or named by a goal, or all where fewer are listed.",
         more="At most the size of the domain, and of a range at most 2^20.",
         default=None,
     )

@@ -22,6 +22,10 @@ from sordino.session.request import CONFIDENCE
 from sordino.tabular import Row, WithRows
 
 
+def _reaches_0(low: float | None) -> bool | None:
+    return None if low is None else low <= 0
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class TopItem:
@@ -55,6 +59,9 @@ class TopItem:
         clear with a probability of at most 5%. None: nothing is known. With `max_rows` it is about
         the counts of units that count for so many items at most, as `low` and `high` are: true
         counts may stand in another order.
+    too_few : bool or None
+        Whether the interval reaches down to 0, as that of an item that nobody has does. None where
+        nothing was measured.
     gap : float or None
         Lead over the next row, noise of the selection included; in the last row the margin over the
         best item left out (None if none is), or the lead over the threshold if that ended the list.
@@ -72,6 +79,11 @@ class TopItem:
     measured: float | None
     combined: float | None
     tie: bool | None
+    too_few: bool | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Tell whether the interval reaches down to 0."""
+        object.__setattr__(self, "too_few", _reaches_0(self.low))
 
 
 @final
@@ -184,6 +196,8 @@ class TopSetItem:
         The same for the true count. With `max_rows` a unit counts for some of its rows or items
         only, and the true count may be higher: then `true_low` is a lower bound of 95%, and
         `true_high` is infinite.
+    too_few : bool or None
+        Whether the interval reaches down to 0, as that of an item that nobody has does.
     measured : float or None
         The fresh measurement: unbiased, also after selection.
     """
@@ -194,7 +208,12 @@ class TopSetItem:
     high: float | None = None
     true_low: float | None = None
     true_high: float | None = None
+    too_few: bool | None = field(init=False)
     measured: float | None = None
+
+    def __post_init__(self) -> None:
+        """Tell whether the interval reaches down to 0."""
+        object.__setattr__(self, "too_few", _reaches_0(self.low))
 
 
 @final

@@ -126,7 +126,7 @@ class TopKRequest(SelectionRequest[TopItems]):
     -------
     TopItems
         Rows with rank, item, estimate, low, high, gap, true_low, true_high, measured, combined,
-        tie.
+        tie, too_few.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class TopSumsRequest(ListRequest[TopItems]):
     -------
     TopItems
         Rows with rank, item, estimate, low, high, gap, true_low, true_high, measured,
-        tie; estimates and ends are sums. `clip` is what a person counts for at most.
+        tie, too_few; estimates and ends are sums. `clip` is what a person counts for at most.
 
     Raises
     ------

@@ -89,10 +89,10 @@ def read_outlook(
 
 def _read_goal(request: Request[Any], text: Any, like: str | None, rows: int | None) -> Goal:
     # A study without goals need not load what measures them.
-    from sordino.session.plans.goal_meter import check_goal  # noqa: PLC0415
+    from sordino.session.plans.goal_meter import check_goal, take_number  # noqa: PLC0415
 
     goal = parse_goal(request.name, text)
-    check_goal(request, goal, like=like, rows=rows)
+    check_goal(take_number(request, goal), goal, like=like, rows=rows)
     return goal
 
 
@@ -225,6 +225,10 @@ def _read_release_table(
         guard(document, (*place, "domain"), lambda: read_labels_of(said, folder))
     request = guard(document, place, lambda: build_request(kind, said, asked, folder))
     outlook = read_outlook(document, place, said, request, folder)
+    if outlook.goal is not None:
+        from sordino.session.plans.goal_meter import take_number  # noqa: PLC0415
+
+        request = take_number(request, outlook.goal)
     plain = {key: value for key, value in said.items() if key not in {*_ABOUT_RELEASE, "epsilon"}}
     if outlook.like is not None:
         plain["like"] = outlook.like

@@ -298,14 +298,15 @@ class ClippedValue(ClippedRelease):
             return self._ends_by_beyond(wrong, within_cap=within_cap)
         # With both signs clipping may have raised the figure, too: no end holds without a public
         # statement.
-        one_sided = self.found.mechanism.sides == "above"
         if not within_cap:
+            if self.found.mechanism.sides != "above":
+                return -math.inf, math.inf
             low, _ = _round_ends(
                 clipped_ends(
                     self.found, self.noise, self.noisy, self.records, wrong, two_sided=False
                 )
             )
-            return (low if one_sided else -math.inf), math.inf
+            return low, math.inf
         # Noise, rank and number may each fail, with a third: docs/proofs/clipped-sum.md,
         # "Intervals".
         return _round_ends(self._unclipped_ends(wrong / 3))
@@ -475,6 +476,7 @@ def _round_ends(ends: Ends) -> tuple[float, float]:
 
 
 _FULL_SHARE = 1 << 64  # ends are whole multiples of 2^-64
+_CELL = 2.0**-64
 
 
 @final
@@ -508,28 +510,29 @@ class ShareTest:
 
         A share is refuted if under it the totals would be too far apart.
         """
+        total, start, slack, law_tail, wrong = self._known
         # The distance is linear in the share, so over a range of shares it is extreme at its ends.
-        total, start = self.first + self.second, self.first * _FULL_SHARE
         one, other = start - low * total, start - high * total
         least, most = (one, other) if one < other else (other, one)
         away = least if self.one_sided or least > 0 else -most
-        distance = away / _FULL_SHARE - self._slack
+        # Exact: a power of two, and the nearest float of a whole number.
+        distance = away * _CELL - slack
         if distance <= 0:
             return False
         # The tail rises with both scales, so the larger ones of the range make the test refute
         # less.
         left = _FULL_SHARE - low
-        wider, narrow = max(left, high) / _FULL_SHARE, min(left, high) / _FULL_SHARE
-        return self._tail(distance, wider, narrow) <= (
-            2 * self.wrong if self.one_sided else self.wrong
-        )
+        wider, narrow = (left, high) if left > high else (high, left)
+        return law_tail(distance, wider * _CELL, narrow * _CELL) <= wrong
 
     @cached_property
-    def _tail(self) -> Callable[[float, float, float], float]:
-        """The tail for this law: a thousand cells are asked about."""
-        return tail_of(self.law)
+    def _known(self) -> tuple[int, int, int, Callable[[float, float, float], float], float]:
+        """What follows from the totals alone: a thousand cells are asked about."""
+        wrong = 2 * self.wrong if self.one_sided else self.wrong
+        total, start = self.first + self.second, self.first * _FULL_SHARE
+        return total, start, self._slack, tail_of(self.law), wrong
 
-    @cached_property
+    @property
     def _slack(self) -> int:
         """How many steps noise and rounding may be away from continuous noise on exact totals."""
         # Both laws are drawn together with continuous ones: Laplace noise less than a step away,
@@ -545,7 +548,9 @@ class ShareTest:
             self.first + self.second <= 0
         ):  # nothing but noise: the share at which they balance means nothing
             return Fraction(0), Fraction(1)
-        low, high = self._end(upper=False), self._end(upper=True)
+        low = self._end(upper=False)
+        # What refutes small shares alone leaves the largest one standing, where any one stands.
+        high = _FULL_SHARE if self.one_sided and low is not None else self._end(upper=True)
         # All shares are refuted, the true one among them. Any answer is as wrong, and this one is
         # sensible.
         if low is None or high is None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast, final
 
 from sordino.errors import InvalidParameter
 from sordino.plan.goals import Goal, Reached, describe_right
 from sordino.session.plans.plan import PlannedChoice
 from sordino.session.plans.widths import PlannedFigure
+from sordino.session.request import Request
+
+R = TypeVar("R", bound=Request[Any])
 
 # Of a choice that is wrong as seldom as wanted so many failures are seen; of very rare ones fewer.
 _FAILURES, _MOST_CHOICES = 40, 20_000
@@ -73,6 +76,14 @@ def find_reach_of(row: PlannedFigure) -> float:
     if row.widest is not None:
         return max(row.widest / 2, row.off or 0.0)
     return math.inf if row.standard_error is None else 2 * row.standard_error
+
+
+def take_number(request: R, goal: Goal) -> R:
+    """Return the request of a list with as many items as a goal names, where it says none."""
+    if goal.k is None or getattr(request, "k", goal.k) is not None:
+        return request
+    found: R = replace(cast("Any", request), k=goal.k)
+    return found
 
 
 def check_goal(request: Any, goal: Goal, *, like: Any, rows: Any) -> None:

@@ -12,6 +12,7 @@ from sordino.errors import InvalidParameter
 from sordino.plan.goals import parse_goal
 from sordino.scrubbing import scrubbed
 from sordino.session.executor import ReleaseExecutor, Started
+from sordino.session.plans.goal_meter import take_number
 from sordino.session.plans.plan import Plan
 from sordino.session.plans.planner import Planner
 from sordino.session.releases import RELEASES, make_request
@@ -60,7 +61,7 @@ class Plans:
                 f"{kind.name}.goal takes the place of epsilon, which is looked for; got both. "
                 "Leave one of them out."
             )
-        request = make_request(kind, given, asked)
+        request = take_number(make_request(kind, given, asked), wish)
         return self._planner.seek(self._planner.settle(request), wish, **own)
 
 
