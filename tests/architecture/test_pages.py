@@ -144,6 +144,19 @@ def test_a_shape_keeps_words_and_the_number_of_fields_and_nothing_of_noise():
     assert page_outputs.shape(table) != page_outputs.shape(table + "One line more.\n")
 
 
+def test_a_flag_that_noise_sets_in_a_list_is_no_part_of_its_shape():
+    plain = "rank  item  low  tie\n   1  BOS    9  no\n   2  DEN    3\nlow: x. tie: the next.\n"
+    flagged = (
+        "rank  item  low  tie  too_few\n   1  BOS    9  no   no\n   2  DEN    0  yes\n"
+        "low: x. tie: the next. too_few: cannot be told from 0.\n"
+    )
+    assert page_outputs.shape(plain) == page_outputs.shape(flagged)
+    assert page_outputs.shape(plain) != page_outputs.shape(flagged.replace("BOS", "BOS x"))
+    # Of other tables it is a column as any other.
+    other = flagged.replace("rank", "pair")
+    assert page_outputs.shape(other) != page_outputs.shape(plain.replace("rank", "pair"))
+
+
 def test_a_command_that_fails_unseen_is_noticed(tmp_path):
     programs = page_outputs.put_programs(tmp_path)
     printed, codes = page_outputs.run_shell(
