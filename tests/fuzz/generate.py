@@ -247,13 +247,14 @@ class _Maker:
             )
             if "public" in self.spec:
                 question = looked_up.asked_of(question, self.spec["public"])
-            question = self._call(question, columns, added, instead)
             if looked_up.count_tables(self.spec) > 1 and question.grid is not None:
                 # Fine steps take long, and say nothing of what is joined.
                 question = replace(
                     question,
                     grid={**question.grid, "cuts": 1} if "cuts" in question.grid else question.grid,
                 )
+        if looked:
+            question = self._call(question, columns, added, instead)
         if question.unit_too is not None:
             # All rows of the unit that comes are of one.
             place = list(columns).index(question.unit_too.rpartition("(")[2].rstrip(")"))
@@ -297,7 +298,8 @@ class _Maker:
             if name in NAMES and name not in {question.unit, question.column}
         ]
         if alone and others and draw.random() < 0.25:
-            name = draw.choice(others)
+            times = [name for name in others if columns[name] in FAR]
+            name = draw.choice(times or others)
             cut = columns[name] in FAR and draw.random() < 0.7
             return replace(
                 question, unit_too=f"{draw.choice(('day', 'month'))}({name})" if cut else name
