@@ -33,6 +33,7 @@ def main() -> int:
             server=address,
             spark=spark,
             several=asked.several,
+            walks=asked.walk,
             broken=asked.broken,
             shrinking=asked.shrink,
             stop=asked.broken is not None or asked.stop,
@@ -60,6 +61,11 @@ def _arguments() -> argparse.Namespace:
         help="take one mend out, and stop when that is found",
     )
     parser.add_argument("--several", action="store_true", help="databases of several tables alone")
+    parser.add_argument(
+        "--walk",
+        action="store_true",
+        help="databases of one, two and three tables, of each many neighbors: its units leave and come",
+    )
     parser.add_argument("--stop", action="store_true", help="stop at the first finding")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--no-server", action="store_true", help="leave PostgreSQL out")
@@ -98,7 +104,7 @@ def _tell(summary: Summary) -> None:
     cases, processor = max(summary.cases, 1), max(summary.processor, 1e-9)
     print(
         f"{summary.cases} cases of {summary.tables / cases:.1f} tables in {summary.seconds:.0f} s, "
-        f"{cases / processor:.1f} cases a second of a processor; {len(summary.found)} findings"
+        f"{cases / processor:.1f} cases a second of a processor, {summary.neighbors:,} pairs of neighbors among {summary.walked:,} tables; {len(summary.found)} findings"
     )
     for (what, how), times in sorted(summary.kinds.items()):
         print(f"  {what}, {how}: {times}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -66,8 +67,18 @@ class Case:
         """Return what tells the unit of a row from others; None if it has none. Equal rows that are units count as one here."""
         if self.question.unit is None:
             return tuple(map(identity, row))
-        place = self.base.names.index(self.question.unit)
-        return unit_text(self.source, self.question.unit, self.base.kinds[place], row[place])
+        own = self._text_of(self.question.unit, row)
+        if self.question.unit_too is None:
+            return own
+        cut, _, name = self.question.unit_too.rpartition("(")
+        other = self._text_of(name.rstrip(")"), row) if cut else self._text_of(name, row)
+        if cut and other is not None:
+            other = cut_text(cut, other)
+        return None if own is None or other is None else (own, other)
+
+    def _text_of(self, name: str, row: Row) -> str | None:
+        place = self.base.names.index(name)
+        return unit_text(self.source, name, self.base.kinds[place], row[place])
 
     def other_labels(self) -> bool:
         """Tell whether labels are assumed public, and one unit may have some that no other has."""
@@ -83,6 +94,11 @@ class Case:
     def change(self, **parts: Any) -> Case:
         """Return another case."""
         return replace(self, **parts)
+
+
+def cut_text(cut: str, text: str) -> str | None:
+    """Return the day or the month of a date that is written as ISO 8601 has it; None beyond the calendar."""
+    return text[: {"day": 10, "month": 7}[cut]] if re.match(r"\d{4}-", text) else None
 
 
 def unit_text(source: dict[str, Any], name: str, kind: str, value: Any) -> str | None:

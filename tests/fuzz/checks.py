@@ -6,7 +6,7 @@ import atexit
 import random
 import shutil
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,9 +24,13 @@ from fuzz.questions import Answers, Outcome, ask, list_clips, make_grid, make_se
 from fuzz.releases import released
 from fuzz.sources import effective, recut, write
 from fuzz.tables import Row, Table
+from fuzz.walk import Walk, find_wrong
 
 ALONE = 3
 """So many units of a table are looked at in tables of their own; the rest of it together."""
+
+STAYS_OPEN = 0.9
+"""The share of tables of a walk that are not opened anew."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,18 @@ def use_home(folder: Path | None = None) -> Path:
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of a case: a finding or none, how many tables were asked, and whether the first one answered."""
+    """What was seen of a case: a finding or none, how many tables were asked, and whether the first one answered.
+
+    Of a walk (`walk`): how many tables were asked, how many pairs of neighbors among them compared, and the case of two that differ
+    otherwise.
+    """
 
     finding: Finding | None
     tables: int
     answered: bool
+    walked: int = 0
+    neighbors: int = 0
+    case: Case | None = None
 
 
 def check(case: Case, *, pool: bool = True) -> Finding | None:
@@ -74,7 +85,7 @@ def check(case: Case, *, pool: bool = True) -> Finding | None:
     return examine(case, pool=pool, thorough=True).finding
 
 
-def examine(case: Case, *, pool: bool, thorough: bool) -> Seen:
+def examine(case: Case, *, pool: bool, thorough: bool, walks: bool = False) -> Seen:
     """Look at a case, up to its first finding.
 
     Parameters
@@ -83,15 +94,20 @@ def examine(case: Case, *, pool: bool, thorough: bool) -> Seen:
         Whether engines may be shared by cases.
     thorough : bool
         Whether everything is looked at; otherwise some of it, which the case itself decides.
+    walks : bool
+        Whether units come and go after that.
     """
     with engines.opening(pool=pool, threads=case.threads, pieces=case.pieces):
-        run = _Run(case, pool=pool, thorough=thorough)
+        run = _Run(case, pool=pool, thorough=thorough, walks=walks)
         try:
             finding = next((one for one in run.findings() if limit_of(case) is None), None)
             return Seen(
                 finding,
-                len(run.outcomes),
+                run._asked,
                 any(one.refused is None for one in run.outcomes.values()),
+                run.walk.asked,
+                run.walk.pairs,
+                run.walk.broken,
             )
         finally:
             run.close()
@@ -100,11 +116,14 @@ def examine(case: Case, *, pool: bool, thorough: bool) -> Seen:
 class _Run:
     """One case: tables that were asked, by their names."""
 
-    def __init__(self, case: Case, *, pool: bool, thorough: bool) -> None:
-        self.case, self.pool, self.thorough = case, pool, thorough
+    def __init__(self, case: Case, *, pool: bool, thorough: bool, walks: bool) -> None:
+        self.case, self.pool, self.thorough, self.walks = case, pool, thorough, walks
+        self.walk = Walk(case, self.ask, random.Random(f"walk {case.seed}"))
         self.folder = Path(tempfile.mkdtemp(dir=use_home()))
         self.outcomes: dict[str, Outcome] = {}
         self._prepared: Outcome | None = None
+        self._asked = 0
+        self._open: dict[str, tuple[Any, Any]] = {}
         self._rng = random.Random(case.seed)
 
     def close(self) -> None:
@@ -118,10 +137,16 @@ class _Run:
         spec: dict[str, Any] | None = None,
         anew: bool = False,
         batch: bool = False,
+        rows: bool = False,
     ) -> Outcome:
-        """Write a table, ask it, and remember what came of it."""
-        folder = self.folder / str(len(self.outcomes))
-        folder.mkdir()
+        """Write a table, ask it, and remember what came of it; of tables of one name the last one."""
+        self._asked += 1
+        folder = self.folder / (name if rows else str(self._asked))
+        # Making and removing folders takes longer than a question.
+        for path in folder.rglob("*") if rows and folder.exists() else ():
+            if (not path.is_dir() or path.is_symlink()) and path.parent.name != "public":
+                path.unlink()
+        folder.mkdir(exist_ok=rows)
         source, asked = self.case.source, self.case.question
         tables = Tables(source, asked, self.case.unit_of)
         try:
@@ -138,10 +163,15 @@ class _Run:
         before = None if anew or batch else self._prepared
         closing = [written.close]
 
-        def lend(opened: Any) -> Any:
-            joined, close = tables.lend(opened, written.target, table, folder)
-            closing.append(close)
-            return joined
+        lookups, close, types = tables.write(written.target, table, folder)
+        closing.append(close)
+        # Most rows of a walk take the place of others in files that are known: opening them takes as long as reading them.
+        opened, known = self._open.get(name, (None, None))
+        if not (tables.may_stay_open() and known == types and self._rng.random() < STAYS_OPEN):
+            opened = None
+
+        def lend(source: Any) -> Any:
+            return tables.lend(source, lookups, close) if tables.several else source
 
         outcome = ask(
             written.target,
@@ -150,8 +180,12 @@ class _Run:
             as_before=before,
             hidden=written.hidden(folder),
             batch=batch,
-            lend=lend if tables.several else lambda opened: opened,
+            lend=lend,
+            rows=rows,
+            opened=opened if rows else None,
         )
+        if rows and outcome.asked is not None:
+            self._open[name] = (outcome.asked.source, types)
         for close in closing:
             close()
         if outcome.answers is not None and self._prepared is None:
@@ -212,6 +246,18 @@ class _Run:
         if self._looks(0.1):
             yield from self._same("in a batch", d, self.ask("D in a batch", whole, batch=True))
         yield from self._alike()
+        if self.thorough:
+            seen = [
+                self.ask(f"rows of {name}", one, rows=True)
+                for name, one in (("D", whole), ("D without the unit", without))
+            ]
+            wrong = find_wrong(*(Counter(one.answers or {}) for one in seen))
+            if wrong is not None:
+                yield Finding("rows of others change", wrong)
+        # Below an odd header line the real one may be a row, of every table once.
+        if self.walks and not case.source.get("odd"):
+            yield from (Finding(*one) for one in self.walk.steps(d))
+            yield from self._alike()
 
     def _parts(self) -> Iterator[tuple[str, int, Table]]:
         """Yield some units of the base alone, and the rest of it."""

@@ -15,6 +15,7 @@ from fuzz.releases import random_release
 from fuzz.sources import HOLDS, ODD_HEADERS, fitted, random_spec
 from fuzz.tables import Row, Rows, Table
 from fuzz.values import (
+    FAR,
     FLOATS,
     MINUS_NAN,
     NAN,
@@ -65,12 +66,24 @@ ODD_NAMES = (
     "^x$",
     "(x)",
 )
+ALIKE = (
+    ("bob", "Bob", "BOB", "7"),
+    ("bob", "bob ", " bob", "0bob"),
+    ("007", "7", "7.0", "+7"),
+    ("9007199254740992", "9007199254740993", "bob", "Bob"),
+    ("\xe9", "e\u0301", "\xc9", "e"),
+)
+"""Texts that a careless comparison takes for one."""
+
 CAN_BE_LABELS = (*WHOLE, "BOOLEAN", "DATE", "VARCHAR", "DECIMAL", "ENUM")
 AIMS = {"beside": 4, "replies": 3, "ledger": 5, "header": 4, "types": 3, "lines": 3}
 """What some cases are made for, and how many of a hundred."""
 
 KINDS_OF_AIMS = {"types": ("pandas",), "lines": ("csv",)}
 """Sources that an aim is about, where it is not about files of all kinds."""
+
+KEYED = 0.12
+"""The share of cases in which units are texts that are almost alike, and looked up in another private table."""
 
 MANY = 2049
 """Rows that fill more than one vector of the engine."""
@@ -93,6 +106,32 @@ def make_case(seed: int, kind: str | None = None) -> Case:
     """Return the case of a seed, always the same one; of sources of one kind, if it is given."""
     return _Maker(random.Random(seed), kind).case(seed)
 
+
+CALLS = {
+    "DATE": tuple(
+        f"{part}({{}})"
+        for part in ("year", "quarter", "month", "week", "day", "weekday", "month_of_year")
+    ),
+    "TIMESTAMP": tuple(
+        f"{part}({{}})" for part in ("year", "month", "week", "weekday", "hour", "minute")
+    ),
+    "VARCHAR": (
+        *(
+            "lower({})",
+            "trim({})",
+            "left({}, 1)",
+            "left(lower({}), 2)",
+            "part({}, 'a', 1)",
+            "part({}, '.', 2)",
+            "host({})",
+        ),
+        *("length({})", "coalesce({}, 'none')", "map({}, 'a'='x', '7'='y', else='z')"),
+    ),
+}
+CALLS |= dict.fromkeys(
+    (*WHOLE, *FLOATS), ("bin({}, 0, 7)", "bin({}, -1, 0, 1, 100)", "lower({})", "coalesce({}, '0')")
+)
+"""Calls, by the kind of their column."""
 
 AGGREGATES = ("sum", "sum", "mean", "count", "min", "max", "any")
 
@@ -118,6 +157,7 @@ class _Maker:
         rng = self.rng
         # Of its own, so that rows stay as they were.
         self.alike = random.Random(f"almost the same unit {seed}")
+        self.far = random.Random(f"far dates {seed}")
         kind = rng.choices(
             ("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1)
         )[0]
@@ -134,19 +174,24 @@ class _Maker:
             self.aim == "lines" or self.spec["kind"] in {"relation", "postgres", "spark"}
         ):
             kind = "rows"
+        # Of its own, so that other seeds make what they made.
+        keyed = random.Random(f"keys {seed}").random() < KEYED
+        self.keyed = keyed and self.aim is None and self.spec["kind"] in looked_up.KINDS
+        if self.keyed and kind not in {"items", "buckets", "totals"}:
+            kind = "items"
         numeric = kind in {"buckets", "totals", "records"}
-        owned = kind == "units" or (kind != "records" and rng.random() < 0.55)
+        owned = self.keyed or kind == "units" or (kind != "records" and rng.random() < 0.55)
         self.signs = (
             numeric and owned and rng.random() < 0.15
         )  # NaN of both signs among the rows of a unit
         roles: dict[str, str] = {}
         if owned:
-            roles["unit"] = self._label_kind()
+            roles["unit"] = "VARCHAR" if self.keyed else self._label_kind()
         if kind == "items" or (numeric and kind != "records" and rng.random() < 0.3):
             roles["item"] = self._label_kind()
         # Of its own, so that what a seed makes without a second column stays as it was.
         several = random.Random(f"second column {seed}")
-        if kind == "items" and self.aim is None and several.random() < 0.4:
+        if kind == "items" and self.aim is None and not self.keyed and several.random() < 0.4:
             roles["other"] = self._label_kind()
         if numeric:
             roles["number"] = rng.choice(FLOATS) if self.signs else self._number_kind()
@@ -185,7 +230,7 @@ class _Maker:
             table = Table(tuple(columns), tuple(columns.values()), base + added)
             question = self._of_two(question, named["other"], table, several)
         elif kind != "records" and (
-            self.aim in {"beside", "replies", "ledger"} or rng.random() < 0.05
+            self.aim in {"beside", "replies", "ledger"} or (rng.random() < 0.05 and not self.keyed)
         ):
             release = random_release(rng, question, self.spec, self.aim)
         # Of its own, so that what a seed makes without further tables stays as it was.
@@ -197,7 +242,9 @@ class _Maker:
             and kind in {"items", "buckets", "totals"}
         ):
             every = Table(tuple(columns), tuple(columns.values()), base + added + instead)
-            self.spec = self.spec | looked_up.random_tables(more, question, every, self.spec)
+            self.spec = self.spec | looked_up.random_tables(
+                more, question, every, self.spec, private=self.keyed
+            )
             if "public" in self.spec:
                 question = looked_up.asked_of(question, self.spec["public"])
             if looked_up.count_tables(self.spec) > 1 and question.grid is not None:
@@ -206,6 +253,15 @@ class _Maker:
                     question,
                     grid={**question.grid, "cuts": 1} if "cuts" in question.grid else question.grid,
                 )
+        if looked:
+            question = self._call(question, columns, added, instead)
+        if question.unit_too is not None:
+            # All rows of the unit that comes are of one.
+            place = list(columns).index(question.unit_too.rpartition("(")[2].rstrip(")"))
+            added, instead = (
+                tuple((*row[:place], rows[0][place], *row[place + 1 :]) for row in rows)
+                for rows in (added, instead)
+            )
         return Case(
             base=Table(tuple(columns), tuple(columns.values()), base),
             added=added,
@@ -218,6 +274,37 @@ class _Maker:
             release=release,
             seed=seed,
         )
+
+    def _call(
+        self, question: Question, columns: dict[str, str], added: Rows, instead: Rows
+    ) -> Question:
+        """Return the question about what a call makes of its labels, or of units of two columns, where that may be."""
+        draw = random.Random(f"calls {self.far.random()}")
+        if not added or not instead or self.spec["kind"] == "spark":
+            return question
+        label = question.item or question.by
+        if (
+            label is not None
+            and "public" not in self.spec
+            and question.domain
+            and draw.random() < 0.25
+        ):
+            calls = CALLS.get(columns[label], CALLS["VARCHAR"])
+            question = replace(question, call=draw.choice(calls))
+        alone = looked_up.count_tables(self.spec) == 1
+        others = [
+            name
+            for name in columns
+            if name in NAMES and name not in {question.unit, question.column}
+        ]
+        if alone and others and draw.random() < 0.25:
+            times = [name for name in others if columns[name] in FAR]
+            name = draw.choice(times or others)
+            cut = columns[name] in FAR and draw.random() < 0.7
+            return replace(
+                question, unit_too=f"{draw.choice(('day', 'month'))}({name})" if cut else name
+            )
+        return question
 
     # ---- columns --------------------------------------------------------------------------------------------------------
 
@@ -271,6 +358,8 @@ class _Maker:
         )
         if self.signs:
             size = max(size, rng.randrange(20, 120))
+        if self.keyed:
+            size = max(size, rng.randrange(6, 14))
         makers = {name: self._shape(kind, name == self.unit) for name, kind in self.columns.items()}
         base = tuple(tuple(make(i, size) for make in makers.values()) for i in range(size))
         if size and rng.random() < 0.3:  # many that are alike
@@ -310,6 +399,8 @@ class _Maker:
         ):
             return NO_UNICODE
         # A line of several fields is none of these lines.
+        if kind in FAR and self._holds_far() and name != self.unit and self.far.random() < 0.15:
+            return self.far.choice(FAR[kind])
         several = (
             self.spec["kind"] == "csv" and self.spec["quoting"] != "none" and len(self.columns) > 1
         )
@@ -317,6 +408,14 @@ class _Maker:
         if several and kind == "VARCHAR" and name != self.unit and self.rng.random() < often:
             return SEVERAL_LINES
         return fitted(self.spec, kind, value)
+
+    def _holds_far(self) -> bool:
+        """Tell whether a source holds dates beyond the calendar of Python as they are."""
+        kind = self.spec["kind"]
+        return kind in {"arrow", "duckdb", "relation"} or self.spec.get("writer") in {
+            "pyarrow",
+            "duckdb",
+        }
 
     def _may_be_stray(self, kind: str) -> bool:
         """Tell whether a text may stand among the values of a kind: pandas makes objects of the column then."""
@@ -346,6 +445,10 @@ class _Maker:
             random_value(rng, kind)
             for _ in range(8 if unit and self.signs else rng.choice((1, 2, 3)))
         ]
+        if unit and kind == "VARCHAR" and (self.keyed or self.alike.random() < 0.5):
+            few = list(self.alike.choice(ALIKE))
+            if self.spec["kind"] not in {"csv", "excel", "pandas"}:
+                return lambda i, size: rng.choice(few)
         if shape == "rising":
             start = rng.choice((0, 0, 1, 1_700_000_000, -5))
             low, high = WHOLE[kind]

@@ -24,7 +24,7 @@ from fuzz.predicates import columns_of
 from fuzz.questions import Question
 from fuzz.tables import Row, Table, arrow
 from fuzz.values import NO_UNICODE, TEXTS, text_of
-from sordino.questions import Lookup, PrivacyUnit
+from sordino.questions import Lookup
 from sordino.questions.lookups import check_lookups, look_up
 from sordino.sources.sql.sql_templates import LONGEST_LABEL
 
@@ -39,11 +39,11 @@ UNLISTED = ("unlisted", "public", "indexed", "found")
 
 
 def random_tables(
-    rng: Any, question: Question, table: Table, spec: dict[str, Any]
+    rng: Any, question: Question, table: Table, spec: dict[str, Any], *, private: bool = False
 ) -> dict[str, Any]:
-    """Return what a source says of further tables; the table has all rows of the case."""
+    """Return what a source says of further tables, a private one among them; the table has all rows of the case."""
     made: dict[str, Any] = {}
-    dice = rng.random()
+    dice = 0.0 if private else rng.random()
     if dice < 0.3:
         columns = random_lookup(rng, question, table.names)
         if columns:
@@ -151,7 +151,12 @@ def rename(question: Question, spec: dict[str, Any]) -> Question:
                 named[role] = f"{place}.{getattr(question, role)}"
     if "owned" in spec:
         named["unit"] = f"o.{question.unit}"
-    return replace(question, **named)
+    asked = replace(question, **named)
+    if asked.call is None:
+        return asked
+    role = "by" if asked.item is None else "item"
+    quoted = '"' + str(getattr(asked, role)).replace('"', '""') + '"'
+    return replace(asked, **{role: asked.call.format(quoted)})
 
 
 def _as_written(table: Table) -> pa.Table:
@@ -210,11 +215,22 @@ class Tables:
         kinds = ("BIGINT", table.kinds[place])
         return Table(("no", table.names[place]), kinds, tuple(known.values()))
 
-    def lend(
-        self, source: Any, target: Any, table: Table, folder: Path
-    ) -> tuple[Any, Callable[[], None]]:
-        """Return the source with the other tables, and what drops them; on a server private ones are the table itself."""
-        lookups, close = {}, _nothing
+    def may_stay_open(self) -> bool:
+        """Tell whether other rows may take the place of those of a source that was opened: they have its types."""
+        spec = self.spec
+        typed = spec["kind"] == "duckdb" or (
+            spec["kind"] == "parquet" and spec["writer"] != "pandas"
+        )
+        return typed and "owned" not in spec and not spec.get("link")
+
+    def write(
+        self, target: Any, table: Table, folder: Path
+    ) -> tuple[dict[str, Lookup], Callable[[], None], Any]:
+        """Write the other tables; return them, what drops them, and their types.
+
+        On a server private ones are the table itself.
+        """
+        lookups, close, types = {}, _nothing, None
         unit = str(self.question.unit)
         for family, name in PLACES.items():
             if family in self.spec:
@@ -222,17 +238,22 @@ class Tables:
                 if self.spec["kind"] != "postgres":
                     place = folder / f"second-{name}" / f"{name}.parquet"
                     place.parent.mkdir(exist_ok=True)
-                    pq.write_table(_as_written(table), place)
+                    written = _as_written(table)
+                    types = written.schema
+                    pq.write_table(written, place)
                 lookups[name] = Lookup(place, key=unit, private=True)
         if "public" in self.spec:
             public = self.spec["public"]
             place = folder / "public" / "p.parquet"
-            place.parent.mkdir(exist_ok=True)
-            made = {"key": public["keys"], "label": public["labels"]}
-            pq.write_table(
-                pa.table({name: pa.array(values, pa.string()) for name, values in made.items()}),
-                place,
-            )
+            if not place.exists():
+                place.parent.mkdir(exist_ok=True)
+                made = {"key": public["keys"], "label": public["labels"]}
+                pq.write_table(
+                    pa.table(
+                        {name: pa.array(values, pa.string()) for name, values in made.items()}
+                    ),
+                    place,
+                )
             lookups["p"] = Lookup(place, key="key", of=public["of"])
         if "owned" in self.spec:
             place, close = databases.write_orders(
@@ -242,13 +263,17 @@ class Tables:
                 server=self.spec["kind"] == "postgres",
             )
             lookups["o"] = Lookup(place, key="no", of=unit, private=True)
+        return lookups, close, types
+
+    def lend(self, source: Any, lookups: dict[str, Lookup], close: Callable[[], None]) -> Any:
+        """Return the source with the other tables."""
         try:
             joined = look_up(source, lookups)
-            check_lookups(joined, PrivacyUnit(rename(self.question, self.spec).unit), charged=False)
+            check_lookups(joined, rename(self.question, self.spec).whose(), charged=False)
         except BaseException:
             close()
             raise
-        return joined, close
+        return joined
 
 
 def _nothing() -> None:

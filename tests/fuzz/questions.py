@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -25,6 +26,7 @@ from sordino.questions import (
 from sordino.questions.number_question import _rehearse_numbers
 from sordino.questions.totals import Weight
 from sordino.sources import open_source
+from sordino.sources.engine import after_charge
 from sordino.sources.open import share_readings
 
 ROW_CAP = 10**9
@@ -56,6 +58,10 @@ class Question:
         Another column of labels, for items: of both together, of which nobody lists one or both.
     weighed : [cap, bits] or None
         Rows of a unit count with weights: at most as `cap` rows, of 2^bits steps in all.
+    unit_too : str or None
+        Another column of the unit; then rows are of one unit if they agree in both.
+    call : str or None
+        What is asked of the labels: a call, with {} in place of their column.
     """
 
     kind: str
@@ -74,6 +80,8 @@ class Question:
     shared: bool = False
     weighed: list[int] | None = None
     other: list[Any] | None = None
+    unit_too: str | None = None
+    call: str | None = None
     salt: str = "00" * 16
 
     @property
@@ -93,8 +101,20 @@ class Question:
 
     def columns(self) -> set[str]:
         """Return the columns that it names, those of its predicate left out."""
-        named = (self.unit, self.item, self.column, self.by, *(self.other or ())[:1])
+        named = (
+            self.unit,
+            self.unit_too,
+            self.item,
+            self.column,
+            self.by,
+            *(self.other or ())[:1],
+        )
         return {name for name in named if name is not None}
+
+    def whose(self) -> PrivacyUnit:
+        """Return whom it protects."""
+        column: Any = self.unit if self.unit_too is None else [self.unit, self.unit_too]
+        return PrivacyUnit(column, adjacency=self.adjacency, max_rows=self.max_rows)
 
     def labels(self) -> list[str] | None:
         """Return the labels of its domain in their order; None if they are assumed public or there are none."""
@@ -201,6 +221,8 @@ def ask(
     hidden: str = "",
     batch: bool = False,
     lend: Callable[[Any], Any] = lambda source: source,
+    rows: bool = False,
+    opened: Any = None,
 ) -> Outcome:
     """Ask a source a question.
 
@@ -214,12 +236,21 @@ def ask(
         Whether others are asked beside it, of the same readings: the same question with other ends, and with another bound.
     lend : callable
         From the source to the one with a second table, if there is one.
+    rows : bool
+        Whether the rows that it is asked of are wanted, and not what they come to.
+    opened : Source, optional
+        The source, where it is open already.
     """
     try:
-        source = lend(open_source(target, csv=csv))
+        source = lend(open_source(target, csv=csv)) if opened is None else opened
+        source = source.compute(name for name in (question.item, question.by) if name is not None)
+        source = source.take_unit(question.whose().columns, "PrivacyUnit.column")
         if batch:
             return _ask_together(source, question)
-        if as_before is not None and dict(source.columns) == dict(as_before.asked.source.columns):
+        # Rows are asked for by what is public about their own table (`_list_rows`).
+        if as_before is not None and (
+            rows or dict(source.columns) == dict(as_before.asked.source.columns)
+        ):
             asked = replace(as_before.asked, source=source)
         else:
             asked = prepare(source, question)
@@ -228,7 +259,61 @@ def ask(
         return Outcome(refused=said.replace(hidden, "HERE") if hidden else said)
     except Exception as error:  # noqa: BLE001 - whatever else is raised is a finding
         return Outcome(broken=f"before the charge: {type(error).__name__}: {error}")
-    return _answered(lambda: _answers(asked, question), asked)
+    read = _list_rows if rows else _answers
+    return _answered(lambda: read(asked, question), asked)
+
+
+def _list_rows(asked: Any, question: Question) -> Answers:
+    """Return the rows that a question is asked of, behind look-ups, calls and the filter, and before anything is bounded.
+
+    Numbers as they stand there: their bits are in their texts.
+    """
+    source = asked.source
+    words, kinds = source.backend.dialect.words, list(source.columns.values())
+    named = [question.item, question.by, *(question.other or ())[:1]]
+    columns = {
+        f"label{place}": list(source.columns).index(name)
+        for place, name in enumerate(named)
+        if name is not None
+    }
+    if asked.unit.columns:
+        columns["unit"] = source.find_unit(asked.unit.columns)
+    told = words.name_columns(columns, kinds)
+    read = set(columns.values())
+    if question.column is not None:
+        place, kind = source.number_column(question.column, "column")
+        read.add(place)
+        written = "text" if source.kind == "postgres" else "VARCHAR"
+        told.append(f"CAST({source.backend.dialect.number(place, kind)} AS {written}) AS x")
+    condition = []
+    if question.where is not None:
+        predicate = source.predicate(render(question.where))
+        read |= predicate.indices
+        condition = [predicate.total]
+    kept = f"SELECT {', '.join(told) or '1 AS one'} FROM {source.write_rows(read)}"
+    kept += f" WHERE {' AND '.join(condition)}" if condition else ""
+
+    def work(announce: Callable[[Any], None]) -> Answers:
+        with source.backend.scan(source.find_read(read)) as scan:
+            announce(scan)
+            answer = scan.ask(kept)
+        columns = {name: values.tolist() for name, values in answer.items()}
+        if "unit" in columns:
+            # Whether it is compared as a number or as a text, rows decide in a frame.
+            columns["unit"] = [None if one is None else str(one) for one in columns["unit"]]
+        if source.inferred and "x" in columns:
+            # Whether 1 or 1.0 is written there, rows decide.
+            columns["x"] = [None if one is None else float(one).hex() for one in columns["x"]]
+        found = Counter(zip(*(columns[name] for name in sorted(columns)), strict=True))
+        # In the order of names: labels, their unit, a number.
+        place = sorted(answer).index("unit") if "unit" in answer else None
+        return {
+            ("row", None if place is None else row[place], row): n
+            for row, n in found.items()
+            if place is None or row[place] is not None
+        }
+
+    return after_charge(work)
 
 
 def _ask_together(source: Any, question: Question) -> Outcome:
@@ -269,7 +354,7 @@ def _list_neighbors(question: Question) -> Iterator[Question]:
 
 def prepare(source: Any, question: Question) -> Any:
     """Check a question against what is public about a source."""
-    unit = PrivacyUnit(question.unit, adjacency=question.adjacency, max_rows=question.max_rows)
+    unit = question.whose()
     where = None if question.where is None else render(question.where)
     salt, domain = bytes.fromhex(question.salt), make_domain(question.domain)
     if question.kind == "records":

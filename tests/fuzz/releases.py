@@ -63,6 +63,9 @@ def random_release(
         release["beside"] = random_beside(rng)
     if release["name"] in {"top", "above"} and rng.random() < 0.5:
         release["threshold"] = rng.choice(("0", "2", "100"))
+    # Of a histogram cells that reach a threshold are named, and no others; drawn last, so that all else stays as it was.
+    if release["name"] == "histogram" and "bounds" not in release and rng.random() < 0.3:
+        release["threshold"] = rng.choice(("1", "2", "100"))
     return release
 
 
@@ -210,7 +213,7 @@ def _options(question: Question, release: dict[str, Any], folder: Path, target: 
         "top": ["-k", "1"],
         "above": ["-c", "1", "--threshold", release.get("threshold", "0")],
     }.get(release["name"], [])
-    if release["name"] == "top" and "threshold" in release:
+    if release["name"] in {"top", "histogram"} and "threshold" in release:
         options += ["--threshold", release["threshold"]]
     left = leave(release["beside"], target, folder) if "beside" in release else None
     return [
@@ -342,7 +345,8 @@ def _call(session: Session, question: Question, release: dict[str, Any]) -> None
     if name == "count":
         (session.count_distinct_units if question.kind == "units" else session.count)(**shared)
     elif name == "histogram":
-        session.histogram(question.item or "", domain=domain, **shared)
+        limit = int(release["threshold"]) if "threshold" in release else None
+        session.histogram(question.item or "", domain=domain, threshold=limit, **shared)
     elif name == "top":
         limit = _number(release["threshold"]) if "threshold" in release else None
         session.top_k(question.item or "", k=1, domain=domain, threshold=limit, **shared)

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from fuzz import databases, declared, pandas_frames, sheets, spark_tables
 from fuzz.questions import Question
 from fuzz.tables import Table, arrow
-from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, is_beyond
+from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, SEVERAL_LINES, WHOLE, Far, is_beyond
 from fuzz.written import Written
 from sordino.sources import CsvFormat
 from support.text_files import packed
@@ -261,7 +261,7 @@ def effective(spec: Spec, table: Table, question: Question | None = None) -> Tab
         return pandas_frames.effective("nullable", table)
     if spec["kind"] == "lazy" and spec["made"] == "scan_csv":
         return None
-    if any(value == NO_UNICODE for row in table.rows for value in row):
+    if any(value == NO_UNICODE or isinstance(value, Far) for row in table.rows for value in row):
         return None
     return table
 

@@ -8,7 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuzz.values import EXACT, NO_UNICODE, decimal_digits, from_json, identity, is_beyond, to_json
+from fuzz.values import (
+    EXACT,
+    NO_UNICODE,
+    Far,
+    decimal_digits,
+    from_json,
+    identity,
+    is_beyond,
+    to_json,
+)
 
 Row = tuple[Any, ...]
 Rows = tuple[Row, ...]
@@ -72,8 +81,21 @@ def arrow(table: Table) -> pa.Table:
         elif any(is_beyond(kind, value) for value in values):
             arrays.append(_with_digits(values, wanted))
         else:
-            arrays.append(pa.array(values, wanted))
+            arrays.append(_with_far(values, wanted))
     return pa.Table.from_arrays(arrays, names=list(table.names))
+
+
+def _with_far(values: list[Any], wanted: Any) -> Any:
+    """Return a column of which some dates or times may be beyond the calendar of Python."""
+    if not any(isinstance(value, Far) for value in values):
+        return pa.array(values, wanted)
+    whole = pa.int32() if wanted == pa.date32() else pa.int64()
+    near = [None if isinstance(value, Far) else value for value in values]
+    numbers = pa.array(near, wanted).cast(whole).to_pylist()
+    far = [
+        value if isinstance(value, Far) else one for value, one in zip(values, numbers, strict=True)
+    ]
+    return pa.array([None if one is None else int(one) for one in far], whole).cast(wanted)
 
 
 def _with_bytes(values: list[Any]) -> pa.Array:

@@ -79,6 +79,41 @@ DAYS = tuple(
         ("1970-01-01", "2000-02-29", "0001-01-01", "9999-12-31", "2024-06-01", "1969-12-31"),
     )
 )
+
+
+class Far(int):
+    """A date or a time beyond the calendar of Python: days, or microseconds, since 1970."""
+
+
+FAR = {
+    # 44 BC, the years 0 and 10000, and the ends of what 32 bits hold, where engines have infinity.
+    "DATE": tuple(
+        map(
+            Far,
+            (
+                -735_600,
+                -719_529,
+                2_932_897,
+                -(1 << 31) + 2,
+                (1 << 31) - 2,
+                (1 << 31) - 1,
+                -(1 << 31) + 1,
+            ),
+        )
+    ),
+    "TIMESTAMP": tuple(
+        map(
+            Far,
+            (
+                -62_135_596_800_000_001,
+                253_402_300_800_000_000,
+                -(1 << 63) + 2,
+                (1 << 63) - 2,
+                (1 << 63) - 1,
+            ),
+        )
+    ),
+}
 TIMES = (dt.time(0), dt.time(23, 59, 59, 999999), dt.time(12, 30))
 STAMPS = tuple(
     map(
@@ -251,6 +286,8 @@ def to_json(value: Any) -> Any:
         return {"nan": f"{pattern:016x}"} if math.isnan(value) else {"float": value.hex()}
     if isinstance(value, Decimal):
         return {"decimal": str(value)}
+    if isinstance(value, Far):
+        return {"far": int(value)}
     for name, kind in (("timestamp", dt.datetime), ("date", dt.date), ("time", dt.time)):
         if isinstance(value, kind):
             return {name: value.isoformat()}
@@ -266,6 +303,7 @@ def from_json(value: Any) -> Any:
         "nan": lambda text: bits(int(text, 16)),
         "float": float.fromhex,
         "decimal": Decimal,
+        "far": Far,
         "timestamp": dt.datetime.fromisoformat,
         "date": dt.date.fromisoformat,
         "time": dt.time.fromisoformat,

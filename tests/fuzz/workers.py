@@ -27,6 +27,9 @@ RENEWED = 500
 FRESH = 50
 """One case in so many opens engines of its own."""
 
+ONE_TABLE = 3
+"""Of databases of one table, which are most, one in so many is looked at where units leave and come."""
+
 TOLD = 60.0
 """Seconds between two lines about how far it is."""
 
@@ -50,6 +53,8 @@ class Summary:
 
     cases: int = 0
     tables: int = 0
+    walked: int = 0
+    neighbors: int = 0
     seconds: float = 0.0
     processor: float = 0.0
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -59,6 +64,8 @@ class Summary:
         """Add what another process looked at."""
         self.cases += other.cases
         self.tables += other.tables
+        self.walked += other.walked
+        self.neighbors += other.neighbors
         self.processor += other.processor
         self.kinds.update(other.kinds)
 
@@ -74,6 +81,7 @@ class Work:
     server: str | None
     spark: str | None = None
     several: bool = False
+    walks: bool = False
     broken: str | None
     shrinking: float
     stop: bool
@@ -110,7 +118,8 @@ class _Watch:
             if time.monotonic() > told + TOLD:
                 told = time.monotonic()
                 print(
-                    f"{told - self.begun:.0f} s: {self.summary.cases} cases, {len(self.summary.found)} findings",
+                    f"{told - self.begun:.0f} s: {self.summary.cases} cases, {self.summary.neighbors} neighbors, "
+                    f"{len(self.summary.found)} findings",
                     file=sys.stderr,
                 )
         for one in self.running.values():
@@ -189,17 +198,22 @@ def _work(work: Work, first: int, end: float, said: Any, at: Any) -> None:
         if case.source["kind"] == "postgres" and work.server is None:
             continue
         tables = count_tables(case.source)
-        if work.several and tables == 1:
+        if tables == 1 and (work.several or (work.walks and number % ONE_TABLE)):
             continue
         total += 1
-        seen = _seen(case, pool=total % FRESH > 0)
+        seen = _seen(case, pool=total % FRESH > 0, walks=work.walks)
         looked.cases += 1
         looked.tables += seen.tables
+        looked.walked += seen.walked
+        looked.neighbors += seen.neighbors
         looked.kinds[case.source["kind"], "answered" if seen.answered else "refused"] += 1
         looked.kinds[
             f"question of {case.question.kind}", "with where" if case.question.where else "without"
         ] += 1
         looked.kinds[f"databases of {tables} tables", "asked"] += seen.tables
+        if work.walks:
+            looked.kinds[f"neighbors of {tables} tables", "asked"] += seen.neighbors
+        case = seen.case or case
         mark = None if seen.finding is None else signature(case, seen.finding)
         # Where one mend is taken out, another breach is not what is looked for.
         meant = work.broken is None or (mark is not None and broken.is_meant(work.broken, mark[0]))
@@ -217,9 +231,9 @@ def _work(work: Work, first: int, end: float, said: Any, at: Any) -> None:
     said.put((looked, None, None))
 
 
-def _seen(case: Case, *, pool: bool) -> Seen:
+def _seen(case: Case, *, pool: bool, walks: bool) -> Seen:
     try:
-        return examine(case, pool=pool, thorough=False)
+        return examine(case, pool=pool, thorough=False, walks=walks)
     except Unwritable as error:
         return Seen(Finding("the fuzzer fails", str(error)), 0, answered=False)
 
