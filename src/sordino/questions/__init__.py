@@ -43,35 +43,5 @@ if TYPE_CHECKING:
     from sordino.questions.unit import (
         PrivacyUnit as PrivacyUnit,
     )
-
-# Where each public name is defined. A module is loaded when one of its names is first used
-# (docs/decisions/0007), so that importing the package loads no engine.
-_HOMES = {
-    "counts": (
-        "CountQuestion",
-        "Counts",
-        "prepare_counts",
-    ),
-    "domain": ("Domain",),
-    "groups": ("prepare_groups",),
-    "lookups": ("Lookup",),
-    "reading": ("describe_piped_reading",),
-    "number_question": ("prepare_numbers",),
-    "records": (
-        "MarkerCounts",
-        "MarkerFile",
-        "RecordQuestion",
-        "ScoreFile",
-        "check_unit",
-        "open_markers",
-        "open_plink",
-        "open_record_lines",
-        "open_scores",
-        "prepare_records",
-    ),
-    "totals": ("NumberQuestion",),
-    "unit": ("PrivacyUnit",),
-}
-
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+else:
+    __getattr__, __dir__ = lazy(__name__)
