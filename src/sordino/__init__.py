@@ -111,11 +111,7 @@ if TYPE_CHECKING:
         UnlistedHistogram as UnlistedHistogram,
         UnlistedTopK as UnlistedTopK,
     )
-    from sordino.questions import (
-        Domain as Domain,
-        Lookup as Lookup,
-        PrivacyUnit as PrivacyUnit,
-    )
+    from sordino.questions import Domain as Domain, Lookup as Lookup, PrivacyUnit as PrivacyUnit
     from sordino.releases import (
         Choice as Choice,
         FirstAbove as FirstAbove,

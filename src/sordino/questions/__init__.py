@@ -16,17 +16,11 @@ if TYPE_CHECKING:
         Counts as Counts,
         prepare_counts as prepare_counts,
     )
-    from sordino.questions.domain import (
-        Domain as Domain,
-    )
-    from sordino.questions.groups import (
-        prepare_groups as prepare_groups,
-    )
+    from sordino.questions.domain import Domain as Domain
+    from sordino.questions.groups import prepare_groups as prepare_groups
     from sordino.questions.lookups import Lookup as Lookup
     from sordino.questions.number_question import prepare_numbers as prepare_numbers
-    from sordino.questions.reading import (
-        describe_piped_reading as describe_piped_reading,
-    )
+    from sordino.questions.reading import describe_piped_reading as describe_piped_reading
     from sordino.questions.records import (
         MarkerCounts as MarkerCounts,
         MarkerFile as MarkerFile,
@@ -40,8 +34,6 @@ if TYPE_CHECKING:
         prepare_records as prepare_records,
     )
     from sordino.questions.totals import NumberQuestion as NumberQuestion
-    from sordino.questions.unit import (
-        PrivacyUnit as PrivacyUnit,
-    )
+    from sordino.questions.unit import PrivacyUnit as PrivacyUnit
 else:
     __getattr__, __dir__ = lazy(__name__)
