@@ -111,11 +111,7 @@ if TYPE_CHECKING:
         UnlistedHistogram as UnlistedHistogram,
         UnlistedTopK as UnlistedTopK,
     )
-    from sordino.questions import (
-        Domain as Domain,
-        Lookup as Lookup,
-        PrivacyUnit as PrivacyUnit,
-    )
+    from sordino.questions import Domain as Domain, Lookup as Lookup, PrivacyUnit as PrivacyUnit
     from sordino.releases import (
         Choice as Choice,
         FirstAbove as FirstAbove,
@@ -135,50 +131,8 @@ if TYPE_CHECKING:
     from sordino.session import Session as Session
     from sordino.sources import CsvFormat as CsvFormat
     from sordino.study import Study as Study, open as open  # noqa: A004 - sd.open
-
-# Which module of the package holds each public name.
-# Type checkers read the imports above, and Python this table, which they would take every name for
-# known by; a test compares the two.
-if not TYPE_CHECKING:
-    from sordino import errors, estimators, mechanisms
-
-    _HOMES = {
-        "accounting": ("accounting",),
-        "cost": ("cost",),
-        "columns": ("BucketCounts", "BucketGrid"),
-        "questions": ("Domain", "Lookup", "PrivacyUnit"),
-        "sources": ("CsvFormat",),
-        "entropy": ("SYSTEM", "Entropy", "Seeded"),
-        "errors": [name for name, one in vars(errors).items() if isinstance(one, type)],
-        "estimators": {*estimators.__all__} - {"weigh_looks"},
-        "figures": ("DerivedValue", "DerivedValues", "derive", "derive_all"),
-        "genomics": ("genomics",),
-        "ledger": ("Budget", "Ledger"),
-        "mechanisms": {*mechanisms.__all__} - {"CountedStream", "Stream"},
-        "plan": ("plan",),
-        "report": ("report",),
-        "releases": (
-            "Choice",
-            "FirstAbove",
-            "HybridTop",
-            "Positives",
-            "SmoothValue",
-            "TopK",
-            "HistogramTop",
-            "TopSet",
-            "UnlistedCounts",
-            "UnlistedTop",
-            "Value",
-            "Values",
-            "Verdict",
-        ),
-        "sensitivity": ("COUNTING", "Sensitivity"),
-        "session": ("Session",),
-        "smooth": ("smooth",),
-        "statements": ("statements",),
-        "study": ("Study", "open"),
-    }
-    __all__, _load, __dir__ = lazy(__name__, _HOMES)
+else:
+    _load, __dir__ = lazy(__name__)
 
     def __getattr__(name):
         if name == "audit":

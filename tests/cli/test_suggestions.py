@@ -28,7 +28,7 @@ def test_commands_and_options(sordino, words, meant):
 
 
 def test_what_is_called_otherwise_elsewhere_names_a_command_that_is_there(sordino):
-    from sordino.cli.suggestions import ELSEWHERE
+    from sordino.cli.once import ELSEWHERE
 
     for name, words in ELSEWHERE.items():
         said = sordino(name, "x.csv")

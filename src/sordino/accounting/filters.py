@@ -21,13 +21,7 @@ from sordino.accounting.parts import approximate_sums, cost_of, count_parts, exa
 from sordino.constraints import POSITIVE, Number
 from sordino.cost import RDP, ZCDP, Approximate, Cost, Pure
 from sordino.cost.approximate import PROBABILITY
-from sordino.cost.conversion import (
-    checked_delta,
-    cut_digits,
-    digits,
-    find_largest,
-    write_percent,
-)
+from sordino.cost.conversion import checked_delta, cut_digits, digits, find_largest, write_percent
 from sordino.cost.rdp import ORDER
 from sordino.errors import BudgetExceeded, InvalidParameter
 from sordino.process import Process

@@ -23,9 +23,9 @@ from typing import Any
 import click
 
 from sordino import errors
+from sordino.cli.once import SuggestingGroup
 from sordino.cli.output_file import NotKeptError
 from sordino.cli.stderr import say
-from sordino.cli.suggestions import SuggestingGroup
 from sordino.constraints import is_unicode
 from sordino.scrubbing import scrub
 

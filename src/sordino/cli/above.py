@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from fractions import Fraction
-from typing import Any, Literal, cast, final
+from dataclasses import fields
+from typing import Any, cast
 
 import click
 from click.core import ParameterSource
@@ -19,6 +18,7 @@ from sordino.cli.options import (
     LabelOptions,
     RunOptions,
     StatementOptions,
+    Values,
     choose_format,
     is_quiet,
     statement_options,
@@ -35,12 +35,7 @@ from sordino.cli.table import (
     table_options,
 )
 from sordino.cli.text_options import CsvOptions
-from sordino.cli.work import (
-    choose_entropy,
-    make_csv_format,
-    make_sensitivity,
-    open_payer,
-)
+from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_payer
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
 from sordino.receipt import Receipt
@@ -83,22 +78,8 @@ OF_TABLES = (
 OF_STREAMS = tuple(field.name for field in fields(StatementOptions))
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class VectorOptions:
-    """What a sparse vector is asked for, which noise it draws, and how it divides epsilon."""
-
-    threshold: Fraction
-    positives: int
-    # None where a goal stands for it, until that has found it.
-    epsilon: Fraction
-    adaptive: bool
-    method: Literal["gaps", "histogram"] | None
-    noise: Literal["exponential", "laplace", "gumbel"] | None
-    split: Fraction | Literal["variance", "success"] | None
-    correction: Fraction | Literal["optimal"] | None
-    correction_run: int | None
-    correction_margin: Fraction | None
+_SHAPE = ("noise", "split", "correction", "correction_run", "correction_margin")
+"""Which noise a sparse vector draws, and how it divides epsilon."""
 
 
 @click.command(cls=GroupedCommand)
@@ -142,8 +123,7 @@ def above(
             [flag] = [param.opts[0] for param in ctx.command.params if param.name == name]
             raise InvalidParameter(f"{flag} is for {which}.")
     if stream:
-        own = {one.name: asked[one.name] for one in fields(VectorOptions)}
-        watch(VectorOptions(**own), statement, table.unit.adjacency, table.csv, table.run)
+        watch(asked, statement, table.unit.adjacency, table.csv, table.run)
         return
     if asked["item"] is None:
         raise InvalidParameter("--item must name the column of labels; got none.")
@@ -166,7 +146,7 @@ STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "si
 
 
 def watch(
-    vector: VectorOptions,
+    asked: Values,
     statement: StatementOptions,
     adjacency: Adjacency,
     csv: CsvOptions,
@@ -183,11 +163,11 @@ def watch(
             raise InvalidParameter(
                 f"{name} is for tables: answers on standard input are read one by one."
             )
-    mechanism = _build_stream_mechanism(vector, statement, adjacency)
+    mechanism = _build_stream_mechanism(asked, statement, adjacency)
     form = make_csv_format(csv)
     if run.dry_run:
         # Nothing is read of the input.
-        plan_alone("watch", mechanism, run, epsilon=vector.epsilon, adjacency=adjacency)
+        plan_alone("watch", mechanism, run, epsilon=asked["epsilon"], adjacency=adjacency)
         return
     source = answer_lines(
         # `read1` returns what is there; to wait for more would keep back a verdict.
@@ -203,12 +183,8 @@ def watch(
         say(LOWEST)
     # The ledger keeps what is public about the stream, and no answer.
     detail = {
-        "threshold": vector.threshold,
-        "positives": vector.positives,
-        "adaptive": vector.adaptive,
-        "sensitivity": statement.sensitivity,
-        "monotone": statement.monotone,
-        "step": statement.step,
+        **{name: asked[name] for name in ("threshold", "positives", "adaptive")},
+        **vars(statement),
         "source": "stdin",
     }
     with (
@@ -232,35 +208,28 @@ def watch(
     # JSON and CSV have their facts on each line; a table ends with them.
     if chosen == "table":
         spent = float(stream.spent.pure())
-        asked = (
+        told = (
             f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of "
             f"{float(mechanism.cost.pure()):.12g}. {adjacency}."
         )
         write_lines(
-            [asked, *describe_receipt(payer.receipt), *([SIMULATED] if entropy.simulated else [])]
+            [told, *describe_receipt(payer.receipt), *([SIMULATED] if entropy.simulated else [])]
         )
 
 
 def _build_stream_mechanism(
-    vector: VectorOptions, statement: StatementOptions, adjacency: Adjacency
+    asked: Values, statement: StatementOptions, adjacency: Adjacency
 ) -> SparseVector | AdaptiveSparseVector:
-    shape = {
-        "noise": vector.noise,
-        "split": vector.split,
-        "correction": vector.correction,
-        "correction_run": vector.correction_run,
-        "correction_margin": vector.correction_margin,
-    }
-    common: dict[str, Any] = {
-        "threshold": vector.threshold,
-        "epsilon": vector.epsilon,
+    common: Values = {
+        "threshold": asked["threshold"],
+        "epsilon": asked["epsilon"],
         "sensitivity": make_sensitivity(statement, adjacency),
         # What was not given keeps the default of the mechanism.
-        **{name: value for name, value in shape.items() if value is not None},
+        **{name: asked[name] for name in _SHAPE if asked[name] is not None},
     }
-    if vector.adaptive:
-        return AdaptiveSparseVector(at_least=vector.positives, **common)
-    return SparseVector(positives=vector.positives, **common)
+    if asked["adaptive"]:
+        return AdaptiveSparseVector(at_least=asked["positives"], **common)
+    return SparseVector(positives=asked["positives"], **common)
 
 
 def _choose_verdict_writer(form: str, adjacency: str, receipt: Receipt) -> tuple[list[str], Line]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from fractions import Fraction
 from typing import cast
 
 import click
 
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import OPTIONAL_ITEM, LabelOptions, Shares, list_given, take, take_all
+from sordino.cli.options import (
+    OPTIONAL_ITEM,
+    LabelOptions,
+    Shares,
+    list_given,
+    spell_flags,
+    take,
+    take_all,
+)
 from sordino.cli.table import TableOptions, release_from_table, table_options
 from sordino.errors import InvalidParameter
 from sordino.population import ColumnNames
@@ -80,9 +87,7 @@ def histogram(
         return
     if counted == "rows":
         raise InvalidParameter("--count rows of histogram must not be given with --bins.")
-    labels = cast("LabelOptions", asked.pop("labels"))
-    names = [one.name for one in fields(labels)]
-    of_labels = {f"--{name.replace('_', '-')}": getattr(labels, name) for name in names}
+    of_labels = spell_flags(vars(asked.pop("labels")))
     own = {"--bounded": asked.pop("bounds"), "--threshold": asked.pop("threshold")}
     given = list_given({"--item": item, **own, **of_labels})
     if given:

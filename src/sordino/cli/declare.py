@@ -30,12 +30,7 @@ from sordino.report.spent import say_account_days
 from sordino.sensitivity import Adjacency
 from sordino.sources import open_source
 from sordino.study.declaration import FILE, LEDGER, put_day
-from sordino.study.declare import (
-    DeclarationFile,
-    TableDraft,
-    find_folder,
-    write_table,
-)
+from sordino.study.declare import DeclarationFile, TableDraft, find_folder, write_table
 from sordino.study.tables import locate_ledger, name_source
 from sordino.study.template import name_after
 from sordino.unit_columns import split_unit_columns

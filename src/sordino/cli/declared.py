@@ -129,19 +129,12 @@ def _list_form(table: DeclaredTable) -> Values:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(form.columns)
     form_said = {
-        "delimiter": form.delimiter,
+        **vars(form),
         "quote": form.quote or "none",
         "no_header": not form.header,
         "columns": line.getvalue(),
-        "skip_lines": form.skip_lines,
-        "ragged": form.ragged,
-        "encoding": form.encoding,
         "null": (form.null,) if isinstance(form.null, str) else form.null,
         "types": tuple(f"{column}={kind}" for column, kind in form.types.items()),
-        "decimal": form.decimal,
-        "thousands": form.thousands,
-        "date_format": form.date_format,
-        "format_in": form.format_in,
         "memory_limit": None if memory is None else str(memory),
         "temp_limit": None if temp is None else str(temp),
     }

@@ -93,7 +93,7 @@ def init(
     if declared is not None:
         known |= _name_declared(declared, folder)
     asked = {}
-    if _can_ask():
+    if sys.stdin.isatty() and sys.stderr.isatty():
         asked = _ask_all(opened, source, folder, known["name"], known["columns"], declared)
     text = write_study(Draft(**known | asked))
     file.add(text)
@@ -115,10 +115,6 @@ def _name_declared(declared: DeclaredTable, folder: Path) -> dict[str, Any]:
         "table": declared.name,
         "declaration": None if found else name_source(str(folder), path),
     }
-
-
-def _can_ask() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 # ---- questions -----------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from sordino.cli.accounts import (
 )
 from sordino.cli.consent import CONSENT, MOST_BUDGET, require_consent, require_small_delta
 from sordino.cli.grouped import FIRST_OF_ACCOUNTS, ShortHelpCommand
+from sordino.cli.once import SuggestingGroup
 from sordino.cli.options import (
     ADJACENCY,
     DETAILS as DETAILS_OF_FIGURES,
@@ -46,7 +47,6 @@ from sordino.cli.output import write_lines, write_rows
 from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.report import report_account
 from sordino.cli.statement import publish
-from sordino.cli.suggestions import SuggestingGroup
 from sordino.cli.text_options import CsvOptions, header_options
 from sordino.cli.whom import PARTS
 from sordino.cli.write import say_kept, write_kept

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import click
 from click.core import ParameterSource
 
-from sordino.cli.options import NUMBER, RunOptions, gather, is_quiet, list_given
+from sordino.cli.options import NUMBER, RunOptions, gather, is_quiet, list_given, spell_flags
 from sordino.cli.stderr import say
 from sordino.cli.table import confirm_epsilon, plan_alone
 from sordino.cli.text_options import CsvOptions
@@ -157,20 +157,13 @@ class MarkerTest:
     adjacency: Literal["replace-one"] = "replace-one"
 
 
+_RECORDED = ("b", "c", "label", "families", "scale", "damping", "k", "allow_approximate")
+"""What of a test the ledger keeps."""
+
+
 def check_no_statistic(asked: StatisticOptions) -> None:
     """Refuse options that go with a statistic where there is none."""
-    given = list_given(
-        {
-            "--b": asked.b,
-            "--c": asked.c,
-            "--families": asked.families,
-            "--scale": asked.scale,
-            "--damping": asked.damping,
-            "--allow-approximate": asked.allow_approximate,
-            "--plink": asked.plink,
-            "--force": asked.force,
-        }
-    )
+    given = list_given(spell_flags(vars(asked)))
     if given:
         raise InvalidParameter(f"{given[0]} needs --statistic tdt.")
 
@@ -227,11 +220,9 @@ def _is_given(name: str) -> bool:
 
 def _check_no_columns(asked: StatisticOptions) -> None:
     """Refuse options about columns of a file that is known to have others."""
-    named = {
-        f"--{name.replace('_', '-')}": _is_given(name)
-        for name in ("delimiter", "quote", "no_header", "columns", "skip_lines")
-    }
-    given = list_given({"--b": asked.b, "--c": asked.c} | named)
+    others = ("delimiter", "quote", "no_header", "columns", "skip_lines")
+    named = {name: _is_given(name) for name in others}
+    given = list_given(spell_flags({"b": asked.b, "c": asked.c} | named))
     if given:
         raise InvalidParameter(
             f"{given[0]} does not go with a file that PLINK wrote, whose columns are known; "
@@ -267,14 +258,7 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         raise InvalidParameter(_refuse_markers(test, method))
     detail = {
         "statistic": TDT,
-        "b": test.b,
-        "c": test.c,
-        "label": test.label,
-        "families": test.families,
-        "scale": test.scale,
-        "damping": test.damping,
-        "k": test.k,
-        "allow_approximate": test.allow_approximate,
+        **{name: getattr(test, name) for name in _RECORDED},
         # What is None is not recorded.
         "plink": test.plink or None,
         "force": test.force or None,

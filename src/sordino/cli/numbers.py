@@ -23,6 +23,7 @@ from sordino.cli.options import (
     Values,
     list_given,
     read_whole_or_auto,
+    spell_flags,
     stack,
     take,
     take_all,
@@ -40,11 +41,7 @@ from sordino.constraints import COUNT, SHARE
 from sordino.errors import InvalidParameter
 from sordino.results import add_parts, describe
 from sordino.session.column_request import SEARCH_SHARE, ColumnRequest
-from sordino.session.numbers import (
-    MeanRequest,
-    SumRequest,
-    VarianceRequest,
-)
+from sordino.session.numbers import MeanRequest, SumRequest, VarianceRequest
 from sordino.session.quantile_request import QuantileRequest
 
 # Only for type checkers: a release needs no plan.
@@ -202,7 +199,7 @@ def _check_no_groups(asked: Values) -> None:
     labels = asked.pop("labels")
     of_groups = {one.name: getattr(labels, one.name) for one in fields(labels)}
     of_groups |= {name: asked[name] for name in ("groups_per_unit", "most_groups", "search_share")}
-    given = list_given({f"--{name.replace('_', '-')}": value for name, value in of_groups.items()})
+    given = list_given(spell_flags(of_groups))
     if given:
         raise InvalidParameter(f"{given[0]} needs --by, the column of the groups.")
 

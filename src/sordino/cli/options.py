@@ -654,6 +654,11 @@ def list_given(values: Values) -> list[str]:
     ]
 
 
+def spell_flags(values: Values) -> Values:
+    """Return values of parameters by their flags."""
+    return {f"--{name.replace('_', '-')}": value for name, value in values.items()}
+
+
 def require_one(values: Values, what: str) -> str:
     """Return the one flag that was given, of flags with values, or raise `InvalidParameter`."""
     named = list_given(values)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
-from typing import Any, Literal, final
+from typing import Any
 
 import click
 
 from sordino.cli.grouped import ShortHelpCommand
+from sordino.cli.once import SuggestingGroup
 from sordino.cli.options import (
     ADJACENCY,
     FORMAT,
     NUMBER,
     PLANNED_EPSILON,
     StatementOptions,
+    Values,
     choose_format,
-    gather,
+    stack,
     statement_options,
 )
 from sordino.cli.output import write_lines
-from sordino.cli.suggestions import SuggestingGroup
 from sordino.cli.work import make_sensitivity
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
@@ -74,27 +75,8 @@ _PLANNED_MECHANISMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[
 _SHORT_FLAGS = {"k": "-k"}
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class ParameterOptions:
-    """The parameters of all mechanisms by their names there; what was not given is None."""
-
-    threshold: Fraction | None
-    positives: int | None
-    at_least: int | None
-    k: int | None
-    noise: Literal["exponential", "laplace", "gumbel"] | None
-    threshold_noise: Literal["exponential", "laplace"] | None
-    split: str | None
-    correction: str | None
-    correction_run: int | None
-    correction_margin: Fraction | None
-    resample: bool | None
-
-
-parameter_options = gather(
-    "given",
-    ParameterOptions,
+# The parameters of all mechanisms by their names there; what was not given is None.
+parameter_options = stack(
     click.option(
         "--threshold",
         type=NUMBER,
@@ -181,8 +163,8 @@ def accuracy(
     epsilon: Fraction,
     statement: StatementOptions,
     adjacency: Adjacency,
-    given: ParameterOptions,
     form: str | None,
+    **given: Any,
 ) -> None:
     """Say how likely MECHANISM errs by a margin, or what margin it keeps, whatever the answers are.
 
@@ -191,37 +173,25 @@ def accuracy(
     made, needed, taken = _PLANNED_MECHANISMS[mechanism]
     # The command has the options of all mechanisms: what this one lacks or does not take is
     # refused.
-    for name, value in vars(given).items():
+    for name, value in given.items():
         if name in needed and value is None:
             raise InvalidParameter(f"{_spell_flag(name)} must be given for {mechanism}.")
         if value is not None and name not in needed + taken:
             raise InvalidParameter(f"{_spell_flag(name)} is no option of {mechanism}.")
     own = {
         name: _read_word_or_number(name, value)
-        for name, value in vars(given).items()
+        for name, value in given.items()
         if value is not None
     }
-    if made is HybridTopK and answers >= (given.k or 0):
+    if made is HybridTopK and answers >= (given["k"] or 0):
         # How many answers there are is public here: where they are just k, there is less noise.
         own["candidates"] = answers
     planned = made(epsilon=epsilon, sensitivity=make_sensitivity(statement, adjacency), **own)
     found = accuracy_of(planned, answers=answers, alpha=alpha, beta=beta)
-    chosen = choose_format(form)
-    if chosen == "json":
-        write_lines(
-            [
-                encode_json(
-                    {"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found)), indent=2
-                )
-            ]
-        )
-    elif chosen == "csv":
-        # The `repr` of a float is its shortest decimal, which is read back as the same number.
-        write_lines(
-            ["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"]
-        )
-    else:
-        write_lines([found.statement])
+    said = {"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found))
+    # The `repr` of a float is its shortest decimal, which is read back as the same number.
+    row = f"{float(found.alpha)!r},{found.beta!r},{found.answers}"
+    _write_finding(form, said, ["alpha,beta,answers", row], found.statement)
 
 
 @plan.command()
@@ -279,16 +249,15 @@ def selector(
         exact=exact,
     )
     rows = [(type(one.mechanism).__name__, one.success) for one in found.alternatives]
-    chosen = choose_format(form)
-    if chosen == "json":
-        made = {"name": type(found.mechanism).__name__} | plain(parameters(found.mechanism))
-        said = {"plan": "selector", "mechanism": made, "success": found.success, "why": found.why}
-        listed = [{"mechanism": name, "success": success} for name, success in rows]
-        write_lines([encode_json(said | {"alternatives": listed}, indent=2)])
-    elif chosen == "csv":
-        write_lines(["mechanism,success", *(f"{name},{success!r}" for name, success in rows)])
-    else:
-        write_lines([found.why])
+    said = {
+        "plan": "selector",
+        "mechanism": _describe_mechanism(found.mechanism),
+        "success": found.success,
+        "why": found.why,
+        "alternatives": [{"mechanism": name, "success": success} for name, success in rows],
+    }
+    table = ["mechanism,success", *(f"{name},{success!r}" for name, success in rows)]
+    _write_finding(form, said, table, found.why)
 
 
 @plan.command(name="top-k")
@@ -352,27 +321,30 @@ def top_k(
         decay=decay,
         ordered=ordered,
     )
-    name = type(found.mechanism).__name__
+    said = {
+        "plan": "top-k",
+        "mechanism": _describe_mechanism(found.mechanism),
+        "kth": found.kth,
+        "needed": found.needed,
+        "why": found.why,
+    }
+    kth = "" if found.kth is None else repr(found.kth)
+    row = f"{type(found.mechanism).__name__},{kth},{found.needed!r}"
+    _write_finding(form, said, ["mechanism,kth,needed", row], found.why)
+
+
+def _describe_mechanism(mechanism: object) -> Values:
+    """Return the name and the parameters of a mechanism, as JSON has them."""
+    return {"name": type(mechanism).__name__, **plain(parameters(mechanism))}
+
+
+def _write_finding(form: str | None, said: Values, table: list[str], sentence: str) -> None:
+    """Write a plan: as JSON, as CSV, or as the sentence that says it."""
     chosen = choose_format(form)
-    if chosen == "json":
-        made = {"name": name} | plain(parameters(found.mechanism))
-        said = {
-            "plan": "top-k",
-            "mechanism": made,
-            "kth": found.kth,
-            "needed": found.needed,
-            "why": found.why,
-        }
-        write_lines([encode_json(said, indent=2)])
-    elif chosen == "csv":
-        write_lines(
-            [
-                "mechanism,kth,needed",
-                f"{name},{'' if found.kth is None else repr(found.kth)},{found.needed!r}",
-            ]
-        )
+    if chosen == "csv":
+        write_lines(table)
     else:
-        write_lines([found.why])
+        write_lines([encode_json(said, indent=2) if chosen == "json" else sentence])
 
 
 def _spell_flag(name: str) -> str:

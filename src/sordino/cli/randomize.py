@@ -8,9 +8,10 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, cast, final
+from typing import Any, cast, final
 
 import click
 import numpy as np
@@ -35,13 +36,15 @@ from sordino.cli.options import (
     Values,
     gather,
     is_quiet,
+    take,
+    take_all,
 )
 from sordino.cli.output import write_lines
 from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.planned import plan_options
 from sordino.cli.stderr import say
-from sordino.cli.table import confirm_goal, plan_alone, refuse_shape, write_plan
-from sordino.cli.text_options import CsvOptions, form_options
+from sordino.cli.table import TableOptions, confirm_goal, plan_alone, refuse_shape, write_plan
+from sordino.cli.text_options import form_options
 from sordino.cli.whom import UnitOptions
 from sordino.cli.work import (
     choose_entropy,
@@ -60,10 +63,7 @@ from sordino.receipt import Receipt
 from sordino.record import SIMULATED, describe_receipt
 from sordino.record_text import format_csv_line
 from sordino.session import LocalReports, Session
-from sordino.session.local import build_reports
-
-if TYPE_CHECKING:
-    from sordino.study.declaration import DeclaredTable
+from sordino.session.local import RandomizeRequest, build_reports
 
 KEPT = (
     "By rule, every line gives one line: what has no number counts as the middle of the range, and "
@@ -72,59 +72,6 @@ KEPT = (
 )
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class ReportOptions:
-    """Which column is reported, and how the noise of a report is made."""
-
-    column: str
-    lower: Fraction
-    upper: Fraction
-    # None where a goal stands for it, until that has found it.
-    epsilon: Fraction
-    activation: Literal["mixture", "rectangle", "sine", "triangle"]
-    tuned_for: Fraction | Literal["center", "worst", "uniform"]
-
-    def list_asked(self) -> Values:
-        """Return what a session is asked with."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
-
-report_options = gather(
-    "report",
-    ReportOptions,
-    click.option("--column", metavar="COL", required=True, help="Column of numbers."),
-    click.option(
-        "--lower",
-        type=NUMBER,
-        metavar="L",
-        required=True,
-        help="Public: lower end of the range of the numbers.",
-    ),
-    click.option(
-        "--upper", type=NUMBER, metavar="U", required=True, help="Public: upper end of that range."
-    ),
-    click.option(
-        "--epsilon", type=NUMBER, callback=check_epsilon, help="Budget of each report; or --goal."
-    ),
-    click.option(
-        "--activation",
-        type=click.Choice(["mixture", "rectangle", "sine", "triangle"]),
-        default="mixture",
-        show_default=True,
-        help="Shape of the noise; mixture has the least variance at the worst value.",
-    ),
-    click.option(
-        "--tuned-for",
-        type=DecimalsOr("center", "worst", "uniform"),
-        default="worst",
-        show_default=True,
-        help=(
-            "Where the variance is least; a number is a mean of t², with t from -1 to 1 over the "
-            "range."
-        ),
-    ),
-)
 unit_options = gather(
     "unit",
     UnitOptions,
@@ -156,17 +103,8 @@ unit_options = gather(
 )
 
 
-@click.command(cls=GroupedCommand)
-@SOURCE
-@DECLARATION
-@DATE
-@report_options
-@unit_options
-@click.option(
-    "--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public."
-)
-@form_options
-@gather(
+# A report has no list of labels, and no form but CSV: of a plan --format is one.
+run_options = gather(
     "run",
     RunOptions,
     LEDGER_URL,
@@ -180,16 +118,28 @@ unit_options = gather(
     SYNTHETIC,
     QUIET,
 )
-def randomize(
-    source: str,
-    declared: DeclaredTable | None,
-    date: str | None,  # noqa: ARG001 - `declared` was found with it
-    report: ReportOptions,
-    unit: UnitOptions,
-    where: str | None,
-    csv: CsvOptions,
-    run: RunOptions,
-) -> None:
+
+
+@click.command(cls=GroupedCommand)
+@take_all(
+    RandomizeRequest,
+    column=take(RandomizeRequest, "column", metavar="COL"),
+    epsilon=click.option(
+        "--epsilon", type=NUMBER, callback=check_epsilon, help="Budget of each report; or --goal."
+    ),
+    activation=take(
+        RandomizeRequest,
+        "activation",
+        type=click.Choice(["mixture", "rectangle", "sine", "triangle"]),
+    ),
+    tuned_for=take(RandomizeRequest, "tuned_for", type=DecimalsOr("center", "worst", "uniform")),
+    write=None,
+)
+@gather("table", TableOptions, SOURCE, DECLARATION, DATE, unit_options, form_options, run_options)
+@click.option(
+    "--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public."
+)
+def randomize(table: TableOptions, where: str | None, **asked: Any) -> None:
     """Release a noisy report of every row of a column.
 
     Local privacy, each row with noise of its own.
@@ -205,46 +155,34 @@ def randomize(
             "rows a predicate keeps is not. Randomize all rows."
         )
     # Without --user each row is a unit of its own.
-    unit = replace(unit, row_is_unit=unit.row_is_unit or unit.user is None)
-    whom = make_unit(unit)
+    unit = replace(table.unit, row_is_unit=table.unit.row_is_unit or table.unit.user is None)
+    table, run, whom = replace(table, unit=unit), table.run, make_unit(unit)
     # Also for a pipe, where no session checks the unit. Nothing is charged yet.
     check_unit(whom)
-    if source == "-":
+    if table.source == "-":
         refuse_shape(run)
-        if csv.format_in not in {None, "csv"}:
+        if table.csv.format_in not in {None, "csv"}:
             raise InvalidParameter(
-                f"--format-in is for files: standard input is CSV; got {csv.format_in!r}."
+                f"--format-in is for files: standard input is CSV; got {table.csv.format_in!r}."
             )
     if run.goal is not None:
-        epsilon = _find_report_epsilon(source, declared, report, whom, csv, run)
-        report = replace(report, epsilon=epsilon)
-    reports = build_reports(
-        whom,
-        lower=report.lower,
-        upper=report.upper,
-        epsilon=report.epsilon,
-        activation=report.activation,
-        tuned_for=report.tuned_for,
-    )
+        asked["epsilon"] = _find_report_epsilon(table, whom, asked)
+    reports = build_reports(whom, **{key: asked[key] for key in asked if key != "column"})
     # A unit pays for all of its reports.
     spent = reports.cost.pure()
     require_consent("--epsilon times --max-rows", spent, MOST_EPSILON, given=run.consent)
     if run.form is not None and not run.dry_run:
         raise InvalidParameter("--format needs --dry-run: reports are written as CSV.")
     if run.dry_run:
-        _write_report_plan(source, declared, report, whom, reports, unit, csv, run)
+        _write_report_plan(table, whom, reports, asked)
         return
-    writer = _ReportWriter(report.column, reports, run.output)
+    writer = _ReportWriter(asked["column"], reports, run.output)
     receipt: Receipt | None
-    if source == "-":
-        receipt = _randomize_stdin(whom, report, csv, run, writer)
+    if table.source == "-":
+        receipt = _randomize_stdin(table, whom, writer, asked)
     else:
-        with (
-            open_session(source, unit, csv, run, declared, rule=KEPT) as session,
-            show_progress(run.quiet) as progress,
-        ):
+        with _open_session(table) as session, show_progress(run.quiet) as progress:
             # Reports are written block by block: memory does not grow with the rows.
-            asked = report.list_asked()
             receipt = session.randomize(**asked, write=writer.write, progress=progress).receipt
     # The header is written also where there was no row.
     writer.end()
@@ -260,51 +198,39 @@ def randomize(
         say(SIMULATED)
 
 
-def _find_report_epsilon(
-    source: str,
-    declared: DeclaredTable | None,
-    report: ReportOptions,
-    whom: PrivacyUnit,
-    csv: CsvOptions,
-    run: RunOptions,
-) -> Fraction:
+def _open_session(table: TableOptions) -> AbstractContextManager[Session]:
+    return open_session(table.source, table.unit, table.csv, table.run, table.declared, rule=KEPT)
+
+
+def _find_report_epsilon(table: TableOptions, whom: PrivacyUnit, asked: Values) -> Fraction:
     """Return the smallest epsilon with which reports reach the goal."""
-    form, ledger = make_csv_format(csv), open_account(run)
-    opened = find_source(source, declared, form, ledger, whom)
+    run, form = table.run, make_csv_format(table.csv)
+    ledger = open_account(run)
+    opened = find_source(table.source, table.declared, form, ledger, whom)
     with Session(opened, unit=whom, ledger=ledger, csv=form) as session:
-        asked = {name: value for name, value in report.list_asked().items() if name != "epsilon"}
-        plan = session.plan.randomize(**asked, goal=run.goal, like=run.like, rows=run.like_rows)
+        known = {name: value for name, value in asked.items() if name != "epsilon"}
+        plan = session.plan.randomize(**known, goal=run.goal, like=run.like, rows=run.like_rows)
     return confirm_goal(plan, run)
 
 
 def _write_report_plan(
-    source: str,
-    declared: DeclaredTable | None,
-    report: ReportOptions,
-    whom: PrivacyUnit,
-    reports: LocalReports,
-    unit: UnitOptions,
-    csv: CsvOptions,
-    run: RunOptions,
+    table: TableOptions, whom: PrivacyUnit, reports: LocalReports, asked: Values
 ) -> None:
     """Write what reports would cost and how much noise one has."""
-    if source == "-":
+    run = table.run
+    if table.source == "-":
         # Not even the header line is read of a pipe, which cannot be read again.
-        about = {"adjacency": whom.adjacency, "unit": whom}
-        reading = describe_piped_reading(whom, make_csv_format(csv))
-        plan_alone("randomize", reports, run, epsilon=report.epsilon, reading=reading, **about)
+        about: Values = {"adjacency": whom.adjacency, "unit": whom}
+        reading = describe_piped_reading(whom, make_csv_format(table.csv))
+        plan_alone("randomize", reports, run, epsilon=asked["epsilon"], reading=reading, **about)
         return
-    with open_session(source, unit, csv, run, declared, rule=KEPT) as session:
-        plan = session.plan.randomize(**report.list_asked(), like=run.like, rows=run.like_rows)
+    with _open_session(table) as session:
+        plan = session.plan.randomize(**asked, like=run.like, rows=run.like_rows)
     write_plan(replace(plan, goal=run.goal), run)
 
 
 def _randomize_stdin(
-    whom: PrivacyUnit,
-    report: ReportOptions,
-    csv: CsvOptions,
-    run: RunOptions,
-    writer: _ReportWriter,
+    table: TableOptions, whom: PrivacyUnit, writer: _ReportWriter, asked: Values
 ) -> Receipt:
     """Report lines of CSV on standard input; only its header is read before the charge.
 
@@ -313,16 +239,13 @@ def _randomize_stdin(
     if sys.stdin is None:
         raise InvalidParameter("stdin must be open: it brings the rows.")
     file = cast("io.BufferedReader", sys.stdin.buffer)
-    form = make_csv_format(csv)
+    run, form = table.run, make_csv_format(table.csv)
     entropy = choose_entropy(run)
-    blocks = open_record_lines(file, form, whom, column=report.column)
+    blocks = open_record_lines(file, form, whom, column=asked["column"])
     if not is_quiet(run.quiet):
         say(KEPT)
     detail = {
-        "column": report.column,
-        "lower": report.lower,
-        "upper": report.upper,
-        "activation": report.activation,
+        **{name: asked[name] for name in ("column", "lower", "upper", "activation")},
         "user": whom.column,
         "max_rows": whom.max_rows,
         "source": "stdin",

@@ -26,17 +26,13 @@ from sordino.cli.options import (
     is_quiet,
     list_given,
     run_options,
+    spell_flags,
     statement_options,
 )
 from sordino.cli.stderr import say
 from sordino.cli.table import confirm_epsilon, plan_alone
 from sordino.cli.text_options import CsvOptions, bare_csv_options
-from sordino.cli.work import (
-    choose_entropy,
-    make_csv_format,
-    make_sensitivity,
-    open_payer,
-)
+from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_payer
 from sordino.cli.write import open_account, write_again, write_release
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
@@ -271,15 +267,8 @@ def _write_selection_plan(
 
 def _check_no_score(choice: ChoiceOptions, statement: StatementOptions) -> None:
     """Refuse options that go with scores where a statistic computes them."""
-    given = list_given(
-        {
-            "--score": choice.score,
-            "--sensitivity": statement.sensitivity,
-            "--monotone": statement.monotone,
-            "--step": statement.step,
-            "--method": choice.method,
-        }
-    )
+    named = {"score": choice.score, **vars(statement), "method": choice.method}
+    given = list_given(spell_flags(named))
     if given:
         raise InvalidParameter(
             f"{given[0]} does not go with --statistic: the score, how far it moves and the method "

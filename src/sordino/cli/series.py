@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sordino.cli.once import Command
+from sordino.cli.once import Command, SuggestingGroup
 from sordino.cli.options import FORMAT
 from sordino.cli.output import write_rows
 from sordino.cli.stderr import say
-from sordino.cli.suggestions import SuggestingGroup
 from sordino.constraints import COUNT
 
 if TYPE_CHECKING:

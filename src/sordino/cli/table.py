@@ -5,7 +5,7 @@ Made and written, or with `--dry-run` what they would cost and give in their pla
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
@@ -31,16 +31,17 @@ from sordino.cli.text_options import CsvOptions, csv_options
 from sordino.cli.whom import UnitOptions, unit_options
 from sordino.cli.work import make_domain, open_session, read_labels, show_progress
 from sordino.cli.write import open_account, write_again, write_releases
-from sordino.cost import compose
+from sordino.cost import Cost, compose
 from sordino.errors import InvalidParameter
 from sordino.record import SCHEMA, Record, list_spent
 from sordino.releases import plain
 from sordino.results import describe, describe_charge
+from sordino.unit_columns import narrow_odds
 
 # Only for type checkers: a release needs no plan.
 if TYPE_CHECKING:
-    from sordino.questions import Domain
-    from sordino.session import Progress, Session
+    from sordino.questions import Domain, PrivacyUnit
+    from sordino.session import PlannedChoice, Progress, Session
     from sordino.session.plans.plan import Plan
     from sordino.study.declaration import DeclaredTable
 
@@ -245,13 +246,45 @@ def confirm_epsilon(epsilon: Fraction, run: RunOptions) -> Fraction:
     return epsilon
 
 
-def plan_alone(name: str, mechanism: Any, run: RunOptions, **more: Any) -> None:
-    """Write the plan of a mechanism whose answers come from a pipe or from a file of scores."""
+def plan_alone(
+    name: str,
+    mechanism: Any,
+    run: RunOptions,
+    *,
+    epsilon: Any,
+    unit: PrivacyUnit | None = None,
+    choices: Sequence[PlannedChoice] = (),
+    assumed: str = "",
+    method: str | None = None,
+    **charged: Any,
+) -> None:
+    """Write the plan of a mechanism, or of a cost, whose answers come from a pipe or from a file.
+
+    `charged` is what `Ledger.preview` takes besides.
+    """
     # Imported here: a release needs no plan.
-    from sordino.session.plans.alone import plan_mechanism
+    from sordino.cost.odds import say_odds_of
+    from sordino.session.plans.plan import Plan
 
     run.claim_output()
-    plan = plan_mechanism(name, mechanism, open_account(run), goal=run.goal, **more)
+    ledger, preview = open_account(run), None
+    if ledger is not None:
+        preview = ledger.preview(mechanism, label=name, unit=unit, **charged)
+    cost: Cost = mechanism if isinstance(mechanism, Cost) else mechanism.cost
+    odds = say_odds_of(cost, None if preview is None else preview.delta)
+    plan = Plan(
+        release=name,
+        epsilon=float(epsilon),
+        rows=(),
+        choices=tuple(choices),
+        cost=cost,
+        account=preview,
+        assumed=assumed,
+        left_out=(),
+        odds=odds if unit is None else narrow_odds(odds, unit.identity, unit.called),
+        method=method,
+        goal=run.goal,
+    )
     # It has few notes, and no option that asks for them.
     write_plan(plan, replace(run, details=True))
 

@@ -8,7 +8,7 @@ from typing import cast
 import click
 
 from sordino.cli.grouped import GroupedCommand
-from sordino.cli.options import NUMBER, LabelOptions, list_given, take, take_all
+from sordino.cli.options import NUMBER, LabelOptions, list_given, spell_flags, take, take_all
 from sordino.cli.table import TableOptions, release_from_table, table_options
 from sordino.constraints import Number, shown
 from sordino.errors import InvalidParameter
@@ -90,7 +90,7 @@ def top(
     if not as_set:
         release_from_table("top_k", table, asked)
         return
-    of_lists = {f"--{name.replace('_', '-')}": asked.pop(name) for name in _OF_LISTS}
+    of_lists = spell_flags({name: asked.pop(name) for name in _OF_LISTS})
     if given := list_given(of_lists):
         raise InvalidParameter(
             f"{given[0]} belongs to a list, and a set (--set) is chosen at once; leave one of them "
@@ -109,7 +109,7 @@ def _rank_by(
             f"--rank-by must be 'sum(COL)', with a column of numbers, or 'rows'; got "
             f"{shown(measure)}."
         )
-    of_counts = {f"--{name.replace('_', '-')}": asked.pop(name) for name in _OF_COUNTS}
+    of_counts = spell_flags({name: asked.pop(name) for name in _OF_COUNTS})
     if given := list_given({"--set": as_set or None, **of_counts}):
         raise InvalidParameter(
             f"{given[0]} belongs to counts of people; with --rank-by all sums get noise, and the "

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from sordino.cli.options import (
@@ -210,23 +210,10 @@ def _make_product(
 
 def make_csv_format(csv: CsvOptions) -> CsvFormat:
     """Return the form of a CSV source that the options describe."""
-    # Any text: what is no encoding is refused by `CsvFormat`.
-    encoding: Any = csv.encoding
-    return CsvFormat(
-        delimiter=csv.delimiter,
-        quote=csv.quote,
-        header=not csv.no_header,
-        columns=csv.columns,
-        skip_lines=csv.skip_lines,
-        ragged=csv.ragged,
-        encoding=encoding,
-        null=csv.null,
-        types=csv.types,
-        decimal=csv.decimal,
-        thousands=csv.thousands,
-        date_format=csv.date_format,
-        format_in=csv.format_in,
-    )
+    # The options are called as the fields, but for the one that takes the header line away.
+    named = {one.name for one in fields(CsvFormat)}
+    said = {name: value for name, value in vars(csv).items() if name in named}
+    return CsvFormat(**said, header=not csv.no_header)
 
 
 def make_sensitivity(statement: StatementOptions, adjacency: Adjacency) -> Sensitivity:

@@ -13,14 +13,5 @@ if TYPE_CHECKING:
     from sordino.columns.bucket_counts import BucketCounts as BucketCounts
     from sordino.columns.bucket_grid import BucketGrid as BucketGrid
     from sordino.columns.clipped_steps import StepRange as StepRange, Total as Total
-
-# Where each public name is defined. A module is loaded when one of its names is first used
-# (docs/decisions/0007), so that importing the package loads no engine.
-_HOMES = {
-    "bucket_counts": ("BucketCounts",),
-    "bucket_grid": ("BucketGrid",),
-    "clipped_steps": ("StepRange", "Total"),
-}
-
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+else:
+    __getattr__, __dir__ = lazy(__name__)

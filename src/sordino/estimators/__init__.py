@@ -49,34 +49,5 @@ if TYPE_CHECKING:
         ReportsMean as ReportsMean,
         mean_of_reports as mean_of_reports,
     )
-
-# A name is imported from its module when it is first asked for, so that importing the package stays
-# fast.
-_HOMES = {
-    "column_release": ("NumbersShare",),
-    "clipped.clipped_mean": ("ClippedMean",),
-    "clipped.clipped_sum": ("ClippedSum",),
-    "clipped.clipped_means": ("ClippedMeans",),
-    "clipped.clipped_sums": ("ClippedSums",),
-    "clipped.clipped_value": ("ClippedValue",),
-    "clipped.clipped_variance": ("ClippedVariance", "VarianceValue"),
-    "clipped.clipped_variances": ("ClippedVariances",),
-    "derived_rows": (
-        "RowRanks",
-        "add_rows",
-        "combine_looks",
-        "divide_rows",
-        "rank_rows",
-        "weigh_looks",
-    ),
-    "gaps": ("Estimates", "combine_gaps"),
-    "intervals": ("interval", "p_value", "lower_bound"),
-    "reports": ("ReportsMean", "mean_of_reports"),
-    "quantiles.quantile": ("Quantile", "QuantileValue"),
-    "quantiles.quantile_interval": ("QuantileEnds", "QuantileInterval"),
-    "quantiles.quantiles": ("Quantiles", "QuantileValues"),
-    "quantiles.sized_quantile": ("SizedQuantile",),
-}
-
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+else:
+    __getattr__, __dir__ = lazy(__name__)

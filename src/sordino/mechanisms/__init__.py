@@ -49,35 +49,5 @@ if TYPE_CHECKING:
         UnlistedHistogram as UnlistedHistogram,
     )
     from sordino.mechanisms.unlisted.unlisted_top_k import UnlistedTopK as UnlistedTopK
-
-_HOMES = {
-    "above_threshold": ("AboveThreshold",),
-    "adaptive_sparse_vector": ("AdaptiveSparseVector",),
-    "additive": ("GaussianMechanism", "LaplaceMechanism"),
-    "composite": ("CompositeMechanism",),
-    "composite_table": ("CompositeTable",),
-    "crossings.counted_stream": ("CountedStream",),
-    "exponential_mechanism": ("ExponentialMechanism",),
-    "folded": ("FoldedMechanism",),
-    "gaussian_sparse_vector": ("GaussianSparseVector",),
-    "gumbel_sparse_vector": ("GumbelSparseVector",),
-    "hybrid_sparse_vector": ("HybridSparseVector",),
-    "hybrid_top_k": ("HybridTopK",),
-    "histogram_top_k": ("HistogramTopK",),
-    "joint_top_k": ("JointTopK",),
-    "noisy_top_k": ("NoisyTopK",),
-    "permute_and_flip": ("PermuteAndFlip",),
-    "randomized_response": ("RandomizedResponse",),
-    "smooth.smooth_mechanism": ("SmoothMechanism",),
-    "smooth.smooth_selection": ("SmoothSelection",),
-    "smooth.smooth_step_selection": ("SmoothStepSelection",),
-    "sparse_vector": ("SparseVector",),
-    "step_selection": ("StepSelection",),
-    "crossings.stream": ("Stream",),
-    "unlisted.limited_top_k": ("LimitedTopK",),
-    "unlisted.unlisted_histogram": ("UnlistedHistogram",),
-    "unlisted.unlisted_top_k": ("UnlistedTopK",),
-}
-
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+else:
+    __getattr__, __dir__ = lazy(__name__)

@@ -34,12 +34,7 @@ from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
-from sordino.mechanisms.base import (
-    DOMAIN,
-    DOMAIN_MEANS,
-    EACH_ANSWER,
-    EACH_ANSWER_MEANS,
-)
+from sordino.mechanisms.base import DOMAIN, DOMAIN_MEANS, EACH_ANSWER, EACH_ANSWER_MEANS
 from sordino.mechanisms.crossings.branches import (
     BRANCHES,
     LAWS,

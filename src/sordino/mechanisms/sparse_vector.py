@@ -33,13 +33,7 @@ from sordino.cost import Cost, Pure, repeat
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.mechanisms.base import (
-    DOMAIN,
-    DOMAIN_MEANS,
-    EACH_ANSWER,
-    EACH_ANSWER_MEANS,
-    STEP_MEANS,
-)
+from sordino.mechanisms.base import DOMAIN, DOMAIN_MEANS, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS
 from sordino.mechanisms.crossings.branches import (
     Cut,
     Noise,

@@ -22,13 +22,5 @@ if TYPE_CHECKING:
         UnlistedWay as UnlistedWay,
         choose_unlisted as choose_unlisted,
     )
-
-_HOMES = {
-    "_accuracy": ("Accuracy", "accuracy"),
-    "selector": ("Alternative", "Selector", "choose_selector"),
-    "top_k": ("TopKChoice", "choose_top_k"),
-    "unlisted": ("UnlistedChoice", "UnlistedWay", "choose_unlisted"),
-}
-
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+else:
+    __getattr__, __dir__ = lazy(__name__)

@@ -16,17 +16,11 @@ if TYPE_CHECKING:
         Counts as Counts,
         prepare_counts as prepare_counts,
     )
-    from sordino.questions.domain import (
-        Domain as Domain,
-    )
-    from sordino.questions.groups import (
-        prepare_groups as prepare_groups,
-    )
+    from sordino.questions.domain import Domain as Domain
+    from sordino.questions.groups import prepare_groups as prepare_groups
     from sordino.questions.lookups import Lookup as Lookup
     from sordino.questions.number_question import prepare_numbers as prepare_numbers
-    from sordino.questions.reading import (
-        describe_piped_reading as describe_piped_reading,
-    )
+    from sordino.questions.reading import describe_piped_reading as describe_piped_reading
     from sordino.questions.records import (
         MarkerCounts as MarkerCounts,
         MarkerFile as MarkerFile,
@@ -40,38 +34,6 @@ if TYPE_CHECKING:
         prepare_records as prepare_records,
     )
     from sordino.questions.totals import NumberQuestion as NumberQuestion
-    from sordino.questions.unit import (
-        PrivacyUnit as PrivacyUnit,
-    )
-
-# Where each public name is defined. A module is loaded when one of its names is first used
-# (docs/decisions/0007), so that importing the package loads no engine.
-_HOMES = {
-    "counts": (
-        "CountQuestion",
-        "Counts",
-        "prepare_counts",
-    ),
-    "domain": ("Domain",),
-    "groups": ("prepare_groups",),
-    "lookups": ("Lookup",),
-    "reading": ("describe_piped_reading",),
-    "number_question": ("prepare_numbers",),
-    "records": (
-        "MarkerCounts",
-        "MarkerFile",
-        "RecordQuestion",
-        "ScoreFile",
-        "check_unit",
-        "open_markers",
-        "open_plink",
-        "open_record_lines",
-        "open_scores",
-        "prepare_records",
-    ),
-    "totals": ("NumberQuestion",),
-    "unit": ("PrivacyUnit",),
-}
-
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+    from sordino.questions.unit import PrivacyUnit as PrivacyUnit
+else:
+    __getattr__, __dir__ = lazy(__name__)

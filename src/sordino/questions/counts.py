@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 from sordino.constraints import DOMAIN_SIZE, one_of, shown
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.questions.domain import Domain
-from sordino.questions.labels import (
-    MOST_CELLS,
-    Numbered,
-    name_columns,
-    write_listed,
-    write_places,
-)
+from sordino.questions.labels import MOST_CELLS, Numbered, name_columns, write_listed, write_places
 from sordino.questions.rank_law import Draw, choose_ranks, count_sets, fits_sets
 from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, each_answer
 from sordino.releases import Label

@@ -11,12 +11,7 @@ from typing import Any
 from sordino.charts import Figure, draw_svg, read_figure
 from sordino.charts.figure import as_number, find_drawn_ends
 from sordino.report.markup import Markup, element, join, quote
-from sordino.report.promise import (
-    Theorem,
-    find_group_theorem,
-    find_interval_theorem,
-    find_theorems,
-)
+from sordino.report.promise import Theorem, find_group_theorem, find_interval_theorem, find_theorems
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
 from sordino.report.spent import say_measure, say_spent
 from sordino.report.words import (

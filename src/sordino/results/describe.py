@@ -25,6 +25,7 @@ from sordino.record import (
     list_warnings,
 )
 from sordino.releases import plain
+from sordino.results import sentences
 from sordino.results.figures import (
     COUNT_COLUMNS,
     TRUE_COLUMNS,
@@ -39,43 +40,6 @@ from sordino.results.figures import (
     say_lower,
 )
 from sordino.results.legend import describe_epsilon
-from sordino.results.sentences import (
-    A_SET,
-    ABOVE_ESTIMATE,
-    ABOVE_LOW,
-    ABOVE_MEASURED,
-    ADDS_UP,
-    AGAIN,
-    AGAIN_BUT_FIRST,
-    ALL,
-    ALONE,
-    APPEARANCES,
-    BEFORE_SELECTION,
-    CLIPPED_AGAIN,
-    FROM_GAPS,
-    FROM_HISTOGRAM,
-    INTERVAL,
-    INTERVAL_OF_SELECTED,
-    INTERVAL_OF_SUMS,
-    LARGEST_SUMS,
-    LEAST_OF_SUMS,
-    MEASURED_MARGINS,
-    MEASURED_SET,
-    NEGATIVE,
-    NOT_NEGATIVE,
-    NOT_WHOLE,
-    OF_TABLES,
-    ONLY_MEASURED,
-    PARTS,
-    TABLE_AGAIN,
-    TOO_FEW_OF_LIST,
-    TOTALS,
-    TRUE_SUMS,
-    UNCLEAR,
-    UNCLEAR_SUMS,
-    UNKNOWN_NUMBERS,
-    WHOLE,
-)
 
 _KINDS = {
     "top_k": "top",
@@ -135,7 +99,7 @@ def add_parts(release: Any, names: Sequence[str]) -> Record:
         for row, one in zip(record.rows, each, strict=True)
     ]
     columns = [*record.columns, *(cell for cell, _, _ in cells)]
-    return replace(record, columns=columns, rows=rows, notes=[PARTS, *record.notes])
+    return replace(record, columns=columns, rows=rows, notes=[sentences.PARTS, *record.notes])
 
 
 def describe_charge(records: Sequence[Record], cost: Cost, *, split: str) -> list[Record]:
@@ -273,7 +237,7 @@ def _describe_count(release: Any, some: Population, facts: Facts, notes: Notes) 
         | {"confidence": release.confidence, "standard_error": release.standard_error}
         | ranged,
         notes=[
-            INTERVAL,
+            sentences.INTERVAL,
             f"It holds with {format_share(release.confidence)}.",
             *capped,
             *told,
@@ -299,8 +263,8 @@ def _describe_histogram(release: Any, some: Population, facts: Facts, notes: Not
         rows=pick(release.list_rows(), columns),
         facts=facts | sure | {"standard_error": release.standard_error} | ranged,
         notes=[
-            *([ABOVE_ESTIMATE] if release.threshold is not None else []),
-            INTERVAL_OF_SELECTED if chosen else INTERVAL,
+            *([sentences.ABOVE_ESTIMATE] if release.threshold is not None else []),
+            sentences.INTERVAL_OF_SELECTED if chosen else sentences.INTERVAL,
             *(*worth, *capped, *told, *notes),
         ],
     )
@@ -315,12 +279,12 @@ def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) 
     true_columns, capped = _describe_cap(some)
     if true_columns:
         [bound] = some.say_bound()
-        told_of_true = OF_TABLES if some.max_rows == 1 else APPEARANCES
+        told_of_true = sentences.OF_TABLES if some.max_rows == 1 else sentences.APPEARANCES
         capped = [f"{bound} low and high are about what is counted so.", told_of_true]
     if again:
         true_columns = TRUE_COLUMNS
     names = [some.item] if isinstance(some.item, str) else list(some.item or ())
-    told, columns = [ADDS_UP], ["item"]
+    told, columns = [sentences.ADDS_UP], ["item"]
     # Each holds with that at least: cells, margins and the total have levels of their own.
     facts |= {"confidence": release.together, "confidence_together": release.together}
     # A column alone is a list of one, as its labels are.
@@ -329,23 +293,32 @@ def _describe_table(release: Any, some: Population, facts: Facts, notes: Notes) 
     facts |= {"item": names, "cell_standard_error": error}
     if again:
         facts |= _describe_looks(release)
-        told = [TABLE_AGAIN, ALL if release.planned else ALONE]
+        told = [sentences.TABLE_AGAIN, sentences.ALL if release.planned else sentences.ALONE]
     elif release.measured:
         facts["margins"] = _name_margins(names, release.measured)
-        told = [f"{MEASURED_MARGINS} Measured: cells, {', '.join(facts['margins'])}."]
+        told = [f"{sentences.MEASURED_MARGINS} Measured: cells, {', '.join(facts['margins'])}."]
     not_negative = (release.base.request if again else release).not_negative
     shown = any(row.published is not None for row in release)
     if not_negative or again or release.measured:
         columns.append("published")
         facts["not_negative" if not_negative else "whole"] = shown
-        words = (NOT_NEGATIVE, NEGATIVE) if not_negative else (WHOLE, NOT_WHOLE)
+        words = (
+            (sentences.NOT_NEGATIVE, sentences.NEGATIVE)
+            if not_negative
+            else (sentences.WHOLE, sentences.NOT_WHOLE)
+        )
         told.append(words[0] if shown else words[1])
     columns += [*COUNT_COLUMNS, *true_columns, *(("measured", "standard_error") if again else ())]
     return Record(
         columns=tuple(columns),
         rows=pick(release.list_rows(), columns),
         facts=facts,
-        notes=[*([] if again or release.measured else [INTERVAL]), *told, *capped, *notes],
+        notes=[
+            *([] if again or release.measured else [sentences.INTERVAL]),
+            *told,
+            *capped,
+            *notes,
+        ],
         # Programs find the column always; people where there is something in it.
         hidden=() if shown else ("published",),
     )
@@ -409,7 +382,7 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
             *_say_estimates(release, facts, measured=measured),
             *(worth if measured else []),
             *(capped if measured else some.say_bound()),
-            *([UNCLEAR] if rows else []),
+            *([sentences.UNCLEAR] if rows else []),
             *few,
             *notes,
         ],
@@ -437,8 +410,14 @@ def _describe_sums(release: Any, some: Population, facts: Facts, notes: Notes) -
         "too_few",
         "measured",
     )
-    said = [LARGEST_SUMS, INTERVAL_OF_SUMS, *worth, TRUE_SUMS, UNCLEAR_SUMS]
-    least = [] if some.column is None else [UNKNOWN_NUMBERS, LEAST_OF_SUMS]
+    said = [
+        sentences.LARGEST_SUMS,
+        sentences.INTERVAL_OF_SUMS,
+        *worth,
+        sentences.TRUE_SUMS,
+        sentences.UNCLEAR_SUMS,
+    ]
+    least = [] if some.column is None else [sentences.UNKNOWN_NUMBERS, sentences.LEAST_OF_SUMS]
     rows = pick([name_clip(row) for row in release.list_rows()], columns)
     few, no_flag = _say_few(rows)
     return Record(
@@ -454,16 +433,23 @@ def _describe_sums(release: Any, some: Population, facts: Facts, notes: Notes) -
 def _say_few(rows: Sequence[Facts]) -> tuple[Notes, tuple[str, ...]]:
     """Return what is said of a flag that some row has, or that people are not shown it."""
     # Programs get it all the same.
-    return ([TOO_FEW_OF_LIST], ()) if any(row["too_few"] for row in rows) else ([], ("too_few",))
+    return (
+        ([sentences.TOO_FEW_OF_LIST], ())
+        if any(row["too_few"] for row in rows)
+        else ([], ("too_few",))
+    )
 
 
 def _say_estimates(release: Any, facts: Facts, *, measured: bool) -> Notes:
     """Return what a list says of its estimates and intervals."""
     if release.method == "histogram":
-        return [FROM_HISTOGRAM, INTERVAL_OF_SELECTED]
+        return [sentences.FROM_HISTOGRAM, sentences.INTERVAL_OF_SELECTED]
     if not measured:
-        return [FROM_GAPS]
-    return [ONLY_MEASURED if facts.get("noise") == "gumbel" else BEFORE_SELECTION, INTERVAL]
+        return [sentences.FROM_GAPS]
+    return [
+        sentences.ONLY_MEASURED if facts.get("noise") == "gumbel" else sentences.BEFORE_SELECTION,
+        sentences.INTERVAL,
+    ]
 
 
 def _describe_set(release: Any, some: Population, facts: Facts, notes: Notes) -> Record:
@@ -472,7 +458,10 @@ def _describe_set(release: Any, some: Population, facts: Facts, notes: Notes) ->
     if release.confidence is None:
         rows = pick(release.list_rows(), ("item",))
         return Record(
-            columns=("item",), rows=rows, facts=facts, notes=[A_SET, *some.say_bound(), *notes]
+            columns=("item",),
+            rows=rows,
+            facts=facts,
+            notes=[sentences.A_SET, *some.say_bound(), *notes],
         )
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some)
@@ -483,7 +472,15 @@ def _describe_set(release: Any, some: Population, facts: Facts, notes: Notes) ->
         columns=columns,
         rows=rows,
         facts=facts | sure,
-        notes=[A_SET, MEASURED_SET, INTERVAL, *worth, *capped, *few, *notes],
+        notes=[
+            sentences.A_SET,
+            sentences.MEASURED_SET,
+            sentences.INTERVAL,
+            *worth,
+            *capped,
+            *few,
+            *notes,
+        ],
         hidden=("measured", *no_flag),
     )
 
@@ -502,9 +499,9 @@ def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) 
     measured = facts.get("measure_noise") is not None or any(
         row.high is not None for row in release
     )
-    low = ABOVE_MEASURED if measured else ABOVE_LOW
+    low = sentences.ABOVE_MEASURED if measured else sentences.ABOVE_LOW
     if release.method == "histogram":
-        low = INTERVAL_OF_SELECTED
+        low = sentences.INTERVAL_OF_SELECTED
     sure, worth = _describe_intervals(release)
     true_columns, capped = _describe_cap(some)
     # With one test every branch is 0.
@@ -515,7 +512,7 @@ def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) 
         rows=pick(release.list_rows(), columns),
         facts=facts | sure,
         notes=[
-            ONLY_MEASURED if facts.get("noise") == "gumbel" else ABOVE_ESTIMATE,
+            sentences.ONLY_MEASURED if facts.get("noise") == "gumbel" else sentences.ABOVE_ESTIMATE,
             low,
             *worth,
             *capped,
@@ -596,8 +593,11 @@ def _describe_again(release: Any, some: Population, facts: Facts, notes: Notes) 
         rows=pick(rows, columns),
         facts=facts,
         notes=[
-            *(AGAIN_BUT_FIRST if facts.get("first_selected") else AGAIN,),
-            *(ALL if release.planned else ALONE, *([CLIPPED_AGAIN] if of_column else [])),
+            *(sentences.AGAIN_BUT_FIRST if facts.get("first_selected") else sentences.AGAIN,),
+            *(
+                sentences.ALL if release.planned else sentences.ALONE,
+                *([sentences.CLIPPED_AGAIN] if of_column else []),
+            ),
             *(*worth, *notes, *(say_lower(some) if of_column else ()), *some.say_bound()),
         ],
         counts=not of_column,
@@ -631,6 +631,6 @@ _FIGURES = {
     "top_sums": _describe_sums,
     "above": _describe_above,
     "quantile": describe_figure,
-    **dict.fromkeys(TOTALS, describe_figure),
+    **dict.fromkeys(sentences.TOTALS, describe_figure),
 }
 """What describes each figure of a session, by the name of its method."""

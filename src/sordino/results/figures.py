@@ -10,30 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sordino.population import Population
-from sordino.record import (
-    Record,
-    describe_spent,
-    format_cell,
-    list_spent,
-)
+from sordino.record import Record, describe_spent, format_cell, list_spent
 from sordino.releases import plain
-from sordino.results.sentences import (
-    CAPPED,
-    CLIPPED,
-    CLIPPED_TOGETHER,
-    MOVED,
-    NO_ERROR,
-    RANK,
-    RANK_WEIGHED,
-    TOO_FEW,
-    TOO_FEW_OF_SUM,
-    TRUE,
-    VALUES,
-    VALUES_OF_SOME,
-    VALUES_WEIGHED,
-    WEIGHED,
-    WEIGHED_VARIANCE,
-)
+from sordino.results import sentences
 
 COUNT_COLUMNS = ("estimate", "low", "high")
 TRUE_COLUMNS = ("true_low", "true_high")
@@ -119,7 +98,7 @@ def describe_figure(release: Any, some: Population, facts: Facts, notes: Notes) 
     if first is not None and some.bounds is not None:
         # All groups have the same range, so the first one speaks for all.
         ranged, told = describe_range(first, some)
-        said, facts = [MOVED, *told], facts | ranged
+        said, facts = [sentences.MOVED, *told], facts | ranged
     if grouped:
         more, told = _describe_groups(release, some)
         facts, notes, columns = facts | more, [*notes, *told], ("item", *columns)
@@ -217,17 +196,17 @@ def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
 def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
     """Return what the ends of intervals are about."""
     if some.weighed and some.figure != "quantile":
-        return [*(WEIGHED_VARIANCE if some.figure == "variance" else WEIGHED)]
-    clipped = CLIPPED_TOGETHER if some.clips_together else CLIPPED
-    ranked = RANK_WEIGHED if some.weighed else RANK
-    said = [ranked, CAPPED] if some.figure == "quantile" else [clipped, TRUE]
+        return [*(sentences.WEIGHED_VARIANCE if some.figure == "variance" else sentences.WEIGHED)]
+    clipped = sentences.CLIPPED_TOGETHER if some.clips_together else sentences.CLIPPED
+    ranked = sentences.RANK_WEIGHED if some.weighed else sentences.RANK
+    said = [ranked, sentences.CAPPED] if some.figure == "quantile" else [clipped, sentences.TRUE]
     if some.figure == "quantile" and _has_intervals(release):
-        of_all = VALUES_WEIGHED if some.weighed else VALUES
-        said.insert(0, VALUES_OF_SOME if some.is_bounded else of_all)
+        of_all = sentences.VALUES_WEIGHED if some.weighed else sentences.VALUES
+        said.insert(0, sentences.VALUES_OF_SOME if some.is_bounded else of_all)
     if "too_few" in columns:
-        said.append(TOO_FEW_OF_SUM if some.figure == "sum" else TOO_FEW)
+        said.append(sentences.TOO_FEW_OF_SUM if some.figure == "sum" else sentences.TOO_FEW)
     if some.figure in {"mean", "variance"} and "too_few" in columns:
-        said.append(NO_ERROR)
+        said.append(sentences.NO_ERROR)
     return said
 
 

@@ -18,12 +18,7 @@ from sordino.constraints import shown
 from sordino.cost import ZCDP
 from sordino.cost.several import say_days_of
 from sordino.entropy import SYSTEM
-from sordino.errors import (
-    BudgetExceeded,
-    InvalidParameter,
-    LedgerConflict,
-    RunTaken,
-)
+from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, RunTaken
 from sordino.ledger import ChargeLine, Ledger, PartRange, read_parts, show_parts
 from sordino.ledger.parts import OPEN
 from sordino.ledger.renyi import NANO

@@ -29,33 +29,5 @@ if TYPE_CHECKING:
     )
     from sordino.session.session import Session as Session
     from sordino.session.table_numbers import GroupRow as GroupRow, Groups as Groups
-
-# Which module of the package holds each public name; type checkers read the imports above.
-_HOMES = {
-    "batch": ("Pending",),
-    "bounded_total": ("BoundedValue",),
-    "looks": ("KeptLook", "KeptNumber"),
-    "remeasure": ("Remeasured", "RemeasuredRow"),
-    "request": ("Payer", "Progress", "Uncharged"),
-    "local": ("LocalReports", "Reported"),
-    "results": (
-        "AboveItem",
-        "AboveItems",
-        "Count",
-        "CountedItem",
-        "Histogram",
-        "TopItem",
-        "TopItems",
-        "TopSetItem",
-        "TopSetItems",
-    ),
-    "plans.plan": ("Plan", "PlannedChoice"),
-    "plans.releases": ("Plans",),
-    "plans.widths": ("PlannedFigure",),
-    "session": ("Session",),
-    "table_numbers": ("GroupRow", "Groups"),
-}
-
-# Hidden from type checkers, which would take every name for known.
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+else:
+    __getattr__, __dir__ = lazy(__name__)

@@ -31,12 +31,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators.column_release import count_numbers
 from sordino.mechanisms import LaplaceMechanism, UnlistedHistogram
 from sordino.population import ColumnNames
-from sordino.questions import (
-    Domain,
-    NumberQuestion,
-    prepare_groups,
-    prepare_numbers,
-)
+from sordino.questions import Domain, NumberQuestion, prepare_groups, prepare_numbers
 from sordino.questions.groups import GROUPS, resolve_groups
 from sordino.releases import Label, UnlistedCounts
 from sordino.sensitivity import Adjacency

@@ -232,7 +232,9 @@ class RandomizeRequest(Request[Values | Reported]):
         default="mixture",
     )
     tuned_for: str | Number = parameter(
-        checked_later, "What the noise is best for.", default="worst"
+        checked_later,
+        "Where the variance is least; a number is a mean of t², t from -1 to 1 over the range.",
+        default="worst",
     )
     write: Write | None = parameter(
         checked_later,

@@ -29,21 +29,5 @@ if TYPE_CHECKING:
     from sordino.session.top_set import TopSetRequest as TopSetRequest
     from sordino.session.top_sums import TopSumsRequest as TopSumsRequest
     from sordino.session.value_histogram import ValueHistogramRequest as ValueHistogramRequest
-
-_HOMES = {
-    "above": ("AboveRequest",),
-    "counts": ("CountRequest", "CountUnitsRequest", "HistogramRequest"),
-    "cross_table": ("TableRequest",),
-    "local": ("RandomizeRequest",),
-    "numbers": ("MeanRequest", "SumRequest", "VarianceRequest"),
-    "quantile_request": ("QuantileRequest",),
-    "remeasure": ("RemeasureRequest",),
-    "top_k": ("TopKRequest",),
-    "top_set": ("TopSetRequest",),
-    "top_sums": ("TopSumsRequest",),
-    "value_histogram": ("ValueHistogramRequest",),
-}
-
-# Hidden from type checkers, which would take every name for known.
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES, package="sordino.session")
+else:
+    __getattr__, __dir__ = lazy(__name__)

@@ -17,18 +17,5 @@ if TYPE_CHECKING:
     from sordino.sources.csv.lines import CsvFormat as CsvFormat
     from sordino.sources.open import open_source as open_source
     from sordino.sources.source import Source as Source
-
-# Where each public name is defined. A module is loaded when one of its names is first used
-# (docs/decisions/0007), so that importing the package loads no engine.
-_HOMES = {
-    "csv.lines": ("CsvFormat",),
-    "csv.answer_lines": (
-        "Answer",
-        "answer_lines",
-    ),
-    "open": ("open_source",),
-    "source": ("Source",),
-}
-
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+else:
+    __getattr__, __dir__ = lazy(__name__)

@@ -18,13 +18,7 @@ from typing import Any, Protocol, final
 from sordino.constraints import shown
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.sources.engine import literal
-from sordino.sources.predicates.calls import (
-    DATE_PARTS,
-    LONGEST_TEXT,
-    USAGES,
-    list_image,
-    name_bins,
-)
+from sordino.sources.predicates.calls import DATE_PARTS, LONGEST_TEXT, USAGES, list_image, name_bins
 from sordino.sources.predicates.condition import Call, Column, Constant, Node
 from sordino.sources.predicates.predicate import parse_call
 from sordino.sources.sql.call_templates import CallTemplates

@@ -100,9 +100,6 @@ def choose_memory(limit: int | None, *, evaluates: bool) -> int:
     it, which takes a fifth.
     """
     if limit is None:
-        return min(MEMORY, _machine_memory() * 6 // 10)
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return min(MEMORY, machine * 6 // 10)
     return limit - limit // 5 if evaluates else limit // 5
-
-
-def _machine_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -72,11 +72,6 @@ def find_format(declared: str) -> str | None:
     return _FORMATS.get(declared)
 
 
-def find_array(form: str) -> type[np.generic] | None:
-    """Return the type of the arrays of a format; None of decimals, each of which is two halves."""
-    return _ARRAYS.get(form)
-
-
 @final
 class Column(NamedTuple):
     """A piece of a column.
@@ -182,7 +177,7 @@ def _read_column(held: object, array: ArrowArray, form: str) -> Column:
     The engine gets it back when nobody has that any more.
     """
     start, size = array.offset, array.length
-    array_type = find_array(form)
+    array_type = _ARRAYS.get(form)
     if array_type is None:
         values = _view(held, array.buffers[1], 16 * (start + size)).view(np.int64).reshape(-1, 2)
     else:

@@ -23,13 +23,7 @@ from sordino.columns.bucket_sums import SumSteps
 from sordino.columns.clipped_steps import StepRange
 from sordino.errors import DataSourceError
 from sordino.sources.engine import Answer, Kept, Scan, Take, quoted
-from sordino.sources.lookups import (
-    JoinedTable,
-    LookupTable,
-    PrivateTable,
-    list_used,
-    write_joins,
-)
+from sordino.sources.lookups import JoinedTable, LookupTable, PrivateTable, list_used, write_joins
 from sordino.sources.predicates.server_condition import write_server_condition
 from sordino.sources.source import AnswerLimit, Asked, unusable
 from sordino.sources.sql.bucket_query import BucketQuery

@@ -14,14 +14,5 @@ if TYPE_CHECKING:
     from sordino.study.opening import open as open  # noqa: A004 - sd.open
     from sordino.study.planning import PlannedRelease as PlannedRelease, StudyPlan as StudyPlan
     from sordino.study.study import Study as Study, StudyRun as StudyRun
-
-# Which module of the package holds each public name; type checkers read the imports above.
-_HOMES = {
-    "opening": ("open",),
-    "planning": ("PlannedRelease", "StudyPlan"),
-    "study": ("Study", "StudyRun"),
-}
-
-# Hidden from type checkers, which would take every name for known.
-if not TYPE_CHECKING:
-    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)
+else:
+    __getattr__, __dir__ = lazy(__name__)

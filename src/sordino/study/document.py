@@ -146,7 +146,7 @@ class Document:
         # A declaration that somebody has emptied declares nothing.
         found = self.tree.get(name) if self.tree or self.kind == "study" else {}
         if not isinstance(found, dict):
-            kind = _name_toml_kind(found)
+            kind = "none" if found is None else "something else"
             self.refuse((name,), f"A {self.kind} must have a table [{name}]; got {kind}.")
         return found
 
@@ -219,7 +219,3 @@ class _Beginnings:
             except (ValueError, RecursionError):
                 self._trees[count] = None
         return self._trees[count]
-
-
-def _name_toml_kind(value: Any) -> str:
-    return "none" if value is None else "something else"

@@ -172,23 +172,38 @@ def open(  # noqa: A001 - the name that a reader expects: sd.open
             "open.person must say whom a row belongs to, or row=True that each row is somebody "
             f"else; got {'both' if row else 'neither'}."
         )
-    save = LEDGER if save is None else save
     unit = PrivacyUnit(person, adjacency=adjacency or "add-remove", max_rows=max_rows)
     budget = None if epsilon is None else Budget(epsilon=epsilon, delta=delta or 0)
-    return _open_here(
-        source,
-        unit,
-        budget,
-        os.fspath(save),
-        name,
-        csv,
-        date,
-        lookup,
-        delta=delta,
+    url, read = os.fspath(LEDGER if save is None else save), read_part(part, date, "open.part")
+    lies = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+    if lies is None and date is not None:
+        put_day("a table in memory", date, "open.date")
+    here = source if lies is None else put_day(lies, date, "open.date")
+    called = name_table(lies, url) if name is None else name
+    TABLE_NAME("open.name", called)
+    opened = look_up(open_source(here, csv=csv, name=called), lookup)
+    opened.take_unit(unit.columns, "open.person")
+    check_lookups(opened, unit, charged=True)
+    wanted = WantedAccount(
+        account=called,
+        name=called,
+        place="" if lies is None else known_source(lies),
+        unit=unit,
+        epsilon=None if budget is None else Fraction(budget.epsilon),
+        delta=None if delta is None or budget is None else Fraction(budget.delta),
         second=second_budget,
         parts=parts or "",
-        part=read_part(part, date, "open.part"),
+        named=name is not None,
+        say_account="name={!r}",
+        say_second="second_budget=True",
+        say_epsilon="open.epsilon",
+        others=tuple(one.name for one in opened.private_tables),
     )
+    ledger = make_or_find(url, wanted, budget)
+    if name_for(called, ledger) is None:
+        # The account was made for the path, by `Ledger.create`.
+        opened = look_up(open_source(here, csv=csv), lookup)
+    return Session(opened, unit=unit, ledger=ledger, entropy=SYSTEM, csv=csv, part=read)
 
 
 def _check_texts(
@@ -245,52 +260,6 @@ def _open_declared(
     _, form, memory, temp = table.source
     opened = table.open_source(form, ledger, unit=table.unit, memory_limit=memory, temp_limit=temp)
     return Session(opened, unit=table.unit, ledger=ledger, entropy=SYSTEM, csv=form, part=part)
-
-
-def _open_here(
-    source: Any,
-    unit: PrivacyUnit,
-    budget: Budget | None,
-    url: str,
-    name: str | None,
-    csv: CsvFormat | None,
-    day: str | None,
-    lookup: Mapping[str, Lookup] | None,
-    *,
-    delta: Number | None,
-    second: bool,
-    parts: str,
-    part: str | None,
-) -> Session:
-    lies = os.fspath(source) if isinstance(source, str | os.PathLike) else None
-    if lies is None and day is not None:
-        put_day("a table in memory", day, "open.date")
-    here = source if lies is None else put_day(lies, day, "open.date")
-    called = name_table(lies, url) if name is None else name
-    TABLE_NAME("open.name", called)
-    opened = look_up(open_source(here, csv=csv, name=called), lookup)
-    opened.take_unit(unit.columns, "open.person")
-    check_lookups(opened, unit, charged=True)
-    wanted = WantedAccount(
-        account=called,
-        name=called,
-        place="" if lies is None else known_source(lies),
-        unit=unit,
-        epsilon=None if budget is None else Fraction(budget.epsilon),
-        delta=None if delta is None or budget is None else Fraction(budget.delta),
-        second=second,
-        parts=parts,
-        named=name is not None,
-        say_account="name={!r}",
-        say_second="second_budget=True",
-        say_epsilon="open.epsilon",
-        others=tuple(one.name for one in opened.private_tables),
-    )
-    ledger = make_or_find(url, wanted, budget)
-    if name_for(called, ledger) is None:
-        # The account was made for the path, by `Ledger.create`.
-        opened = look_up(open_source(here, csv=csv), lookup)
-    return Session(opened, unit=unit, ledger=ledger, entropy=SYSTEM, csv=csv, part=part)
 
 
 def name_table(source: str | None, url: str) -> str:

@@ -14,12 +14,7 @@ from sordino.address import covers_tables
 from sordino.constraints import text
 from sordino.cost import Pure
 from sordino.cost.conversion import cut_digits, find_largest, write_percent
-from sordino.errors import (
-    BudgetExceeded,
-    InvalidParameter,
-    LedgerConflict,
-    LedgerError,
-)
+from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import schema
 from sordino.ledger.amounts import MEASURES, amount_of, decimal, exact_amounts
 from sordino.ledger.history import (
