@@ -13,7 +13,7 @@ GRIDS = {
     10**3: (1.0215, 1, 1000),
     10**4: (1.01, 5, 1000),
     10**5: (1.01, 48, 400),
-    10**6: (1.01, 480, 100),
+    10**6: (1.01, 480, 400),
 }
 
 
@@ -88,7 +88,7 @@ def report():
         "## Quantiles at equal rho",
         "",
         "Root mean squared rank errors of a quantile with one record in the middle of each bucket of a grid, so that noise alone makes them: "
-        "1,000 releases a cell, 400 of 100,000 records, 100 of a million. Geometric: noise of a pure account at that epsilon. Gumbel: the noise "
+        "1,000 releases a cell, 400 from 100,000 records on. Geometric: noise of a pure account at that epsilon. Gumbel: the noise "
         "that an account with a delta or a rho uses, at the same rho.",
         "",
         *table(

@@ -316,7 +316,7 @@ def test_parts_of_means_stand_in_every_form(sordino, ask, account):
     assert shown.json == last
     table = ask("mean", *payer, *PARTS, "--format", "table").out
     assert table.count("count_low  count_high") == 3
-    assert table.count("count and sum: of the same rows and capping, each with 95%.") == 3
+    assert table.count("count and sum: of the same rows, after the same capping, each") == 3
     lines = ask("mean", "--no-ledger", *PARTS, "--format", "csv").out
     assert {"count", "sum_high"} <= set(lines.split("\n")[0].split(","))
 
@@ -389,3 +389,11 @@ def test_a_sum_with_its_count_and_mean_is_the_mean_with_its_parts(ask, account):
     refused = ask("sum", *payer, "--with", "median", "--bounded", 0, 9)
     assert (refused.code, refused.out) == (2, "")
     assert "--with must not be given with --bounded" in refused.err
+
+
+def test_the_count_beside_a_mean_of_weighed_rows_says_that_it_has_weights(sordino, table):
+    line = ("sum", table, "--column", "price", "--type", "price=double", "--lower", 0)
+    whom = ("--user", "who", "--cap", 100, "--epsilon", 5, "--no-ledger")
+    said = sordino(*line, *whom, "--with", "count", "--format", "table").out
+    assert "count and sum: with these weights, after the same capping, each with 95%." in said
+    assert "of the same rows" not in said

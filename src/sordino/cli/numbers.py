@@ -121,7 +121,8 @@ _take_beside = partial(click.option, "--with", "beside", multiple=True)
 @_take_beside(
     type=click.Choice(["count", "mean", "median"]),
     help="Also release this, with an interval: count and mean cost what a mean does, which has all "
-    "three, a median an equal part of epsilon. --noise and --growth say nothing of the median.",
+    "three; where its rows have weights (--weight-cap) so have this sum and count. A median costs "
+    "an equal part of epsilon. --noise and --growth say nothing of the median.",
 )
 def total(table: TableOptions, *, beside: tuple[str, ...], **asked: object) -> None:
     """Release the sum of a column of numbers.

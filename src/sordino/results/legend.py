@@ -184,7 +184,9 @@ def _say_between(facts: Facts, rows: Rows) -> str:
     if facts["release"] == "remeasure":
         looks = ", from all looks together" if facts.get("planned") else ", from the new look alone"
     parts = [name for name in ("count", "sum") if _has(rows, f"{name}_low")]
-    same = f" {' and '.join(parts)}: of the same rows and capping, each with 95%." if parts else ""
+    # A person with many rows weighs less, so these are no totals of all rows.
+    of = "with these weights" if facts.get("weight_cap") else "of the same rows"
+    same = f" {' and '.join(parts)}: {of}, after the same capping, each with 95%." if parts else ""
     return f"low to high: holds {about} with {share}{looks}{all_rows}.{same}"
 
 
