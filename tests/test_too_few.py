@@ -154,3 +154,14 @@ def test_where_everything_is_told_from_0_people_are_shown_no_flag(name, capsys):
     write_records([record], "table")
     assert "too_few" not in capsys.readouterr().out
     assert "cannot be told" not in make_report([release])
+
+
+@pytest.mark.parametrize("method", ["top_k", "top_sums"])
+def test_what_was_found_somebody_has(method):
+    """The first end of a row that was barely selected lies at 0, also of a sum of thousands."""
+    goods = ["tea", "corn", "rice", "oats"] * 900
+    table = pd.DataFrame({"who": range(3600), "what": goods, "v": [9.0] * 3600})
+    with sd.Session(table, **ROWS, entropy=sd.Seeded(7)) as session:
+        found = sd.Domain.unlisted(delta=1e-6)
+        release = getattr(session, method)("what", domain=found, k=2, epsilon=1)
+        assert [row.too_few for row in release.rows] == [False, False]

@@ -343,7 +343,7 @@ def release_best(
     """
     counted = yield from count_with_noise(mechanism, request, table, question, k=k)
     return TopItems(
-        rows=make_rows(counted),
+        rows=make_rows(counted, was_found=counted.asked is None),
         crossed=counted.top.crossed,
         method="histogram",
         why=why,
@@ -381,8 +381,8 @@ def release_above(
     )
 
 
-def make_rows(counted: NoisyCounts) -> tuple[TopItem, ...]:
-    """Return the rows of the best of a histogram."""
+def make_rows(counted: NoisyCounts, *, was_found: bool) -> tuple[TopItem, ...]:
+    """Return the rows of the best of a histogram; whether its labels were found or listed."""
     top, said = counted.top, counted.said
     values = top.values.tolist()
     # Below the last row stands the value that it had to reach: nothing, where every item is
@@ -402,6 +402,7 @@ def make_rows(counted: NoisyCounts) -> tuple[TopItem, ...]:
                 combined=None,
                 # Told apart where the intervals do not meet; nothing is known of what was left out.
                 tie=None if last else bool(said.low[place] <= said.high[place + 1]),
+                was_found=was_found,
             )
         )
     return tuple(rows)

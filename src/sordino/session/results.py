@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Literal, final
 
 from sordino.constraints import SHARE, Number
@@ -22,8 +22,9 @@ from sordino.session.request import CONFIDENCE
 from sordino.tabular import Row, WithRows
 
 
-def _reaches_0(low: float | None) -> bool | None:
-    return None if low is None else low <= 0
+def _reaches_0(low: float | None, true_low: float | None) -> bool | None:
+    # Of a row that was barely selected the first end lies far down, and the other one may not.
+    return None if low is None or true_low is None else max(low, true_low) <= 0
 
 
 @final
@@ -60,8 +61,8 @@ class TopItem:
         the counts of units that count for so many items at most, as `low` and `high` are: true
         counts may stand in another order.
     too_few : bool or None
-        Whether the interval reaches down to 0, as that of an item that nobody has does. None where
-        nothing was measured.
+        Whether the interval reaches down to 0, as that of an item that nobody has does; of labels
+        that nobody listed somebody has each. None where nothing was measured.
     gap : float or None
         Lead over the next row, noise of the selection included; in the last row the margin over the
         best item left out (None if none is), or the lead over the threshold if that ended the list.
@@ -80,10 +81,12 @@ class TopItem:
     combined: float | None
     tie: bool | None
     too_few: bool | None = field(init=False)
+    was_found: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
-        """Tell whether the interval reaches down to 0."""
-        object.__setattr__(self, "too_few", _reaches_0(self.low))
+    def __post_init__(self, was_found: bool) -> None:
+        """Tell whether the interval reaches down to 0; a label that was found somebody has."""
+        few = _reaches_0(self.low, self.true_low)
+        object.__setattr__(self, "too_few", few and not was_found)
 
 
 @final
@@ -213,7 +216,7 @@ class TopSetItem:
 
     def __post_init__(self) -> None:
         """Tell whether the interval reaches down to 0."""
-        object.__setattr__(self, "too_few", _reaches_0(self.low))
+        object.__setattr__(self, "too_few", _reaches_0(self.low, self.true_low))
 
 
 @final
@@ -434,6 +437,7 @@ def build_top(
             measured=float(said.measured[rank]),
             combined=None if math.isnan(said.combined[rank]) else float(said.combined[rank]),
             tie=unclear[rank],
+            was_found=label_threshold is not None,
         )
         for rank, label in enumerate(labels)
     )

@@ -192,7 +192,7 @@ class TopSumsRequest(ListRequest[TopItems]):
         sums = cast("list[ClippedValue]", [row.release for row in groups])
         counted = self._pick([row.item for row in groups], sums, found=found) if sums else None
         return TopItems(
-            rows=() if counted is None else make_rows(counted),
+            rows=() if counted is None else make_rows(counted, was_found=found),
             method="histogram",
             # What has found labels stands first.
             mechanism=groups.mechanism if found else (groups.mechanism,),
