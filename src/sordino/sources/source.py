@@ -543,7 +543,10 @@ class Source:
         return self.index(columns[0].name, "PrivacyUnit.column")
 
     def write_rows(self, indices: Iterable[int]) -> str:
-        """Return what a query reads its columns from, those that are computed among them."""
+        """Return what a query reads its columns from, those that are computed among them.
+
+        Nothing else of the table is read: docs/proofs/row-view.md.
+        """
         inside, _ = self._inside
         if not self.calls and not inside:
             return "rows"
