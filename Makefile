@@ -29,7 +29,7 @@ help:
 	@echo "make test-all  these, a third of the slow ones, another one each day, and a minute of fuzz; PARTS=1 for all of them"
 	@echo "make browser   reports in a real Chromium, which is installed first where that can be done"
 	@echo "make spark     tests over a server of Spark, which is installed first: half a gigabyte of packages"
-	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found; FUZZ=--spark for tables of Spark, FUZZ=--several for databases of two and three tables"
+	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found; FUZZ=--spark for tables of Spark, FUZZ=--walk for many neighbors of databases of one, two and three tables"
 	@echo "make soak      charge and command for MINUTES=10 while processes are killed, servers restarted, disks full, files moved; sums in build/soak"
 	@echo "make mutants   small wrong changes of the source, each of which a test must convict; MUTANTS='NAME NAME' for some of them"
 	@echo "make lint      style, layers, limits  make types      mypy --strict"

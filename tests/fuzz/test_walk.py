@@ -30,6 +30,7 @@ MINE, OTHER = ("row", "7", ("7", "a")), ("row", "8", ("8", "a"))
         ({MINE: 1, OTHER: 1}, {("row", "8", ("8", "b")): 1}, "there come"),
     ],
 )
+@pytest.mark.sample(2)
 def test_one_unit_goes_with_all_of_its_rows_and_nothing_else(before, after, wrong):
     found = find_wrong(Counter(before), Counter(after))
     assert (found or "").startswith(wrong or "")
@@ -37,6 +38,7 @@ def test_one_unit_goes_with_all_of_its_rows_and_nothing_else(before, after, wron
 
 
 @pytest.mark.parametrize("seed", [13, 45])
+@pytest.mark.sample(1)
 def test_a_walk_compares_all_pairs_of_neighbors(seed):
     """Seeds of one table and of several, with units enough."""
     draw, pairs = random.Random(seed), 0
@@ -53,6 +55,7 @@ def test_a_walk_compares_all_pairs_of_neighbors(seed):
 
 
 @pytest.mark.parametrize("twin", ["lent-by-all", "collated-key", "fan-out"])
+@pytest.mark.sample(1)
 def test_a_walk_alone_convicts_a_choice_by_the_rows_of_others(twin):
     case = load(of_twin(twin)[0])
     broken.install(twin)

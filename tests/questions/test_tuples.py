@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import random
 from collections import Counter, defaultdict
@@ -284,3 +285,24 @@ def test_files_name_the_columns_of_tuples(tmp_path):
     assert count(ask(rows, domain=Domain.from_file(tmp_path / "cells.parquet"))) == oracle(
         rows, {("a", "a")}
     )
+
+
+def test_a_coarser_unit_is_another_promise():
+    """A household that loses one person moves two counts, and four if that person is exchanged for one elsewhere."""
+    apart = {"add-remove": 0, "replace-one": 0}
+    for n in range(40):
+        salt = hashlib.sha256(bytes([n])).digest()
+
+        def count(rows, salt=salt):
+            homes, items = zip(*rows, strict=True)
+            frame = pa.table({"home": homes, "item": items})
+            unit = PrivacyUnit("home", max_rows=1)
+            asked = {"kind": "items", "item": "item", "domain": ["a", "b", "c", "d"], "salt": salt}
+            return prepare_counts(open_source(frame), unit, **asked).run().values
+
+        before = count([("h", "a"), ("h", "b"), ("k", "d")])
+        gone, exchanged = [("h", "b"), ("k", "d")], [("h", "b"), ("k", "d"), ("k", "c")]
+        for how, rows in (("add-remove", gone), ("replace-one", exchanged)):
+            apart[how] = max(apart[how], int(abs(count(rows) - before).sum()))
+    # One item a household: a household alone moves one count, or two.
+    assert apart == {"add-remove": 2, "replace-one": 4}

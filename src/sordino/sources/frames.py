@@ -37,6 +37,7 @@ from sordino.errors import DataSourceError, UnsupportedBackend
 from sordino.sources.engine import Engine
 from sordino.sources.source import SUPPORTED, TYPE_OF_NO_VALUES, refuse_names, unusable
 from sordino.sources.sql.sql_templates import float_text
+from sordino.sources.sql.times import drop_beyond_type
 
 _SIMPLE_TYPES: dict[Any, str] = {
     nw.String: "VARCHAR",
@@ -258,6 +259,10 @@ def _decode_dictionary(array: Any, pa: Any) -> Any:
     return pa.chunked_array(plain, type=wanted)
 
 
+_MOMENTS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
+"""The engine's types for moments of Arrow, by their unit."""
+
+
 def _write_received_column(name: str, declared: str, sent: Any, pa: Any) -> str:
     """Return the column in its declared type; a value that does not fit is NULL, not an error."""
     # `decode` fails on bytes that are no UTF-8. Each operator that
@@ -270,7 +275,13 @@ def _write_received_column(name: str, declared: str, sent: Any, pa: Any) -> str:
             if declared == "VARCHAR"
             else f"TRY(TRY_CAST({text} AS {declared})) AS {name}"
         )
-    received = f"TRY(TRY_CAST({name} AS {declared}))"
+    # On the way a time has a type of its own, whatever it is declared as.
+    kind = declared
+    if pa.types.is_timestamp(sent):
+        kind = _MOMENTS[sent.unit] if sent.tz is None else "TIMESTAMP WITH TIME ZONE"
+    elif pa.types.is_time64(sent) and sent.unit == "ns":
+        kind = "TIME_NS"
+    received = f"TRY(TRY_CAST({drop_beyond_type(name, kind)} AS {declared}))"
     if pa.types.is_timestamp(sent) and declared == "VARCHAR":
         # As `_text_of_moment`: years have four digits.
         return f"CASE WHEN {received} LIKE '____-__-__ __:__:__%' THEN {received} END AS {name}"

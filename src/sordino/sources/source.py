@@ -36,6 +36,7 @@ from sordino.sources.shared import Readings
 from sordino.sources.sql.dialect import EMBEDDED, Dialect
 from sordino.sources.sql.number_kind import WHOLE_NUMBER_TYPE, NumberKind, number_kind
 from sordino.sources.sql.sql_templates import FLOATS
+from sordino.sources.sql.times import drop_beyond_type
 from sordino.sources.validation import QueryValidation
 from sordino.unit_columns import UnitColumn, write_unit_columns
 
@@ -542,7 +543,10 @@ class Source:
         return self.index(columns[0].name, "PrivacyUnit.column")
 
     def write_rows(self, indices: Iterable[int]) -> str:
-        """Return what a query reads its columns from, those that are computed among them."""
+        """Return what a query reads its columns from, those that are computed among them.
+
+        Nothing else of the table is read: docs/proofs/row-view.md.
+        """
         inside, _ = self._inside
         if not self.calls and not inside:
             return "rows"
@@ -900,7 +904,7 @@ def sent(types: Sequence[str], indices: Sequence[int]) -> str:
     columns = (
         f"c{index}"
         if _PORTABLE_TYPE.fullmatch(types[index])
-        else f"CAST(c{index} AS VARCHAR) AS c{index}"
+        else f"CAST({drop_beyond_type(f'c{index}', types[index])} AS VARCHAR) AS c{index}"
         for index in indices
     )
     return ", ".join(columns) or "1 AS c"
@@ -914,7 +918,7 @@ def received(types: Sequence[str], indices: Sequence[int], *more: str) -> str:
     # `TRY_CAST` gives NULL for texts that are no value of the type, and `TRY` where it fails all
     # the same.
     columns = (
-        f"c{index}"
+        f"{drop_beyond_type(f'c{index}', types[index])} AS c{index}"
         if _PORTABLE_TYPE.fullmatch(types[index])
         else f"TRY(TRY_CAST(c{index} AS {types[index]})) AS c{index}"
         for index in indices
