@@ -1,12 +1,12 @@
 """How far a sum of independent noises reaches: of several laws, in several units.
 
 Claim: `find_far` is never too small. It is the least one where all noises are discrete Laplace with
-small whole weights (`reach`, but where the law comes within a share of 2e-6 of the level, or is so
-wide that it is summed on a coarser grid), and else too large by less than a hundredth of the
-deviation of the sum, but for levels below one in a million. Proof: docs/proofs/derived-figures.md,
-"Sums of Laplace noise" and "Sums of several laws". Floats: sums of positive numbers, raised by more
-than they may have lost; or sums on a grid, by a Fourier transform: what it rounds is far below what
-is left for it.
+small whole weights (`reach`, but where the law comes within a share of 2e-6 of the level, or is too
+wide for its points), and else too large by less than a hundredth of the deviation of the sum, but
+for levels below one in a million and thousands of equal noises. Proof:
+docs/proofs/derived-figures.md, "Sums of Laplace noise" and "Sums of several laws". Floats: sums of
+positive numbers, raised by more than they may have lost; or sums on a grid, by a Fourier transform:
+what it rounds is far below what is left for it.
 """
 
 from __future__ import annotations
@@ -61,12 +61,7 @@ def _find_reach(parts: tuple[tuple[Noise, int], ...], wrong: Fraction) -> int:
     # A noise is the difference of two geometric numbers, so that the sum is that of two equal
     # halves.
     left_out = float(wrong) * _LEFT_OUT
-    slowest = min(float(noise.rate) / noise.weight for noise, _ in parts) / 2
-    # Beyond so many steps a half lies with at most that chance ("Sums of noises").
-    points = (
-        math.ceil((sum(times for _, times in parts) * math.log(2) - math.log(left_out)) / slowest)
-        + 1
-    )
+    points = _count_points(parts, wrong)
     coarse = -(-points // _POINTS)
     mass = _weigh_half(tuple((one, times) for one, times in parts), coarse, points // coarse + 2)
     above = np.append(np.cumsum(mass[:0:-1])[::-1], 0.0)
@@ -82,6 +77,14 @@ def _find_reach(parts: tuple[tuple[Noise, int], ...], wrong: Fraction) -> int:
         low, high = (low, middle) if exceeds(middle) <= wrong else (middle, high)
     # On a coarser grid each noise may lie up to a cell further out.
     return coarse * high + (coarse - 1) * sum(one.weight * times for one, times in parts)
+
+
+def _count_points(parts: Iterable[tuple[Noise, int]], wrong: Fraction) -> int:
+    """Return beyond how many steps half a sum lies with a chance that is left out at most."""
+    # "Sums of Laplace noise" on the page.
+    slowest = min(float(noise.rate) / noise.weight for noise, _ in parts) / 2
+    doubled = sum(times for _, times in parts) * math.log(2)
+    return math.ceil((doubled - math.log(float(wrong) * _LEFT_OUT)) / slowest) + 1
 
 
 def _weigh_half(parts: tuple[tuple[Noise, int], ...], coarse: int, points: int) -> Floats:
@@ -138,8 +141,6 @@ Part = tuple[Law, Fraction]
 
 # Whole weights up to this go to the exact law, whose work grows with them.
 _LARGEST_WHOLE = 1000
-# The exact law needs no coarser grid below so many steps of its slowest noise.
-_FINE_STEPS = 1 << 11
 # Of the deviation of the sum: what all roundings to the grid may add together, half of it to each
 # side.
 _ROUNDING = 1 / 250
@@ -168,41 +169,33 @@ def _find_far(counted: tuple[tuple[Part, int], ...], wrong: Fraction) -> Fractio
     if times == 1 and not others:
         # One noise alone has quantiles; tails are floats, which err by less than is taken off here.
         return -law.quantile(float(wrong / 2 * (1 - _TAIL_ROUNDING))) * scale
-    whole = _list_whole(counted)
-    if whole is not None:
-        noises, unit = whole
-        return reach(noises, wrong) * unit
-    level = float(wrong)
-    found = Fraction(
-        _bound_far(counted, level) if level < _LEAST_LEVEL else _sum_on_grid(counted, level)
-    )
-    # The sum is a whole number of the common unit: what lies between two of them reaches no
-    # farther.
     unit = _find_unit(counted)
-    return found // unit * unit
-
-
-def _list_whole(counted: tuple[tuple[Part, int], ...]) -> tuple[list[Noise], Fraction] | None:
-    """Return the noises with small whole weights, and the unit of these.
-
-    None if there is no such unit.
-    """
-    if any(not isinstance(law, DiscreteLaplace) for (law, _), _ in counted):
-        return None
-    unit = _find_unit(counted)
-    weights = [int(scale / unit) for (_, scale), _ in counted]
+    whole = _list_whole(counted, unit)
+    fine = bool(whole) and _count_points(whole, wrong) <= _POINTS
+    found: list[Fraction] = []
     # Equal noises have a closed form, however many and wide they are.
-    alike = len(counted) == 1
-    slow = max(
-        weight / float(law.rate) for ((law, _), _), weight in zip(counted, weights, strict=True)
-    )
-    if not alike and (max(weights) > _LARGEST_WHOLE or slow > _FINE_STEPS):
-        return None
-    return [
-        Noise(law.rate, weight)
-        for ((law, _), times), weight in zip(counted, weights, strict=True)
-        for _ in range(times)
-    ], unit
+    if fine or len(whole) == 1:
+        found.append(_find_reach(whole, wrong) * unit)
+    level = float(wrong)
+    if not fine:
+        far = _bound_far(counted, level) if level < _LEAST_LEVEL else _sum_on_grid(counted, level)
+        # The sum is a whole number of the common unit: what lies between two of them reaches no
+        # farther.
+        found.append(Fraction(far) // unit * unit)
+    return min(found)
+
+
+def _list_whole(
+    counted: tuple[tuple[Part, int], ...], unit: Fraction
+) -> tuple[tuple[Noise, int], ...]:
+    """Return the noises in a unit of which they have small whole weights; none if some have not."""
+    whole = [
+        (Noise(law.rate, int(scale / unit)), times)
+        for (law, scale), times in counted
+        if isinstance(law, DiscreteLaplace)
+    ]
+    small = len(whole) == len(counted) and all(one.weight <= _LARGEST_WHOLE for one, _ in whole)
+    return tuple(sorted(whole)) if small else ()
 
 
 def _find_unit(counted: tuple[tuple[Part, int], ...]) -> Fraction:

@@ -495,6 +495,8 @@ def _describe_above(release: Any, some: Population, facts: Facts, notes: Notes) 
     else:
         further = "enough was found; items further back were not asked"
         ended = "all items were asked" if release.complete else further
+        if release.method == "histogram":
+            ended += ", so -c (positives) ended nothing"
         notes.append(f"{at} Asked: {release.asked}; {ended}.")
     measured = facts.get("measure_noise") is not None or any(
         row.high is not None for row in release
