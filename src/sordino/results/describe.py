@@ -386,7 +386,7 @@ def _describe_list(release: Any, some: Population, facts: Facts, notes: Notes) -
             *few,
             *notes,
         ],
-        hidden=tuple(dict.fromkeys((*made_of, *empty, *no_flag))) if rows else made_of,
+        hidden=tuple(dict.fromkeys((*made_of, *(empty if rows else ()), *no_flag))),
     )
 
 
