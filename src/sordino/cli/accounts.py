@@ -268,13 +268,31 @@ def write_accounts(statements: Sequence[Statement], form: str | None) -> None:
             "left": (
                 f"converted into {one.successor}"
                 if one.successor is not None or one.examples is None
-                else one.examples.say()
+                else one.examples.say() + _say_part_to_come(one)
             ),
             "table": one.source,
         }
         for one in statements
     ]
     write_rows(form, ("account", "spent", "left", "table"), lines, {}, [])
+
+
+def _say_part_to_come(one: Statement) -> str:
+    return "" if one.parts is None else f" for each {one.parts.cut} to come"
+
+
+def find_watched(url: str, statements: Sequence[Statement]) -> list[Statement]:
+    """Return the accounts without the shares of series, which are spent as they were meant."""
+    return [
+        one
+        for one in statements
+        if one.parent is None or "series" not in Ledger.open(url, account=one.account).made_for
+    ]
+
+
+def find_spent_share(one: Statement) -> Fraction:
+    """Return which share is spent; of an account with parts that of a part to come."""
+    return one.spent_share if one.parts is None else one.parts.untouched.spent
 
 
 def find_paying(url: str, statements: Sequence[Statement]) -> list[Statement]:
@@ -300,7 +318,7 @@ def refuse_below(least: Fraction | None, url: str, statements: Sequence[Statemen
     low = [
         one.account + (f" (goes on for {before[one.account]})" if one.account in before else "")
         for one in find_paying(url, statements)
-        if 1 - one.spent_share < least
+        if 1 - find_spent_share(one) < least
     ]
     if low:
         say(f"Less than {write_percent(least)} of the budget is left: {', '.join(low)}.")
@@ -310,14 +328,16 @@ def refuse_below(least: Fraction | None, url: str, statements: Sequence[Statemen
 # ---- metrics -------------------------------------------------------------------------------------
 
 _METRICS = {
-    "sordino_account_budget_spent_ratio": "Share of the budget that is spent, from 0 to 1.",
+    "sordino_account_budget_spent_ratio": "Share of the budget that is spent, from 0 to 1; "
+    "with parts, of a part to come.",
     "sordino_account_epsilon_limit": "Epsilon of the guarantee of the account.",
     "sordino_account_delta_limit": "Delta of the guarantee of the account.",
     "sordino_account_spent": "What is spent, in the measure of the account.",
     "sordino_account_limit": "What may be spent, in the measure of the account.",
     "sordino_account_unlisted_spent_ratio": "Share of the delta for labels that nobody listed "
     "(failures) that is spent.",
-    "sordino_account_releases_left": "How many more releases of this epsilon fit.",
+    "sordino_account_releases_left": "How many more releases of this epsilon fit; with parts, "
+    "for a part to come.",
     "sordino_account_converted": "1: the successor goes on for this account.",
 }
 """What each metric means, in the order in which they are written."""
@@ -355,7 +375,7 @@ def _list_samples(
     told = statement.to_dict()
     measured = labels | {"measure": statement.measure}
     found = [
-        ("budget_spent_ratio", labels, told["spent_share"]),
+        ("budget_spent_ratio", labels, float(find_spent_share(statement))),
         ("epsilon_limit", labels, told["epsilon"]),
         ("delta_limit", labels, told["delta"]),
         ("spent", measured, told["spent"]),

@@ -18,6 +18,7 @@ from sordino.cli.accounts import (
     close,
     find_declared,
     find_payer,
+    find_watched,
     give_account_parts,
     list_accounts,
     refuse_below,
@@ -197,10 +198,12 @@ def show(
     url, account = find_payer(name, declaration, url, account)
     if form == "prometheus":
         found = list_accounts(url, account)
+        found = found if account else find_watched(url, found)
         write_metrics(url, found)
     elif account is None:
-        found = list_accounts(url)
-        (write_amounts if details else write_accounts)(found, form)
+        listed = list_accounts(url)
+        (write_amounts if details else write_accounts)(listed, form)
+        found = listed if least is None else find_watched(url, listed)
     else:
         found = [_write_account_lines(Ledger.open(url, account=account), form, details=details)]
     # What is left stands on stdout before the exit code says that it is little.

@@ -433,7 +433,8 @@ def build_statement(
             else parts.whole.more
         ),
         spent_share=find_left_of(account).spent,
-        examples=find_examples(account),
+        # Yesterday may be spent as it was meant: what counts is a part to come.
+        examples=find_examples(account.at(account.base_sums) if account.parts else account),
         successor=account.successor or None,
         reading=account.reading,
         parts=parts,
