@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -59,17 +59,15 @@ FAIL_BELOW = click.option(
 )
 
 
-_OF_ONE_ACCOUNT = (
-    click.option(
-        "--ledger", "url", metavar="URL", help="File of the ledger, or postgresql://USER@HOST/DB."
-    ),
-    click.option("--account", metavar="NAME", help="Name of the account."),
-    click.option("--table", metavar="NAME", help="Or a declared table, for which it pays."),
-    click.option(
-        "--declaration",
-        metavar="FILE",
-        help="Where that table is declared [default: sordino.toml here or above].",
-    ),
+_LEDGER = click.option(
+    "--ledger", "url", metavar="URL", help="File of the ledger, or postgresql://USER@HOST/DB."
+)
+_ACCOUNT = click.option("--account", metavar="NAME", help="Name of the account.")
+TABLE = click.option("--table", metavar="NAME", help="Or a declared table, for which it pays.")
+DECLARATION = click.option(
+    "--declaration",
+    metavar="FILE",
+    help="Where that table is declared [default: sordino.toml here or above].",
 )
 
 
@@ -89,7 +87,20 @@ def account_options(command: Callable[..., None]) -> Callable[..., None]:
             raise InvalidParameter(f"Say which account of {url!r}: --account NAME.")
         command(url=url, account=account, **more)
 
-    for option in reversed(_OF_ONE_ACCOUNT):
+    for option in (DECLARATION, TABLE, _ACCOUNT, _LEDGER):
+        run = option(run)
+    return run
+
+
+def ledger_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command be told its `url`, or the declared table that says which ledger pays for it."""
+
+    @wraps(command)
+    def run(url: str | None, table: str | None, declaration: str | None, **more: object) -> None:
+        url, _ = find_payer(table, declaration, url, None, named="--table")
+        command(url=url, **more)
+
+    for option in (DECLARATION, TABLE, _LEDGER):
         run = option(run)
     return run
 
@@ -229,6 +240,14 @@ def _say_renyi(statement: dict[str, Any]) -> list[str]:
 
 def _say_failures(limit: float, spent: float) -> str:
     return f"Delta for labels that nobody listed (failures): {spent:.6g} of {limit:.6g} is spent."
+
+
+def say_night(detail: Mapping[str, object]) -> dict[str, str]:
+    """Return which part and which run a charge is of, as it is recorded; empty where it is not."""
+    run = detail.get("run") or detail.get("study")
+    # Whoever may charge the account may have written something else there.
+    named = run.get("id", run.get("run")) if type(run) is dict else None
+    return {"part": str(detail.get("part") or ""), "run": str(named or "")}
 
 
 _COLUMNS = (

@@ -20,10 +20,12 @@ from sordino.cli.accounts import (
     find_payer,
     find_watched,
     give_account_parts,
+    ledger_options,
     list_accounts,
     refuse_below,
     say_details,
     say_left,
+    say_night,
     write_accounts,
     write_amounts,
     write_metrics,
@@ -476,7 +478,7 @@ def void_reservation(url: str, account: str, charge: str, reason: str, form: str
 
 
 @ledger.command()
-@URL
+@ledger_options
 @click.argument("file")
 @FORMAT
 def backup(url: str, file: str, form: str | None) -> None:
@@ -619,11 +621,14 @@ def _write_account_lines(
         statement |= {f"account_{name}": statement.pop(name) for name in ("epsilon", "delta")}
     if chosen == "table":
         listed = [
-            one | {"share": write_spent(line.share)}
+            one | {"share": write_spent(line.share)} | say_night(line.detail)
             for one, line in zip(listed, said.charges, strict=True)
         ]
     columns: tuple[str, ...] = ("time", "label", "state", *amounts, "kept", "id", "share")
     if chosen == "table":
-        columns = ("time", "label", "state", "share", *(amounts if details else ()), "kept", "id")
+        # Which night a charge is of, where some are of one.
+        about = [name for name in ("part", "run") if any(one[name] for one in listed)]
+        more = (*about, "state", "share", *(amounts if details else ()))
+        columns = ("time", "label", *more, "kept", "id")
     write_rows(form, columns, listed, statement, notes)
     return said
