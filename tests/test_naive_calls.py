@@ -115,27 +115,27 @@ def test_sums_of_labels_have_it_too(shop):
     assert len(top) == 2
 
 
-@pytest.mark.parametrize(
-    ("ask", "says"),
-    [
-        (lambda s: s.top_k("item", k=3, epsilon=1, rank_by="x"), "takes no rank_by. .*top_sums"),
-        (lambda s: s.histogram("item", epsilon=1, bins=[3]), r"takes no bins\. .*value_histogram"),
-        (lambda s: s.count(epsilon=1, per_person="sum"), "takes no per_person. .*value_histogram"),
-        (
-            lambda s: s.mean("x", epsilon=1, domian=["a"]),
-            r"takes no domian\. Did you mean 'domain'",
-        ),
-        (
-            lambda s: s.top_k("item", 3, 0.1, ["tea"]),
-            r"top_k\(\) takes item without a name; got 4 values\. Name the others: ",
-        ),
-    ],
-)
-def test_what_a_release_does_not_take_is_said_with_what_does(ask, says):
+WRONG = [
+    (lambda s: s.top_k("item", k=3, epsilon=1, rank_by="x"), "takes no rank_by. .*top_sums"),
+    (lambda s: s.histogram("item", epsilon=1, bins=[3]), r"takes no bins\. .*value_histogram"),
+    (lambda s: s.count(epsilon=1, per_person="sum"), "takes no per_person. .*value_histogram"),
+    (
+        lambda s: s.mean("x", epsilon=1, domian=["a"]),
+        r"takes no domian\. Did you mean 'domain'",
+    ),
+    (
+        lambda s: s.top_k("item", 3, 0.1, ["tea"]),
+        r"top_k\(\) takes item without a name; got 4 values\. Name the others: ",
+    ),
+]
+
+
+def test_what_a_release_does_not_take_is_said_with_what_does():
     frame = pl.DataFrame({"item": ["tea"], "x": [1.0]})
     session = sd.Session(frame, unit=sd.PrivacyUnit.row(), ledger=None)
-    with pytest.raises(TypeError, match=says):
-        ask(session)
+    for ask, says in WRONG:
+        with pytest.raises(TypeError, match=says):
+            ask(session)
 
 
 def test_lists_are_taken_where_texts_are_and_files_are_named():

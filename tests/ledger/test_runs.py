@@ -97,6 +97,7 @@ def test_who_looked_before_others_gave_up_and_paid_is_refused(ledger, place, mon
 
 
 @pytest.mark.parametrize("parts", [{}, {"parts": PartRange(3, 3)}], ids=["whole", "parts"])
+@pytest.mark.sample(3)
 def test_of_many_that_charge_and_give_up_at_once_one_draws(place, parts):
     kept = make_parted(place, account="orders") if parts else make(place)
     drew, voided = [], []
