@@ -113,3 +113,34 @@ def test_what_lies_beyond_the_default_is_said():
 def test_sums_of_labels_have_it_too(shop):
     top = shop.top_sums("product", "price", k=2, epsilon=5, domain=["apple", "pear", "plum", "fig"])
     assert len(top) == 2
+
+
+WRONG = [
+    (lambda s: s.top_k("item", k=3, epsilon=1, rank_by="x"), "takes no rank_by. .*top_sums"),
+    (lambda s: s.histogram("item", epsilon=1, bins=[3]), r"takes no bins\. .*value_histogram"),
+    (lambda s: s.count(epsilon=1, per_person="sum"), "takes no per_person. .*value_histogram"),
+    (
+        lambda s: s.mean("x", epsilon=1, domian=["a"]),
+        r"takes no domian\. Did you mean 'domain'",
+    ),
+    (
+        lambda s: s.top_k("item", 3, 0.1, ["tea"]),
+        r"top_k\(\) takes item without a name; got 4 values\. Name the others: ",
+    ),
+]
+
+
+def test_what_a_release_does_not_take_is_said_with_what_does():
+    frame = pl.DataFrame({"item": ["tea"], "x": [1.0]})
+    session = sd.Session(frame, unit=sd.PrivacyUnit.row(), ledger=None)
+    for ask, says in WRONG:
+        with pytest.raises(TypeError, match=says):
+            ask(session)
+
+
+def test_lists_are_taken_where_texts_are_and_files_are_named():
+    assert sd.CsvFormat(null=["NA", "-"]) == sd.CsvFormat(null=("NA", "-"))
+    with pytest.raises(sd.InvalidParameter, match="a list of different texts"):
+        sd.CsvFormat(null=["NA", "NA"])
+    with pytest.raises(sd.InvalidParameter, match=r"or a file, sd\.Domain\.from_file"):
+        sd.Domain.of("products.csv")

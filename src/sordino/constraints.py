@@ -83,8 +83,15 @@ class Constraint:
         converted = self.convert(value)
         # None always means refused: where None is allowed, `OrNone` stands before the rule.
         if converted is None:
-            raise InvalidParameter(f"{name} must be {self.says}; got {shown(value)}.")
+            meant = _suggest_share(value) if self.says == PROPORTION.says else ""
+            raise InvalidParameter(f"{name} must be {self.says}; got {shown(value)}.{meant}")
         return converted
+
+
+def _suggest_share(value: Any) -> str:
+    """Return how a percentage is written as a share; empty if it seems to be none."""
+    percent = isinstance(value, int | float | Fraction) and 1 < value <= 100
+    return f" For {shown(value)}% write {shown(Fraction(value) / 100)}." if percent else ""
 
 
 def shown(value: Any) -> str:

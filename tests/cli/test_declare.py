@@ -875,3 +875,14 @@ def test_an_account_is_named_by_its_table(declare, sordino, shop, words):
 def test_which_account_is_meant_is_said_once(declare, sordino, shop, options, words):
     declare(*LABELS)
     assert_refused(sordino("ledger", "verify", *options), words)
+
+
+def test_a_row_is_called_nothing_else(sordino, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.csv").write_text("item\ntea\n", encoding="utf-8")
+    refused = sordino(
+        "declare", "orders.csv", "--row-is-unit", "--called", "person", "--epsilon", 2
+    )
+    assert (refused.code, refused.out) == (2, "")
+    assert "--called must go with --person" in refused.err
+    assert not (tmp_path / "sordino.toml").exists()

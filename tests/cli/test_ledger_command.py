@@ -488,3 +488,46 @@ def test_monitors_read_every_account(sordino, tmp_path):
     assert ("unlisted_spent_ratio", strange, where) not in found
     one = sordino("ledger", "show", *at, "big", "--format", "prometheus").out
     assert {account for _, account, *_ in read_metrics(one)} == {"big"}
+
+
+def test_a_declared_table_names_its_ledger_for_copies_and_pages(sordino, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.csv").write_text("customer_id,item\n1,tea\n", encoding="utf-8")
+    declared = sordino("declare", "orders.csv", "--person", "customer_id", "--epsilon", 2)
+    assert declared.code == 0, declared.err
+    made = sordino("ledger", "backup", "copy.db", "--table", "orders")
+    assert (made.code, [row["account"] for row in made.json["rows"]]) == (0, ["orders"])
+    count = ("count", "orders", "--units", "--epsilon", 1, "--format", "json")
+    assert sordino(*count, "--output", "night.json", "--run-id", "night-1").code == 0
+    page = sordino("report", "night.json", "--table", "orders")
+    named = sordino("report", "night.json", "--ledger", "budget.db", "--account", "orders")
+    assert (page.code, page.out) == (0, named.out)
+    for wrong in (("backup", "other.db"), ("backup", "other.db", "--table", "nothing")):
+        refused = sordino("ledger", *wrong)
+        assert (refused.code, refused.out) == (2, "")
+    refused = sordino("report", "night.json", "--table", "orders", "--account", "orders")
+    assert "--table says ledger and account" in refused.err
+
+
+def test_a_table_of_charges_says_which_run_each_one_was(sordino, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.csv").write_text(
+        "customer_id,at\n1,2026-10-27 10:00:00\n", encoding="utf-8"
+    )
+    types = ("--type", "at=timestamp")
+    person = ("--person", "customer_id,day(at)", "--parts", "day", "--epsilon", 2)
+    assert sordino("declare", "orders.csv", *person, *types).code == 0
+    show = ("ledger", "show", "orders", "--format", "table")
+    count = ("count", "orders", "--units", "--epsilon", 1, "--part")
+    assert sordino(*count, "2026-10-28").code == 0
+    head = sordino(*show).out.splitlines()[0].split()
+    assert head == ["time", "label", "part", "state", "share", "kept", "id"]
+    assert sordino(*count, "2026-10-27", "--run-id", "night-1").code == 0
+    head, *rows = sordino(*show).out.splitlines()
+    assert head.split() == ["time", "label", "part", "run", "state", "share", "kept", "id"]
+    assert "2026-10-27  night-1" in rows[1]
+    assert "2026-10-28" in rows[0]
+    # What somebody else has written there breaks nothing.
+    odd = Ledger.open("budget.db", account="orders")
+    odd.reserve(Pure(epsilon=0.1), detail={"run": ["x"], "part": 3})
+    assert sordino(*show).code == 0

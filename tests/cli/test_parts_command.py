@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from datetime import date, timedelta
+from fractions import Fraction
 
 import polars as pl
 import pytest
@@ -243,3 +244,29 @@ def test_an_account_for_a_file_of_texts_is_made_before_its_types_are_declared(so
         *("--epsilon", 1, "--ledger", "csv.db", "--account", "o", "--part", "2026-03-01"),
     )
     assert done.code == 0, done.err
+
+
+def test_a_monitor_judges_a_day_to_come_and_no_share_of_a_series(sordino, shop):
+    assert count(sordino, "--part", "today-1", epsilon=0.75).code == 0
+    series = {"series": "visits", "definition": "0"}
+    opened().grant("series-visits", Fraction(1, 4), made_for=series)
+    share = opened("series-visits")
+    share.reserve(sd.cost.Pure(epsilon=0.25))
+    assert opened().statement().spent_share == 1
+    for watched, spent in ((("orders",), 0.25), (("--ledger", "budget.db"), 0.25)):
+        show = ("ledger", "show", *watched)
+        assert sordino(*show, "--fail-below", "75%").code == 0
+        assert sordino(*show, "--fail-below", "76%").code == 9
+        metrics = sordino(*show, "--format", "prometheus").out
+        assert "series-visits" not in metrics
+        ratio = next(
+            one for one in metrics.splitlines() if one.startswith("sordino_account_budget")
+        )
+        assert float(ratio.split()[-1]) == spent
+        left = next(one for one in metrics.splitlines() if "releases_left{" in one)
+        assert left.endswith(" 15")
+    # Whoever names the share is told of it.
+    named = ("--ledger", "budget.db", "--account", "series-visits", "--fail-below", "20%")
+    assert sordino("ledger", "show", *named).code == 9
+    listed = sordino("ledger", "accounts", "--ledger", "budget.db", "--format", "table").out
+    assert "about 15 releases at 0.05 for each day to come" in listed

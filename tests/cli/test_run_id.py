@@ -61,6 +61,7 @@ def spent(account):
 
 
 def test_a_killed_release_is_paid_once_and_answered_once(sordino, orders, account):
+    gone = 0
     for paid, (point, (struck, fate)) in enumerate(POINTS.items()):
         asked = ("count", orders, "--units", "--user", "customer", "--epsilon", 1, *account)
         asked = [*map(str, asked), "--run-id", point.replace(" ", "-")]
@@ -73,12 +74,23 @@ def test_a_killed_release_is_paid_once_and_answered_once(sordino, orders, accoun
         )
         assert killed.returncode == -signal.SIGKILL, point
         assert bool(killed.stdout) == (fate == "printed"), point
-        assert spent(account) == (paid + (fate != "nothing"),) * 2, point
+        now = paid + (fate != "nothing")
+        assert spent(account) == (now, now + gone), point
         retries = [sordino(*asked) for _ in range(2)]
-        assert spent(account) == (paid + 1, paid + 1), point
+        assert spent(account) == (paid + 1, paid + 1 + gone), point
         if fate == "lost":
             assert [(one.code, one.out) for one in retries] == [(8, "")] * 2, point
             assert "has not kept its release. Nothing was charged now." in retries[0].err
+            undrawn = point == "after the charge"
+            assert ("void-reservation" in retries[0].err) == undrawn, point
+            if undrawn:
+                line = Ledger.open(account[1], account="shop").find_run(f"release {asked[-1]}")
+                given_up = ("--charge", line.id, "--reason", "killed")
+                assert sordino("ledger", "void-reservation", *account, *given_up).code == 0
+                again = [sordino(*asked) for _ in range(2)]
+                assert ([one.code for one in again], again[0].out) == ([0, 0], again[1].out)
+                gone += 1
+                assert spent(account) == (paid + 1, paid + 1 + gone)
             continue
         answers = {killed.stdout, *(one.out for one in retries)} - {""}
         assert ([one.code for one in retries], len(answers)) == ([0, 0], 1), point

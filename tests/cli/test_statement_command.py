@@ -240,3 +240,35 @@ def test_an_owner_with_a_number_of_very_many_digits_is_told_in_words(sordino, ac
     done = sordino("ledger", "publish", *account, "--owner", path)
     assert (done.code, done.out) == (2, "")
     assert "must be TOML" in done.err
+
+
+def test_a_file_is_what_its_name_says(publish, key, tmp_path, sordino, account):
+    for ending, form in ((".json", "json"), (".JSON", "json"), (".yml", "yaml")):
+        file = tmp_path / f"statement{ending}"
+        assert publish(key, "--output", file).code == 0
+        assert file.read_text(encoding="utf-8") == publish(key, "--as", form).out
+    # What is said counts more than a name.
+    assert publish(key, "--output", tmp_path / "other.json", "--as", "yaml").code == 0
+    said = (tmp_path / "other.json").read_text(encoding="utf-8")
+    assert said == publish(key, "--as", "yaml").out
+
+
+def test_a_release_is_no_statement_and_what_holds_has_no_header(
+    sordino, publish, verify, key, url, tmp_path
+):
+    release = sordino("ledger", "release", key, "--ledger", url, "--account", "shop")
+    (tmp_path / "release.json").write_text(release.out, encoding="utf-8")
+    refused = verify(tmp_path / "release.json")
+    assert (refused.code, refused.out) == (2, "")
+    assert (
+        f"This is a release, and no statement. Print it again and compare both: sordino ledger release '{key}'."
+        in refused.err
+    )
+    assert publish(key, "--output", tmp_path / "s.yaml").code == 0
+    table = sordino(
+        "verify", tmp_path / "s.yaml", "--ledger", url, "--account", "shop", "--format", "table"
+    )
+    assert table.code == 0
+    assert table.out.strip().startswith(
+        "The statement, of account shop: all of it is what the ledger has."
+    )

@@ -74,3 +74,59 @@ def test_columns(top, sordino, told, orders):
     assert (scores.code, scores.out) == (2, "")
     assert "Did you mean 'price'?" in scores.err
     assert "Did you mean 'name'?" in top(domain_column="nmae").err
+
+
+@pytest.fixture
+def purchases(sordino, tmp_path, monkeypatch):
+    """A declared table whose labels nobody has listed, and a file of labels."""
+    monkeypatch.chdir(tmp_path)
+    lines = ("customer_id,product,Land,Datum,price", "1,tea,DE,2026-10-01,3")
+    (tmp_path / "purchases.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (tmp_path / "labels.csv").write_text("Land\nde\nat\n", encoding="utf-8")
+    done = sordino("declare", "purchases.csv", "--person", "customer_id", "--epsilon", 3)
+    assert done.code == 0, done.err
+    return "purchases"
+
+
+MONTHS = ("--column", "price", "--by", "month(Datum)", "--type", "Datum=date")
+MEANT = {
+    "a column that is none": (
+        ("top", "--item", "produkt"),
+        "item must be a column of the source; got 'produkt'. Did you mean 'product'?",
+    ),
+    "a column of groups": (("mean", "--column", "price", "--by", "prodct"), "mean 'product'?"),
+    "a column without labels": (("top", "--item", "product"), "Give exactly one of --domain"),
+    "no function": (("top", "--item", "upper(trim(Land))"), "Functions are year, "),
+    "labels of another column": (
+        ("top", "--item", "lower(trim(Land))", "--domain", "Land=labels.csv"),
+        "where COL is the column as it was asked for, lower(trim(Land)); got 'Land=labels.csv'",
+    ),
+    "months": (("mean", *MONTHS), "(--domain 2025-01..2025-12)"),
+    "a call without labels": (("top", "--item", "lower(Land)"), "--domain FILE"),
+    "a text without quotes": (("count", "--units", "--where", "Land = DE"), "quotes: 'DE'"),
+    "a condition on many rows": (
+        ("count", "--units", "--where", "count(*) >= 3"),
+        "histogram --per-person count --bins 3",
+    ),
+    "percent": (("quantile", "--column", "price", "--q", "50"), "got 50. For 50% write 0.5."),
+}
+
+
+def test_what_is_wrong_with_a_question_is_said_first(sordino, purchases):
+    for case, ((command, *more), said) in MEANT.items():
+        done = sordino(command, purchases, "--epsilon", 0.1, *more)
+        assert (done.code, done.out) == (2, ""), case
+        assert said in done.err, case
+    assert sordino("ledger", "show", purchases).json["spent"] == 0
+
+
+def test_a_path_that_is_declared_has_a_name(sordino, purchases):
+    person = ("--user", "customer_id", "--epsilon", 0.1)
+    done = sordino("count", "purchases.csv", "--units", *person)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.rstrip().endswith(
+        "declared as purchases, whose account pays: sordino count purchases"
+    )
+    other = sordino("count", "labels.csv", "--units", *person)
+    assert "declared as" not in other.err
+    assert "sordino ledger show" in sordino("status").err

@@ -645,7 +645,7 @@ def test_what_is_wrong_is_said_before_anything_is_charged(shop):
     wrong = (
         ({"table": '"nothing"'}, "series.visits.table must be declared; got 'nothing'"),
         ({"release": '"mean"'}, "series.visits.release must be one of count, count_distinct_units"),
-        ({"release": '"top_k"'}, "whose figures add up"),
+        ({"release": '"top_k"'}, "such as sums, are clipped otherwise in each period"),
         ({"epsilon": 0}, "epsilon must be a number in (0, inf)"),
         (
             {"epsilon": 1e-9},

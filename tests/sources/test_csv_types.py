@@ -455,10 +455,9 @@ def test_sniffing_is_convicted(tmp_path, monkeypatch):
         ({"thousands": ".."}, "U\\+2019"),
         ({"thousands": None}, "U\\+2019"),
         ({"thousands": "\u2019", "encoding": "latin-1"}, "character of the encoding"),
-        ({"null": ["NA"]}, "a tuple of different texts"),
-        ({"null": ("NA", "NA")}, "a tuple of different texts"),
-        ({"null": ("NA", 7)}, "a tuple of different texts"),
-        ({"null": None}, "a tuple of different texts"),
+        ({"null": ("NA", "NA")}, "a list of different texts"),
+        ({"null": ("NA", 7)}, "a list of different texts"),
+        ({"null": None}, "a list of different texts"),
         ({"date_format": "%d.%m.%Y"}, "go with a column of type date"),
         *(
             ({"types": {"a": "date"}, "date_format": form}, "%Y .four digits")

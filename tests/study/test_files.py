@@ -73,6 +73,8 @@ def test_parameters_are_those_that_the_requests_declare():
         ("title = ", "titel = ", "A study has no key 'titel'. Did you mean 'title'"),
         ('column = "customer"', 'columm = "customer"', "Did you mean 'column'"),
         ('kind = "top_k"', 'kind = "topk"', "kind must be what a session can release; got 'topk'. Did you mean 'top_k'"),
+        ('kind = "top_k"', 'kind = "median"', 'A median is kind = "quantile" with q = [0.5]'),
+        ('kind = "top_k"', 'kind = "top"', 'It is kind = "top_k"'),
         ('kind = "top_k"', 'kind = "randomize"', "randomize is as long as the table"),
         ("k = 2", "k = 0", "top_k.k must be a whole number, at least 1; got 0"),
         ("cap = 1e6", "cap = 1e6\nnoise = 3", "sum.noise must be one of"),

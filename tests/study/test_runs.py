@@ -18,6 +18,7 @@ import yaml
 import sordino as sd
 from sordino.errors import InvalidParameter
 from sordino.ledger import Charge
+from sordino.ledger.account.pages import Pages
 from sordino.session.executor import ReleaseExecutor
 from sordino.statements.registry import FIELDS
 from study.shop import NAMES, STUDY, open_account, put_shop, spent
@@ -438,8 +439,7 @@ def test_a_run_that_is_killed_is_paid_once(tmp_path, text, where):
 def test_a_run_without_an_id_of_its_own_is_convicted(tmp_path, monkeypatch):
     """Broken twin: every charge has an id by chance, as a batch has."""
     study = sd.Study.load(put_shop(tmp_path))
-    monkeypatch.setattr("sordino.ledger.account.changes.id_of_run", lambda *_: os.urandom(16).hex())
-    monkeypatch.setattr("sordino.ledger.account.ledger.id_of_run", lambda *_: os.urandom(16).hex())
+    monkeypatch.setattr(Pages, "find_run", lambda *_: (os.urandom(16).hex(), None))
     for name in ("one", "two"):
         study.run(run_id="monday", output=tmp_path / name)
     assert spent(tmp_path) == 4

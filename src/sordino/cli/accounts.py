@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -59,17 +59,15 @@ FAIL_BELOW = click.option(
 )
 
 
-_OF_ONE_ACCOUNT = (
-    click.option(
-        "--ledger", "url", metavar="URL", help="File of the ledger, or postgresql://USER@HOST/DB."
-    ),
-    click.option("--account", metavar="NAME", help="Name of the account."),
-    click.option("--table", metavar="NAME", help="Or a declared table, for which it pays."),
-    click.option(
-        "--declaration",
-        metavar="FILE",
-        help="Where that table is declared [default: sordino.toml here or above].",
-    ),
+_LEDGER = click.option(
+    "--ledger", "url", metavar="URL", help="File of the ledger, or postgresql://USER@HOST/DB."
+)
+_ACCOUNT = click.option("--account", metavar="NAME", help="Name of the account.")
+TABLE = click.option("--table", metavar="NAME", help="Or a declared table, for which it pays.")
+DECLARATION = click.option(
+    "--declaration",
+    metavar="FILE",
+    help="Where that table is declared [default: sordino.toml here or above].",
 )
 
 
@@ -89,7 +87,20 @@ def account_options(command: Callable[..., None]) -> Callable[..., None]:
             raise InvalidParameter(f"Say which account of {url!r}: --account NAME.")
         command(url=url, account=account, **more)
 
-    for option in reversed(_OF_ONE_ACCOUNT):
+    for option in (DECLARATION, TABLE, _ACCOUNT, _LEDGER):
+        run = option(run)
+    return run
+
+
+def ledger_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command be told its `url`, or the declared table that says which ledger pays for it."""
+
+    @wraps(command)
+    def run(url: str | None, table: str | None, declaration: str | None, **more: object) -> None:
+        url, _ = find_payer(table, declaration, url, None, named="--table")
+        command(url=url, **more)
+
+    for option in (DECLARATION, TABLE, _LEDGER):
         run = option(run)
     return run
 
@@ -231,6 +242,14 @@ def _say_failures(limit: float, spent: float) -> str:
     return f"Delta for labels that nobody listed (failures): {spent:.6g} of {limit:.6g} is spent."
 
 
+def say_night(detail: Mapping[str, object]) -> dict[str, str]:
+    """Return which part and which run a charge is of, as it is recorded; empty where it is not."""
+    run = detail.get("run") or detail.get("study")
+    # Whoever may charge the account may have written something else there.
+    named = run.get("id", run.get("run")) if type(run) is dict else None
+    return {"part": str(detail.get("part") or ""), "run": str(named or "")}
+
+
 _COLUMNS = (
     *("account", "parent", "adjacency", "unit", "source", "measure"),
     *("limit", "spent", "remaining"),
@@ -268,13 +287,31 @@ def write_accounts(statements: Sequence[Statement], form: str | None) -> None:
             "left": (
                 f"converted into {one.successor}"
                 if one.successor is not None or one.examples is None
-                else one.examples.say()
+                else one.examples.say() + _say_part_to_come(one)
             ),
             "table": one.source,
         }
         for one in statements
     ]
     write_rows(form, ("account", "spent", "left", "table"), lines, {}, [])
+
+
+def _say_part_to_come(one: Statement) -> str:
+    return "" if one.parts is None else f" for each {one.parts.cut} to come"
+
+
+def find_watched(url: str, statements: Sequence[Statement]) -> list[Statement]:
+    """Return the accounts without the shares of series, which are spent as they were meant."""
+    return [
+        one
+        for one in statements
+        if one.parent is None or "series" not in Ledger.open(url, account=one.account).made_for
+    ]
+
+
+def find_spent_share(one: Statement) -> Fraction:
+    """Return which share is spent; of an account with parts that of a part to come."""
+    return one.spent_share if one.parts is None else one.parts.untouched.spent
 
 
 def find_paying(url: str, statements: Sequence[Statement]) -> list[Statement]:
@@ -300,7 +337,7 @@ def refuse_below(least: Fraction | None, url: str, statements: Sequence[Statemen
     low = [
         one.account + (f" (goes on for {before[one.account]})" if one.account in before else "")
         for one in find_paying(url, statements)
-        if 1 - one.spent_share < least
+        if 1 - find_spent_share(one) < least
     ]
     if low:
         say(f"Less than {write_percent(least)} of the budget is left: {', '.join(low)}.")
@@ -310,14 +347,16 @@ def refuse_below(least: Fraction | None, url: str, statements: Sequence[Statemen
 # ---- metrics -------------------------------------------------------------------------------------
 
 _METRICS = {
-    "sordino_account_budget_spent_ratio": "Share of the budget that is spent, from 0 to 1.",
+    "sordino_account_budget_spent_ratio": "Share of the budget that is spent, from 0 to 1; "
+    "with parts, of a part to come.",
     "sordino_account_epsilon_limit": "Epsilon of the guarantee of the account.",
     "sordino_account_delta_limit": "Delta of the guarantee of the account.",
     "sordino_account_spent": "What is spent, in the measure of the account.",
     "sordino_account_limit": "What may be spent, in the measure of the account.",
     "sordino_account_unlisted_spent_ratio": "Share of the delta for labels that nobody listed "
     "(failures) that is spent.",
-    "sordino_account_releases_left": "How many more releases of this epsilon fit.",
+    "sordino_account_releases_left": "How many more releases of this epsilon fit; with parts, "
+    "for a part to come.",
     "sordino_account_converted": "1: the successor goes on for this account.",
 }
 """What each metric means, in the order in which they are written."""
@@ -355,7 +394,7 @@ def _list_samples(
     told = statement.to_dict()
     measured = labels | {"measure": statement.measure}
     found = [
-        ("budget_spent_ratio", labels, told["spent_share"]),
+        ("budget_spent_ratio", labels, float(find_spent_share(statement))),
         ("epsilon_limit", labels, told["epsilon"]),
         ("delta_limit", labels, told["delta"]),
         ("spent", measured, told["spent"]),

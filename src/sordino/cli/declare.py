@@ -155,6 +155,11 @@ def declare(source: str, new: NewTable, csv: CsvOptions) -> None:
     name = name_after(source.replace("{date}", "")) if new.name is None else new.name
     TABLE_NAME("--name", name)
     whose = next((one.name for one in unit.columns if one.cut is None), None)
+    if new.row_is_unit and new.called is not None:
+        raise InvalidParameter(
+            f"--called must go with --person, whom the column names; got {shown(new.called)} with "
+            "--row-is-unit, which protects each row by itself. Leave it out."
+        )
     called = call_person(whose) if new.called is None else text(new.called, "--called")
     form = make_csv_format(csv)
     opened = open_source(put_day(source, new.date, "--date"), csv=form)

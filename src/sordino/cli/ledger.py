@@ -18,11 +18,14 @@ from sordino.cli.accounts import (
     close,
     find_declared,
     find_payer,
+    find_watched,
     give_account_parts,
+    ledger_options,
     list_accounts,
     refuse_below,
     say_details,
     say_left,
+    say_night,
     write_accounts,
     write_amounts,
     write_metrics,
@@ -197,10 +200,12 @@ def show(
     url, account = find_payer(name, declaration, url, account)
     if form == "prometheus":
         found = list_accounts(url, account)
+        found = found if account else find_watched(url, found)
         write_metrics(url, found)
     elif account is None:
-        found = list_accounts(url)
-        (write_amounts if details else write_accounts)(found, form)
+        listed = list_accounts(url)
+        (write_amounts if details else write_accounts)(listed, form)
+        found = listed if least is None else find_watched(url, listed)
     else:
         found = [_write_account_lines(Ledger.open(url, account=account), form, details=details)]
     # What is left stands on stdout before the exit code says that it is little.
@@ -473,7 +478,7 @@ def void_reservation(url: str, account: str, charge: str, reason: str, form: str
 
 
 @ledger.command()
-@URL
+@ledger_options
 @click.argument("file")
 @FORMAT
 def backup(url: str, file: str, form: str | None) -> None:
@@ -616,11 +621,14 @@ def _write_account_lines(
         statement |= {f"account_{name}": statement.pop(name) for name in ("epsilon", "delta")}
     if chosen == "table":
         listed = [
-            one | {"share": write_spent(line.share)}
+            one | {"share": write_spent(line.share)} | say_night(line.detail)
             for one, line in zip(listed, said.charges, strict=True)
         ]
     columns: tuple[str, ...] = ("time", "label", "state", *amounts, "kept", "id", "share")
     if chosen == "table":
-        columns = ("time", "label", "state", "share", *(amounts if details else ()), "kept", "id")
+        # Which night a charge is of, where some are of one.
+        about = [name for name in ("part", "run") if any(one[name] for one in listed)]
+        more = (*about, "state", "share", *(amounts if details else ()))
+        columns = ("time", "label", *more, "kept", "id")
     write_rows(form, columns, listed, statement, notes)
     return said

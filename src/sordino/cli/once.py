@@ -85,6 +85,9 @@ ELSEWHERE = {
     "median": "quantile --q 0.5",
     "percentile": "quantile",
     "pivot": "table",
+    "left": "ledger show",
+    "remaining": "ledger show",
+    "status": "ledger show",
     "std": "variance",
     "topk": "top",
 }

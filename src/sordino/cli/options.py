@@ -567,7 +567,24 @@ class RunOptions:
             raise InvalidParameter(
                 "Say who pays for this release: --ledger URL and --account NAME, which remember "
                 "what is spent, or --no-ledger to release without an account. Nothing was read."
+                f"{_say_declared_name()}"
             )
+
+
+def _say_declared_name() -> str:
+    """Return the name by which the table that was typed as a path is declared; empty if none is."""
+    # Imported here: most releases name who pays.
+    from sordino.study.declaration import find_declaration, open_declaration
+
+    ctx = click.get_current_context()
+    source, path = ctx.params.get("source"), find_declaration()
+    if source is None or path is None:
+        return ""
+    here = Path(path).absolute().parent
+    for name, said in open_declaration(path).take_table("table").items():
+        if here / str(said.get("source")) == Path(source).absolute():
+            return f" It is declared as {name}, whose account pays: {ctx.command_path} {name}"
+    return ""
 
 
 run_options = gather(

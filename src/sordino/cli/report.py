@@ -11,7 +11,7 @@ from typing import Any, final
 
 import click
 
-from sordino.cli.accounts import account_options
+from sordino.cli.accounts import DECLARATION, TABLE, account_options, find_payer
 from sordino.cli.once import Command
 from sordino.cli.options import gather
 from sordino.cli.output_file import OUTPUT, OutputFile
@@ -69,9 +69,17 @@ page_options = gather(
 @click.argument("results", metavar="RESULT.json...", nargs=-1, required=True)
 @click.option("--ledger", "url", metavar="URL", help="Show an account as well: its ledger.")
 @click.option("--account", metavar="NAME", help="Show an account as well: its name.")
+@TABLE
+@DECLARATION
 @page_options
 def report(
-    results: tuple[str, ...], *, url: str | None, account: str | None, page: PageOptions
+    results: tuple[str, ...],
+    *,
+    url: str | None,
+    account: str | None,
+    table: str | None,
+    declaration: str | None,
+    page: PageOptions,
 ) -> None:
     """Write a page in HTML about releases, from the JSON that --format json has printed of them.
 
@@ -80,6 +88,8 @@ def report(
     One file that loads nothing and runs nothing. It costs nothing, and reads no table. It needs the
     extra `report`.
     """
+    if table is not None or declaration is not None:
+        url, account = find_payer(table, declaration, url, account, named="--table")
     if (url is None) != (account is None):
         raise InvalidParameter("--ledger and --account go together: both or neither must be given.")
     opened = None if url is None or account is None else Ledger.open(url, account=account)

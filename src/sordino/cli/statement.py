@@ -11,7 +11,7 @@ import click
 
 from sordino.cli.accounts import account_options
 from sordino.cli.once import Command
-from sordino.cli.options import FORMAT
+from sordino.cli.options import FORMAT, choose_format
 from sordino.cli.output import write_rows
 from sordino.cli.output_file import OUTPUT, OutputFile
 from sordino.cli.write import write_document
@@ -50,7 +50,8 @@ NOT_WRITTEN = (
     "--as",
     "form",
     type=click.Choice(["yaml", "json"]),
-    help="YAML unless said where PyYAML is installed, else JSON, which readers of YAML take too.",
+    help="Unless said JSON for a FILE that ends with .json and where PyYAML is missing, which "
+    "readers of YAML take too; else YAML.",
 )
 @OUTPUT
 def publish(
@@ -69,6 +70,9 @@ def publish(
     """
     if part is not None:
         COUNT("--part", part)
+    if form is None and output is not None and output.path.suffix.lower() == ".json":
+        # Readers of YAML take JSON, and not the other way round.
+        form = "json"
     # All that can be wrong is found before the history gets the statement.
     said = Owner() if owner is None else Owner.read(owner)
     if form == "yaml":
@@ -102,6 +106,8 @@ def verify(file: str, url: str, account: str, form: str | None) -> None:
     ]
     if found.newer:
         notes.append("The ledger has a later statement about the same.")
-    write_rows(form, ("problem",), rows, facts, notes)
+    # Of what holds a table would be a lone header.
+    columns = ("problem",) if rows or choose_format(form) != "table" else ()
+    write_rows(form, columns, rows, facts, notes)
     # What does not hold stands on stdout before the exit code says so.
     found.raise_if_broken()

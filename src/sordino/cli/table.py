@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from sordino.cli.consent import MOST_EPSILON, require_consent
 from sordino.cli.options import (
@@ -131,8 +131,11 @@ def release_from_table(
         return
     # Labels are public: what is wrong with them is said before anything is charged.
     named = asked.get("item") or asked.get("by")
-    follows = labels is None or _follow_from_column(labels, named, table.declared)
-    domain = None if labels is None or follows else make_domain(labels, named)
+    one = named if isinstance(named, str) else None
+    silent = labels is not None and one is not None and not _says_labels(labels)
+    follows = silent and _follow_from_column(one, table.declared)
+    # Of several columns the declaration may list the labels of each.
+    domain = None if labels is None or silent else make_domain(labels, named)
     whom = table.unit
     if whom.part is not None:
         # Imported here: most releases are of a whole table.
@@ -143,6 +146,11 @@ def release_from_table(
         open_session(table.source, whom, table.csv, run, table.declared) as session,
         show_progress(run.quiet) as progress,
     ):
+        if silent and not follows:
+            # What is wrong with the column comes first.
+            source = session._executor.source  # noqa: SLF001 - names of columns are public
+            source.index(one, "item" if "item" in asked else "by")
+            make_domain(cast("LabelOptions", labels), one)
         if domain is not None:
             asked["domain"] = read_labels(session, domain, run)
         made = (make or release_or_plan)(session, name, run, progress, asked)
@@ -155,21 +163,17 @@ def release_from_table(
         write_releases(list(zip(records, keeps, strict=True)), run)
 
 
-def _follow_from_column(
-    labels: LabelOptions, named: object, declared: DeclaredTable | None
-) -> bool:
-    """Tell whether labels may follow from a call, such as weekday(day), or a look-up.
+def _says_labels(labels: LabelOptions) -> bool:
+    names = (field.name for field in fields(labels))
+    return any(getattr(labels, name) not in {None, False, ()} for name in names)
 
-    No option names any then.
-    """
+
+def _follow_from_column(named: str | None, declared: DeclaredTable | None) -> bool:
+    """Tell whether labels may follow from a call, such as weekday(day), or a look-up."""
     # Imported here, because this module is read for the help as well.
     from sordino.sources.computed_columns import is_call
 
-    names = (field.name for field in fields(labels))
-    said = any(getattr(labels, name) not in {None, False, ()} for name in names)
-    if said or not isinstance(named, str):
-        return False
-    looked_up = declared is not None and named.partition(".")[0] in declared.lookups
+    looked_up = declared is not None and str(named).partition(".")[0] in declared.lookups
     return looked_up or is_call(named)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from sordino.cli.options import (
@@ -122,6 +123,11 @@ def _read_label_file(labels: LabelOptions, columns: tuple[str, ...]) -> Domain:
     [file] = labels.domain
     for column in columns:
         file = file.removeprefix(f"{column}=")
+    if "=" in file and columns and file == labels.domain[0] and not Path(file).exists():
+        raise InvalidParameter(
+            f"--domain must be FILE or COL=FILE, where COL is the column as it was asked for, "
+            f"{columns[0]}; got {shown(file)}."
+        )
     if SPAN.fullmatch(file) and not _list_of_file(labels):
         return span(file)
     return Domain.from_file(file, labels.domain_column, header=not labels.domain_no_header)

@@ -263,7 +263,7 @@ def write_again(run: RunOptions) -> bool:
             f"Run {run.run_id!r} was paid before (charge {line.id}, {line.state}), and the ledger "
             "has not kept its release. Nothing was charged now. If a start of it is still running, "
             "wait for it; else the release is lost, and another run id (--run-id) pays for a new "
-            "one."
+            f"one.{line.say_give_up(ledger.account)}"
         )
     run.claim_output()
     kept = [ledger.read_release(line.id, part=part) for part in range(1, parts + 1)]

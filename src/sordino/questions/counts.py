@@ -19,6 +19,7 @@ from sordino.questions.rank_law import Draw, choose_ranks, count_sets, fits_sets
 from sordino.questions.unit import Kind, PrivacyUnit, VectorNorm, each_answer
 from sordino.releases import Label
 from sordino.sensitivity import Sensitivity
+from sordino.sources.computed_columns import find_function
 from sordino.sources.engine import Answer, Progress, Scan, after_charge
 from sordino.sources.number_stream import count_places
 from sordino.sources.source import ReaderBackend, Source
@@ -274,7 +275,7 @@ def prepare_counts(
         one_item = source.is_of_unit(columns.values(), unit.key)
         # Public files and queries are read now, before the charge, where what is wrong may be
         # explained.
-        domain = _require_domain(domain).over(names).resolve(source)
+        domain = _require_domain(domain, item).over(names).resolve(source)
         check_ranges(source, names, domain)
         if (domain.kind == "assumed public" or domain.hidden) and not source.legible:
             raise InvalidParameter(
@@ -390,17 +391,39 @@ def _describe_salt_length(salt: Any) -> str:
     return f"{len(salt)} bytes" if isinstance(salt, bytes) else type(salt).__name__
 
 
-def _require_domain(domain: Any) -> Domain:
+def _require_domain(domain: Any, item: str | Sequence[str]) -> Domain:
     # Labels from the private rows would tell which of them occur. So there is no default.
     if domain is None:
         raise UnknownDomain(
-            "The labels of this release must have a public domain; got none. Give "
-            'domain=["tea", "rice"] or a file (Domain.from_file, --domain FILE), or declare it '
-            'once: labels.COLUMN = "FILE" in sordino.toml. A list that was made of the table '
-            "itself, as by unique(), tells who is in it: for that say "
+            f"The labels of this release {say_lacking(item)}: for that say "
             'domain="assume-public" (--assume-public), which is printed and recorded.'
         )
     return to_domain(domain)
+
+
+_SPANS = {
+    "year": "2024..2025",
+    "quarter": "2025-Q1..2025-Q4",
+    "month": "2025-01..2025-12",
+    "week": "2025-W01..2025-W52",
+    "day": "2025-01-01..2025-12-31",
+}
+"""Which dates a call writes."""
+
+
+def say_lacking(named: str | Sequence[str]) -> str:
+    """Return that labels of a column must be listed, and how, as the rest of a sentence."""
+    span = _SPANS.get(find_function(named) or "")
+    listed = (
+        'domain=["tea", "rice"] or a file (Domain.from_file, --domain FILE)'
+        if span is None
+        else f'the dates from one to another, such as domain="{span}" (--domain {span})'
+    )
+    return (
+        f"must have a public domain; got none. Give {listed}, or declare it once: labels.COLUMN = "
+        f'"{span or "FILE"}" in sordino.toml. A list that was made of the table itself, as by '
+        "unique(), tells who is in it"
+    )
 
 
 def to_domain(given: Any) -> Domain:

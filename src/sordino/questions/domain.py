@@ -101,7 +101,10 @@ class Domain:
             If a label has no exact text or none is left.
         """
         if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
-            raise InvalidParameter(f"A domain must be a list of labels; got {shown(labels)}.")
+            raise InvalidParameter(
+                f"A domain must be a list of labels, or a file, sd.Domain.from_file(...); got "
+                f"{shown(labels)}."
+            )
         listed = sorted(labels, key=str) if isinstance(labels, Set) else [*labels]
         if listed and isinstance(listed[0], tuple | list):
             return _know_tuples(cls("list", "list"), listed)

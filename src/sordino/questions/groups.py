@@ -13,7 +13,7 @@ from typing import Any
 from sordino.columns import BucketGrid
 from sordino.constraints import COUNT, shown
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain
-from sordino.questions.counts import CountQuestion, prepare_counts, to_domain
+from sordino.questions.counts import CountQuestion, prepare_counts, say_lacking, to_domain
 from sordino.questions.domain import Domain
 from sordino.questions.labels import name_columns
 from sordino.questions.unit import PrivacyUnit
@@ -135,12 +135,7 @@ def grouping(
             )
         return None, None
     if domain is None:
-        raise UnknownDomain(
-            'The groups of this release must have a public domain; got none. Give domain=["tea", '
-            '"rice"] or a file (Domain.from_file, --domain FILE), or declare it once: '
-            'labels.COLUMN = "FILE" in sordino.toml. A list that was made of the table itself, as '
-            "by unique(), tells who is in it."
-        )
+        raise UnknownDomain(f"The groups of this release {say_lacking(by)}.")
     # Every group of the domain is released, also an empty
     # one. So which groups there are must not depend on rows.
     known = resolve_groups(domain, by, source)

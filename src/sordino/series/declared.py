@@ -152,8 +152,9 @@ def read_series(document: Document, name: str) -> DeclaredSeries:
     if series.release not in KINDS:
         document.refuse(
             (*place, "release"),
-            f"series.{name}.release must be one of {', '.join(KINDS)}, whose figures add up; got "
-            f"{shown(series.release)}.",
+            f"series.{name}.release must be one of {', '.join(KINDS)}, whose "
+            "periods add up to one figure; those of others, such as sums, are clipped otherwise in "
+            f"each period; got {shown(series.release)}.",
         )
     if series.only_added and series.release == "histogram":
         document.refuse(

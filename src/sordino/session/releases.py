@@ -11,6 +11,7 @@ from functools import update_wrapper
 from types import MethodType
 from typing import Any, Generic, ParamSpec, cast, get_args, overload
 
+from sordino.constraints import did_you_mean
 from sordino.declared import list_parameters
 from sordino.scrubbing import scrubbed
 from sordino.session import requests
@@ -83,7 +84,10 @@ def make_request(kind: Kind, given: Sequence[Any], asked: Mapping[str, Any]) -> 
     except TypeError:
         missing = _list_missing(kind, given, asked)
         if not missing:
-            raise
+            wrong = _say_wrong(kind, given, asked)
+            if wrong is None:
+                raise
+            raise TypeError(wrong) from None
     shown = [_EXAMPLES[name] for name in missing]
     named = [one for one in shown if "=" in one]
     # What is given without its name stands first.
@@ -91,6 +95,34 @@ def make_request(kind: Kind, given: Sequence[Any], asked: Mapping[str, Any]) -> 
     raise TypeError(
         f"Session.{kind.name}() needs {', '.join(missing)}, such as {kind.name}({like})."
     )
+
+
+_ELSEWHERE = {
+    ("top_k", "rank_by"): "What people spend there ranks in top_sums(item, column, ...)",
+    ("histogram", "bins"): "People in bins of a number are value_histogram(column, bins=...)",
+    ("count", "per_person"): "How many rows each person has is value_histogram(bins=..., "
+    'per_person="count")',
+    ("count", "item"): "The rows of each label are histogram(item, ...)",
+}
+"""Which other release a parameter belongs to."""
+
+
+def _say_wrong(kind: Kind, given: Sequence[object], asked: Mapping[str, object]) -> str | None:
+    """Return what a release does not take, and what it takes in its place; None if it is not it."""
+    taken = inspect.signature(kind).parameters
+    first = [name for name, one in taken.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    if len(given) > len(first):
+        return (
+            f"Session.{kind.name}() takes {', '.join(first) or 'nothing'} without a name; got "
+            f"{len(given)} values. Name the others: {', '.join([*taken][len(first) :][:6])}, ..."
+        )
+    for name in asked:
+        if name in taken:
+            continue
+        hint = _ELSEWHERE.get((kind.name, name))
+        said = f" {hint}." if hint else did_you_mean(name, taken)
+        return f"Session.{kind.name}() takes no {name}.{said}"
+    return None
 
 
 def _list_missing(kind: Kind, given: Sequence[object], asked: Mapping[str, object]) -> list[str]:

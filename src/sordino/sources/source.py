@@ -399,6 +399,8 @@ class Source:
                 " Columns of JSON lines are declared: --type COL=TYPE, or CsvFormat(types=...) in "
                 "Python."
             )
+        if role == "where":
+            hint += f" A text stands in single quotes: '{column}'."
         raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}.{hint}")
 
     @property

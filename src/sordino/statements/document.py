@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-from sordino.constraints import one_of
+from sordino.constraints import one_of, shown
 from sordino.errors import InvalidParameter, LedgerError
 from sordino.statements.owner import Owner
 from sordino.statements.registry import build_record, list_missing
@@ -211,6 +211,12 @@ class PublicStatement:
         if not isinstance(text, str):
             raise InvalidParameter(f"A statement is read from a text; got a {type(text).__name__}.")
         tree = read_tree(text, _NAME)
+        if {"rows", "schema"} <= tree.keys():
+            raise InvalidParameter(
+                "This is a release, and no statement. Print it again and compare both: sordino "
+                f"ledger release {shown(tree.get('id'))}. A statement about it is made by sordino "
+                "ledger publish."
+            )
         for name, kind in (("record", dict), ("promise", dict), ("digest", str)):
             if not isinstance(tree.get(name), kind):
                 raise InvalidParameter(

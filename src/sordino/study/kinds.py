@@ -31,6 +31,13 @@ def list_kinds() -> list[str]:
     return [name for name, release in RELEASES.items() if not release.request.not_in_studies]
 
 
+_SAID_ELSEWHERE = {
+    "median": ' A median is kind = "quantile" with q = [0.5].',
+    "top": ' It is kind = "top_k".',
+}
+"""What commands and other tools call what a study can make."""
+
+
 def find_kind(name: Any) -> type[Request[Any]]:
     """Return the request of a kind.
 
@@ -41,7 +48,8 @@ def find_kind(name: Any) -> type[Request[Any]]:
     """
     if not isinstance(name, str) or name not in RELEASES:
         kinds = list_kinds()
-        hint = did_you_mean(name, kinds) or f" Known: {', '.join(kinds)}."
+        hint = _SAID_ELSEWHERE.get(str(name)) or did_you_mean(name, kinds)
+        hint = hint or f" Known: {', '.join(kinds)}."
         raise InvalidParameter(f"kind must be what a session can release; got {shown(name)}.{hint}")
     found = RELEASES[name].request
     if found.not_in_studies:

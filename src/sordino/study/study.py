@@ -479,7 +479,7 @@ class Study:
                 f"{line.state}): {measure} {float(line.charged):.9g}. The ledger has kept "
                 f"{line.kept} of its {wanted} releases. Nothing was charged now. If a start of it "
                 "is still running, wait for it; else the others are lost, and another run id "
-                "(--run-id) pays for new ones."
+                f"(--run-id) pays for new ones.{line.say_give_up(ledger.account)}"
             )
         return [ledger.read_release(line.id, part=part) for part in range(1, wanted + 1)]
 

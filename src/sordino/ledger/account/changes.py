@@ -68,11 +68,12 @@ def request(
     detail: dict[str, Any] | None,
     allow_approximate: bool,
     touched: Touched = NOWHERE,
-    run: str | None = None,
+    charge: str | None = None,
 ) -> tuple[str, Amounts, str, dict[str, Any]]:
     """Return the label, the exact worst case, the key and the parameters of a reservation.
 
-    A release that the account is not for is refused.
+    A release that the account is not for is refused. `charge` is the id of a run's charge
+    (`Pages.find_run`).
     """
     # Added as fractions, and rounded up once.
     meter = account.meter_at_order
@@ -114,10 +115,8 @@ def request(
     # Said by every charge, also by one that reads no column: an older version says nothing
     # (`sqlite_schema`).
     facts["reading"] = text(reading, "reading") if reading else ""
-    # 128 random bits, made here: no other charge has them, whoever makes it. A run has an id of its
-    # own, which the database takes once.
-    charge = nonce() if run is None else id_of_run(account.name, text(run, "run"))
-    return label, worst, *build_reservation(account, facts, charge, asked, touched)
+    # 128 random bits, made here: no other charge has them, whoever makes it.
+    return label, worst, *build_reservation(account, facts, charge or nonce(), asked, touched)
 
 
 def find_touched(account: Account, parts: PartRange | Sequence[PartRange] | None) -> Touched:
@@ -167,12 +166,6 @@ def build_reservation(
         "lock": chained(key),
         "body": body_of(digest=digest, **facts),
     }
-
-
-def id_of_run(account: str, run: str) -> str:
-    """Return the id of the one charge that an account may be charged with for a run."""
-    # Of 128 bits, as every id has. Two lines, so that no two pairs of names make one text.
-    return chained(f"run\n{account}\n{run}")[:32]
 
 
 def parameters_of(amounts: Sums) -> dict[str, int]:

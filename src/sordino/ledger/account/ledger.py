@@ -26,7 +26,6 @@ from sordino.ledger.account.changes import (
     find_touched,
     give_up,
     grant_share,
-    id_of_run,
     parameters_of,
     request,
 )
@@ -921,6 +920,7 @@ class Ledger:
         run : str, optional
             Names what the charge is for, such as the job of one night. The account is charged at
             most once under one name, by whichever process is first: `find_run` finds that charge.
+            One that was given up (`void`) before anything was drawn from it does not count.
         parts : PartRange or sequence of those, optional
             On an account with parts: which of them the release reads, and nothing else. Several
             ranges are one charge. Left out, it is the whole table, which is charged to all parts
@@ -961,7 +961,7 @@ class Ledger:
             detail=detail,
             allow_approximate=TRUTH("allow_approximate", allow_approximate),
             touched=touched,
-            run=run,
+            charge=None if run is None else self._pages.find_run(run)[0],
         )
         label, worst, key, parameters = asked(account)
         operation = schema_module.of_account(schema_module.RESERVE, account.parts)
@@ -1020,6 +1020,9 @@ class Ledger:
     def find_run(self, run: str) -> ChargeLine | None:
         """Return the charge that was made for a run; None if there is none.
 
+        One that was given up (`void`) before anything was drawn from it is none: the run may be
+        charged again.
+
         Parameters
         ----------
         run : str
@@ -1030,7 +1033,7 @@ class Ledger:
         LedgerError
             If the ledger cannot be read.
         """
-        row = self._pages.find_charge(id_of_run(self.account, text(run, "run")))
+        row = self._pages.find_run(run)[1]
         return None if row is None else line_of(row, self._pages.facts)
 
     def _refuse_taken(self, run: str | None) -> None:

@@ -127,6 +127,19 @@ class Pages:
             found = rows(schema.ONE_CHARGE, account=self.name, charge=text(key, "key"))
         return ChargeRow(*found[0]) if found else None
 
+    def find_run(self, run: str) -> tuple[str, ChargeRow | None]:
+        """Return the id of the one charge of a run, and that charge if it was made.
+
+        A charge that was given up before anything was drawn has told nothing, and nothing can be
+        drawn from it any more: only then the run has a next id. So whoever looks finds the same
+        one, and the database takes each once.
+        """
+        # Of 128 bits, as every id has. Two lines, so that no two pairs of names make one text.
+        key = chained(f"run\n{self.name}\n{text(run, 'run')}")[:32]
+        while (row := self.find_charge(key)) is not None and row.state == "void" and not row.draws:
+            key = chained(f"again\n{key}")[:32]
+        return key, row
+
     def charge(self, key: str) -> ChargeRow:
         """Return one charge."""
         found = self.find_charge(key)

@@ -9,6 +9,7 @@ of dp_accounting.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -98,6 +99,17 @@ class ChargeLine:
         """What this charge takes from the account."""
         # A charge that nobody closed counts in full: its answer may have been seen.
         return self.reserved if self.settled is None else self.settled
+
+    def say_give_up(self, account: str) -> str:
+        """Return what to do about a charge that a killed run has left; empty after a draw."""
+        if self.state != "reserved":
+            return ""
+        return (
+            " Nothing was drawn from it: if that start was killed, and did not end by an error of "
+            "the table, sordino ledger void-reservation --ledger URL --account "
+            f"{shlex.quote(account)} --charge {self.id} --reason killed gives it back, and the "
+            "same run id may be charged again."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the charge as JSON-ready values; amounts as floats, and exactly under "exact"."""
@@ -421,7 +433,8 @@ def build_statement(
             else parts.whole.more
         ),
         spent_share=find_left_of(account).spent,
-        examples=find_examples(account),
+        # Yesterday may be spent as it was meant: what counts is a part to come.
+        examples=find_examples(account.at(account.base_sums) if account.parts else account),
         successor=account.successor or None,
         reading=account.reading,
         parts=parts,

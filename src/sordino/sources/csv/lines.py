@@ -103,7 +103,7 @@ class CsvFormat:
     encoding : {"utf-8", "latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be"}
         How the bytes are read. A file in utf-16 must begin with a byte order mark and have a header
         line. Other encodings must be converted first.
-    null : str or tuple of str
+    null : str, or list or tuple of str
         A field equal to this text, or to one of them, is NULL, as the empty field always is.
     types : mapping of str to str
         Declared types of columns: integer (64 bits), decimal(p,s), double, date, timestamp, boolean
@@ -155,7 +155,7 @@ class CsvFormat:
     skip_lines: int = 0
     ragged: bool = False
     encoding: Encoding = "utf-8"
-    null: str | tuple[str, ...] = ""
+    null: str | Sequence[str] = ""
     types: Mapping[str, str] = field(default_factory=dict, hash=False)
     decimal: str = "."
     thousands: str = ""
@@ -192,7 +192,7 @@ class CsvFormat:
         nulls = null_texts(self)
         if not all(map(is_unicode, nulls)) or len(set(nulls)) < len(nulls):
             raise InvalidParameter(
-                f"{name}null must be a text, or a tuple of different texts; got {shown(self.null)}."
+                f"{name}null must be a text, or a list of different texts; got {shown(self.null)}."
             )
         # One form for each meaning: what is kept of two releases is compared.
         object.__setattr__(self, "null", nulls if len(nulls) > 1 else "".join(nulls))
@@ -252,7 +252,7 @@ def declared_types(form: CsvFormat) -> dict[str, ColumnType]:
 
 def null_texts(form: CsvFormat) -> tuple[str, ...]:
     """Return the texts that are NULL, beside the empty one."""
-    given = form.null if isinstance(form.null, tuple) else (form.null,)
+    given = form.null if isinstance(form.null, tuple | list) else (form.null,)
     return tuple(text for text in given if text != "")
 
 

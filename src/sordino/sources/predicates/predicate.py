@@ -445,8 +445,17 @@ def _unquote(word: Token) -> str:
     return word.text[1:-1].replace('""', '"')
 
 
+_OF_MANY = frozenset({"avg", "count", "max", "mean", "median", "min", "sum"})
+"""What other tools ask of many rows."""
+
+
 def say_meant(function: str) -> str:
     """Return which functions there are, after a message about one that is none."""
+    if function.lower() in _OF_MANY:
+        return (
+            " A condition is about one row alone. How many rows or how much each person has: "
+            "sordino histogram --per-person count --bins 3, in Python value_histogram."
+        )
     return f" Functions are {', '.join(USAGES)}.{did_you_mean(function, USAGES)}"
 
 
