@@ -72,7 +72,7 @@ def say_roughly(row: Mapping[str, Any]) -> str:
 def round_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a row whose figure and interval have no more digits than the interval is worth.
 
-    The ends are rounded outward: nothing more is promised.
+    The ends are rounded outward: nothing more is promised. An estimate keeps its first two digits.
     """
     # Whole numbers that add up do so in all of their digits.
     if row.get("published") is not None:
@@ -85,9 +85,14 @@ def round_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     if step < 1 and all(number.is_integer() for number in (estimate, low, high)):
         step = 1.0
     ends = {"low": math.floor(low / step) * step, "high": math.ceil(high / step) * step}
-    places = max(0, -math.floor(math.log10(step)))
-    rounded = {name: round(number, places) for name, number in ends.items()}
-    return {"estimate": round(round(estimate / step) * step, places)} | rounded
+    rounded = {name: _round_to(number, step) for name, number in ends.items()}
+    kept = _round_to(round(estimate / step) * step, step)
+    return {"estimate": float(f"{estimate:.1e}") if abs(estimate) < 10 * step else kept} | rounded
+
+
+def _round_to(number: float, step: float) -> float:
+    """Return a multiple of a power of ten without what floats add behind it."""
+    return round(number, max(0, -math.floor(math.log10(step))))
 
 
 def say_true_end(row: Mapping[str, Any], name: str) -> str:
@@ -97,7 +102,7 @@ def say_true_end(row: Mapping[str, Any], name: str) -> str:
         return say_number(end, _ALL)
     step = 10.0 ** (math.floor(math.log10(high - low)) - 1)
     whole = math.floor(end / step) if name == "true_low" else math.ceil(end / step)
-    return say_number(round(whole * step, max(0, -math.floor(math.log10(step)))), _ALL)
+    return say_number(_round_to(whole * step, step), _ALL)
 
 
 def say_share(share: float) -> str:
