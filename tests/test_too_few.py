@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -154,3 +155,33 @@ def test_where_everything_is_told_from_0_people_are_shown_no_flag(name, capsys):
     write_records([record], "table")
     assert "too_few" not in capsys.readouterr().out
     assert "cannot be told" not in make_report([release])
+
+
+# ---- a quantile that may lie nearly anywhere -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("people", [False, True], ids=["rows", "weighed"])
+@pytest.mark.parametrize(
+    ("lower", "ends", "few"),
+    [
+        (0, (0, 1e6), True),
+        (0, (0, math.inf), True),
+        (0, (0, 500_000), True),
+        (0, (0, 50), False),
+        (0, (20_000, math.inf), False),
+        (None, (-8e5, 1e6), True),
+        (None, (-math.inf, math.inf), True),
+        (None, (0, math.inf), False),
+    ],
+    ids=str,
+)
+def test_an_interval_over_nearly_all_edges_says_nothing(people, lower, ends, few):
+    """Twin: 0 to 1,000,000 within a cap of 1,000,000 was no sign, and without the upper end it was."""
+    unit = sd.PrivacyUnit("who") if people else sd.PrivacyUnit("who", max_rows=1)
+    session = sd.Session(MANY, unit=unit, entropy=sd.Seeded(7))
+    found = session.quantile("v", q=0.5, epsilon=5, lower=lower, cap=1e6)
+    assert (found.weights is not None) == people
+    low, high = map(float, ends)
+    assert replace(found, low=low, high=high).too_few == few
+    assert replace(found, low=None, high=None).too_few is None
+    assert not found.too_few

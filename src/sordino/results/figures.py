@@ -204,7 +204,8 @@ def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
         of_all = sentences.VALUES_WEIGHED if some.weighed else sentences.VALUES
         said.insert(0, sentences.VALUES_OF_SOME if some.is_bounded else of_all)
     if "too_few" in columns:
-        said.append(sentences.TOO_FEW_OF_SUM if some.figure == "sum" else sentences.TOO_FEW)
+        of_own = {"sum": sentences.TOO_FEW_OF_SUM, "quantile": sentences.TOO_FEW_OF_QUANTILE}
+        said.append(of_own.get(some.figure, sentences.TOO_FEW))
     if some.figure in {"mean", "variance"} and "too_few" in columns:
         said.append(sentences.NO_ERROR)
     return said

@@ -117,6 +117,10 @@ VALUES_OF_SOME = (
 TOO_FEW = (
     "too_few: not enough people, or epsilon, to say anything; the interval leaves nothing out."
 )
+TOO_FEW_OF_QUANTILE = (
+    "too_few: not enough people, or epsilon, to say anything; the interval leaves out less than a "
+    "tenth of the edges of the grid."
+)
 NO_ERROR = "Where too_few is yes there is no standard_error."
 PARTS = (
     "count and sum are of the same noisy totals as the mean, and cost nothing: of the rows and "
