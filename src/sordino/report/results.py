@@ -40,7 +40,7 @@ from sordino.report.words import (
     write_filter,
 )
 from sordino.results.legend import describe_epsilon, shorten_rule
-from sordino.results.sentences import TOTALS
+from sordino.results.sentences import CLIPPED_RANKS, TOTALS
 
 MOST_ROWS = 200
 """So many rows of a release are in its table; a file of it has all."""
@@ -326,6 +326,8 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
         notes.append("The guarantee of this noise holds in ideal arithmetic only.")
     if any(row.get("tie") is True for row in told.rows):
         notes.append("tie: it may be no larger than the next one.")
+    if ranks_sums(told):
+        notes.append(CLIPPED_RANKS)
     if names_nobody(told):
         notes.append("too few to tell: its interval reaches 0, as that of what nobody has does.")
     # Only a fresh measurement has nothing to do with what was selected.

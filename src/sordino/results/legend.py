@@ -22,7 +22,7 @@ from sordino.record import (
     format_cell,
     format_share,
 )
-from sordino.results.sentences import TOTALS
+from sordino.results.sentences import CLIPPED_RANKS, TOTALS
 
 Facts = Mapping[str, Any]
 Rows = Sequence[Facts]
@@ -262,7 +262,8 @@ def _say_estimate(facts: Facts, rows: Rows) -> list[str]:
             return ["estimate: from all looks but the first, whose noise selected."]
         return [] if facts.get("planned") else ["estimate: from all looks."]
     if (method == "histogram" and figure == "top_k") or figure == "top_sums":
-        return ["estimate: too high on average for the last rows."]
+        ranks = [CLIPPED_RANKS] if figure == "top_sums" else []
+        return ["estimate: too high on average for the last rows.", *ranks]
     gaps = figure == "top_k" and not _has(rows, "low") and _has(rows, "estimate")
     above = figure == "above" or (figure == "histogram" and facts.get("threshold") is not None)
     if gaps or (above and facts.get("noise") != "gumbel"):

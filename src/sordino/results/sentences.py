@@ -140,6 +140,9 @@ CLIPPED = (
     "beyond is not known."
 )
 LARGEST_SUMS = "estimate: the largest of noisy sums; too high on average for the last rows."
+CLIPPED_RANKS = (
+    "Ranked by clipped sums: an item that gets much from few people may rank too low or be missing."
+)
 INTERVAL_OF_SUMS = (
     "low and high: interval of what people give that count for at most clip_high in all items "
     "together; who has more counts as that, with the same share of it in each item. It allows for "
