@@ -24,13 +24,12 @@ from sordino.sources.computed_columns import (
     write_computed,
     write_unit,
 )
-from sordino.sources.csv.column_types import Marks
+from sordino.sources.csv.column_types import Marks, say_type_first
 from sordino.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
 from sordino.sources.lookups import JoinedTable, LookedUpReader, LookupTable, PrivateTable
 from sordino.sources.memory import NO_LIMITS, Limits
 from sordino.sources.nearby import find_tie
 from sordino.sources.predicates.calls import USAGES
-from sordino.sources.predicates.condition import NO_NUMBERS, Column, Node, TryCast, parts_of
 from sordino.sources.predicates.predicate import Predicate, parse, say_meant
 from sordino.sources.selected_part import SelectedPart
 from sordino.sources.shared import Readings
@@ -686,8 +685,13 @@ class Source:
                     f"{role} must use columns of texts, numbers, dates, times or booleans; got "
                     f"{list(self.columns)[index]!r} of type {name_type(kind)}. {self.cast}"
                 )
-        if self.marks is not None:
-            self._refuse_marks(predicate.condition, kinds, role)
+        for index in predicate.cast_to_numbers if self.marks is not None else ():
+            if kinds[index] == "VARCHAR" and not self.find_lookup(index):
+                name = shown(list(self.columns)[index])[1:-1]
+                raise InvalidParameter(
+                    f"{role} must not convert {name} with TRY_CAST: it does not know the marks "
+                    f"that are declared (--decimal, --thousands). {say_type_first(name)}"
+                )
         read = self.read_columns
         # Whether it is refused must not follow from types that follow from rows: asked as if all
         # were texts.
@@ -716,34 +720,18 @@ class Source:
         known = predicate if read is None else read(predicate, kinds)
         return RowPredicate(predicate.indices, self.backend.dialect.predicates(known, kinds))
 
-    def _refuse_marks(self, condition: Node, kinds: Mapping[int, str], role: str) -> None:
-        """Refuse a cast to a number of texts whose numbers have marks, which no cast knows."""
-        for node in parts_of(condition):
-            self._refuse_marks(node, kinds, role)
-        if not isinstance(condition, TryCast) or condition.kind in NO_NUMBERS:
-            return
-        of = condition.operand
-        if (
-            isinstance(of, Column)
-            and kinds[of.index] == "VARCHAR"
-            and not self.find_lookup(of.index)
-        ):
-            name = shown(list(self.columns)[of.index])[1:-1]
-            raise InvalidParameter(
-                f"{role} must not convert {name} with TRY_CAST: it does not know the marks that "
-                f"are declared (--decimal, --thousands). {_say_type_first(name)}"
-            )
-
     def _say_conversion(self, kinds: Mapping[int, str]) -> str:
         """Return how what is compared gets another type."""
         if self.kind == "postgres":
             return "Compare with what is of the same type, or name a view that converts the column."
-        said = "Compare, or convert texts first, for example flag = 'true'"
         written = [index for index, kind in kinds.items() if kind == "VARCHAR"]
         if self.texts and written:
             name = shown(list(self.columns)[written[0]])[1:-1]
-            return f"{_say_type_first(name)} Or compare texts, for example flag = 'true'."
-        return f"{said} or TRY_CAST(price AS DOUBLE) > 10."
+            return f"{say_type_first(name)} Or compare texts, for example flag = 'true'."
+        return (
+            "Compare, or convert texts first, for example flag = 'true' or "
+            "TRY_CAST(price AS DOUBLE) > 10."
+        )
 
     def count_cells(self, groups: int, bytes_of_cell: int) -> int:
         """Return how many cells an answer may well have of each of so many groups.
@@ -926,14 +914,6 @@ def sent(types: Sequence[str], indices: Sequence[int]) -> str:
         for index in indices
     )
     return ", ".join(columns) or "1 AS c"
-
-
-def _say_type_first(name: str) -> str:
-    """Return how a column of texts is declared to be one of numbers."""
-    return (
-        f"Declare its type first, such as --type {name}=double, =date or =boolean; in a file "
-        f"types.{name} = 'double', in Python CsvFormat(types={{'{name}': 'double'}})."
-    )
 
 
 def received(types: Sequence[str], indices: Sequence[int], *more: str) -> str:

@@ -159,7 +159,7 @@ class QuantileValue(HasEstimate, ColumnRelease):
         # Edges lie closer where values are small, as people tell them apart: in steps of a factor.
         edges = first.grid.edges
         left_out = int((edges < self.low).sum() + (edges > self.high).sum())
-        return left_out * _LEAVES_OUT < edges.size
+        return bool(left_out * _LEAVES_OUT < edges.size)
 
 
 @final
