@@ -185,3 +185,32 @@ def test_an_interval_over_nearly_all_edges_says_nothing(people, lower, ends, few
     assert replace(found, low=low, high=high).too_few == few
     assert replace(found, low=None, high=None).too_few is None
     assert not found.too_few
+
+
+def test_what_a_cap_has_to_do_with_a_clip_stands_in_the_details():
+    """Twin: "capped: no" stood beside "after capping values", and nothing said what it is."""
+    for name in ("mean", "weighed", "variance"):
+        assert "capped: whether the search for the clip ended at the cap" in ask(
+            name, MANY
+        ).to_text(details=True)
+    session = sd.Session(MANY, **ROWS, entropy=sd.Seeded(7))
+    capped = session.sum("v", lower=0, cap=10, epsilon=5)
+    assert capped.capped
+    assert "capped: the search for a clip ended at the cap; more may lie beyond." in str(capped)
+
+
+def test_who_counts_once_is_said_so():
+    """Twin: "A person with more than 1 group in all groups together counts as 1"."""
+    asked = {"by": "what", "domain": ["tea"], "per_person": "sum", "weight_cap": 1}
+    session = sd.Session(MANY, **PEOPLE, entropy=sd.Seeded(7))
+    found = session.mean("v", lower=0, cap=1e6, epsilon=5, **asked)
+    assert "Each person counts once in all groups together." in str(found)
+    assert "Each person counts once" in found.to_text(details=True)
+    assert "more than 1 " not in str(found) + found.to_text(details=True)
+
+
+def test_few_numbers_speak_of_dates_and_of_frames():
+    """Twin: of a frame without one date it was said to declare --decimal."""
+    told = str(ask("mean", NOTHING))
+    assert "numbers or dates are written in another way" in told
+    assert "pd.to_datetime" in told

@@ -131,6 +131,10 @@ TOO_FEW_OF_LIST = (
     "too_few: yes where the interval reaches down to 0, as that of an item that nobody has does."
 )
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
+CAPPED_CLIP = (
+    "capped: whether the search for the clip ended at the cap itself; then more may lie beyond. "
+    "Numbers are moved to the clip in any case."
+)
 TRUE = (
     "true_low and true_high: 95% interval of the figure of all numbers as they are, if none lies "
     "below --lower; empty: no end is known."
