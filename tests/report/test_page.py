@@ -259,8 +259,8 @@ def test_a_paragraph_to_paste_says_of_whom_it_is():
     text = html.unescape(re.sub("<[^>]*>", "", found[1]))
     assert text.startswith(
         "Random noise was added to the figures, by differential privacy with epsilon 0.5. Random "
-        "noise hides whether any one person is in the table. Each person counts for at most 3 "
-        "rows. Only rows where state = 'NY' count. Not counted: rows without "
+        "noise hides whether any one person is in the table. Of each person at most 3 "
+        "rows count. Only rows where state = 'NY' count. Not counted: rows without "
         "customer. Values were capped to 0\N{EN DASH}35.98. The interval contains with a probability of 95%"
     )
     # What is simulated protects nobody, and an older file does not say which rows count.
@@ -873,8 +873,8 @@ def test_medians_are_called_so_and_no_label_runs_into_a_number():
 @pytest.mark.parametrize(
     ("said", "sentences"),
     [
-        ({}, "is in the table. Each person counts once."),
-        ({"max_rows": 2}, "is in the table. Each person counts for at most 2 rows."),
+        ({}, "is in the table. Each person is counted once."),
+        ({"max_rows": 2}, "is in the table. Of each person at most 2 rows count."),
         ({"max_rows": None, "weight_cap": 1}, "Each person counts once."),
         (
             {"max_rows": None, "weight_cap": 2},

@@ -611,8 +611,9 @@ def say_hidden(told: ReportedRelease) -> Markup | None:
     )
     if most is None:
         return join(hidden)
-    often = "once" if most == 1 else f"for at most {say_number(most)} {_name_counted_part(told)}s"
-    return join(f"{hidden} Each {one} counts {often}{_say_in_groups(told)}.")
+    many = f"Of each {one} at most {say_number(most)} {_name_counted_part(told)}s count"
+    many = f"Each {one} is counted once" if most == 1 else many
+    return join(f"{hidden} {many}{_say_in_groups(told)}.")
 
 
 def _name_counted_part(told: ReportedRelease) -> str:
