@@ -107,7 +107,7 @@ def test_what_lies_beyond_the_default_is_said():
     session = sd.Session(rows, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(5))
     total = session.sum("x", epsilon=1)
     assert total.capped
-    assert "capped: the search ended at the end of the grid; more may lie beyond." in str(total)
+    assert "capped: the search for a clip ended at the cap; more may lie beyond." in str(total)
 
 
 def test_sums_of_labels_have_it_too(shop):

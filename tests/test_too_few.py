@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -165,3 +166,62 @@ def test_what_was_found_somebody_has(method):
         found = sd.Domain.unlisted(delta=1e-6)
         release = getattr(session, method)("what", domain=found, k=2, epsilon=1)
         assert [row.too_few for row in release.rows] == [False, False]
+
+
+# ---- a quantile that may lie nearly anywhere -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("people", [False, True], ids=["rows", "weighed"])
+@pytest.mark.parametrize(
+    ("lower", "ends", "few"),
+    [
+        (0, (0, 1e6), True),
+        (0, (0, math.inf), True),
+        (0, (0, 500_000), True),
+        (0, (0, 50), False),
+        (0, (20_000, math.inf), False),
+        (None, (-8e5, 1e6), True),
+        (None, (-math.inf, math.inf), True),
+        (None, (0, math.inf), False),
+    ],
+    ids=str,
+)
+def test_an_interval_over_nearly_all_edges_says_nothing(people, lower, ends, few):
+    """Twin: 0 to 1,000,000 within a cap of 1,000,000 was no sign, and without the upper end it was."""
+    unit = sd.PrivacyUnit("who") if people else sd.PrivacyUnit("who", max_rows=1)
+    session = sd.Session(MANY, unit=unit, entropy=sd.Seeded(7))
+    found = session.quantile("v", q=0.5, epsilon=5, lower=lower, cap=1e6)
+    assert (found.weights is not None) == people
+    low, high = map(float, ends)
+    assert replace(found, low=low, high=high).too_few == few
+    assert replace(found, low=None, high=None).too_few is None
+    assert not found.too_few
+
+
+def test_what_a_cap_has_to_do_with_a_clip_stands_in_the_details():
+    """Twin: "capped: no" stood beside "after capping values", and nothing said what it is."""
+    for name in ("mean", "weighed", "variance"):
+        assert "capped: whether the search for the clip ended at the cap" in ask(
+            name, MANY
+        ).to_text(details=True)
+    session = sd.Session(MANY, **ROWS, entropy=sd.Seeded(7))
+    capped = session.sum("v", lower=0, cap=10, epsilon=5)
+    assert capped.capped
+    assert "capped: the search for a clip ended at the cap; more may lie beyond." in str(capped)
+
+
+def test_who_counts_once_is_said_so():
+    """Twin: "A person with more than 1 group in all groups together counts as 1"."""
+    asked = {"by": "what", "domain": ["tea"], "per_person": "sum", "weight_cap": 1}
+    session = sd.Session(MANY, **PEOPLE, entropy=sd.Seeded(7))
+    found = session.mean("v", lower=0, cap=1e6, epsilon=5, **asked)
+    assert "Each person counts once in all groups together." in str(found)
+    assert "Each person counts once" in found.to_text(details=True)
+    assert "more than 1 " not in str(found) + found.to_text(details=True)
+
+
+def test_few_numbers_speak_of_dates_and_of_frames():
+    """Twin: of a frame without one date it was said to declare --decimal."""
+    told = str(ask("mean", NOTHING))
+    assert "numbers or dates are written in another way" in told
+    assert "pd.to_datetime" in told

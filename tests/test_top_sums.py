@@ -14,6 +14,7 @@ import sordino as sd
 from sordino.cli import run
 from sordino.errors import InvalidParameter, UnboundedContribution
 from sordino.mechanisms import HistogramTopK
+from sordino.report import make_report
 
 PRODUCTS = [f"p{place:02}" for place in range(40)]
 
@@ -461,3 +462,19 @@ def test_a_report_says_the_threshold():
 
     top = session(3).top_sums("product", "price", epsilon=1, cap=1e6, threshold=4321, **ASKED)
     assert "above 4,321" in str(make_report([top]))
+
+
+@pytest.mark.parametrize("column", [None, "price"])
+def test_that_clipped_sums_are_ranked_stands_below_the_table_and_the_plan(column):
+    """Twin: a plan had all items right, and the list without the one that two people spend most on."""
+    asked = {"column": column, "epsilon": 1, **ASKED}
+    top = session().top_sums("product", **asked)
+    said = "Ranked by clipped sums: an item that gets much from few people may rank too low"
+    for told in (str(top), top.to_text(details=True), top._repr_html_(), make_report([top])):
+        assert said in told
+    plan = session().plan.top_sums("product", like="lognormal:50,1", rows=2000, runs=2, **asked)
+    assert said in plan.list_choices()[-1]
+    assert said in plan._repr_html_()
+    counts = session(max_rows=1).plan.top_k("product", epsilon=1, rows=2000, runs=2, **ASKED)
+    assert counts.choices
+    assert not any(said in one for one in counts.list_choices())

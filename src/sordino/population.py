@@ -287,8 +287,9 @@ class Population:
             if share.may_be_few:
                 said = f"the figure may be about few of the {all_rows}"
             notes.append(
-                f"WARNING: {said}. If "
-                "numbers are written in another way, declare it (--type, --decimal, --thousands)."
+                f"WARNING: {said}. If numbers or dates are written in another way, declare it "
+                "(--type, --decimal, --thousands, --date-format), or convert the columns of a "
+                "frame (pd.to_numeric, pd.to_datetime)."
             )
         return notes
 
@@ -302,9 +303,12 @@ class Population:
         # Of one number in each group these are counted, and not rows.
         what = "rows" if self.per_person is None else "groups"
         whole = ", in all groups together," if self.per_person is None and self.by else ""
+        one, cap = self.person, f"{self.weight_cap:,}"
         told = [
-            f"A {self.person} with more than {self.weight_cap:,} {what}{whole} counts as "
-            f"{self.weight_cap:,} of them: each of its {what} weighs less."
+            f"Each {one} counts once{whole.rstrip(',')}: of several {what} each weighs less."
+            if self.weight_cap == 1
+            else f"A {one} with more than {cap} {what}{whole} counts as {cap} of them: each of its "
+            f"{what} weighs less."
         ]
         # A quantile has no clip.
         if self.units_beyond is not None:

@@ -1,6 +1,6 @@
 """A record as a table for people: numbers with the digits that their intervals deserve.
 
-JSON and CSV have all digits.
+An estimate keeps its first two digits, however wide its interval is. JSON and CSV have all digits.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def write_cells(record: Record) -> dict[str, list[str]]:
         found[name] = [
             write(value)
             if name not in _ROUNDED
-            else _round(value, _choose_power(value, digits, record) if unit is None else unit, name)
+            else _round(value, _choose_power(value, digits, record, unit, name), name)
             for value, unit in zip(values, units, strict=True)
         ]
     # Of these few digits are enough, and programs get all of them.
@@ -201,8 +201,22 @@ def _find_power(row: Mapping[str, Any], *, counts: bool) -> int | None:
     return max(unit, 0) if counts else unit
 
 
-def _choose_power(value: Any, digits: int, record: Record) -> int:
-    """Return the power of ten to which a number is rounded that has no interval."""
+def _keep_two_digits(estimate: Any, power: int) -> int:
+    """Return the power of ten to which an estimate is rounded: two digits are left, or more.
+
+    An interval that reaches to the cap deserves no digit of a good estimate, and 0 would be
+    another number.
+    """
+    if not isinstance(estimate, int | float) or not estimate or not math.isfinite(estimate):
+        return power
+    return min(power, math.floor(math.log10(abs(estimate))) - 1)
+
+
+def _choose_power(value: Any, digits: int, record: Record, unit: int | None, name: str) -> int:
+    """Return the power of ten to which a number is rounded: `unit` is that of its interval."""
+    if unit is not None:
+        kept = _keep_two_digits(value, unit) if name == "estimate" else unit
+        return max(kept, 0) if record.counts else kept
     if record.counts or not isinstance(value, float) or not value or not math.isfinite(value):
         return -digits
     return math.floor(math.log10(abs(value))) - 5

@@ -84,7 +84,10 @@ def test_histograms_of_a_file(sordino, table):
         "histogram", table / "orders.csv", "--item", "month(ordered_at)", *listed, *USUAL
     )
     assert untyped.code != 0
-    assert "ordered_at is a text here. Declare it: --type ordered_at=date" in untyped.err
+    assert (
+        "ordered_at is a text here. Declare it: --type ordered_at=date, or =timestamp if there is "
+        "a time of day" in untyped.err
+    )
     missing = sordino("histogram", *typed, "--item", "month(ordered_at)", *USUAL)
     assert missing.code != 0
     assert "must have a public domain" in missing.err

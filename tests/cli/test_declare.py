@@ -153,6 +153,8 @@ def test_what_the_file_says(declare, shop):
     }
     for comment in ("# delimiter =", "# null =", "# types.amount =", "# labels.amount ="):
         assert comment in text
+    # Twin: a column of countries was offered as "decimal(9,2)".
+    assert '# types.amount = "text"' in text
     # A person is no label, and the marks can be taken off.
     assert "labels.customer_id" not in text
     bare = re.sub(r"^# (?=[\w.]+ = )", "", text, flags=re.MULTILINE)

@@ -10,6 +10,7 @@ import pytest
 from sordino.cli.output import write_rows
 from sordino.record import Record
 from sordino.record_table import format_figure, write_cells
+from sordino.report.words import round_row, say_roughly
 from support.release_lines import latest
 from support.tables import amounts
 
@@ -360,3 +361,25 @@ def test_digits_are_as_many_as_the_interval_deserves_and_it_still_holds():
     row = {"estimate": 1234.0, "low": 1194.0, "high": 1274.0}
     record = Record(columns=tuple(row), rows=[row], facts={})
     assert write_cells(record) == {"estimate": ["1,230"], "low": ["1,190"], "high": ["1,280"]}
+
+
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        ({"estimate": 25.54, "low": -2e8, "high": 9e8}, "26"),
+        ({"estimate": -0.02554, "low": -1e9, "high": None}, "-0.026"),
+        ({"estimate": 35.98, "low": 0.0, "high": 1e6}, "36"),
+        ({"estimate": 1234.0, "low": -2e5, "high": 2e5}, "1,200"),
+        ({"estimate": 0.0, "low": -2e5, "high": 2e5}, "0"),
+        ({"estimate": 25.54, "low": 25.01, "high": 26.02}, "25.5"),
+    ],
+    ids=str,
+)
+def test_an_estimate_keeps_its_first_two_digits_however_wide_its_interval_is(row, shown):
+    """Twin: a median of 25.54 between -200,000,000 and 900,000,000 was printed as 0."""
+    record = Record(columns=tuple(row), rows=[row], facts={}, counts=False)
+    assert write_cells(record)["estimate"] == [shown]
+    if row["high"] is not None:
+        said = say_roughly(row).replace("\N{MINUS SIGN}", "-")
+        assert said.split(" ")[0] == shown
+        assert float(round_row(row)["low"]) <= row["low"]

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import tomllib
@@ -67,10 +68,7 @@ def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
         == "  customers: count_distinct_units, epsilon 0.5; the number of people (any data): ± 6."
     )
     # How wide a sum will be depends on data: what a dry run assumes is not looked at here.
-    assert (
-        lines[3]
-        == "  turnover: sum, epsilon 1; how wide it will be depends on the data (--dry-run)."
-    )
+    assert lines[3] == "  turnover: sum, epsilon 1; --dry-run says how wide it will be."
     assert lines[4].startswith(
         "Together epsilon 2; account shop has 100% of its budget left, and 80% after this run. At epsilon 2"
     )
@@ -78,6 +76,47 @@ def test_off_a_terminal_it_says_plain_lines_and_quiet_none(sordino, shop):
         f"Reading for {name}." for name in NAMES
     ]
     assert "\x1b" not in done.err
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"kind": "table", "item": ["town", "sex"], "epsilon": 0.4},
+        {"kind": "table", "item": ["town", "sex"], "epsilon": 0.4, "margins": "measured"},
+        {"kind": "histogram", "item": "town", "epsilon": 0.4},
+        {"kind": "histogram", "item": "town", "epsilon": 0.4, "simultaneous": True},
+        {"kind": "top_k", "item": "town", "k": 1, "epsilon": 0.4},
+        {"kind": "top_set", "item": "town", "k": 1, "epsilon": 0.4},
+        {"kind": "above", "item": "town", "threshold": 30, "positives": 2, "epsilon": 0.4},
+        {"kind": "count", "epsilon": 0.4},
+    ],
+    ids=lambda asked: "-".join(map(str, asked.values())),
+)
+def test_a_run_announces_no_other_width_than_its_dry_run(sordino, tmp_path, monkeypatch, asked):
+    """Twin: a table was announced with the width of a cell alone, 7 for 19."""
+    monkeypatch.chdir(tmp_path)
+    put_shop(tmp_path)
+    rows = [f"c{n},{'NS'[n % 2]},{'fm'[n % 3 == 0]}" for n in range(300)]
+    (tmp_path / "orders.csv").write_text("\n".join(["customer,town,sex", *rows]) + "\n", "utf-8")
+    (tmp_path / "towns.csv").write_text("town\nN\nS\n", "utf-8")
+    (tmp_path / "sexes.csv").write_text("sex\nf\nm\n", "utf-8")
+    lists = {name: {"file": f"{file}.csv"} for name, file in (("town", "towns"), ("sex", "sexes"))}
+    domain = lists if asked["kind"] == "table" else lists["town"]
+    own = asked if asked["kind"] == "count" else asked | {"domain": domain}
+    lines = "\n".join(f"{key} = {write_value(value)}" for key, value in own.items())
+    head = STUDY.split("[[release]]", maxsplit=1)[0].replace('types = {price = "decimal(9,2)"}', "")
+    (tmp_path / "study.toml").write_text(f'{head}\n[[release]]\nname = "one"\n{lines}\n', "utf-8")
+    planned = sordino("run", "study.toml", "--run-id", "monday", "--dry-run").json
+    [told] = planned["rows"]
+    widest = {row["figure"]: row["widest"] for row in told["figures"] if row["like"] == "any data"}
+    done = sordino("run", "study.toml", "--run-id", "monday")
+    assert done.code == 0
+    [line] = [one for one in done.err.splitlines() if one.startswith("  one: ")]
+    if "±" in line:
+        [(figure, width)] = re.findall(r"; (.*) [(]any data[)]: ± ([0-9.,]+)[.]", line)
+        assert float(width) == pytest.approx(widest[figure] / 2, rel=0.1, abs=0.5)
+    else:
+        assert line.endswith("; --dry-run says how wide it will be.")
 
 
 def start_on_terminal(*arguments):
@@ -109,7 +148,7 @@ def test_on_a_terminal_it_says_how_wide_every_figure_will_be(shop):
     )
     assert "turnover: sum, epsilon 1; the sum (flat): ±" in told
     assert "\n    the sum (lognormal): ±" in told
-    assert "depends on the data" not in told
+    assert "--dry-run" not in told
     assert "Right items (" in told
 
 

@@ -85,7 +85,9 @@ def test_what_too_few_numbers_say_is_no_figure_on_the_first_screen(form):
     given = release if form == "release" else json.loads(json.dumps(release.to_dict()))
     seen = assert_whole(make_report([given]))
     assert [row.release.too_few for row in release.rows] == [False, True, True]
-    assert "b too few numbers to tell; c too few numbers to tell" in re.sub(r"\s+", " ", seen.text)
+    assert "b: too few numbers to tell; c: too few numbers to tell" in re.sub(
+        r"\s+", " ", seen.text
+    )
     drawn = [row["estimate"] for row in list_drawn(*read_releases([given]))]
     assert [number is None for number in drawn] == [False, True, True]
 
@@ -115,7 +117,7 @@ def test_the_first_screen_is_plain():
     seen = assert_whole(page)
     first = seen.text[: seen.text.index("Results")]
     assert "Random noise was added to every result, so that no person can be recognized" in first
-    assert "tea 200 (190 to 210); rice 101 (91 to 111); others may belong among them" in first
+    assert "tea: 200 (190 to 210); rice: 101 (91 to 111); others may belong among them" in first
     assert "probability of 95%" in first
     # The epsilons of both are added.
     assert "From all results of this page together: At epsilon 0.75, someone" in first
@@ -256,9 +258,9 @@ def test_a_paragraph_to_paste_says_of_whom_it_is():
     found = re.search(r'<span class="paste">(.*?)</span></dd>', page)
     text = html.unescape(re.sub("<[^>]*>", "", found[1]))
     assert text.startswith(
-        "Random noise was added to the figures, by differential privacy with epsilon 0.5. Hidden is "
-        "whether all rows with the same value of customer_id are in the table at all. Of each, at "
-        "most 3 count. Only rows where state = 'NY' count. Not counted: rows without "
+        "Random noise was added to the figures, by differential privacy with epsilon 0.5. Random "
+        "noise hides whether any one person is in the table. Of each person at most 3 "
+        "rows count. Only rows where state = 'NY' count. Not counted: rows without "
         "customer. Values were capped to 0\N{EN DASH}35.98. The interval contains with a probability of 95%"
     )
     # What is simulated protects nobody, and an older file does not say which rows count.
@@ -319,7 +321,7 @@ def test_of_an_older_file_no_line_is_drawn_around_what_its_interval_is_not_about
     )
     assert "where the true number lies" not in seen.text
     assert "the true number lies with" not in seen.text
-    assert "nothing is known of how far the true number is" in seen.text
+    assert "the true number of all rows is not known; the table has the interval" in seen.text
     assert "7 to 11" in seen.text
     whole = make_report([document(kind, column="x", left_out=[], rows=[row])])
     assert "the true number lies with" in whole
@@ -837,3 +839,55 @@ def test_an_interval_of_clipped_numbers_is_not_said_to_be_that_of_all(kind, by):
         for claim in ("contains the true figure", "contains its true figure"):
             assert claim not in seen.text
     assert "but where a result below says that numbers were capped" in seen.text
+
+
+PEOPLE = {"unit": "column person", "max_rows": 1}
+MEDIANS = [
+    {"item": item, "q": 0.5, "estimate": 27_000.0, "low": 25_300.0, "high": 28_900.0}
+    | {"true_low": None, "true_high": None}
+    for item in ("North \N{MIDDLE DOT} below 18", "South")
+]
+
+
+def read_seen(**said):
+    about = {"confidence": 0.95, "account": "shop", "column": "pay", "item": "region"} | PEOPLE
+    page = make_report([document("quantile", **(about | said))])
+    found = re.search(r'<span class="paste">(.*?)</span></dd>', page)
+    return re.sub(r"\s+", " ", assert_whole(page).text), html.unescape(found[1])
+
+
+def test_medians_are_called_so_and_no_label_runs_into_a_number():
+    """Twin: "Quantiles" with "50% below 27,000", and "below 18 30 (11 to 49)"."""
+    seen, _ = read_seen(rows=MEDIANS)
+    assert "Median of pay by region" in seen
+    assert "Below which number half of the values of pay lie." in seen
+    assert "below 18: 27,000 (25,300 to 28,900); South: 27,000 (25,300 to 28,900)" in seen
+    assert "nothing is known of how far" not in seen
+    quartiles, _ = read_seen(rows=[row | {"q": 0.25} for row in MEDIANS])
+    assert "Quantiles of pay by region" in quartiles
+    assert "below 18: 25% below 27,000" in quartiles
+    several, _ = read_seen(rows=[MEDIANS[0], MEDIANS[1] | {"q": 0.9}])
+    assert "Quantiles of pay" in several
+
+
+@pytest.mark.parametrize(
+    ("said", "sentences"),
+    [
+        ({}, "is in the table. Each person is counted once."),
+        ({"max_rows": 2}, "is in the table. Of each person at most 2 rows count."),
+        ({"max_rows": None, "weight_cap": 1}, "Each person counts once."),
+        (
+            {"max_rows": None, "weight_cap": 2},
+            "A person with more than 2 rows counts as 2.",
+        ),
+        ({"adjacency": "replace-one"}, "hides what any one person says, but not how many"),
+    ],
+    ids=str,
+)
+def test_the_paragraph_to_paste_speaks_of_people_and_of_no_column(said, sentences):
+    """Twin: "Hidden is whether all rows with the same value of person are in the table at all"."""
+    _, paste = read_seen(rows=MEDIANS, **said)
+    assert sentences in paste
+    assert "Random noise hides w" in paste
+    assert "same value" not in paste
+    assert "1 groups" not in paste

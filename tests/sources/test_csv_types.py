@@ -241,7 +241,7 @@ def test_truth_values_are_conditions(tmp_path):
     assert counted(source, where="ok").tolist() == [2]
     assert counted(source, where="NOT ok").tolist() == [1]
     assert counted(source, where="ok AND n > 1").tolist() == [1]
-    with pytest.raises(InvalidParameter, match="declare the types of a CSV source"):
+    with pytest.raises(InvalidParameter, match="Declare its type first, such as --type ok=double"):
         counted(open_source(path), where="ok")
 
 

@@ -27,7 +27,7 @@ NOT_KEPT = (
     "take it for the only copy. Its charge stays; do not run it again for that."
 )
 
-_HOW_WIDE = "how wide it will be depends on the data (--dry-run)."
+_HOW_WIDE = "--dry-run says how wide it will be."
 
 
 @click.command("run", cls=Command)

@@ -31,6 +31,7 @@ from sordino.report.words import (
     round_row,
     say_certainty,
     say_ends,
+    say_hidden,
     say_interval,
     say_neighbors,
     say_number,
@@ -40,7 +41,7 @@ from sordino.report.words import (
     write_filter,
 )
 from sordino.results.legend import describe_epsilon, shorten_rule
-from sordino.results.sentences import TOTALS
+from sordino.results.sentences import CLIPPED_RANKS, TOTALS
 
 MOST_ROWS = 200
 """So many rows of a release are in its table; a file of it has all."""
@@ -165,7 +166,8 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
         " An arrow: nothing is known of that end."
         if arrows and form in {"whiskers", "bars", "trend"}
         else None,
-        " Where no line is drawn, nothing is known of how far the true number is."
+        " Where no line is drawn, the true number of all rows is not known; the table has the "
+        "interval of what counts."
         if any(unknown)
         else None,
         " The dashed line is the threshold." if dashed else None,
@@ -176,7 +178,7 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
         if figure.total > shown and form != "spread"
         else None,
         " The table has the intervals." if told.rows and form == "heat" else None,
-        " The table says the same." if told.rows and form != "heat" else None,
+        " The table says the same." if told.rows and form != "heat" and not any(unknown) else None,
     ]
 
 
@@ -326,6 +328,8 @@ def _write_notes(told: ReportedRelease) -> Markup | None:
         notes.append("The guarantee of this noise holds in ideal arithmetic only.")
     if any(row.get("tie") is True for row in told.rows):
         notes.append("tie: it may be no larger than the next one.")
+    if ranks_sums(told):
+        notes.append(CLIPPED_RANKS)
     if names_nobody(told):
         notes.append("too few to tell: its interval reaches 0, as that of what nobody has does.")
     # Only a fresh measurement has nothing to do with what was selected.
@@ -399,7 +403,7 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
             None if spent is None else f" with {spent}",
             ".",
         ),
-        say_neighbors(told),
+        say_hidden(told),
         join("Only rows where ", write_filter(where), " count.") if where else None,
         join("Not counted: ", *_list_result_parts(left_out), ".") if left_out else None,
         join("Looked up: ", *_list_result_parts(lookups), ".") if lookups else None,
@@ -439,7 +443,10 @@ def _say_weights(told: ReportedRelease) -> str | None:
     if cap is None:
         return None
     many = "groups" if told.text("per_person") is not None else "rows"
-    return f"Who has more than {say_number(cap)} {many} counts as {say_number(cap)}."
+    one = call_people(told)
+    if cap == 1:
+        return f"Each {one} counts once."
+    return f"A {one} with more than {say_number(cap)} {many} counts as {say_number(cap)}."
 
 
 def _say_unlisted(told: ReportedRelease) -> str | None:

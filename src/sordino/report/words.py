@@ -72,7 +72,7 @@ def say_roughly(row: Mapping[str, Any]) -> str:
 def round_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a row whose figure and interval have no more digits than the interval is worth.
 
-    The ends are rounded outward: nothing more is promised.
+    The ends are rounded outward: nothing more is promised. An estimate keeps its first two digits.
     """
     # Whole numbers that add up do so in all of their digits.
     if row.get("published") is not None:
@@ -85,9 +85,14 @@ def round_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     if step < 1 and all(number.is_integer() for number in (estimate, low, high)):
         step = 1.0
     ends = {"low": math.floor(low / step) * step, "high": math.ceil(high / step) * step}
-    places = max(0, -math.floor(math.log10(step)))
-    rounded = {name: round(number, places) for name, number in ends.items()}
-    return {"estimate": round(round(estimate / step) * step, places)} | rounded
+    rounded = {name: _round_to(number, step) for name, number in ends.items()}
+    kept = _round_to(round(estimate / step) * step, step)
+    return {"estimate": float(f"{estimate:.1e}") if abs(estimate) < 10 * step else kept} | rounded
+
+
+def _round_to(number: float, step: float) -> float:
+    """Return a multiple of a power of ten without what floats add behind it."""
+    return round(number, max(0, -math.floor(math.log10(step))))
 
 
 def say_true_end(row: Mapping[str, Any], name: str) -> str:
@@ -97,7 +102,7 @@ def say_true_end(row: Mapping[str, Any], name: str) -> str:
         return say_number(end, _ALL)
     step = 10.0 ** (math.floor(math.log10(high - low)) - 1)
     whole = math.floor(end / step) if name == "true_low" else math.ceil(end / step)
-    return say_number(round(whole * step, max(0, -math.floor(math.log10(step)))), _ALL)
+    return say_number(_round_to(whole * step, step), _ALL)
 
 
 def say_share(share: float) -> str:
@@ -125,7 +130,10 @@ def name_release(told: ReportedRelease) -> Markup:
     limit = "the threshold" if threshold is None else say_number(threshold)
     names: dict[str, Markup] = {
         **{name: join(one.heading, _say_of(column)) for name, one in TOTALS.items()},
-        "quantile": join("Quantiles" if many > 1 else "Quantile", _say_of(column)),
+        "quantile": join(
+            "Median" if is_median(told) else "Quantiles" if many > 1 else "Quantile",
+            _say_of(column),
+        ),
         "top": join(f"The {many} most common values", _say_of(item))
         if not ranks_sums(told)
         else join(f"The {many} values", _say_of(item), " with ", _name_measure(told)),
@@ -221,7 +229,11 @@ def say_question(told: ReportedRelease) -> Markup:
         )
     elif told.kind == "quantile":
         said = join(
-            "Below which number a given share of the values of ", _name_column(column), " lies."
+            "Below which number half of the values of "
+            if is_median(told)
+            else "Below which number a given share of the values of ",
+            _name_column(column),
+            " lie." if is_median(told) else " lies.",
         )
     elif told.kind in TOTALS:
         said = join(TOTALS[told.kind].question, " ", _name_column(column), ".")
@@ -259,8 +271,7 @@ def _say_bound(told: ReportedRelease) -> Markup | None:
     by_row = quote(say_lent(lent)) if lent else None
     if most is None or not counts_some(told):
         return join(f"each {call_people(told)} ", by_row) if lent else None
-    what = "item" if told.kind in {"top", "set", "above", "histogram"} else "row"
-    what = "cell" if told.facts.get("figure") == "table" else what
+    what = _name_counted_part(told)
     many = f"at most {say_number(most)} {what}{'' if most == 1 else 's'}"
     said = join(f"{many} of each {call_people(told)}", _say_in_groups(told))
     return join(said, ", ", by_row) if lent else said
@@ -342,7 +353,7 @@ def say_headline(told: ReportedRelease) -> Markup:
     named = [row for row in told.rows if _find_label(row) is not None]
     if named:
         parts = [_say_named(row, told) for row in named]
-    elif told.kind == "quantile" and _list_shares(told):
+    elif _list_shares(told) and not is_median(told):
         parts = [
             join(
                 f"{say_number(100 * q)}% lie below ",
@@ -381,7 +392,8 @@ def _list_doubts(told: ReportedRelease) -> Iterator[str | Markup]:
             yield f", after capping values{own or which}"
     if cap is not None:
         many = "groups" if told.text("per_person") is not None else "rows"
-        yield f", where no {call_people(told)} counts as more than {say_number(cap)} {many}"
+        most = f"no {call_people(told)} counts as more than {say_number(cap)} {many}"
+        yield f", where {f'each {call_people(told)} counts once' if cap == 1 else most}"
     if told.facts.get("limited_by_grid") or any(row.get("limited_by_grid") for row in told.rows):
         yield ", as exact as a grid of values allows, and less so than the noise would"
     threshold = told.number("threshold")
@@ -437,17 +449,23 @@ def _say_named(row: Mapping[str, Any], told: ReportedRelease) -> Markup:
     if estimate is None:
         return quote(_find_label(row))
     if tells_nothing(row, told):
-        return join(quote(_find_label(row)), f" {TOO_FEW}")
-    if share is None:
+        return join(quote(_find_label(row)), f": {TOO_FEW}")
+    if share is None or is_median(told):
         # With its range: a figure that is nothing but noise looks like any other.
-        return join(quote(_find_label(row)), " ", say_roughly(row))
+        return join(quote(_find_label(row)), ": ", say_roughly(row))
     return join(
-        quote(_find_label(row)), f" ({say_number(100 * share)}% below {say_number(estimate)})"
+        quote(_find_label(row)), f": {say_number(100 * share)}% below {say_number(estimate)}"
     )
 
 
+def is_median(told: ReportedRelease) -> bool:
+    """Tell whether a release is of medians alone."""
+    return {share for _, share in _list_shares(told)} == {0.5}
+
+
 def _list_shares(told: ReportedRelease) -> list[tuple[Mapping[str, Any], float]]:
-    return [(row, q) for row in told.rows if (q := as_number(row.get("q"))) is not None]
+    rows = told.rows if told.kind == "quantile" else ()
+    return [(row, q) for row in rows if (q := as_number(row.get("q"))) is not None]
 
 
 def _find_label(row: Mapping[str, Any]) -> Any:
@@ -578,6 +596,31 @@ def say_neighbors(told: ReportedRelease) -> Markup | None:
         else ""
     )
     return join(hidden, capped)
+
+
+def say_hidden(told: ReportedRelease) -> Markup | None:
+    """Return the same beside a table that is printed elsewhere, where no column is known."""
+    adjacency, most = told.text("adjacency"), told.number("max_rows")
+    if adjacency not in {"add-remove", "replace-one"}:
+        return None
+    one = call_people(told)
+    hidden = (
+        f"Random noise hides whether any one {one} is in the table."
+        if adjacency == "add-remove"
+        else f"Random noise hides what any one {one} says, but not how many there are."
+    )
+    if most is None:
+        return join(hidden)
+    many = f"Of each {one} at most {say_number(most)} {_name_counted_part(told)}s count"
+    many = f"Each {one} is counted once" if most == 1 else many
+    return join(f"{hidden} {many}{_say_in_groups(told)}.")
+
+
+def _name_counted_part(told: ReportedRelease) -> str:
+    """Return what of each unit counts: rows, items of a list, or cells of a table."""
+    if told.facts.get("figure") == "table":
+        return "cell"
+    return "item" if told.kind in {"top", "set", "above", "histogram"} else "row"
 
 
 def _say_in_groups(told: ReportedRelease) -> str:

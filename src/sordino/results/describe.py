@@ -412,6 +412,7 @@ def _describe_sums(release: Any, some: Population, facts: Facts, notes: Notes) -
     )
     said = [
         sentences.LARGEST_SUMS,
+        sentences.CLIPPED_RANKS,
         sentences.INTERVAL_OF_SUMS,
         *worth,
         sentences.TRUE_SUMS,

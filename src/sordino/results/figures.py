@@ -196,15 +196,19 @@ def _describe_records(release: Any, some: Population) -> tuple[Facts, Notes]:
 def _say_ends(release: Any, some: Population, columns: Sequence[str]) -> Notes:
     """Return what the ends of intervals are about."""
     if some.weighed and some.figure != "quantile":
-        return [*(sentences.WEIGHED_VARIANCE if some.figure == "variance" else sentences.WEIGHED)]
+        of_own = sentences.WEIGHED_VARIANCE if some.figure == "variance" else sentences.WEIGHED
+        return [*of_own, sentences.CAPPED_CLIP]
     clipped = sentences.CLIPPED_TOGETHER if some.clips_together else sentences.CLIPPED
     ranked = sentences.RANK_WEIGHED if some.weighed else sentences.RANK
     said = [ranked, sentences.CAPPED] if some.figure == "quantile" else [clipped, sentences.TRUE]
     if some.figure == "quantile" and _has_intervals(release):
         of_all = sentences.VALUES_WEIGHED if some.weighed else sentences.VALUES
         said.insert(0, sentences.VALUES_OF_SOME if some.is_bounded else of_all)
+    if "capped" in columns and some.figure != "quantile":
+        said.append(sentences.CAPPED_CLIP)
     if "too_few" in columns:
-        said.append(sentences.TOO_FEW_OF_SUM if some.figure == "sum" else sentences.TOO_FEW)
+        few = {"sum": sentences.TOO_FEW_OF_SUM, "quantile": sentences.TOO_FEW_OF_QUANTILE}
+        said.append(few.get(str(some.figure), sentences.TOO_FEW))
     if some.figure in {"mean", "variance"} and "too_few" in columns:
         said.append(sentences.NO_ERROR)
     return said

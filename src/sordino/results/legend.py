@@ -22,7 +22,7 @@ from sordino.record import (
     format_cell,
     format_share,
 )
-from sordino.results.sentences import TOTALS
+from sordino.results.sentences import CLIPPED_RANKS, TOTALS
 
 Facts = Mapping[str, Any]
 Rows = Sequence[Facts]
@@ -127,7 +127,9 @@ def _say_first_line(facts: Facts, rows: Rows) -> str:
         few = "cannot be told from 0" if facts["figure"] in _OF_0 else few
         said.append(f"too_few: {few}.")
     if _has_flag(rows, "capped"):
-        said.append("capped: the search ended at the end of the grid; more may lie beyond.")
+        clipped = any(row.get("clip_high") is not None for row in rows)
+        end = "for a clip ended at the cap" if clipped else "ended at the end of the grid"
+        said.append(f"capped: the search {end}; more may lie beyond.")
     return " ".join(said)
 
 
@@ -264,7 +266,8 @@ def _say_estimate(facts: Facts, rows: Rows) -> list[str]:
             return ["estimate: from all looks but the first, whose noise selected."]
         return [] if facts.get("planned") else ["estimate: from all looks."]
     if (method == "histogram" and figure == "top_k") or figure == "top_sums":
-        return ["estimate: too high on average for the last rows."]
+        ranks = [CLIPPED_RANKS] if figure == "top_sums" else []
+        return ["estimate: too high on average for the last rows.", *ranks]
     gaps = figure == "top_k" and not _has(rows, "low") and _has(rows, "estimate")
     above = figure == "above" or (figure == "histogram" and facts.get("threshold") is not None)
     if gaps or (above and facts.get("noise") != "gumbel"):
@@ -346,9 +349,13 @@ def _say_how_much(facts: Facts, rows: Rows) -> list[str]:
     """Return as how much a person counts at most, and from where numbers count as others."""
     said, person = [], _call_one(facts)
     if (cap := facts.get("weight_cap")) is not None:
-        what = ("group" if facts.get("per_person") else "row") + ("s" if cap != 1 else "")
+        what = "groups" if facts.get("per_person") else "rows"
         where = " in all groups together" if facts.get("by") else ""
-        said.append(f"A {person} with more than {cap:,} {what}{where} counts as {cap:,}.")
+        said.append(
+            f"Each {person} counts once{where}."
+            if cap == 1
+            else f"A {person} with more than {cap:,} {what}{where} counts as {cap:,}."
+        )
     if facts.get("range_low") is not None:
         wide = _write_range((facts["range_low"], facts["range_high"]))
         said.append(f"Estimates lie within {wide}, and may lie beside their interval.")

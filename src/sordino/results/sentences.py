@@ -117,6 +117,10 @@ VALUES_OF_SOME = (
 TOO_FEW = (
     "too_few: not enough people, or epsilon, to say anything; the interval leaves nothing out."
 )
+TOO_FEW_OF_QUANTILE = (
+    "too_few: not enough people, or epsilon, to say anything; the interval leaves out less than a "
+    "tenth of the edges of the grid."
+)
 NO_ERROR = "Where too_few is yes there is no standard_error."
 PARTS = (
     "count and sum are of the same noisy totals as the mean, and cost nothing: of the rows and "
@@ -127,6 +131,10 @@ TOO_FEW_OF_LIST = (
     "too_few: yes where the interval reaches down to 0, as that of an item that nobody has does."
 )
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
+CAPPED_CLIP = (
+    "capped: whether the search for the clip ended at the cap itself; then more may lie beyond. "
+    "Numbers are moved to the clip in any case."
+)
 TRUE = (
     "true_low and true_high: 95% interval of the figure of all numbers as they are, if none lies "
     "below --lower; empty: no end is known."
@@ -136,6 +144,9 @@ CLIPPED = (
     "beyond is not known."
 )
 LARGEST_SUMS = "estimate: the largest of noisy sums; too high on average for the last rows."
+CLIPPED_RANKS = (
+    "Ranked by clipped sums: an item that gets much from few people may rank too low or be missing."
+)
 INTERVAL_OF_SUMS = (
     "low and high: interval of what people give that count for at most clip_high in all items "
     "together; who has more counts as that, with the same share of it in each item. It allows for "

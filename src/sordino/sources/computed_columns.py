@@ -390,8 +390,8 @@ class _CallWriter:
 def _say_no_date(name: str, kind: str, source: TypedColumns) -> str:
     if kind == "VARCHAR" and source.texts:
         return (
-            f"{name} is a text here. Declare it: --type {name}=date, in Python "
-            f"CsvFormat(types={{{name!r}: 'date'}})."
+            f"{name} is a text here. Declare it: --type {name}=date, or =timestamp if there is a "
+            f"time of day; in Python CsvFormat(types={{{name!r}: 'date'}})."
         )
     said = "a text" if kind == "VARCHAR" else f"of type {kind.removeprefix('UNUSABLE ')}"
     return f"{name} is {said} here, and no date. Make a date or a timestamp of it at its source."

@@ -24,7 +24,7 @@ from sordino.sources.computed_columns import (
     write_computed,
     write_unit,
 )
-from sordino.sources.csv.column_types import Marks
+from sordino.sources.csv.column_types import Marks, say_type_first
 from sordino.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
 from sordino.sources.lookups import JoinedTable, LookedUpReader, LookupTable, PrivateTable
 from sordino.sources.memory import NO_LIMITS, Limits
@@ -691,6 +691,13 @@ class Source:
                     f"{role} must use columns of texts, numbers, dates, times or booleans; got "
                     f"{list(self.columns)[index]!r} of type {name_type(kind)}. {self.cast}"
                 )
+        for index in predicate.cast_to_numbers if self.marks is not None else ():
+            if kinds[index] == "VARCHAR" and not self.find_lookup(index):
+                name = shown(list(self.columns)[index])[1:-1]
+                raise InvalidParameter(
+                    f"{role} must not convert {name} with TRY_CAST: it does not know the marks "
+                    f"that are declared (--decimal, --thousands). {say_type_first(name)}"
+                )
         read = self.read_columns
         # Whether it is refused must not follow from types that follow from rows: asked as if all
         # were texts.
@@ -713,20 +720,23 @@ class Source:
             raise InvalidParameter(
                 f"{role} must be a condition that fits the declared types ({used}),"
                 " and so must what AND, OR "
-                f"and NOT join; got {shown(where)}. {self._convert}"
+                f"and NOT join; got {shown(where)}. {self._say_conversion(kinds)}"
             )
         predicate = parse(where, find, lambda call: write_call(call, self))
         known = predicate if read is None else read(predicate, kinds)
         return RowPredicate(predicate.indices, self.backend.dialect.predicates(known, kinds))
 
-    @property
-    def _convert(self) -> str:
-        """How what is compared gets another type."""
+    def _say_conversion(self, kinds: Mapping[int, str]) -> str:
+        """Return how what is compared gets another type."""
         if self.kind == "postgres":
             return "Compare with what is of the same type, or name a view that converts the column."
+        written = [index for index, kind in kinds.items() if kind == "VARCHAR"]
+        if self.texts and written:
+            name = shown(list(self.columns)[written[0]])[1:-1]
+            return f"{say_type_first(name)} Or compare texts, for example flag = 'true'."
         return (
             "Compare, or convert texts first, for example flag = 'true' or "
-            "TRY_CAST(price AS DOUBLE) > 10, or declare the types of a CSV source."
+            "TRY_CAST(price AS DOUBLE) > 10."
         )
 
     def count_cells(self, groups: int, bytes_of_cell: int) -> int:

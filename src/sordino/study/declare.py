@@ -113,7 +113,7 @@ def _write_text_options(declared: TableDraft) -> list[str]:
             "# A column is text until you say integer, decimal(p,s), double, date, timestamp or "
             "boolean."
         )
-    return lines + _mark(f'types.{write_key(name)} = "decimal(9,2)"' for name in open_columns)
+    return lines + _mark(f'types.{write_key(name)} = "text"' for name in open_columns)
 
 
 def _write_labels(declared: TableDraft) -> list[str]:

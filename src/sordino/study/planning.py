@@ -89,9 +89,10 @@ class ReadyRelease:
         if self.plan is not None:
             return self.plan.rows
         # What holds for all intervals together depends on how many there are.
-        if getattr(self.release.request, "simultaneous", False):
+        request = self.release.request
+        if request.name == "table" or getattr(request, "simultaneous", False):
             return ()
-        [name, *_] = name_figures(self.release.request)
+        [name, *_] = name_figures(request)
         law = describe_law(self.started.reservation.parts[-1], name, CONFIDENCE)
         return () if law is None else (law,)
 

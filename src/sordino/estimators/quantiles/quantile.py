@@ -52,6 +52,8 @@ SEARCH_NOISE_MEANS = (
 # Noise is drawn in steps of 1/b of a record for q = a/b, so b must not be too large
 # (docs/proofs/quantile.md, "What is played").
 _QUANTILE_DENOMINATOR = 1 << 20
+_LEAVES_OUT = 10
+"""An interval says something if it leaves out one in so many edges of the grid."""
 
 
 @final
@@ -80,8 +82,8 @@ class QuantileValue(HasEstimate, ColumnRelease):
         The same for the quantile of all rows. In a session with `max_rows` rows are left out, and
         nothing is known of them: then these ends are infinite.
     too_few : bool or None
-        Whether the interval leaves nothing out: then there are too few records to tell the
-        quantile.
+        Whether the interval leaves out less than a tenth of the edges of the whole grid: then there
+        are too few records to tell the quantile.
     records : int or None
         About how many records with a number there are, where the grid follows from that: with its
         noise, which is much larger than that of the rank. None where nothing was spent on it.
@@ -149,14 +151,15 @@ class QuantileValue(HasEstimate, ColumnRelease):
 
     @property
     def too_few(self) -> bool | None:
-        """Whether the interval leaves nothing out; None without an interval."""
+        """Whether the interval leaves hardly anything out; None without an interval."""
         if self.low is None or self.high is None:
             return None
         # Where there are intervals, what releases the quantiles is the first of several mechanisms.
         first = self.mechanism[0] if isinstance(self.mechanism, tuple) else self.mechanism
-        # No search has left the end of the grid where it began.
-        least = -math.inf if first.lower is None else float(first.lower)
-        return self.low <= least and self.high == math.inf
+        # Edges lie closer where values are small, as people tell them apart: in steps of a factor.
+        edges = first.grid.edges
+        left_out = int((edges < self.low).sum() + (edges > self.high).sum())
+        return bool(left_out * _LEAVES_OUT < edges.size)
 
 
 @final

@@ -13,6 +13,7 @@ from sordino.ledger import Preview
 from sordino.ledger.left import say_more
 from sordino.record import describe_spent, list_spent
 from sordino.releases import plain
+from sordino.results.sentences import CLIPPED_RANKS
 from sordino.session.plans.widths import PlannedFigure
 from sordino.tabular import Kind, Row, Tabular, WithRows, list_row_columns
 from sordino.unit_columns import narrow_odds
@@ -138,7 +139,9 @@ class Plan(WithRows[PlannedFigure], Tabular):
 
     def list_choices(self) -> list[str]:
         """Return how likely the right items are named, a sentence for each assumption."""
-        return [_say_choice(choice) for choice in self.choices]
+        said = [_say_choice(choice) for choice in self.choices]
+        # What is right in a plan is right of clipped sums alone.
+        return [*said, CLIPPED_RANKS] if said and self.release == "top_sums" else said
 
     def list_notes(self) -> list[str]:
         """Return what stands below the figures, in sentences."""

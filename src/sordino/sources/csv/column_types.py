@@ -257,3 +257,11 @@ UNCLEAR_NAME = (
 def say_unclear(role: str, name: str) -> str:
     """Return what is said where a column is asked for whose name is there twice or is empty."""
     return f"{role} must be a column that can be named; {shown(name)} {UNCLEAR_NAME}"
+
+
+def say_type_first(name: str) -> str:
+    """Return how a column of texts is declared to be one of something else."""
+    return (
+        f"Declare its type first, such as --type {name}=double, =date or =boolean; in a file "
+        f"types.{name} = 'double', in Python CsvFormat(types={{'{name}': 'double'}})."
+    )

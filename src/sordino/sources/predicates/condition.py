@@ -168,6 +168,10 @@ class Call(_InnerNode):
         return self.operators + copies * sum(operand.size for operand in self.operands)
 
 
+NO_NUMBERS = frozenset({"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP"})
+"""Types to which TRY_CAST converts that are none of numbers."""
+
+
 def parts_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes that stand directly below a node."""
     match node:

@@ -25,6 +25,7 @@ from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 from sordino.sources.engine import literal
 from sordino.sources.predicates.condition import (
+    NO_NUMBERS,
     Arithmetic,
     Call,
     Column,
@@ -50,7 +51,6 @@ _TIME = re.compile(_HOUR)
 _NUMBER = re.compile(r"[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*")
 
 # The type that a comparison gives a column beside it, by the type that TRY_CAST names.
-_CAST_TO_TEXT = frozenset({"VARCHAR", "BOOLEAN"})
 _CAST_TO_MOMENT = frozenset({"DATE", "TIME", "TIMESTAMP"})
 _EQUALITIES = frozenset({"=", "<>", "!="})
 _TYPES_IN_LISTS = {
@@ -194,7 +194,7 @@ def _is_text_column(node: Node) -> bool:
 
 def _find_source_of_cast(kind: str) -> str:
     """Return how a column is read that TRY_CAST turns into a type."""
-    return "text" if kind in _CAST_TO_TEXT | _CAST_TO_MOMENT else "number"
+    return "text" if kind in NO_NUMBERS else "number"
 
 
 def _find_reading_beside(other: Node, operator: str) -> str:

@@ -19,6 +19,7 @@ from sordino.errors import UnsafePredicate
 from sordino.sources.engine import literal
 from sordino.sources.predicates.calls import DATE_PARTS, USAGES, check_call
 from sordino.sources.predicates.condition import (
+    NO_NUMBERS,
     Arithmetic,
     Call,
     Column,
@@ -77,6 +78,11 @@ class Predicate:
         Each of them must be a truth value by its type.
         """
         return render_operands(self.condition)
+
+    @property
+    def cast_to_numbers(self) -> list[int]:
+        """Where columns stand that TRY_CAST makes numbers of, in the order of the predicate."""
+        return list(_find_casts(self.condition))
 
     @property
     def total(self) -> str:
@@ -607,6 +613,15 @@ def _walk_condition_operands(node: Node) -> Iterator[Node]:
         yield node.operand
     for part in parts_of(node):
         yield from _walk_condition_operands(part)
+
+
+def _find_casts(node: Node) -> Iterator[int]:
+    """Yield the places of columns that TRY_CAST makes numbers of, anywhere in a tree."""
+    if isinstance(node, TryCast) and node.kind not in NO_NUMBERS:
+        of = node.operand
+        yield from [of.index] if isinstance(of, Column) else []
+    for part in parts_of(node):
+        yield from _find_casts(part)
 
 
 def _is_value(node: Node) -> bool:
