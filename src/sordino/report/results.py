@@ -13,7 +13,7 @@ from sordino.charts.figure import as_number, find_drawn_ends
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.promise import Theorem, find_group_theorem, find_interval_theorem, find_theorems
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
-from sordino.report.spent import say_measure, say_spent
+from sordino.report.spent import say_guarantee, say_measure, say_spent
 from sordino.report.words import (
     call_people,
     counts_some,
@@ -39,7 +39,7 @@ from sordino.report.words import (
     say_true_end,
     write_filter,
 )
-from sordino.results.legend import describe_epsilon, shorten_rule
+from sordino.results.legend import name_noise, shorten_rule
 from sordino.results.sentences import TOTALS
 
 MOST_ROWS = 200
@@ -415,14 +415,12 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
 
 
 def _say_amount(told: ReportedRelease) -> str | None:
-    """Return the epsilon of a release, with its delta and the kind of its noise."""
-    # A file that somebody else has written may say anything.
-    numbers = {
-        name: told.number(name) for name in ("epsilon", "epsilon_asked", "delta", "failures")
-    }
-    said = {name: value for name, value in numbers.items() if value is not None}
-    texts = {name: told.text(name) for name in ("noise", "measure_noise")}
-    return describe_epsilon({**said, **texts}) if {"epsilon", "epsilon_asked"} & set(said) else None
+    """Return what a release guarantees, and the kind of its noise where that is not pure."""
+    guarantee = say_guarantee(told)
+    if guarantee is None:
+        return None
+    noise = name_noise({name: told.text(name) for name in ("noise", "measure_noise")})
+    return f"{guarantee}, {noise}" if noise else guarantee
 
 
 def _say_capped(told: ReportedRelease, high: float | None, ends: str) -> str:
