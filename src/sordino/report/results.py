@@ -169,7 +169,8 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
         if any(unknown)
         else None,
         " The dashed line is the threshold." if dashed else None,
-        " If no row is ever deleted, so many are there as the stairs say."
+        " If no row is ever deleted or changed, at least so many that count are there as the "
+        "stairs say, of all dates at once with a probability of 95%."
         if form == "trend" and any(mark.least is not None for mark in figure.marks)
         else None,
         f" The first {shown} of {figure.total:,} are drawn."
