@@ -314,9 +314,10 @@ class Population:
         if self.units_beyond is not None:
             clips = ", one for all groups" if self.by is not None else ""
             clips = " of each group" if self.own_clips else clips
+            whose = self.people + ("'" if self.people.endswith("s") else "'s")
             told.append(
-                f"About {self.units_beyond:,} {self.people}'s worth of {what} are meant to lie "
-                f"beyond the clip{clips}."
+                f"About {self.units_beyond:,} {whose} worth of {what} are meant to lie beyond the "
+                f"clip{clips}."
             )
         return told
 

@@ -891,3 +891,26 @@ def test_the_paragraph_to_paste_speaks_of_people_and_of_no_column(said, sentence
     assert "Random noise hides w" in paste
     assert "same value" not in paste
     assert "1 groups" not in paste
+
+
+def test_a_series_says_how_many_up_to_its_last_day_and_what_its_stairs_hold():
+    """Twin: the first screen said how many days there are, beside the words How many rows."""
+    rows = [
+        {"part": f"2026-11-0{day}", "total": 70.0 * day, "low": 60.0 * day, "high": 80.0 * day}
+        for day in (1, 2, 3)
+    ]
+    lost = {"part": "2026-11-04", "total": None, "low": None, "high": None}
+    running = [{**row, "at_least": 9.0} for row in [*rows, lost]]
+    told = {"series": "sold", "figure": "count", "only_added": True, "confidence_together": None}
+    text = assert_whole(make_report([document("count", rows=running, **told)])).text
+    first = re.sub(r"\s+", " ", text[: text.index("Results")])
+    assert "210 (180 to 240) up to 2026-11-03" in first
+    assert "4 rows" not in first
+    assert (
+        "If no row is ever deleted or changed, at least so many that count are there as the stairs "
+        "say, of all dates at once with a probability of 95%." in text
+    )
+    # Of a histogram each label has its total.
+    labels = [{"item": "tea", **rows[2]}, {"item": "rice", **rows[0]}]
+    text = assert_whole(make_report([document("histogram", rows=labels, series="sold")])).text
+    assert "tea 210 (180 to 240); rice 70 (60 to 80)" in re.sub(r"\s+", " ", text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import shutil
 from collections import defaultdict
 from fractions import Fraction
@@ -36,6 +37,7 @@ from sordino.errors import (
 )
 from sordino.ledger import Ledger, read_parts
 from sordino.ledger.store import sqlite
+from sordino.report import make_report
 from sordino.series import Series
 from sordino.series.noise import choose_noise
 from sordino.study import declaration
@@ -347,6 +349,12 @@ def test_noise_is_what_the_account_gets_more_from_and_costs_no_more(tmp_path):
             facts, notes = series.describe(state)
             assert facts["rho"] == pytest.approx(float(series.noise.rho))
             promised = sd.cost.ZCDP(rho=series.noise.rho).epsilon(Fraction(1, 10**6))
+            # What was asked for is a price, and no epsilon that always holds.
+            assert (facts["epsilon"], facts["epsilon_asked"]) == (None, float(epsilon))
+            page = make_report([{**facts, "left_out": [], "rows": [{"estimate": 9.0}]}])
+            told = re.findall(r"(?:At|with) epsilon ([0-9.]+)[, ]", page)
+            assert len(told) > 1
+            assert all(float(one) >= promised for one in told)
             assert f"on 1 day by epsilon {promised:.2g}"[:-1] in " ".join(notes)
             assert "(Gaussian noise)" in " ".join(notes)
             shop.declare(**said)

@@ -110,9 +110,8 @@ def say_odds(epsilon: Fraction, one_in: int = 1000, *, bound: Bound | None = Non
     """
     loss, chance = bound or Bound(epsilon)
     sure = one_in * bound_posterior(loss, Fraction(1, one_in))
-    # Rounded up, too: an epsilon beyond a limit is not shown as the limit.
-    shown = digits(Fraction(_round_up(epsilon, _SHOWN_DIGITS)), _SHOWN_DIGITS)
     rare = f", but for a chance of {_say_one_in(chance)}" if chance else ""
+    shown = _write_shown(epsilon)
     return (
         f"At epsilon {shown}, someone who thought a fact about somebody had a 1-in-{one_in:,} "
         f"chance could come to think at most {_round_share_up(sure, one_in)} in {one_in:,}{rare}."
@@ -143,18 +142,52 @@ def say_odds_of(cost: Any, delta: Fraction | None = None, one_in: int = 1000) ->
     >>> print(say_odds_of(ZCDP(rho=0.01)).partition(" could ")[2])
     come to think at most 2.2 in 1,000, but for a chance of 1 in 1,000,000.
     """
+    bound, failing = _bound_cost(cost, delta)
+    if bound is None:
+        return "Nothing is known of what a reader may learn: this cost has no epsilon."
+    if not bound.loss and not failing:
+        return "Nothing is spent, so a reader learns nothing of anybody."
+    return say_odds(bound.loss, one_in, bound=bound.may_fail(failing))
+
+
+def write_guarantee(cost: Any, delta: Fraction | None = None) -> str | None:
+    """Return the epsilon of the sentence of `say_odds_of`, and the delta that it has with it.
+
+    Neither is less than is true. None where a cost has no epsilon.
+
+    A loss that exceeds epsilon with a probability of at most delta is (epsilon, delta)-privacy, and
+    what fails with a probability of its own adds that.
+
+    Parameters
+    ----------
+    cost, delta
+        As for `say_odds_of`.
+
+    Examples
+    --------
+    >>> from sordino.cost import ZCDP, Pure
+    >>> from sordino.cost.odds import write_guarantee
+    >>> print(write_guarantee(Pure(epsilon=1)))
+    epsilon 1
+    >>> print(write_guarantee(ZCDP(rho=0.01)))
+    epsilon 0.766 and delta 1e-06
+    """
+    bound, failing = _bound_cost(cost, delta)
+    if bound is None:
+        return None
+    epsilon, delta = f"epsilon {_write_shown(bound.loss)}", bound.chance + failing
+    return f"{epsilon} and delta {_write_shown(delta)}" if delta else epsilon
+
+
+def _bound_cost(cost: Any, delta: Fraction | None) -> tuple[Bound | None, Fraction]:
+    """Return what bounds the loss of a cost that does not fail, if anything, and its failure."""
     split = getattr(cost, "split_failure", None)
     failing, firm = (Fraction(0), cost) if split is None else split()
     pure, chance = firm.pure(), Fraction(0)
     if pure == math.inf:
         chance = delta or _RARE
         pure = bound_loss(firm, chance)
-        if pure == math.inf:
-            return "Nothing is known of what a reader may learn: this cost has no epsilon."
-    if not pure and not failing:
-        return "Nothing is spent, so a reader learns nothing of anybody."
-    epsilon = Fraction(pure)
-    return say_odds(epsilon, one_in, bound=Bound(epsilon, chance).may_fail(failing))
+    return (None if pure == math.inf else Bound(Fraction(pure), chance)), failing
 
 
 def bound_account(
@@ -253,6 +286,11 @@ def _make_context(precision: int) -> Context:
 
 def _round_up(number: Fraction, precision: int) -> Decimal:
     return _make_context(precision).divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
+def _write_shown(number: Fraction) -> str:
+    """Return a number with the digits that are shown: none beyond a limit is shown as the limit."""
+    return digits(Fraction(_round_up(number, _SHOWN_DIGITS)), _SHOWN_DIGITS)
 
 
 def _say_one_in(chance: Fraction) -> str:

@@ -13,7 +13,7 @@ from sordino.charts.figure import as_number, find_drawn_ends
 from sordino.report.markup import Markup, element, join, quote
 from sordino.report.promise import Theorem, find_group_theorem, find_interval_theorem, find_theorems
 from sordino.report.read import LOOKED_AGAIN, ReportedRelease
-from sordino.report.spent import say_measure, say_spent
+from sordino.report.spent import say_guarantee, say_measure, say_spent
 from sordino.report.words import (
     call_people,
     counts_some,
@@ -40,7 +40,7 @@ from sordino.report.words import (
     say_true_end,
     write_filter,
 )
-from sordino.results.legend import describe_epsilon, shorten_rule
+from sordino.results.legend import name_noise, shorten_rule
 from sordino.results.sentences import CLIPPED_RANKS, TOTALS
 
 MOST_ROWS = 200
@@ -52,6 +52,12 @@ _OPEN_ROWS = 12
 _MORE = {
     "true_low": "true number at least",
     "true_high": "true number at most",
+    "count": "how many count",
+    "count_low": "at least",
+    "count_high": "at most",
+    "sum": "sum",
+    "sum_low": "sum at least",
+    "sum_high": "sum at most",
     "gap": "lead",
     "tie": "tie",
     "standard_deviation": "standard deviation",
@@ -171,7 +177,8 @@ def _write_caption(told: ReportedRelease, figure: Figure) -> list[str | None]:
         if any(unknown)
         else None,
         " The dashed line is the threshold." if dashed else None,
-        " If no row is ever deleted, so many are there as the stairs say."
+        " If no row is ever deleted or changed, at least so many that count are there as the "
+        "stairs say, of all dates at once with a probability of 95%."
         if form == "trend" and any(mark.least is not None for mark in figure.marks)
         else None,
         f" The first {shown} of {figure.total:,} are drawn."
@@ -194,6 +201,8 @@ def _write_table(told: ReportedRelease) -> Markup | None:
     if not rows:
         return element("p", "Nothing was found; there is no table.")
     names = [name for name in _NAMES if any(row.get(name) is not None for row in rows)]
+    # Beside a mean it is a number; of a count it says what was counted.
+    names = [name for name in names if name != "count" or as_number(rows[0]["count"]) is None]
     # Which figure it is stands above the table.
     names = [name for name in names if name != "figure" or len(names) == 1]
     # The figure of a mechanism alone has a name of its own.
@@ -204,7 +213,8 @@ def _write_table(told: ReportedRelease) -> Markup | None:
         else [name for name in rows[0] if name not in known]
     )
     # A column of which every row says no is none.
-    more = [name for name in _MORE if any(_says_more(row, name) for row in rows)]
+    told_more = [name for name in _MORE if name not in names]
+    more = [name for name in told_more if any(_says_more(row, name) for row in rows)]
     interval = any(say_interval(row) for row in rows)
     figure = ["estimate"] if any(row.get("estimate") is not None for row in rows) else []
     heads = [join(_head(name, told)) for name in names]
@@ -419,14 +429,12 @@ def write_paragraph(told: ReportedRelease) -> Markup | None:
 
 
 def _say_amount(told: ReportedRelease) -> str | None:
-    """Return the epsilon of a release, with its delta and the kind of its noise."""
-    # A file that somebody else has written may say anything.
-    numbers = {
-        name: told.number(name) for name in ("epsilon", "epsilon_asked", "delta", "failures")
-    }
-    said = {name: value for name, value in numbers.items() if value is not None}
-    texts = {name: told.text(name) for name in ("noise", "measure_noise")}
-    return describe_epsilon({**said, **texts}) if {"epsilon", "epsilon_asked"} & set(said) else None
+    """Return what a release guarantees, and the kind of its noise where that is not pure."""
+    guarantee = say_guarantee(told)
+    if guarantee is None:
+        return None
+    noise = name_noise({name: told.text(name) for name in ("noise", "measure_noise")})
+    return f"{guarantee}, {noise}" if noise else guarantee
 
 
 def _say_capped(told: ReportedRelease, high: float | None, ends: str) -> str:

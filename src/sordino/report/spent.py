@@ -9,7 +9,7 @@ from typing import Any
 
 from sordino.constraints import exact
 from sordino.cost import Approximate, ApproximateZCDP
-from sordino.cost.odds import bound_account, say_odds, say_odds_of
+from sordino.cost.odds import bound_account, say_odds, say_odds_of, write_guarantee
 from sordino.cost.several import say_days_of
 from sordino.population import call_unit
 from sordino.report.read import ReportedRelease
@@ -64,17 +64,28 @@ def say_hidden_from(told: ReportedRelease, said: str) -> str:
 
 def say_spent(told: ReportedRelease) -> str:
     """Return what one release spent, in a sentence or two; empty where it does not say it."""
-    epsilon, delta = read_epsilon(told), _read_chance(_read_spent(told, "delta"))
+    if (cost := _read_cost(told)) is not None:
+        return say_hidden_from(told, say_odds_of(cost))
+    if (_read_spent(told, "rho") or 0) >= _LARGEST_RHO:
+        return "It has no epsilon that always holds."
+    return "What all of its looks cost together is not known." if _has_looks(told) else ""
+
+
+def say_guarantee(told: ReportedRelease) -> str | None:
+    """Return the epsilon and delta of what a release spent, with all of its looks, if known."""
+    cost = _read_cost(told)
+    return None if cost is None else write_guarantee(cost)
+
+
+def _read_cost(told: ReportedRelease) -> Approximate | ApproximateZCDP | None:
+    """Return what a release cost, of several looks all of them: never what was asked for."""
+    if (epsilon := read_epsilon(told)) is not None:
+        delta = _read_chance(_read_spent(told, "delta"))
+        return None if delta is None else Approximate(epsilon=epsilon, delta=delta)
     rho, failing = _read_spent(told, "rho"), _read_chance(_read_spent(told, "failures"))
-    if epsilon is not None:
-        if delta is None:
-            return ""
-        return say_hidden_from(told, say_odds_of(Approximate(epsilon=epsilon, delta=delta)))
-    if rho is None or rho <= 0 or failing is None:
-        return "What all of its looks cost together is not known." if _has_looks(told) else ""
-    if rho < _LARGEST_RHO:
-        return say_hidden_from(told, say_odds_of(ApproximateZCDP(rho=rho, delta=failing)))
-    return "It has no epsilon that always holds."
+    if rho is None or not 0 < rho < _LARGEST_RHO or failing is None:
+        return None
+    return ApproximateZCDP(rho=rho, delta=failing)
 
 
 def say_measure(told: ReportedRelease) -> str:

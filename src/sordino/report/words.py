@@ -350,9 +350,15 @@ def say_headline(told: ReportedRelease) -> Markup:
     """Return what came out, in one line."""
     if not told.rows:
         return join("nothing was found")
-    named = [row for row in told.rows if _find_label(row) is not None]
+    # Of a series the figure is a total.
+    rows = [{"estimate": row["total"], **row} if "total" in row else row for row in told.rows]
+    named = [row for row in rows if _find_label(row) is not None]
+    running = [row for row in rows if row.get("part") and row.get("estimate") is not None]
     if named:
         parts = [_say_named(row, told) for row in named]
+    elif running:
+        last = running[-1]
+        parts = [join(say_roughly(last), " up to ", quote(str(last["part"])))]
     elif _list_shares(told) and not is_median(told):
         parts = [
             join(

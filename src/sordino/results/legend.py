@@ -432,12 +432,11 @@ def _say_cost(facts: Facts, paid: Paid | None) -> str:
         names = ("epsilon", "delta", "rho", "failures", "epsilon_asked")
         whole = {name: facts.get(f"charge_{name}") for name in names}
         facts = {**facts, **{name: one for name, one in whole.items() if name != names[-1] or one}}
-    epsilon, *more = _list_epsilon(facts, digits=4)
+    of = "" if paid is None else f" of {paid.budget:,.12g}"
+    spent, *more = _list_epsilon(facts, digits=4, of=of)
     if paid is not None:
-        spent = f"{epsilon} of {paid.budget:,.12g}"
         more.insert(0, f"{paid.share} of account {facts['account']}")
     else:
-        spent = epsilon
         more += [f"account {facts['account']}"] if facts.get("account") else []
     beside = "; ".join(more)
     said.append(f"Spent: {spent}{f' ({beside})' if more else ''}{figures}.")
@@ -449,21 +448,32 @@ def _say_cost(facts: Facts, paid: Paid | None) -> str:
     return " ".join(said)
 
 
-def _list_epsilon(facts: Facts, digits: int) -> list[str]:
-    """Return what a release spent as an epsilon, its delta, and its noise where it is not pure."""
+def _list_epsilon(facts: Facts, digits: int, of: str = "") -> list[str]:
+    """Return what a release spent as an epsilon, its delta, and its noise where it is not pure.
+
+    `of` says of how much that is.
+    """
     impure = "epsilon_asked" in facts
     epsilon = facts["epsilon_asked"] if impure else facts["epsilon"]
     # A mean of several looks has no epsilon that was asked for.
     if epsilon is None:
-        return [describe_spent(facts)]
-    kinds = {facts.get("noise"), facts.get("measure_noise")} if impure else set()
-    noise = " and ".join(kind.capitalize() for kind in ("gumbel", "gaussian") if kind in kinds)
+        return [f"{describe_spent(facts)}{of}"]
+    noise = name_noise(facts) if impure else ""
     fails = facts.get("failures") or facts.get("delta")
+    said = f"epsilon {epsilon:.{digits}g}{of}"
     return [
-        f"epsilon {epsilon:.{digits}g}",
+        # What was asked for is a price: the epsilon of the release itself is another one.
+        f"what {said} costs" if impure else said,
         *([f"delta {fails:.{digits}g}"] if fails else []),
-        *([f"{noise} noise"] if noise else []),
+        *([noise] if noise else []),
     ]
+
+
+def name_noise(facts: Facts) -> str:
+    """Return the kinds of noise that are not pure, as "Gumbel and Gaussian noise", or nothing."""
+    kinds = {facts.get("noise"), facts.get("measure_noise")}
+    noise = " and ".join(kind.capitalize() for kind in ("gumbel", "gaussian") if kind in kinds)
+    return f"{noise} noise" if noise else ""
 
 
 def describe_epsilon(facts: Facts) -> str:

@@ -395,9 +395,8 @@ class Series:
             **({} if item is None else {"item": item, "domain": self._say_labels()}),
             "left_out": left_out,
             "noise": self.noise.noise,
-            "epsilon": float(self.declared.epsilon),
+            **self._list_spent(promise),
             "rates": {level: float(rate) for level, rate in self.rates.items()},
-            **({} if promise is None else {"rho": float(promise["rho"])}),
             "first": said.first,
             "until": until,
             "grace": said.grace,
@@ -470,6 +469,13 @@ class Series:
         delta = Fraction(self.parent.statement(charges=False).delta)
         epsilon = Fraction(ZCDP(rho=self.noise.rho).epsilon(delta))
         return {"epsilon": epsilon, "delta": delta, "rho": self.noise.rho}
+
+    def _list_spent(self, promise: Mapping[str, Fraction] | None) -> dict[str, float | None]:
+        """Return what a part has spent: an epsilon, or a rho where what was asked is its price."""
+        asked = float(self.declared.epsilon)
+        if promise is None:
+            return {"epsilon": asked}
+        return {"epsilon": None, "epsilon_asked": asked, "rho": float(promise["rho"])}
 
     def _say_spent(self) -> str:
         if self.noise.noise == "laplace":

@@ -24,7 +24,7 @@ from sordino.sources.computed_columns import (
     write_computed,
     write_unit,
 )
-from sordino.sources.csv.column_types import Marks, say_type_first
+from sordino.sources.csv.column_types import Marks, say_conversion, say_type_first
 from sordino.sources.engine import Engine, Marking, Reader, Scan, engine, scanning
 from sordino.sources.lookups import JoinedTable, LookedUpReader, LookupTable, PrivateTable
 from sordino.sources.memory import NO_LIMITS, Limits
@@ -717,27 +717,16 @@ class Source:
                 ", ".join(f"{names[index]} {shown(kind)[1:-1]}" for index, kind in kinds.items())
                 or "no column"
             )
+            texts = [names[index] for index, kind in kinds.items() if kind == "VARCHAR"]
+            advice = say_conversion(self.kind, texts if self.texts else [])
             raise InvalidParameter(
                 f"{role} must be a condition that fits the declared types ({used}),"
                 " and so must what AND, OR "
-                f"and NOT join; got {shown(where)}. {self._say_conversion(kinds)}"
+                f"and NOT join; got {shown(where)}. {advice}"
             )
         predicate = parse(where, find, lambda call: write_call(call, self))
         known = predicate if read is None else read(predicate, kinds)
         return RowPredicate(predicate.indices, self.backend.dialect.predicates(known, kinds))
-
-    def _say_conversion(self, kinds: Mapping[int, str]) -> str:
-        """Return how what is compared gets another type."""
-        if self.kind == "postgres":
-            return "Compare with what is of the same type, or name a view that converts the column."
-        written = [index for index, kind in kinds.items() if kind == "VARCHAR"]
-        if self.texts and written:
-            name = shown(list(self.columns)[written[0]])[1:-1]
-            return f"{say_type_first(name)} Or compare texts, for example flag = 'true'."
-        return (
-            "Compare, or convert texts first, for example flag = 'true' or "
-            "TRY_CAST(price AS DOUBLE) > 10."
-        )
 
     def count_cells(self, groups: int, bytes_of_cell: int) -> int:
         """Return how many cells an answer may well have of each of so many groups.

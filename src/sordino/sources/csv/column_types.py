@@ -28,6 +28,7 @@ The rules, each about one field that is not NULL:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, final
 
@@ -257,6 +258,19 @@ UNCLEAR_NAME = (
 def say_unclear(role: str, name: str) -> str:
     """Return what is said where a column is asked for whose name is there twice or is empty."""
     return f"{role} must be a column that can be named; {shown(name)} {UNCLEAR_NAME}"
+
+
+def say_conversion(kind: str, texts: Sequence[str]) -> str:
+    """Return how what is compared gets another type; `texts` are columns of undeclared texts."""
+    if kind == "postgres":
+        return "Compare with what is of the same type, or name a view that converts the column."
+    if texts:
+        name = shown(texts[0])[1:-1]
+        return f"{say_type_first(name)} Or compare texts, for example flag = 'true'."
+    return (
+        "Compare, or convert texts first, for example flag = 'true' or TRY_CAST(price AS DOUBLE) > "
+        "10."
+    )
 
 
 def say_type_first(name: str) -> str:
