@@ -52,8 +52,6 @@ SEARCH_NOISE_MEANS = (
 # Noise is drawn in steps of 1/b of a record for q = a/b, so b must not be too large
 # (docs/proofs/quantile.md, "What is played").
 _QUANTILE_DENOMINATOR = 1 << 20
-_LEAVES_OUT = 10
-"""An interval says something if it leaves out one in so many edges of the grid."""
 
 
 @final
@@ -157,9 +155,10 @@ class QuantileValue(HasEstimate, ColumnRelease):
         # Where there are intervals, what releases the quantiles is the first of several mechanisms.
         first = self.mechanism[0] if isinstance(self.mechanism, tuple) else self.mechanism
         # Edges lie closer where values are small, as people tell them apart: in steps of a factor.
+        # An interval says something if it leaves out one in ten of them.
         edges = first.grid.edges
         left_out = int((edges < self.low).sum() + (edges > self.high).sum())
-        return bool(left_out * _LEAVES_OUT < edges.size)
+        return bool(10 * left_out < edges.size)
 
 
 @final
