@@ -186,6 +186,7 @@ def test_what_was_found_somebody_has(method):
     ],
     ids=str,
 )
+@pytest.mark.sample(3)
 def test_an_interval_over_nearly_all_edges_says_nothing(people, lower, ends, few):
     """Twin: 0 to 1,000,000 within a cap of 1,000,000 was no sign, and without the upper end it was."""
     unit = sd.PrivacyUnit("who") if people else sd.PrivacyUnit("who", max_rows=1)

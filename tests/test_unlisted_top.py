@@ -231,6 +231,7 @@ def test_accounts_without_a_delta_for_labels_refuse(tmp_path, budget):
         ({"measure_noise": "gaussian"}, None, "top_k.measure_noise must be laplace"),
     ],
 )
+@pytest.mark.sample(2)
 def test_bad_requests_are_refused_before_the_charge(options, most, message):
     with pytest.raises((sd.InvalidParameter, sd.UnboundedContribution), match=message):
         session(table(SIZES), most=most).top_k(

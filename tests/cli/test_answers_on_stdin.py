@@ -252,6 +252,7 @@ OF_TABLES = (
         (("--seed", 3), "needs --synthetic"),
     ],
 )
+@pytest.mark.sample(2)
 def test_public_mistakes_cost_nothing_and_read_nothing(told, sordino, account, options, words):
     result = told("a,1\n", *latest(*LINE, *options, *account))
     assert (result.code, result.out, result.left) == (2, "", 4)

@@ -63,6 +63,7 @@ def is_refused(done, option):
 
 
 @pytest.mark.parametrize("path", sorted({path for path, _ in OPTIONS}), ids=" ".join)
+@pytest.mark.sample(2)
 def test_an_option_that_is_given_twice_is_refused(sordino, path):
     """Also where the spellings differ, and whatever the values are."""
     taken = []

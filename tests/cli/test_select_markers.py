@@ -218,6 +218,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("flags", "words"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.sample(2)
 def test_public_mistakes_cost_nothing(select, sordino, families, flags, words):
     result = select(*flags, *families)
     assert (result.code, result.out) == (2, "")

@@ -231,6 +231,7 @@ def fits(drawn, expected, n):
         ({"q": 0.5}, 2.0, 3.0, False),
     ],
 )
+@pytest.mark.sample(2)
 def test_ends_of_the_grid_say_what_they_know(options, values, value, capped):
     for seed in range(3):
         found = made(**{"epsilon": 100, **options}).release([values] * 50, entropy=Seeded(seed))

@@ -219,6 +219,7 @@ def test_an_amount_beyond_64_bits_is_refused_and_not_wrapped(place):
         ({"epsilon": Decimal("sNaN")}, r"Budget\.epsilon must be a number in"),
     ],
 )
+@pytest.mark.sample(2)
 def test_budgets_that_are_refused(changed, says):
     with pytest.raises(InvalidParameter, match=says):
         Budget(**{"epsilon": 1, "delta": 0, "meter": "pure"} | changed)
@@ -266,6 +267,7 @@ class Odd:
         Odd(None),
     ],
 )
+@pytest.mark.sample(2)
 def test_what_is_not_an_exact_cost_cannot_be_charged(tmp_path, chargeable):
     ledger = make(tmp_path / "budget.db")
     with pytest.raises(InvalidParameter):

@@ -67,6 +67,7 @@ def test_a_budget_with_a_delta_is_one_of_this_kind():
         ({"failures": 1e-9}, "failures must be 0 on the pure meter"),
     ],
 )
+@pytest.mark.sample(2)
 def test_budgets_that_are_refused(given, says):
     with pytest.raises(InvalidParameter, match=says) as caught:
         Budget(**{"epsilon": 1, **given})

@@ -145,6 +145,7 @@ def test_what_is_wrong_with_a_server_is_one_sentence(guarded):
         f"postgres+psycopg://me:{SECRET}@host/db",
     ],
 )
+@pytest.mark.sample(2)
 def test_a_malformed_address_is_refused_without_being_shown(url, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for use in (

@@ -521,6 +521,7 @@ def test_margins_are_rounded_up_in_statements(alpha, said):
         ),
     ],
 )
+@pytest.mark.sample(2)
 def test_bad_questions_are_refused(m, asked, says):
     with pytest.raises(InvalidParameter, match=rf"^plan\.accuracy.*{says}"):
         plan.accuracy(MECHANISMS[m], **asked)

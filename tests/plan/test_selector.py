@@ -226,6 +226,7 @@ def test_what_it_says_about_success_is_so():
     ],
     ids=str,
 )
+@pytest.mark.sample(2)
 def test_public_mistakes_are_refused(wrong):
     given = {"m": 5, "epsilon": 1, **SMOOTH} | wrong
     if wrong == {"beta": 0.1}:

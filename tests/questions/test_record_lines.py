@@ -195,6 +195,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("text", NUMBERS)
+@pytest.mark.sample(2)
 def test_what_is_a_number(text):
     assert same(records(b"u," + text + b"\n"), [NUMBERS[text]])
     assert same(records(b"u," + text + b"\r\n" + b'"a",1\n'), [NUMBERS[text], 1.0])

@@ -82,6 +82,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "account"), CASES)
+@pytest.mark.sample(3)
 def test_no_form_says_less_than_a_release_has_lost(kind, account, tmp_path):
     """Twin: what was asked for, a price, stood behind the words by differential privacy with."""
     unit = sd.PrivacyUnit("who", max_rows=1)

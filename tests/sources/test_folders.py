@@ -119,6 +119,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.sample(2)
 def test_what_is_no_folder_of_parts_is_refused(tmp_path, name):
     inside, error, said = REFUSED[name]
     (tmp_path / "t").mkdir()

@@ -48,6 +48,7 @@ def test_sizes_are_read(said):
 
 
 @pytest.mark.parametrize("said", BAD)
+@pytest.mark.sample(2)
 def test_what_is_no_size_is_refused(said):
     with pytest.raises(InvalidParameter, match="memory_limit must be a size of at least 512 MiB"):
         read_limit("memory_limit", said)
