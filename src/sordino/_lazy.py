@@ -37,7 +37,8 @@ def lazy(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
 
     def names() -> list[str]:
         # The public names and Python's own; modules that were loaded stand in the package as well.
-        own = (name for name in vars(sys.modules[module]) if name.startswith("__"))
+        # A list: another thread may load one of them meanwhile.
+        own = [name for name in [*vars(sys.modules[module])] if name.startswith("__")]
         return sorted({*load("__all__"), *own})
 
     return load, names

@@ -96,8 +96,8 @@ def test_signatures_are_what_a_reader_expects():
     [
         (("x",), {}, r"Session\.mean\(\) needs epsilon, such as mean\(\.\.\., epsilon=0\.5\)\."),
         ((), {"epsilon": 1, "cap": 9, "lower": 0}, r"Session\.mean\(\) needs column, such as mean\(\"price\", \.\.\.\)\."),
-        (("x",), {"epsilon": 1, "cap": 9, "lower": 0, "colour": 3}, r"Session\.mean\(\) got an unexpected keyword argument 'colour'"),
-        (("x", 1), {"cap": 9, "lower": 0}, r"Session\.mean\(\) takes 2 positional arguments but 3"),
+        (("x",), {"epsilon": 1, "cap": 9, "lower": 0, "colour": 3}, r"Session\.mean\(\) takes no colour\. Did you mean 'column'\?"),
+        (("x", 1), {"cap": 9, "lower": 0}, r"Session\.mean\(\) takes column without a name; got 2 values\. Name the others: epsilon"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_told_of_the_method(given, asked, says):

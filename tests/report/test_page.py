@@ -913,4 +913,4 @@ def test_a_series_says_how_many_up_to_its_last_day_and_what_its_stairs_hold():
     # Of a histogram each label has its total.
     labels = [{"item": "tea", **rows[2]}, {"item": "rice", **rows[0]}]
     text = assert_whole(make_report([document("histogram", rows=labels, series="sold")])).text
-    assert "tea 210 (180 to 240); rice 70 (60 to 80)" in re.sub(r"\s+", " ", text)
+    assert "tea: 210 (180 to 240); rice: 70 (60 to 80)" in re.sub(r"\s+", " ", text)

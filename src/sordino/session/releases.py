@@ -112,9 +112,12 @@ def _say_wrong(kind: Kind, given: Sequence[object], asked: Mapping[str, object])
     taken = inspect.signature(kind).parameters
     first = [name for name, one in taken.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
     if len(given) > len(first):
+        # What must be said stands in front.
+        rest = [one for one in taken.values() if one.name not in {*first, "progress"}]
+        others = [one.name for one in sorted(rest, key=lambda one: one.default is not one.empty)]
         return (
             f"Session.{kind.name}() takes {', '.join(first) or 'nothing'} without a name; got "
-            f"{len(given)} values. Name the others: {', '.join([*taken][len(first) :][:6])}, ..."
+            f"{len(given)} values. Name the others: {', '.join(others[:4])}, ..."
         )
     for name in asked:
         if name in taken:
