@@ -171,7 +171,7 @@ class _Run:
             opened = None
 
         def lend(source: Any) -> Any:
-            return tables.lend(source, lookups, close) if tables.several else source
+            return tables.lend(source, lookups) if tables.several else source
 
         outcome = ask(
             written.target,
