@@ -292,9 +292,9 @@ def without_odds(err: str, out: str, form: str, *, asked: float) -> str:
     said, spent = float(told[1]), _SPENT.search(out)
     if form == "csv":
         return _ODDS.sub("", err) if said <= asked else err
-    return (
-        _ODDS.sub("", err) if spent and math.isclose(said, float(spent[1]), rel_tol=1e-9) else err
-    )
+    # Four digits of it are shown, rounded up.
+    follows = spent and float(spent[1]) * (1 - 1e-9) <= said <= float(spent[1]) * (1 + 1.001e-3)
+    return _ODDS.sub("", err) if follows else err
 
 
 def _warns_of_its_share(release: dict[str, Any]) -> bool:

@@ -60,6 +60,11 @@ def test_odds_stay_where_they_are_not_those_of_the_release():
     assert without_odds(err, '{"epsilon": null}', "json", asked=1) == err
     assert without_odds(err, "item,estimate", "csv", asked=0.4) == err
     assert without_odds("A note.\n", "Spent: epsilon 0.5.", "table", asked=1) == "A note.\n"
+    # Four digits are shown, rounded up.
+    rounded = err.replace("epsilon 0.5,", "epsilon 0.03865,")
+    assert without_odds(rounded, '{"epsilon": 0.0386463}', "json", asked=1) == "A note.\n\n"
+    for other in ("0.0386", "0.03866"):
+        assert without_odds(rounded, f'{{"epsilon": {other}}}', "json", asked=1) == rounded
 
 
 def test_a_warning_of_a_low_share_follows_the_share_that_is_released():
