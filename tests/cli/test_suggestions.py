@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sordino.constraints import did_you_mean
@@ -129,4 +131,7 @@ def test_a_path_that_is_declared_has_a_name(sordino, purchases):
     )
     other = sordino("count", "labels.csv", "--units", *person)
     assert "declared as" not in other.err
+    # A broken file that nobody has named is not what the message is about.
+    Path("sordino.toml").write_text("[table]\nx = 3\n", encoding="utf-8")
+    assert "Say who pays" in sordino("count", "labels.csv", "--units", *person).err
     assert "sordino ledger show" in sordino("status").err

@@ -873,7 +873,7 @@ def test_medians_are_called_so_and_no_label_runs_into_a_number():
 @pytest.mark.parametrize(
     ("said", "sentences"),
     [
-        ({}, "is in the table. Each person is counted once."),
+        ({}, "is in the table. Each person is counted at most once."),
         ({"max_rows": 2}, "is in the table. Of each person at most 2 rows count."),
         ({"max_rows": None, "weight_cap": 1}, "Each person counts once."),
         (

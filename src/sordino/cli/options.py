@@ -580,8 +580,13 @@ def _say_declared_name() -> str:
     source, path = ctx.params.get("source"), find_declaration()
     if source is None or path is None:
         return ""
+    try:
+        tables = open_declaration(path).take_table("table")
+    except InvalidParameter:
+        # The message is not about a file that nobody has named.
+        return ""
     here = Path(path).absolute().parent
-    for name, said in open_declaration(path).take_table("table").items():
+    for name, said in tables.items():
         if here / str(said.get("source")) == Path(source).absolute():
             return f" It is declared as {name}, whose account pays: {ctx.command_path} {name}"
     return ""

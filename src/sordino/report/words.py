@@ -618,7 +618,7 @@ def say_hidden(told: ReportedRelease) -> Markup | None:
     if most is None:
         return join(hidden)
     many = f"Of each {one} at most {say_number(most)} {_name_counted_part(told)}s count"
-    many = f"Each {one} is counted once" if most == 1 else many
+    many = f"Each {one} is counted at most once" if most == 1 else many
     return join(f"{hidden} {many}{_say_in_groups(told)}.")
 
 

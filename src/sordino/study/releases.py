@@ -226,6 +226,7 @@ def _read_release_table(
     request = guard(document, place, lambda: build_request(kind, said, asked, folder))
     outlook = read_outlook(document, place, said, request, folder)
     if outlook.goal is not None:
+        # Imported here, as in `_read_goal`.
         from sordino.session.plans.goal_meter import take_number  # noqa: PLC0415
 
         request = take_number(request, outlook.goal)
