@@ -13,9 +13,10 @@ import pytest
 import sordino as sd
 from sordino.estimators.difference import Difference
 from sordino.figures import mixed_noise
-from sordino.figures.mixed_noise import Noise, reach
+from sordino.figures.mixed_noise import Noise
 from sordino.noise import DiscreteLaplace
 from sordino.session import Count
+from support.noises import reach_of
 
 FIFTH = Fraction(1, 5)
 
@@ -53,7 +54,7 @@ def beyond(law, far):
 @pytest.mark.parametrize("wrong", [Fraction(1, 20), Fraction(1, 1000)])
 @pytest.mark.each_value
 def test_the_reach_is_the_least_one(noises, span, wrong):
-    law, far = law_of_sum(noises, span), reach(noises, wrong)
+    law, far = law_of_sum(noises, span), reach_of(noises, wrong)
     assert beyond(law, far) <= wrong < beyond(law, far - 1)
 
 
@@ -63,35 +64,35 @@ def test_reference_values():
     closed = (1 - r) ** 10 * sum(math.comb(4 + j, j) ** 2 * r ** (2 * j) for j in range(400))
     assert closed == pytest.approx(0.0274090647574715, rel=1e-12)
     assert five[0] > closed
-    assert reach([Noise(FIFTH)] * 5, Fraction(1, 20)) == 32
-    assert reach([Noise(FIFTH)], Fraction(1, 20)) == 15  # five times that is 75
+    assert reach_of([Noise(FIFTH)] * 5, Fraction(1, 20)) == 32
+    assert reach_of([Noise(FIFTH)], Fraction(1, 20)) == 15  # five times that is 75
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 50), FIFTH, Fraction(3)])
 @pytest.mark.parametrize("wrong", [Fraction(1, 20), Fraction(1, 10**6)])
 def test_two_noises_reach_as_far_as_their_certified_difference(rate, wrong):
     law = DiscreteLaplace(rate)
-    assert reach([Noise(rate)] * 2, wrong) == Difference(law, law).reach(wrong / 2)
+    assert reach_of([Noise(rate)] * 2, wrong) == Difference(law, law).reach(wrong / 2)
 
 
 def test_a_law_that_is_too_wide_is_only_ever_reached_from_above(monkeypatch):
     noises, wrong = [Noise(Fraction(1, 100)), Noise(Fraction(1, 60), 3)], Fraction(1, 20)
-    exact = reach(noises, wrong)
+    exact = reach_of(noises, wrong)
     monkeypatch.setattr(mixed_noise, "_POINTS", 1 << 9)
-    mixed_noise._find_reach.cache_clear()
-    coarse = reach(noises, wrong)
-    mixed_noise._find_reach.cache_clear()
+    mixed_noise.reach.cache_clear()
+    coarse = reach_of(noises, wrong)
+    mixed_noise.reach.cache_clear()
     assert exact < coarse < 1.15 * exact
 
 
 def test_many_and_tiny_rates_end():
-    assert reach([Noise(FIFTH)] * 10_000, Fraction(1, 20)) == pytest.approx(
+    assert reach_of([Noise(FIFTH)] * 10_000, Fraction(1, 20)) == pytest.approx(
         1.96 * math.sqrt(10_000 * DiscreteLaplace(FIFTH).variance), rel=0.01
     )
     alone = DiscreteLaplace(Fraction(1, 10**9))
     assert (
         -alone.quantile(0.025)
-        <= reach([Noise(alone.rate)], FIFTH / 4)
+        <= reach_of([Noise(alone.rate)], FIFTH / 4)
         <= -1.001 * alone.quantile(0.025)
     )
 
@@ -118,7 +119,7 @@ def test_sums_and_differences():
     assert (whole.value, whole.low, whole.high, whole.estimate) == (150, 118, 182, 150)
     some = sd.add_rows(counts, [3, 4], minus=[0])
     assert some.value == 80
-    assert some.high - some.value == reach([Noise(FIFTH)] * 3, Fraction(1, 20))
+    assert some.high - some.value == reach_of([Noise(FIFTH)] * 3, Fraction(1, 20))
     json.dumps(whole.to_dict(), allow_nan=False)
 
 
@@ -168,7 +169,7 @@ def test_ratios():
 def test_ranks_hold_together():
     """Whoever leads by the lead of the law is surely above; a step less is not enough."""
     m = sd.LaplaceMechanism(epsilon=3, sensitivity=sd.COUNTING.over(3))
-    lead = reach([Noise(m.noise.rate)] * 2, 2 * Fraction(1, 20) / 3) + 1
+    lead = reach_of([Noise(m.noise.rate)] * 2, 2 * Fraction(1, 20) / 3) + 1
     law = DiscreteLaplace(m.noise.rate)
     assert (
         float(Difference(law, law).at_least(lead)[1])
@@ -190,7 +191,7 @@ def test_independent_looks():
     share = round(1000 * ratio) / (1000 + round(1000 * ratio))
     assert first.value == pytest.approx(10 + 20 * share)
     assert (first.item, second.item) == (0, 1)
-    far = reach(
+    far = reach_of(
         [Noise(fine.noise.rate, 1000), Noise(rough.noise.rate, round(1000 * ratio))],
         Fraction(1, 20),
     )

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from sordino.figures import mixed_noise
-from sordino.figures.mixed_noise import Noise, find_far, reach
+from sordino.figures.mixed_noise import Noise, find_far
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
+from support.noises import reach_of
 
 LAPLACE, GAUSS = DiscreteLaplace, DiscreteGaussian
 
@@ -68,7 +69,7 @@ def test_one_noise_on_the_grid_reaches_as_far_as_its_quantile(law, wrong):
 def test_the_grid_and_the_exact_law_agree():
     parts = [(LAPLACE(Fraction(1, 5)), Fraction(1))] * 5
     counted = tuple(Counter(parts).items())
-    exact = reach([Noise(Fraction(1, 5))] * 5, Fraction(1, 20))
+    exact = reach_of([Noise(Fraction(1, 5))] * 5, Fraction(1, 20))
     assert find_far(parts, Fraction(1, 20)) == exact
     assert exact <= mixed_noise._sum_on_grid(counted, 0.05) <= 1.003 * exact
 

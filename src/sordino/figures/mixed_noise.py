@@ -46,24 +46,19 @@ class Noise:
     weight: int = 1
 
 
-def reach(noises: Iterable[Noise], wrong: Fraction) -> int:
-    """Return how far the sum of noises reaches.
-
-    It exceeds that in size with at most the chance `wrong`.
-
-    Signs do not matter, as each noise is symmetric. `wrong` is in (0, 1).
-    """
-    return _find_reach(tuple(sorted(Counter(noises).items())), wrong)
-
-
 @lru_cache(maxsize=256)
-def _find_reach(parts: tuple[tuple[Noise, int], ...], wrong: Fraction) -> int:
+def reach(parts: tuple[tuple[Noise, int], ...], wrong: Fraction) -> int:
+    """Return how far a sum of noises reaches, of which `parts` has each with how often it is there.
+
+    It exceeds that in size with at most the chance `wrong`, in (0, 1). Signs do not matter, as each
+    noise is symmetric.
+    """
     # A noise is the difference of two geometric numbers, so that the sum is that of two equal
     # halves.
     left_out = float(wrong) * _LEFT_OUT
     points = _count_points(parts, wrong)
     coarse = -(-points // _POINTS)
-    mass = _weigh_half(tuple((one, times) for one, times in parts), coarse, points // coarse + 2)
+    mass = _weigh_half(parts, coarse, points // coarse + 2)
     above = np.append(np.cumsum(mass[:0:-1])[::-1], 0.0)
 
     def exceeds(steps: int) -> float:
@@ -175,7 +170,7 @@ def _find_far(counted: tuple[tuple[Part, int], ...], wrong: Fraction) -> Fractio
     found: list[Fraction] = []
     # Equal noises have a closed form, however many and wide they are.
     if fine or len(whole) == 1:
-        found.append(_find_reach(whole, wrong) * unit)
+        found.append(reach(whole, wrong) * unit)
     level = float(wrong)
     if not fine:
         far = _bound_far(counted, level) if level < _LEAST_LEVEL else _sum_on_grid(counted, level)

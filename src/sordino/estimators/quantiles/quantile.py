@@ -157,9 +157,8 @@ class QuantileValue(HasEstimate, ColumnRelease):
         # Edges lie closer where values are small, as people tell them apart: in steps of a factor.
         # An interval says something if it leaves out one in ten of them.
         edges = first.grid.edges
-        below = int(edges.searchsorted(self.low, side="left"))
-        above = edges.size - int(edges.searchsorted(self.high, side="right"))
-        return 10 * (below + above) < edges.size
+        inside = edges.searchsorted(self.high, "right") - edges.searchsorted(self.low)
+        return bool(10 * inside > 9 * edges.size)
 
 
 @final
