@@ -258,10 +258,10 @@ def _cut_grid(
     share = np.arange(cuts) / cuts
     inner = np.minimum(up[:-1, None] + widths[:, None] * share, up[1:, None])
     every = np.append(inner.ravel(), up[-1])
-    if whole:
-        every = np.ceil(every)
-    # Of whole numbers, and of floats beside each other, several parts have one edge.
-    every = np.unique(np.minimum(every, up[-1])) + 0.0
+    # Of whole numbers, and of floats beside each other, several parts have one edge. None falls:
+    # they are in order already.
+    every = np.minimum(np.ceil(every) if whole else every, up[-1]) + 0.0
+    every = every[np.append(True, every[1:] > every[:-1])]
     if lower is None:
         every = np.concatenate([-every[:0:-1], every])
     return BucketGrid(edges=every, recipe=(*grid.recipe, ("cuts", Fraction(cuts))))
