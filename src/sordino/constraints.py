@@ -90,7 +90,7 @@ class Constraint:
 
 def _suggest_share(value: Any) -> str:
     """Return how a percentage is written as a share; empty if it seems to be none."""
-    percent = isinstance(value, int | float | Fraction) and 1 < value <= 100
+    percent = isinstance(value, int | float | Fraction) and 2 <= value <= 100
     return f" For {shown(value)}% write {shown(Fraction(value) / 100)}." if percent else ""
 
 
